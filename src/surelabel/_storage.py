@@ -1,0 +1,88 @@
+"""Files and folders that are either whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["atomic_file", "atomic_folder"]
+
+
+def _sync(path: Path) -> None:
+    """Ask the system to put a file or folder on the disk before it is renamed."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; it takes its place when the block ends without an error.
+
+    A reader sees the old file or the new one, never a part. After an error or a kill the old file is
+    as it was.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "answer.txt"
+    >>> with atomic_file(target) as temporary:
+    ...     _ = temporary.write_text("42")
+    >>> target.read_text()
+    '42'
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        _sync(temporary)
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(target)
+        _sync(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; it takes its place when the block ends without an error.
+
+    An older folder of that name is moved aside first and removed last, so that a kill leaves the old
+    or the new one whole.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            _sync(file)
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o777 & ~umask)
+        if target.exists():
+            old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
+            target.replace(old / "replaced")
+            try:
+                temporary.replace(target)
+            except OSError:
+                (old / "replaced").replace(target)
+                raise
+            finally:
+                shutil.rmtree(old, ignore_errors=True)
+        else:
+            temporary.replace(target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
