@@ -1,0 +1,65 @@
+"""Archives read in memory: nothing is ever written where an archive says."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+from surelabel.exceptions import CorpusError
+
+__all__ = ["read_members"]
+
+_MAX_MEMBER = 64 << 20
+_MAX_TOTAL = 512 << 20
+
+
+def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
+    """Return the regular files of a tar archive whose names match, by name, in the order of their names.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A tar file, compressed or not.
+    pattern : re.Pattern
+        Searched for in a member's name.
+
+    Returns
+    -------
+    dict of str to bytes
+
+    Raises
+    ------
+    CorpusError
+        Where the archive is damaged, names files outside itself, or is larger than a corpus can be.
+    """
+    members: dict[str, bytes] = {}
+    total = 0
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            for member in archive:
+                _check_name(member.name, path)
+                total += member.size
+                if member.size > _MAX_MEMBER or total > _MAX_TOTAL:
+                    raise CorpusError(
+                        f"Archive {path.name!r} must hold files of at most {_MAX_MEMBER >> 20} MB, "
+                        f"{_MAX_TOTAL >> 20} MB in all. Got more at {member.name!r} instead."
+                    )
+                if member.isfile() and pattern.search(member.name):
+                    file = archive.extractfile(member)
+                    members[member.name] = b"" if file is None else file.read()
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise CorpusError(
+            f"Archive {path.name!r} must be a whole tar file. Got a damaged one instead ({error}); fetch it again."
+        ) from error
+    return dict(sorted(members.items()))
+
+
+def _check_name(name: str, path: Path) -> None:
+    """Raise where a member's name leads out of the archive."""
+    parts = PurePosixPath(name.replace("\\", "/"))
+    if parts.is_absolute() or ".." in parts.parts or re.match(r"[A-Za-z]:", name):
+        raise CorpusError(
+            f"Archive {path.name!r} must name files inside itself only. Got {name!r} instead; do not trust it."
+        )

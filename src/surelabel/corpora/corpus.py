@@ -1,0 +1,415 @@
+"""The one form that every corpus takes: texts, label-sets, parts, and where they came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
+
+if TYPE_CHECKING:
+    from surelabel.corpora.splits import Split
+    from surelabel.corpora.tables import Statistics
+
+__all__ = ["PARTS", "Corpus", "LabelMatrix", "Part", "Provenance"]
+
+PARTS = ("train", "validation", "calibration", "test")
+
+LabelMatrix: TypeAlias = "sparse.csr_array[np.bool_, tuple[int, int]]"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a corpus came from and how it was read.
+
+    Parameters
+    ----------
+    source : str
+        The file, folder or generator, by name.
+    rule : str
+        How texts, labels and parts were taken from it.
+    licence : str
+        What its owners say about its use.
+    checksum : str or None
+        SHA-256 of the source, where there is one file or a list of files.
+    notes : tuple of str
+        What was done to the corpus since.
+    """
+
+    source: str
+    rule: str
+    licence: str = "not stated"
+    checksum: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of a corpus's texts, with their labels.
+
+    Attributes
+    ----------
+    name : str
+        The part's name, or several joined by "+".
+    texts, ids : tuple of str
+    label_matrix : scipy.sparse.csr_array of bool, shape (n_texts, n_labels)
+    label_names : tuple of str
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    ids: tuple[str, ...]
+    label_matrix: LabelMatrix
+    label_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def labels(self) -> npt.NDArray[np.bool_]:
+        """The labels as a dense bool array of shape (n_texts, n_labels)."""
+        return _as_dense(self.label_matrix)
+
+    @property
+    def label_sets(self) -> tuple[frozenset[str], ...]:
+        """The labels as one frozenset of names a text."""
+        return tuple(_as_label_sets(self.label_matrix, self.label_names))
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Texts with label-sets, divided into parts. Immutable; changes make a new one.
+
+    Parameters
+    ----------
+    name : str
+    texts, ids : sequence of str
+    label_matrix : scipy.sparse.csr_array of bool, shape (n_texts, n_labels)
+    label_names : sequence of str
+    parts : mapping of part name to text indices
+        Names from train, validation, calibration and test. No text is in two parts.
+    provenance : Provenance
+    split : Split or None
+        Which parts were drawn from the training part, and how; None where all parts are the corpus's own.
+
+    Examples
+    --------
+    >>> corpus = Corpus.from_label_sets("two", ["oil up", "gold and oil"], [{"oil"}, {"gold", "oil"}])
+    >>> corpus
+    Corpus 'two': 2 texts, 2 labels (train 2)
+    >>> corpus.labels
+    array([[False,  True],
+           [ True,  True]])
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    ids: tuple[str, ...]
+    label_matrix: LabelMatrix
+    label_names: tuple[str, ...]
+    parts: Mapping[str, npt.NDArray[np.int64]]
+    provenance: Provenance = field(default_factory=lambda: Provenance("memory", "as given"))
+    split: Split | None = None
+
+    def __post_init__(self) -> None:
+        for attribute in ("texts", "ids", "label_names"):
+            object.__setattr__(self, attribute, tuple(getattr(self, attribute)))
+        _check_lengths(self)
+        matrix = sparse.csr_array(self.label_matrix, dtype=np.bool_)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        object.__setattr__(self, "label_matrix", matrix)
+        object.__setattr__(self, "parts", _as_parts(self.parts, self.name, len(self.texts)))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {len(self.parts[name]):,}" for name in self.parts)
+        return f"Corpus {self.name!r}: {len(self):,} texts, {len(self.label_names):,} labels ({parts})"
+
+    @classmethod
+    def from_label_sets(
+        cls,
+        name: str,
+        texts: Sequence[str],
+        label_sets: Sequence[Collection[str]],
+        *,
+        ids: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]] | None = None,
+        provenance: Provenance | None = None,
+    ) -> Corpus:
+        """Make a corpus from label names.
+
+        Parameters
+        ----------
+        name : str
+        texts : sequence of str
+        label_sets : sequence of collections of label names, one a text
+        ids : sequence of str, default the texts' numbers from 0
+        label_names : sequence of str, default the sorted labels that occur
+        parts : mapping of part name to text indices, default everything in "train"
+        provenance : Provenance, optional
+
+        Returns
+        -------
+        Corpus
+
+        Warns
+        -----
+        DataWarning
+            Where texts are empty or have no label, or there is only one label.
+        """
+        if len(texts) != len(label_sets):
+            raise CorpusError(
+                f"The 'label_sets' of corpus {name!r} must be one a text, {len(texts):,}. "
+                f"Got {len(label_sets):,} instead."
+            )
+        if label_names is None:
+            label_names = sorted({label for label_set in label_sets for label in label_set})
+        matrix = _as_label_matrix(label_sets, label_names, name)
+        corpus = cls(
+            name=name,
+            texts=tuple(texts),
+            ids=tuple(map(str, range(len(texts)))) if ids is None else tuple(ids),
+            label_matrix=matrix,
+            label_names=tuple(label_names),
+            parts={"train": np.arange(len(texts))} if parts is None else _as_index_arrays(parts),
+            provenance=provenance or Provenance("memory", "as given"),
+        )
+        _check_labels(corpus)
+        _warn_of_texts(corpus)
+        return corpus
+
+    @property
+    def labels(self) -> npt.NDArray[np.bool_]:
+        """The labels as a dense bool array of shape (n_texts, n_labels)."""
+        return _as_dense(self.label_matrix)
+
+    @property
+    def label_sets(self) -> tuple[frozenset[str], ...]:
+        """The labels as one frozenset of names a text."""
+        return tuple(_as_label_sets(self.label_matrix, self.label_names))
+
+    def part(self, *names: str) -> Part:
+        """Take one part, or several merged in the corpus's order.
+
+        Parameters
+        ----------
+        *names : str
+            Part names. ``part("train", "calibration")`` is what a classifier without calibration trains on.
+
+        Returns
+        -------
+        Part
+
+        Examples
+        --------
+        >>> from surelabel import corpora
+        >>> corpus = corpora.load("synthetic", n_texts=500, calibration=99)
+        >>> len(corpus.part("calibration"))
+        99
+        >>> len(corpus.part("train", "calibration")) - len(corpus.part("train"))
+        99
+        """
+        if not names:
+            raise InvalidInputError(f"part needs one name at least, of {list(self.parts)}. Got none instead.")
+        missing = [name for name in names if name not in self.parts]
+        if missing:
+            raise CorpusError(
+                f"The parts asked of corpus {self.name!r} must be among {list(self.parts)}. "
+                f"Got {missing[0]!r} instead."
+            )
+        rows = np.unique(np.concatenate([self.parts[name] for name in names]))
+        return Part(
+            name="+".join(dict.fromkeys(names)),
+            texts=tuple(self.texts[row] for row in rows),
+            ids=tuple(self.ids[row] for row in rows),
+            label_matrix=self.label_matrix[rows],
+            label_names=self.label_names,
+        )
+
+    def with_parts(
+        self, parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]], *, split: Split | None = None
+    ) -> Corpus:
+        """Return the same corpus with other parts.
+
+        Parameters
+        ----------
+        parts : mapping of part name to text indices
+        split : Split, optional
+            How they were drawn.
+
+        Returns
+        -------
+        Corpus
+        """
+        return replace(self, parts=_as_index_arrays(parts), split=split)
+
+    def fingerprint(self, *, texts: bool = True) -> str:
+        """Return a SHA-256 over ids, labels, label names, parts and texts.
+
+        Parameters
+        ----------
+        texts : bool, default=True
+            False leaves the texts out: two sources of one corpus can differ in white space alone.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits. The corpus's name and provenance do not enter.
+        """
+        digest = hashlib.sha256()
+        header: dict[str, Any] = {
+            "label_names": self.label_names,
+            "parts": {name: self.parts[name].tolist() for name in self.parts},
+        }
+        digest.update(json.dumps(header, sort_keys=True).encode())
+        pointers, indices = self.label_matrix.indptr, self.label_matrix.indices
+        for row, (identifier, text) in enumerate(zip(self.ids, self.texts, strict=True)):
+            labels = sorted(indices[pointers[row] : pointers[row + 1]].tolist())
+            record = [identifier, labels, text] if texts else [identifier, labels]
+            digest.update(json.dumps(record).encode())
+        return digest.hexdigest()
+
+    def statistics(self) -> Statistics:
+        """Return the corpus's row of the corpora table (section 6.1 of the paper)."""
+        from surelabel.corpora.tables import statistics  # noqa: PLC0415  # tables imports this module
+
+        return statistics(self)
+
+
+def _as_dense(matrix: LabelMatrix) -> npt.NDArray[np.bool_]:
+    return np.asarray(matrix.toarray(), dtype=np.bool_)
+
+
+def _as_label_sets(matrix: LabelMatrix, label_names: Sequence[str]) -> Iterator[frozenset[str]]:
+    for row in range(matrix.shape[0]):
+        indices = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+        yield frozenset(label_names[index] for index in indices)
+
+
+def _as_label_matrix(
+    label_sets: Sequence[Collection[str]], label_names: Sequence[str], name: str
+) -> LabelMatrix:
+    """Turn label names into a sparse bool matrix; a label that is not in `label_names` is an error."""
+    columns = {label: column for column, label in enumerate(label_names)}
+    indices: list[int] = []
+    pointers = [0]
+    for row, label_set in enumerate(label_sets):
+        try:
+            indices.extend(sorted({columns[label] for label in label_set}))
+        except KeyError as error:
+            raise CorpusError(
+                f"The labels of corpus {name!r} must be among its {len(columns):,} label names. "
+                f"Got {error.args[0]!r} in text {row} instead."
+            ) from None
+        pointers.append(len(indices))
+    data = np.ones(len(indices), dtype=np.bool_)
+    return sparse.csr_array((data, indices, pointers), shape=(len(label_sets), len(columns)), dtype=np.bool_)
+
+
+def _as_index_arrays(
+    parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]],
+) -> dict[str, npt.NDArray[np.int64]]:
+    return {name: np.asarray(rows, dtype=np.int64) for name, rows in parts.items()}
+
+
+def _as_parts(
+    parts: Mapping[str, npt.NDArray[np.int64]], corpus: str, n_texts: int
+) -> Mapping[str, npt.NDArray[np.int64]]:
+    """Check the parts and return them sorted, read-only, in the order of PARTS."""
+    unknown = sorted(set(parts) - set(PARTS))
+    if unknown:
+        raise CorpusError(
+            f"The parts of corpus {corpus!r} must be among {list(PARTS)}. Got {unknown[0]!r} instead."
+        )
+    taken = np.zeros(n_texts, dtype=np.int64)
+    result: dict[str, npt.NDArray[np.int64]] = {}
+    for name in PARTS:
+        if name not in parts:
+            continue
+        rows = np.sort(np.asarray(parts[name], dtype=np.int64))
+        if rows.size and (rows[0] < 0 or rows[-1] >= n_texts):
+            raise CorpusError(
+                f"The {name!r} part of corpus {corpus!r} must hold text indices from 0 to {n_texts - 1:,}. "
+                f"Got {rows[0] if rows[0] < 0 else rows[-1]} instead."
+            )
+        np.add.at(taken, rows, 1)
+        rows.flags.writeable = False
+        result[name] = rows
+    if np.any(taken > 1):
+        raise CorpusError(
+            f"The parts of corpus {corpus!r} must not share texts. Got text {int(np.argmax(taken > 1))} twice."
+        )
+    return MappingProxyType(result)
+
+
+def _check_lengths(corpus: Corpus) -> None:
+    """Raise where a corpus is empty or its pieces do not fit together."""
+    n_texts = len(corpus.texts)
+    if n_texts == 0:
+        raise CorpusError(f"Corpus {corpus.name!r} must have one text at least. Got an empty one instead.")
+    if len(corpus.ids) != n_texts:
+        raise CorpusError(
+            f"The ids of corpus {corpus.name!r} must be one a text, {n_texts:,}. "
+            f"Got {len(corpus.ids):,} instead."
+        )
+    if len(set(corpus.ids)) != n_texts:
+        seen: set[str] = set()
+        twice = next(i for i in corpus.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+        raise CorpusError(f"The ids of corpus {corpus.name!r} must be unique. Got {twice!r} twice.")
+    expected = (n_texts, len(corpus.label_names))
+    if tuple(corpus.label_matrix.shape) != expected:
+        raise CorpusError(
+            f"The label matrix of corpus {corpus.name!r} must have shape {expected}. "
+            f"Got {tuple(corpus.label_matrix.shape)} instead."
+        )
+    if len(set(corpus.label_names)) != len(corpus.label_names):
+        raise CorpusError(f"The label names of corpus {corpus.name!r} must be unique. Got some twice.")
+
+
+def _check_labels(corpus: Corpus) -> None:
+    """Raise where there is nothing to learn: no label, or one that every text has."""
+    if corpus.label_matrix.nnz == 0:
+        raise CorpusError(
+            f"Corpus {corpus.name!r} must have one label at least. Got {len(corpus):,} texts without any: "
+            "is the label column the right one?"
+        )
+    if len(corpus.label_names) == 1 and corpus.label_matrix.nnz == len(corpus):
+        raise CorpusError(
+            f"Corpus {corpus.name!r} must have two labels at least, or texts without its one. "
+            f"Got {corpus.label_names[0]!r} on every text: is the label separator the right one?"
+        )
+
+
+def _warn_of_texts(corpus: Corpus) -> None:
+    """Say what is unusual about the texts and labels, though they can be used."""
+    empty = [row for row, text in enumerate(corpus.texts) if not text.strip()]
+    if empty:
+        _warn(
+            f"{len(empty):,} of the {len(corpus):,} texts of corpus {corpus.name!r} are empty "
+            f"(first: id {corpus.ids[empty[0]]!r}). They are kept; a classifier can only guess at them."
+        )
+    unlabelled = np.flatnonzero(np.diff(corpus.label_matrix.indptr) == 0)
+    if unlabelled.size:
+        _warn(
+            f"{unlabelled.size:,} of the {len(corpus):,} texts of corpus {corpus.name!r} have no label "
+            f"(first: id {corpus.ids[int(unlabelled[0])]!r}). Predict with min_labels=0 to admit the empty label-set."
+        )
+    if len(corpus.label_names) == 1:
+        _warn(f"Corpus {corpus.name!r} has one label only, {corpus.label_names[0]!r}.")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DataWarning, stacklevel=4)

@@ -1,0 +1,96 @@
+"""CTDC 2.0, the Czech Text Document Corpus: a folder of texts whose file names carry the labels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from surelabel.corpora.corpus import Corpus, Provenance
+from surelabel.corpora.places import as_path, sha256
+from surelabel.corpora.textfiles import read_text
+from surelabel.exceptions import CorpusError, InvalidInputError
+
+__all__ = ["N_FOLDS", "read_ctdc"]
+
+N_FOLDS = 5
+
+_NAME = re.compile(r"(?P<id>\d+)(?P<labels>(?:_[^_]+)+)")
+
+
+def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Corpus:
+    """Read CTDC from its folder: one fold of the main part is the test part, the development part validates.
+
+    ``00046_kul_nab_mag.txt`` is text 46 with the labels kul, nab and mag. Texts under a folder whose name begins
+    with "dev" are the development part. Where the main part's texts lie in five folders, these are the
+    folds; where not, the texts in the order of their ids go to folds 1, 2, 3, 4, 5, 1, 2, ...
+
+    Parameters
+    ----------
+    path : path
+    fold : int, default=1
+        Which of the five folds is the test part.
+    encoding : str, default="utf-8"
+
+    Returns
+    -------
+    Corpus
+        Parts train, test, and validation where there is a development part.
+    """
+    if isinstance(fold, bool) or not isinstance(fold, int) or not 1 <= fold <= N_FOLDS:
+        raise InvalidInputError(f"The 'fold' parameter of ctdc must be an int from 1 to {N_FOLDS}. Got {fold!r} instead.")
+    folder = as_path(path)
+    files = sorted(folder.rglob("*.txt")) if folder.is_dir() else []
+    development = [file for file in files if _is_development(file, folder)]
+    main = [file for file in files if not _is_development(file, folder)]
+    if not main:
+        raise CorpusError(
+            "CTDC must be a folder of files like '00046_kul_nab_mag.txt'. "
+            f"Got no such file outside a development folder in {folder.name!r} instead."
+        )
+    main.sort(key=lambda file: (file.name, str(file)))
+    development.sort(key=lambda file: (file.name, str(file)))
+    folds = _folds(main)
+    rows = range(len(main))
+    parts = {
+        "train": [row for row in rows if folds[row] != fold],
+        "test": [row for row in rows if folds[row] == fold],
+    }
+    if development:
+        parts["validation"] = list(range(len(main), len(files)))
+    names = [_parsed(file.stem) for file in (*main, *development)]
+    prefixes = ["main-"] * len(main) + ["dev-"] * len(development)
+    return Corpus.from_label_sets(
+        "ctdc",
+        [read_text(file, encoding).strip() for file in (*main, *development)],
+        [labels for _, labels in names],
+        ids=[prefix + identifier for prefix, (identifier, _) in zip(prefixes, names, strict=True)],
+        parts=parts,
+        provenance=Provenance(
+            source=folder.name,
+            rule=f"labels from file names; test: fold {fold} of {N_FOLDS}; validation: the development part",
+            licence="research use, Czech News Agency",
+            checksum=sha256(*main, *development),
+        ),
+    )
+
+
+def _is_development(file: Path, folder: Path) -> bool:
+    return any(part.lower().startswith("dev") for part in file.relative_to(folder).parts[:-1])
+
+
+def _folds(files: list[Path]) -> list[int]:
+    """Return the number, from 1, of each main text's fold."""
+    folders = sorted({file.parent for file in files})
+    if len(folders) == N_FOLDS:
+        return [folders.index(file.parent) + 1 for file in files]
+    return [row % N_FOLDS + 1 for row in range(len(files))]
+
+
+def _parsed(stem: str) -> tuple[str, list[str]]:
+    match = _NAME.fullmatch(stem)
+    if match is None:
+        raise CorpusError(
+            f"The files of CTDC must be named by number and labels, like '00046_kul_nab_mag.txt'. "
+            f"Got '{stem}.txt' instead."
+        )
+    return match["id"], match["labels"].strip("_").split("_")

@@ -1,0 +1,91 @@
+"""GoEmotions: short texts with emotions, in its own three parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from surelabel.corpora.corpus import Corpus, Provenance
+from surelabel.corpora.places import as_path, sha256
+from surelabel.corpora.textfiles import read_text
+from surelabel.exceptions import CorpusError
+
+__all__ = ["EMOTIONS", "read_goemotions"]
+
+EMOTIONS = (
+    "admiration amusement anger annoyance approval caring confusion curiosity desire disappointment disapproval "
+    "disgust embarrassment excitement fear gratitude grief joy love nervousness optimism pride realization relief "
+    "remorse sadness surprise neutral"
+).split()
+
+_FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
+
+
+def read_goemotions(path: str | Path) -> Corpus:
+    """Read GoEmotions from a folder with train.tsv, dev.tsv and test.tsv; these parts are kept.
+
+    Parameters
+    ----------
+    path : path
+        Each line is a text, comma-separated label numbers and an id, with tabs between. Label names come from
+        ``labels.txt`` or ``emotions.txt`` where there is one, else they are the 28 published ones.
+
+    Returns
+    -------
+    Corpus
+    """
+    folder = as_path(path)
+    files = {part: folder / name for part, name in _FILES.items() if (folder / name).exists()}
+    if not files:
+        raise CorpusError(
+            f"GoEmotions must be a folder with {list(_FILES.values())}. Got {folder.name!r} without them instead."
+        )
+    names = _label_names(folder)
+    texts: list[str] = []
+    label_sets: list[list[str]] = []
+    ids: list[str] = []
+    parts: dict[str, list[int]] = {}
+    for part, file in files.items():
+        start = len(texts)
+        for number, line in enumerate(read_text(file).removesuffix("\n").split("\n"), start=1):
+            text, labels, identifier = _parsed(line, names, f"Line {number} of {file.name!r}")
+            texts.append(text)
+            label_sets.append(labels)
+            ids.append(identifier)
+        parts[part] = list(range(start, len(texts)))
+    return Corpus.from_label_sets(
+        "goemotions",
+        texts,
+        label_sets,
+        ids=ids,
+        label_names=names,
+        parts=parts,
+        provenance=Provenance(
+            source=", ".join(file.name for file in files.values()),
+            rule="its own parts; text, label numbers, id",
+            licence="Apache 2.0, Google Research",
+            checksum=sha256(*files.values()),
+        ),
+    )
+
+
+def _label_names(folder: Path) -> list[str]:
+    for name in ("labels.txt", "emotions.txt"):
+        if (folder / name).exists():
+            return [line.strip() for line in read_text(folder / name).splitlines() if line.strip()]
+    return list(EMOTIONS)
+
+
+def _parsed(line: str, names: list[str], place: str) -> tuple[str, list[str], str]:
+    """Take a line apart; quotes mean nothing in it."""
+    cells = line.split("\t")
+    if len(cells) != 3:
+        raise CorpusError(
+            f"{place} must be a text, label numbers and an id, with tabs between. Got {len(cells)} cells instead."
+        )
+    numbers = [number.strip() for number in cells[1].split(",")]
+    if not all(number.isdecimal() and int(number) < len(names) for number in numbers):
+        raise CorpusError(
+            f"{place} must have label numbers from 0 to {len(names) - 1}, separated by commas. "
+            f"Got {cells[1]!r} instead."
+        )
+    return cells[0], [names[int(number)] for number in numbers], cells[2].strip()

@@ -1,0 +1,86 @@
+"""Where corpora lie: a path that the user names, the data folder, the cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from surelabel.corpora._extras import import_extra
+from surelabel.exceptions import CorpusError, InvalidInputError
+
+__all__ = ["CACHE_VARIABLE", "DATA_VARIABLE", "as_path", "cache_folder", "find", "sha256"]
+
+CACHE_VARIABLE = "SURELABEL_CACHE"
+DATA_VARIABLE = "SURELABEL_DATA"
+
+_BLOCK = 1 << 20
+
+
+def cache_folder() -> Path:
+    """Return the folder for downloaded corpora: ``SURELABEL_CACHE``, or the platform's cache folder.
+
+    Returns
+    -------
+    pathlib.Path
+        It need not exist.
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    return Path(import_extra("platformdirs").user_cache_dir("surelabel", appauthor=False)) / "corpora"
+
+
+def as_path(path: object) -> Path:
+    """Return an existing path, or say that there is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError(f"A path of load must be a str or a path. Got {type(path).__name__} instead.")
+    found = Path(path).expanduser()
+    if not found.exists():
+        raise CorpusError(f"The path of load must exist. Got {str(found)!r} instead.")
+    return found
+
+
+def find(names: Sequence[str], path: str | Path | None = None) -> tuple[Path | None, list[str]]:
+    """Look for a corpus's file or folder.
+
+    Parameters
+    ----------
+    names : sequence of str
+        File or folder names to look for.
+    path : path, optional
+        What the user named: the thing itself, which must exist.
+
+    Returns
+    -------
+    found : pathlib.Path or None
+    tried : list of str
+        Where it was looked for, with the reason why it is not there.
+    """
+    if path is not None:
+        return as_path(path), []
+    tried = []
+    folders: list[Path] = []
+    data = os.environ.get(DATA_VARIABLE)
+    if data:
+        folders.append(Path(data).expanduser())
+    else:
+        tried.append(f"the data folder: {DATA_VARIABLE} is not set")
+    folders.append(cache_folder())
+    for folder in folders:
+        for name in names:
+            if (folder / name).exists():
+                return folder / name, tried
+        tried.append(f"{folder}: no {' or '.join(names)} in it")
+    return None, tried
+
+
+def sha256(*paths: Path) -> str:
+    """Return the SHA-256 of files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    return digest.hexdigest()
