@@ -1,0 +1,53 @@
+"""Corpora: texts with label-sets, read from many forms into one, with parts to train, calibrate and test on.
+
+`load` reads the paper's corpora by name (section 6.1) and a user's own files; `split` draws stratified
+parts of exact size; `reduced` keeps the most frequent labels; `statistics_table` counts what the paper's
+table of corpora counts.
+
+>>> from surelabel import corpora
+>>> corpus = corpora.load("synthetic", seed=0)
+>>> corpus
+Corpus 'synthetic': 2,000 texts, 24 labels (train 1,100, validation 200, calibration 300, test 400)
+>>> corpus.part("calibration").labels.shape
+(300, 24)
+"""
+
+from surelabel.corpora.aapd import read_aapd
+from surelabel.corpora.catalogue import available, load
+from surelabel.corpora.corpus import PARTS, Corpus, Part, Provenance
+from surelabel.corpora.ctdc import read_ctdc
+from surelabel.corpora.goemotions import read_goemotions
+from surelabel.corpora.paper_figures import PAPER_STATISTICS
+from surelabel.corpora.places import cache_folder
+from surelabel.corpora.reduction import reduced
+from surelabel.corpora.reuters import read_reuters
+from surelabel.corpora.reuters_source import find_reuters
+from surelabel.corpora.splits import Split, split
+from surelabel.corpora.synthetic import generate_synthetic
+from surelabel.corpora.tables import Statistics, statistics, statistics_markdown, statistics_table
+from surelabel.corpora.tabular import read_table
+
+__all__ = [
+    "PAPER_STATISTICS",
+    "PARTS",
+    "Corpus",
+    "Part",
+    "Provenance",
+    "Split",
+    "Statistics",
+    "available",
+    "cache_folder",
+    "find_reuters",
+    "generate_synthetic",
+    "load",
+    "read_aapd",
+    "read_ctdc",
+    "read_goemotions",
+    "read_reuters",
+    "read_table",
+    "reduced",
+    "split",
+    "statistics",
+    "statistics_markdown",
+    "statistics_table",
+]

@@ -26,12 +26,12 @@ def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> 
     Parameters
     ----------
     path : path
-        A folder with, for each part that there is, ``text_train`` and ``label_train`` (its authors' form: one text
-        a line, labels separated by spaces), ``train.tsv`` (hedwig's: a 0/1 string, a tab, the text) or
-        ``train.json`` (a list of objects with text and label).
+        A folder with, for each part that there is, ``text_train`` and ``label_train`` (its authors' form:
+        one text a line, labels separated by spaces), ``train.tsv`` (hedwig's: a 0/1 string, a tab, the
+        text) or ``train.json`` (a list of objects with text and label).
     label_names : sequence of str, optional
-        Names for the places of hedwig's 0/1 strings. Default: those of ``labels.json`` (name to number) where the
-        folder has it, else "label-00" and so on.
+        Names for the places of hedwig's 0/1 strings. Default: those of ``labels.json`` (name to number)
+        where the folder has it, else "label-00" and so on.
 
     Returns
     -------
@@ -58,7 +58,8 @@ def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> 
         files += found
     if not parts:
         raise CorpusError(
-            f"The AAPD folder must hold text_train and label_train, train.tsv or train.json, or the like for val "
+            "The AAPD folder must hold text_train and label_train, train.tsv or "
+            "train.json, or the like for val "
             f"and test. Got {sorted(file.name for file in folder.iterdir())[:8]} in {folder.name!r} instead."
         )
     used = {label for labels in label_sets for label in labels}
@@ -85,7 +86,9 @@ def _names_in(folder: Path) -> list[str]:
         return []
     numbers = _parsed(file)
     if not isinstance(numbers, dict) or not all(isinstance(number, int) for number in numbers.values()):
-        raise CorpusError("'labels.json' of AAPD must be an object of label name to number. Got another form instead.")
+        raise CorpusError(
+            "'labels.json' of AAPD must be an object of label name to number. Got another form instead."
+        )
     return sorted(numbers, key=lambda name: (numbers[name], name))
 
 
@@ -95,7 +98,9 @@ def _find_part(folder: Path, aliases: Sequence[str]) -> list[Path]:
         pair = [folder / f"text_{alias}", folder / f"label_{alias}"]
         if pair[0].exists() != pair[1].exists():
             there, gone = pair if pair[0].exists() else pair[::-1]
-            raise CorpusError(f"AAPD's {there.name!r} must come with {gone.name!r}. Got no such file instead.")
+            raise CorpusError(
+                f"AAPD's {there.name!r} must come with {gone.name!r}. Got no such file instead."
+            )
         if pair[0].exists():
             return pair
         for name in (f"{alias}.tsv", f"aapd_{alias}.tsv", f"{alias}.json"):
@@ -149,7 +154,8 @@ def _read_json(file: Path) -> _Rows:
         labels = record.get("label", record.get("labels")) if isinstance(record, dict) else None
         if not isinstance(text, str) or not isinstance(labels, list):
             raise CorpusError(
-                f"Record {number} of AAPD's {file.name!r} must be an object with a 'text' and a list 'label'. "
+                f"Record {number} of AAPD's {file.name!r} must be an object with a "
+                "'text' and a list 'label'. "
                 "Got another form instead."
             )
         rows.append((text, [str(label) for label in labels]))

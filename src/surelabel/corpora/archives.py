@@ -51,7 +51,8 @@ def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
                     members[member.name] = b"" if file is None else file.read()
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise CorpusError(
-            f"Archive {path.name!r} must be a whole tar file. Got a damaged one instead ({error}); fetch it again."
+            f"Archive {path.name!r} must be a whole tar file. Got a damaged one "
+            f"instead ({error}); fetch it again."
         ) from error
     return dict(sorted(members.items()))
 
@@ -61,5 +62,6 @@ def _check_name(name: str, path: Path) -> None:
     parts = PurePosixPath(name.replace("\\", "/"))
     if parts.is_absolute() or ".." in parts.parts or re.match(r"[A-Za-z]:", name):
         raise CorpusError(
-            f"Archive {path.name!r} must name files inside itself only. Got {name!r} instead; do not trust it."
+            f"Archive {path.name!r} must name files inside itself only. Got "
+            f"{name!r} instead; do not trust it."
         )

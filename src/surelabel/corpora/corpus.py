@@ -5,26 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from surelabel.corpora.label_matrices import (
+    LabelMatrix,
+    as_canonical,
+    as_dense,
+    as_label_matrix,
+    as_label_sets,
+)
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 if TYPE_CHECKING:
     from surelabel.corpora.splits import Split
     from surelabel.corpora.tables import Statistics
 
-__all__ = ["PARTS", "Corpus", "LabelMatrix", "Part", "Provenance"]
+__all__ = ["PARTS", "Corpus", "Part", "Provenance"]
 
 PARTS = ("train", "validation", "calibration", "test")
-
-LabelMatrix: TypeAlias = "sparse.csr_array[np.bool_, tuple[int, int]]"
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,12 @@ class Part:
     @property
     def labels(self) -> npt.NDArray[np.bool_]:
         """The labels as a dense bool array of shape (n_texts, n_labels)."""
-        return _as_dense(self.label_matrix)
+        return as_dense(self.label_matrix)
 
     @property
     def label_sets(self) -> tuple[frozenset[str], ...]:
         """The labels as one frozenset of names a text."""
-        return tuple(_as_label_sets(self.label_matrix, self.label_names))
+        return tuple(as_label_sets(self.label_matrix, self.label_names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +128,7 @@ class Corpus:
         for attribute in ("texts", "ids", "label_names"):
             object.__setattr__(self, attribute, tuple(getattr(self, attribute)))
         _check_lengths(self)
-        matrix = sparse.csr_array(self.label_matrix, dtype=np.bool_)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        object.__setattr__(self, "label_matrix", matrix)
+        object.__setattr__(self, "label_matrix", as_canonical(self.label_matrix))
         object.__setattr__(self, "parts", _as_parts(self.parts, self.name, len(self.texts)))
 
     def __len__(self) -> int:
@@ -177,7 +178,7 @@ class Corpus:
             )
         if label_names is None:
             label_names = sorted({label for label_set in label_sets for label in label_set})
-        matrix = _as_label_matrix(label_sets, label_names, name)
+        matrix = as_label_matrix(label_sets, label_names, name)
         corpus = cls(
             name=name,
             texts=tuple(texts),
@@ -194,12 +195,12 @@ class Corpus:
     @property
     def labels(self) -> npt.NDArray[np.bool_]:
         """The labels as a dense bool array of shape (n_texts, n_labels)."""
-        return _as_dense(self.label_matrix)
+        return as_dense(self.label_matrix)
 
     @property
     def label_sets(self) -> tuple[frozenset[str], ...]:
         """The labels as one frozenset of names a text."""
-        return tuple(_as_label_sets(self.label_matrix, self.label_names))
+        return tuple(as_label_sets(self.label_matrix, self.label_names))
 
     def part(self, *names: str) -> Part:
         """Take one part, or several merged in the corpus's order.
@@ -289,36 +290,6 @@ class Corpus:
         return statistics(self)
 
 
-def _as_dense(matrix: LabelMatrix) -> npt.NDArray[np.bool_]:
-    return np.asarray(matrix.toarray(), dtype=np.bool_)
-
-
-def _as_label_sets(matrix: LabelMatrix, label_names: Sequence[str]) -> Iterator[frozenset[str]]:
-    for row in range(matrix.shape[0]):
-        indices = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-        yield frozenset(label_names[index] for index in indices)
-
-
-def _as_label_matrix(
-    label_sets: Sequence[Collection[str]], label_names: Sequence[str], name: str
-) -> LabelMatrix:
-    """Turn label names into a sparse bool matrix; a label that is not in `label_names` is an error."""
-    columns = {label: column for column, label in enumerate(label_names)}
-    indices: list[int] = []
-    pointers = [0]
-    for row, label_set in enumerate(label_sets):
-        try:
-            indices.extend(sorted({columns[label] for label in label_set}))
-        except KeyError as error:
-            raise CorpusError(
-                f"The labels of corpus {name!r} must be among its {len(columns):,} label names. "
-                f"Got {error.args[0]!r} in text {row} instead."
-            ) from None
-        pointers.append(len(indices))
-    data = np.ones(len(indices), dtype=np.bool_)
-    return sparse.csr_array((data, indices, pointers), shape=(len(label_sets), len(columns)), dtype=np.bool_)
-
-
 def _as_index_arrays(
     parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]],
 ) -> dict[str, npt.NDArray[np.int64]]:
@@ -350,7 +321,8 @@ def _as_parts(
         result[name] = rows
     if np.any(taken > 1):
         raise CorpusError(
-            f"The parts of corpus {corpus!r} must not share texts. Got text {int(np.argmax(taken > 1))} twice."
+            f"The parts of corpus {corpus!r} must not share texts. Got text "
+            f"{int(np.argmax(taken > 1))} twice."
         )
     return MappingProxyType(result)
 
@@ -405,7 +377,8 @@ def _warn_of_texts(corpus: Corpus) -> None:
     if unlabelled.size:
         _warn(
             f"{unlabelled.size:,} of the {len(corpus):,} texts of corpus {corpus.name!r} have no label "
-            f"(first: id {corpus.ids[int(unlabelled[0])]!r}). Predict with min_labels=0 to admit the empty label-set."
+            f"(first: id {corpus.ids[int(unlabelled[0])]!r}). Predict with "
+            "min_labels=0 to admit the empty label-set."
         )
     if len(corpus.label_names) == 1:
         _warn(f"Corpus {corpus.name!r} has one label only, {corpus.label_names[0]!r}.")

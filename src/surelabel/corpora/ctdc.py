@@ -20,9 +20,9 @@ _NAME = re.compile(r"(?P<id>\d+)(?P<labels>(?:_[^_]+)+)")
 def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Corpus:
     """Read CTDC from its folder: one fold of the main part is the test part, the development part validates.
 
-    ``00046_kul_nab_mag.txt`` is text 46 with the labels kul, nab and mag. Texts under a folder whose name begins
-    with "dev" are the development part. Where the main part's texts lie in five folders, these are the
-    folds; where not, the texts in the order of their ids go to folds 1, 2, 3, 4, 5, 1, 2, ...
+    ``00046_kul_nab_mag.txt`` is text 46 with the labels kul, nab and mag. Texts under a folder whose name
+    begins with "dev" are the development part. Where the main part's texts lie in five folders, these are
+    the folds; where not, the texts in the order of their ids go to folds 1, 2, 3, 4, 5, 1, 2, ...
 
     Parameters
     ----------
@@ -37,7 +37,9 @@ def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Co
         Parts train, test, and validation where there is a development part.
     """
     if isinstance(fold, bool) or not isinstance(fold, int) or not 1 <= fold <= N_FOLDS:
-        raise InvalidInputError(f"The 'fold' parameter of ctdc must be an int from 1 to {N_FOLDS}. Got {fold!r} instead.")
+        raise InvalidInputError(
+            f"The 'fold' parameter of ctdc must be an int from 1 to {N_FOLDS}. Got {fold!r} instead."
+        )
     folder = as_path(path)
     files = sorted(folder.rglob("*.txt")) if folder.is_dir() else []
     development = [file for file in files if _is_development(file, folder)]

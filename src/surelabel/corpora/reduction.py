@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.corpora.corpus import Corpus, LabelMatrix
+from surelabel.corpora.corpus import Corpus
+from surelabel.corpora.label_matrices import LabelMatrix
 from surelabel.corpora.splits import split
 from surelabel.exceptions import InvalidInputError
 
@@ -20,8 +21,9 @@ def reduced(corpus: Corpus, n_labels: int = 20) -> Corpus:
     Labels are counted over the whole corpus, so that the choice depends on no split; of labels that occur
     equally often, the one that occurs first is kept. The corpus's own parts and the test part lose texts;
     a validation or calibration part that was drawn from the training part is drawn again, to the same size
-    and with the same seed. On Reuters this gives the paper's Reuters20 (2,738 test texts) with the one
-    training text more that the full corpus has as well.
+    and with the same seed (a share is one of the texts that are left, the test part aside). On Reuters this
+    gives the paper's Reuters20 (2,738 test texts) with the one training text more that the full corpus has
+    as well.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def reduced(corpus: Corpus, n_labels: int = 20) -> Corpus:
     --------
     >>> from surelabel import corpora
     >>> corpora.reduced(corpora.load("synthetic", n_texts=500, calibration=99), 5)
-    Corpus 'synthetic5': 457 texts, 5 labels (train 219, validation 46, calibration 99, test 93)
+    Corpus 'synthetic5': 317 texts, 5 labels (train 130, validation 26, calibration 99, test 62)
     """
     if isinstance(n_labels, bool) or not isinstance(n_labels, int | np.integer) or n_labels < 1:
         raise InvalidInputError(

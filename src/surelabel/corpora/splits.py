@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.corpora._extras import import_extra
-from surelabel.corpora.corpus import Corpus, LabelMatrix
+from surelabel.corpora.corpus import Corpus
+from surelabel.corpora.label_matrices import LabelMatrix
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 __all__ = ["Size", "Split", "split"]
@@ -59,7 +60,8 @@ def split(
     corpus : Corpus
         Must have a training part, and none yet of the parts asked for.
     test, validation, calibration : int or float, optional
-        A number of texts, or a share (below 1) of the training part before anything is drawn. None or 0: not drawn.
+        A number of texts, or a share (below 1) of the training part before anything is drawn. None or 0:
+        not drawn.
     seed : int, default=0
     stratified : bool, default=True
         False draws uniformly, so that calibration and training texts are exactly exchangeable.
@@ -139,7 +141,8 @@ def _as_numbers(corpus: Corpus, sizes: Mapping[str, Size]) -> dict[str, int]:
     if there:
         raise CorpusError(
             f"The {there[0]!r} part of corpus {corpus.name!r} must not be there before it is drawn. "
-            f"Got {len(corpus.parts[there[0]]):,} texts in it already; leave {there[0]!r} out, or start from the "
+            f"Got {len(corpus.parts[there[0]]):,} texts in it already; leave "
+            f"{there[0]!r} out, or start from the "
             "corpus before its split."
         )
     n_texts = len(corpus.parts["train"])

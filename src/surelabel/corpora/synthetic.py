@@ -38,11 +38,12 @@ _SUBJECTS = {
     "robotics": "actuator sensor gripper autonomous drone servo navigation joint",
 }
 _FAMILIES = 6
-_COMMON = (
-    "the of and to in a said that it was for on is by with as at from its be has were this which are an had will "
-    "not year would last new more after two about one first week people report government group company plan"
-).split()
-_SYLLABLES = "ba ce di fo gu ka le mi no pu ra se ti vo zu".split()
+_COMMON_WORDS = (
+    "the of and to in a said that it was for on is by with as at from its be has were this which are an had "
+    "will not year would last new more after two about one first week people report government group company"
+)
+_COMMON = _COMMON_WORDS.split()
+_SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
 
 
 def generate_synthetic(n_texts: int = 2_000, n_labels: int = 24, seed: int = 0) -> Corpus:
@@ -116,7 +117,9 @@ def _subject(label: int) -> tuple[str, list[str]]:
 def _draw_labels(state: np.random.RandomState, cumulative: npt.NDArray[np.float64]) -> list[int]:
     """Draw one to three labels, the main one first."""
     n_labels = len(cumulative)
-    main = min(int(np.searchsorted(cumulative, state.random_sample() * cumulative[-1], side="right")), n_labels - 1)
+    main = min(
+        int(np.searchsorted(cumulative, state.random_sample() * cumulative[-1], side="right")), n_labels - 1
+    )
     labels = [main]
     if state.random_sample() < 0.35:
         family = np.arange(main % _FAMILIES, n_labels, _FAMILIES)

@@ -17,6 +17,7 @@ import numpy as np
 from surelabel.corpora._extras import import_extra
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance
 from surelabel.corpora.places import as_path, sha256
+from surelabel.corpora.textfiles import decode
 from surelabel.exceptions import CorpusError, InvalidInputError
 
 __all__ = ["FORMATS", "read_table"]
@@ -50,8 +51,8 @@ def read_table(
     text : str or list of str, default="text"
         The text column, or several to join by line breaks.
     labels : str or list of str, default="labels"
-        A column that holds lists of label names or separated names; or several columns of 0 and 1, whose names are
-        the labels.
+        A column that holds lists of label names or separated names; or several columns of 0 and 1, whose
+        names are the labels.
     separator : str or None, default=","
         What separates label names in a cell. None: a cell is one label.
     id : str, optional
@@ -131,11 +132,13 @@ def _read(path: Path, encoding: str) -> _Table:
     compressed = suffixes[-1:] == [".gz"]
     suffix = (suffixes[:-1] if compressed else suffixes)[-1:] or [""]
     if suffix[0] not in FORMATS:
-        raise CorpusError(f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}.")
+        raise CorpusError(
+            f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}."
+        )
     data = _content(path, compressed=compressed)
     if suffix[0] == ".parquet":
         return _read_parquet(data, path)
-    string = _decoded(data, path, encoding)
+    string = decode(data, path.name, encoding)
     if suffix[0] in {".jsonl", ".ndjson"}:
         return _read_jsonl(string, path)
     return _read_csv(string, path, "," if suffix[0] == ".csv" else "\t")
@@ -146,20 +149,11 @@ def _content(path: Path, *, compressed: bool) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if compressed else data
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise CorpusError(f"{path.name!r} must be a whole gzip file. Got a damaged one instead: {error}.") from error
+        raise CorpusError(
+            f"{path.name!r} must be a whole gzip file. Got a damaged one instead: {error}."
+        ) from error
     except OSError as error:
         raise CorpusError(f"{path.name!r} cannot be read: {error.strerror or error}.") from error
-
-
-def _decoded(data: bytes, path: Path, encoding: str) -> str:
-    try:
-        return data.decode("utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CorpusError(
-            f"{path.name!r} must be text in {encoding}. Got byte 0x{data[error.start]:02x} in line {line} instead; "
-            "name the right encoding, e.g. encoding='latin-1' or 'cp1250'."
-        ) from error
 
 
 def _read_jsonl(string: str, path: Path) -> _Table:
@@ -171,7 +165,9 @@ def _read_jsonl(string: str, path: Path) -> _Table:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CorpusError(f"Line {number} of {path.name!r} must be JSON. Got an error instead: {error}.") from error
+            raise CorpusError(
+                f"Line {number} of {path.name!r} must be JSON. Got an error instead: {error}."
+            ) from error
         if not isinstance(record, dict):
             raise CorpusError(
                 f"Line {number} of {path.name!r} must be a JSON object. Got {type(record).__name__} instead."
@@ -186,13 +182,19 @@ def _read_csv(string: str, path: Path, delimiter: str) -> _Table:
     pandas = import_extra("pandas")
     try:
         frame = pandas.read_csv(
-            io.StringIO(string), sep=delimiter, dtype=str, keep_default_na=False, na_filter=False, index_col=False
+            io.StringIO(string),
+            sep=delimiter,
+            dtype=str,
+            keep_default_na=False,
+            na_filter=False,
+            index_col=False,
         )
     except pandas.errors.EmptyDataError:
         return {}
     except (pandas.errors.ParserError, ValueError) as error:
         raise CorpusError(
-            f"{path.name!r} must be a table with {delimiter!r} between columns. Got an error instead: {error}."
+            f"{path.name!r} must be a table with {delimiter!r} between columns. Got "
+            f"an error instead: {error}."
         ) from error
     return {str(column): frame[column].tolist() for column in frame.columns}
 
@@ -220,7 +222,9 @@ def _column(table: _Table, column: str, role: str, path: Path) -> list[Any]:
 def _texts(table: _Table, columns: list[str], path: Path) -> list[str]:
     """Join the text columns; a missing cell is an empty text."""
     if not columns:
-        raise InvalidInputError("The 'text' parameter of load must name one column at least. Got none instead.")
+        raise InvalidInputError(
+            "The 'text' parameter of load must name one column at least. Got none instead."
+        )
     cells = [_column(table, column, "text", path) for column in columns]
     for column, values in zip(columns, cells, strict=True):
         for row, value in enumerate(values):
@@ -241,7 +245,9 @@ def _label_sets(
     cells = _column(table, labels, "labels", path)
     if not numeric_labels:
         _check_not_numeric(cells, labels, path)
-    return [_as_label_set(cell, separator, f"row {row + 1} of {path.name!r}") for row, cell in enumerate(cells)]
+    return [
+        _as_label_set(cell, separator, f"row {row + 1} of {path.name!r}") for row, cell in enumerate(cells)
+    ]
 
 
 def _check_not_numeric(cells: list[Any], column: str, path: Path) -> None:
@@ -252,8 +258,10 @@ def _check_not_numeric(cells: list[Any], column: str, path: Path) -> None:
     if typed or (numbers and len(numbers) == len(filled)):
         row, cell = (typed or numbers)[0]
         raise CorpusError(
-            f"The label column {column!r} of {path.name!r} must hold label names (lists, or separated names). "
-            f"Got the number {cell!r} in row {row + 1} instead; if numbers are the names, say numeric_labels=True."
+            f"The label column {column!r} of {path.name!r} must hold label names "
+            "(lists, or separated names). "
+            f"Got the number {cell!r} in row {row + 1} instead; if numbers are the "
+            "names, say numeric_labels=True."
         )
 
 
@@ -279,14 +287,17 @@ def _as_label_set(cell: Any, separator: str | None, place: str) -> set[str]:
 def _indicator_sets(table: _Table, columns: list[str], path: Path) -> list[set[str]]:
     """Read columns of 0 and 1."""
     if not columns:
-        raise InvalidInputError("The 'labels' parameter of load must name one column at least. Got none instead.")
+        raise InvalidInputError(
+            "The 'labels' parameter of load must name one column at least. Got none instead."
+        )
     sets: list[set[str]] = [set() for _ in _column(table, columns[0], "labels", path)]
     for column in columns:
         for row, cell in enumerate(_column(table, column, "labels", path)):
             present = _INDICATORS.get("" if _is_missing(cell) else str(cell).strip().lower())
             if present is None:
                 raise CorpusError(
-                    f"The label column {column!r} of {path.name!r} must hold 0 and 1, as one of several columns. "
+                    f"The label column {column!r} of {path.name!r} must hold 0 and 1, as "
+                    "one of several columns. "
                     f"Got {cell!r:.40} in row {row + 1} instead."
                 )
             if present:

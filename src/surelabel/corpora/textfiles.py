@@ -25,7 +25,8 @@ def decode(data: bytes, name: str, encoding: str = "utf-8") -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise CorpusError(
-            f"{name!r} must be text in {encoding}. Got byte 0x{data[error.start]:02x} in line {line} instead; "
+            f"{name!r} must be text in {encoding}. Got byte "
+            f"0x{data[error.start]:02x} in line {line} instead; "
             "name the right encoding, e.g. encoding='latin-1' or 'cp1250'."
         ) from error
     return text.removeprefix("\N{BYTE ORDER MARK}")

