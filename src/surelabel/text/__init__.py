@@ -1,0 +1,64 @@
+"""From raw text to label probabilities: a linear classifier and the paper's three.
+
+========== ==================================================================================
+kind       what it is
+========== ==================================================================================
+`linear`   TF-IDF of words and pairs, one logistic regression a label; seconds, no torch
+`randinit` the paper's CNN, word vectors learnt with the rest (section 3.1)
+`word2vec` the same, started from pre-trained word vectors
+`bert`     any transformers encoder with a sigmoid layer (section 3.2)
+========== ==================================================================================
+
+Every kind has `fit(texts, labels, validation=...)`, `predict_proba(texts)`, `save(folder)`; `make` and
+`load` give one. Importing this package loads neither torch nor scikit-learn; the kinds do when asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surelabel.text.base import TextClassifier, load, make
+    from surelabel.text.bert import BertClassifier
+    from surelabel.text.cnn import RandinitClassifier, Word2vecClassifier
+    from surelabel.text.linear import LinearClassifier
+    from surelabel.text.settings import BertSettings, CnnSettings, LinearSettings, Word2vecSettings
+
+__all__ = [
+    "BertClassifier",
+    "BertSettings",
+    "CnnSettings",
+    "LinearClassifier",
+    "LinearSettings",
+    "RandinitClassifier",
+    "TextClassifier",
+    "Word2vecClassifier",
+    "Word2vecSettings",
+    "load",
+    "make",
+]
+
+_MODULES = {
+    "BertClassifier": "bert",
+    "BertSettings": "settings",
+    "CnnSettings": "settings",
+    "LinearClassifier": "linear",
+    "LinearSettings": "settings",
+    "RandinitClassifier": "cnn",
+    "TextClassifier": "base",
+    "Word2vecClassifier": "cnn",
+    "Word2vecSettings": "settings",
+    "load": "base",
+    "make": "base",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

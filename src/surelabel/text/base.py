@@ -1,0 +1,283 @@
+"""The protocol that every text classifier follows, and the two ways to come by one: `make` and `load`."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import importlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
+from surelabel.text.inputs import as_label_names, as_labels, as_texts, warn_about_labels
+from surelabel.text.saving import read_folder, write_folder
+
+__all__ = ["KINDS", "FitOptions", "LabelledTexts", "TextClassifier", "load", "make"]
+
+KINDS = {
+    "bert": ("surelabel.text.bert", "BertClassifier"),
+    "linear": ("surelabel.text.linear", "LinearClassifier"),
+    "randinit": ("surelabel.text.cnn", "RandinitClassifier"),
+    "word2vec": ("surelabel.text.cnn", "Word2vecClassifier"),
+}
+"""Module and class of each kind; the module is imported when the kind is first asked for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledTexts:
+    """Checked texts and their labels, bool (n_texts, n_labels)."""
+
+    texts: list[str]
+    labels: npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions:
+    """How a fit runs, apart from what it computes."""
+
+    checkpoint_folder: Path | None
+    resume: bool
+    progress: bool | None
+
+
+class TextClassifier(abc.ABC):
+    """From texts to label probabilities.
+
+    Made by `make(kind, **settings)`, or by `load(folder)` from where one was saved.
+
+    Parameters
+    ----------
+    settings : dataclass, optional
+        The settings of the kind; its defaults where None.
+
+    Attributes
+    ----------
+    n_labels_ : int
+        Columns of the probabilities; there after `fit`.
+    label_names_ : tuple of str or None
+        Names of the labels where `fit` was given them.
+    history_ : list of dict
+        For neural kinds one entry an epoch: training loss, validation micro-F1, seconds.
+    """
+
+    kind: ClassVar[str]
+    settings_class: ClassVar[type[Any]]
+
+    def __init__(self, settings: Any = None) -> None:
+        expected = type(self).settings_class
+        if settings is not None and type(settings) is not expected:
+            raise InvalidInputError(
+                f"The 'settings' argument of {type(self).__name__} must be {expected.__name__}. "
+                f"Got {type(settings).__name__} instead."
+            )
+        self.settings = expected() if settings is None else settings
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self.settings, field.name)!r}"
+            for field in dataclasses.fields(self.settings)
+            if getattr(self.settings, field.name) != field.default
+        ]
+        return f"make({', '.join([repr(self.kind), *changed])})"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments, as scikit-learn's `clone` asks for them."""
+        return {"settings": self.settings}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set the constructor's arguments anew; what was fitted stays."""
+        type(self).__init__(self, **params)
+        return self
+
+    def fit(
+        self,
+        texts: Iterable[str],
+        labels: Any,
+        *,
+        validation: tuple[Iterable[str], Any] | None = None,
+        label_names: Sequence[str] | None = None,
+        checkpoint_folder: str | os.PathLike[str] | None = None,
+        resume: bool = True,
+        progress: bool | None = None,
+    ) -> Self:
+        """Learn from texts and their labels.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Training texts. Empty ones are allowed.
+        labels : array-like or scipy sparse, 0/1 or bool, (n_texts, n_labels)
+            Their labels.
+        validation : (texts, labels), optional
+            Texts apart from training whose micro-F1 says when to stop. Where neural kinds get none, they set
+            aside a tenth of the training texts. The linear kind needs none.
+        label_names : sequence of str, optional
+            Kept with the classifier.
+        checkpoint_folder : path, optional
+            Where neural kinds leave checkpoints. A run that was killed goes on from the last one and ends
+            with the same classifier as an uninterrupted run.
+        resume : bool
+            False starts anew and removes the checkpoints in the folder.
+        progress : bool, optional
+            Show a progress bar; None shows it on a terminal.
+
+        Returns
+        -------
+        TextClassifier
+            Itself.
+        """
+        found = as_texts(texts)
+        training = LabelledTexts(found, as_labels(labels, len(found)))
+        if not found:
+            raise InvalidInputError("The 'texts' argument must hold at least one text. Got none.")
+        checked = None if validation is None else self._check_validation(validation, training.labels.shape[1])
+        names = as_label_names(label_names, training.labels.shape[1])
+        warn_about_labels(training.labels)
+        folder = None if checkpoint_folder is None else Path(checkpoint_folder)
+        history = self._fit(training, checked, FitOptions(folder, resume, progress))
+        self.n_labels_ = training.labels.shape[1]
+        self.label_names_ = names
+        self.history_ = history
+        return self
+
+    @staticmethod
+    def _check_validation(validation: tuple[Iterable[str], Any], n_labels: int) -> LabelledTexts:
+        """Return the validation part checked against the number of labels."""
+        if not isinstance(validation, tuple) or len(validation) != 2:
+            raise InvalidInputError("The 'validation' argument must be a pair (texts, labels).")
+        texts = as_texts(validation[0], "validation texts")
+        labels = as_labels(validation[1], len(texts), "validation labels")
+        if labels.shape[1] != n_labels:
+            raise InvalidInputError(
+                f"The validation labels must have as many columns as the training labels, {n_labels}. "
+                f"Got {labels.shape[1]} instead."
+            )
+        if not texts:
+            raise InvalidInputError("The 'validation' argument must hold at least one text. Got none.")
+        return LabelledTexts(texts, labels)
+
+    def predict_proba(self, texts: Iterable[str], *, batch_size: int | None = None) -> npt.NDArray[np.float64]:
+        """Return the probability of each label for each text.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Texts; an empty one is allowed.
+        batch_size : int, optional
+            Most texts that neural kinds compute at a time; None lets their lengths decide. It changes speed
+            and memory; the probabilities are the same (to 1e-6 for the CNNs, 1e-5 for bert).
+
+        Returns
+        -------
+        float64 array (n_texts, n_labels)
+        """
+        if not hasattr(self, "n_labels_"):
+            raise NotCalibratedError(
+                f"This {self.kind} classifier is not fitted. Call fit, or load a saved one, before predict_proba."
+            )
+        if batch_size is not None and batch_size < 1:
+            raise InvalidInputError(f"The 'batch_size' argument must be at least 1. Got {batch_size} instead.")
+        found = as_texts(texts)
+        if not found:
+            return np.empty((0, self.n_labels_))
+        return self._predict(found, batch_size)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the classifier into a folder; an older saved classifier there is replaced in one step."""
+        if not hasattr(self, "n_labels_"):
+            raise NotCalibratedError(f"This {self.kind} classifier is not fitted: there is nothing to save.")
+        description = {
+            "kind": self.kind,
+            "n_labels": self.n_labels_,
+            "label_names": self.label_names_,
+            "settings": dataclasses.asdict(self.settings),
+            "history": self.history_,
+        }
+        with write_folder(folder, description) as temporary:
+            self._write(temporary)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> TextClassifier:
+        """Return the classifier that was saved in a folder, of whatever kind it is."""
+        return load(folder)
+
+    @abc.abstractmethod
+    def _fit(
+        self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
+    ) -> list[dict[str, float]]:
+        """Learn; return the history."""
+
+    @abc.abstractmethod
+    def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+        """Return probabilities of at least one text."""
+
+    @abc.abstractmethod
+    def _write(self, folder: Path) -> None:
+        """Write everything that `_read` needs into an empty folder."""
+
+    @abc.abstractmethod
+    def _read(self, folder: Path) -> None:
+        """Take up what `_write` wrote; `n_labels_` is set already."""
+
+
+def _class_of(kind: str) -> type[TextClassifier]:
+    """Import and return the class of a kind."""
+    if kind not in KINDS:
+        raise InvalidInputError(f"The kind of a classifier must be one of {', '.join(KINDS)}. Got {kind!r} instead.")
+    module, name = KINDS[kind]
+    found: type[TextClassifier] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def make(kind: str, **settings: Any) -> TextClassifier:
+    """Return an unfitted classifier of a kind.
+
+    Parameters
+    ----------
+    kind : {"bert", "linear", "randinit", "word2vec"}
+        What it is made of.
+    **settings
+        Fields of `LinearSettings`, `CnnSettings`, `Word2vecSettings` or `BertSettings`.
+
+    Examples
+    --------
+    >>> texts = ["wheat and corn", "gold and silver", "wheat harvest", "gold price"]
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]]
+    >>> classifier = make("linear", min_texts=1).fit(texts, labels)
+    >>> classifier.predict_proba(["the wheat harvest"]).argmax()
+    np.int64(0)
+    """
+    found = _class_of(kind)
+    known = [field.name for field in dataclasses.fields(found.settings_class)]
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise InvalidInputError(
+            f"The {kind} classifier has no setting {', '.join(map(repr, unknown))}. It has {', '.join(known)}."
+        )
+    return found(found.settings_class(**settings))
+
+
+def load(folder: str | os.PathLike[str]) -> TextClassifier:
+    """Return the classifier that was saved in a folder; no code from the folder is run.
+
+    Raises
+    ------
+    ArtifactError
+        The folder is damaged, of a newer format, or not a saved classifier.
+    """
+    document = read_folder(folder)
+    names = document.get("label_names")
+    try:
+        classifier = make(document["kind"], **document["settings"])
+        classifier.n_labels_ = document["n_labels"]
+        classifier.label_names_ = as_label_names(names, classifier.n_labels_)
+        classifier.history_ = list(document.get("history", []))
+    except (InvalidInputError, TypeError) as error:
+        raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
+    classifier._read(Path(folder))
+    return classifier

@@ -1,0 +1,128 @@
+"""Batches of texts of like length, padded to their own longest."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import Dataset, Sampler
+
+__all__ = ["BucketedBatches", "Examples", "pad", "prediction_batches", "training_batches"]
+
+_BATCHES_A_BUCKET = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples(Dataset[dict[str, Any]]):
+    """Encoded texts with their labels, as a torch dataset."""
+
+    ids: list[npt.NDArray[np.int32]]
+    labels: npt.NDArray[np.bool_]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each text; an empty text counts as one token of padding."""
+        return np.maximum(1, np.array([len(one) for one in self.ids], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {"ids": self.ids[index], "labels": self.labels[index]}
+
+    def in_order_of_length(self) -> Examples:
+        """Return the same examples, the longest first."""
+        order = np.argsort(-self.lengths, kind="stable")
+        return Examples([self.ids[i] for i in order], self.labels[order])
+
+    def digest(self) -> str:
+        """Return a checksum of ids and labels."""
+        found = hashlib.sha256(self.lengths.tobytes())
+        for one in self.ids:
+            found.update(one.tobytes())
+        found.update(np.packbits(self.labels).tobytes() + str(self.labels.shape).encode())
+        return found.hexdigest()
+
+
+def pad(ids: Sequence[npt.NDArray[np.int32]], padding: int) -> dict[str, torch.Tensor]:
+    """Return input_ids (B, longest) and lengths (B,); an empty text becomes one token of padding.
+
+    Examples
+    --------
+    >>> batch = pad([np.array([5, 6], dtype=np.int32), np.array([], dtype=np.int32)], 0)
+    >>> batch["input_ids"].tolist(), batch["lengths"].tolist()
+    ([[5, 6], [0, 0]], [2, 1])
+    """
+    lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
+    padded = np.full((len(ids), int(lengths.max())), padding, dtype=np.int64)
+    for row, one in zip(padded, ids, strict=True):
+        row[: len(one)] = one
+    return {"input_ids": torch.from_numpy(padded), "lengths": torch.from_numpy(lengths)}
+
+
+def training_batches(
+    lengths: npt.NDArray[np.int64], batch_size: int, seed: int, epoch: int
+) -> list[npt.NDArray[np.int64]]:
+    """Return the batches of an epoch, in an order that depends on seed and epoch alone.
+
+    Texts are shuffled, sorted by length within buckets of 50 batches, cut into batches, and the batches
+    shuffled: a batch holds texts of like length, an epoch is as random as if it did not, nearly.
+
+    Examples
+    --------
+    >>> [batch.tolist() for batch in training_batches(np.array([9, 1, 8, 2]), 2, seed=0, epoch=0)]
+    [[0, 2], [3, 1]]
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(lengths))
+    batches = []
+    for start in range(0, len(order), batch_size * _BATCHES_A_BUCKET):
+        bucket = order[start : start + batch_size * _BATCHES_A_BUCKET]
+        bucket = bucket[np.argsort(-lengths[bucket], kind="stable")]
+        batches += [bucket[first : first + batch_size] for first in range(0, len(bucket), batch_size)]
+    return [batches[place] for place in random.permutation(len(batches))]
+
+
+def prediction_batches(
+    lengths: npt.NDArray[np.int64], max_tokens: int, batch_size: int | None = None
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield batches in order of length that hold at most `max_tokens` with padding, or `batch_size` texts.
+
+    Examples
+    --------
+    >>> [batch.tolist() for batch in prediction_batches(np.array([2, 9, 3, 1]), 9)]
+    [[1], [2, 0, 3]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        size = batch_size or max(1, max_tokens // int(lengths[order[start]]))
+        yield order[start : start + size]
+        start += size
+
+
+class BucketedBatches(Sampler[list[int]]):
+    """The batches of `training_batches` as a torch batch sampler with an epoch."""
+
+    def __init__(self, lengths: npt.NDArray[np.int64], batch_size: int, seed: int) -> None:
+        self.lengths = lengths
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+        self.drop_last = False
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch that the next iteration goes through."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return -(-len(self.lengths) // self.batch_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for batch in training_batches(self.lengths, self.batch_size, self.seed, self.epoch):
+            yield batch.tolist()

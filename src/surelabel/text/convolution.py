@@ -1,0 +1,276 @@
+"""The convolution over words with its maximum, computed together.
+
+The paper's convolution has kernels of 16 words x 1 embedding component: every kernel passes over every
+component of a text on its own, and of its answers only the largest one is kept. For a text of n words,
+component c and kernel k
+
+    pooled[c, k] = max over t in 0..n-1 of  sum_j weight[k, j] * x[t + j, c]
+
+**Padding.** A window starts at a word of the text, never beyond it; where it reaches past the last word it
+reads zeros. So each text has exactly as many windows as words, whatever the length of the batch it is in,
+and its pooled features do not depend on the other texts. `MaxConvolution` is given the number of words of
+each text and texts padded by zeros.
+
+The plain way (`plain_max_convolution`, a Conv2d and a maximum) writes kernels x words x components numbers
+for every text. The gradient of a maximum flows through its best position alone, so `fused_max_convolution`
+keeps only that position: a numba kernel on the processor, torch operations elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from torch import nn
+
+__all__ = ["MaxConvolution", "fused_max_convolution", "plain_max_convolution"]
+
+TAPS = 16
+"""Words in a window of the fused kernel; narrower kernels are padded by zeros."""
+
+_LANES = 16
+
+
+@njit(inline="always")
+def _window(weight, block, k, t, i):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Sum of weight[k, j] * block[t + j, i] over the 16 taps, in two chains of eight."""
+    first = (
+        weight[k, 0] * block[t, i]
+        + weight[k, 1] * block[t + 1, i]
+        + weight[k, 2] * block[t + 2, i]
+        + weight[k, 3] * block[t + 3, i]
+        + weight[k, 4] * block[t + 4, i]
+        + weight[k, 5] * block[t + 5, i]
+        + weight[k, 6] * block[t + 6, i]
+        + weight[k, 7] * block[t + 7, i]
+    )
+    second = (
+        weight[k, 8] * block[t + 8, i]
+        + weight[k, 9] * block[t + 9, i]
+        + weight[k, 10] * block[t + 10, i]
+        + weight[k, 11] * block[t + 11, i]
+        + weight[k, 12] * block[t + 12, i]
+        + weight[k, 13] * block[t + 13, i]
+        + weight[k, 14] * block[t + 14, i]
+        + weight[k, 15] * block[t + 15, i]
+    )
+    return first + second
+
+
+# "contract" lets the compiler fuse a product and a sum (one rounding instead of two); nothing is reordered.
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _forward_kernel(x, lengths, weight, pooled, position):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Pool texts x (B, L, C) of `lengths` words with weight (K, 16) into pooled and position (B, C, K).
+
+    Sixteen components go through at a time, four windows at a time, so that what is loaded is used often.
+    Rows past the last window are NaN, and NaN is never greater: a window there never wins.
+    """
+    n_texts, longest, n_components = x.shape
+    n_kernels = weight.shape[0]
+    block = np.empty((longest + TAPS + 4, _LANES), np.float32)
+    best = np.empty((n_kernels, _LANES), np.float32)
+    where = np.empty((n_kernels, _LANES), np.int32)
+    for text in range(n_texts):
+        n_words = lengths[text]
+        for start in range(0, n_components, _LANES):
+            width = min(_LANES, n_components - start)
+            block[n_words : n_words + TAPS - 1] = 0.0
+            block[n_words + TAPS - 1 : n_words + TAPS + 3] = np.nan
+            for t in range(n_words):
+                for i in range(width):
+                    block[t, i] = x[text, t, start + i]
+                for i in range(width, _LANES):
+                    block[t, i] = 0.0
+            best[:] = -np.inf
+            where[:] = 0
+            for t in range(0, n_words, 4):
+                for k in range(n_kernels):
+                    for i in range(_LANES):
+                        s0 = _window(weight, block, k, t, i)
+                        s1 = _window(weight, block, k, t + 1, i)
+                        s2 = _window(weight, block, k, t + 2, i)
+                        s3 = _window(weight, block, k, t + 3, i)
+                        value = best[k, i]
+                        place = where[k, i]
+                        larger = s0 > value
+                        value = s0 if larger else value
+                        place = np.int32(t) if larger else place
+                        larger = s1 > value
+                        value = s1 if larger else value
+                        place = np.int32(t + 1) if larger else place
+                        larger = s2 > value
+                        value = s2 if larger else value
+                        place = np.int32(t + 2) if larger else place
+                        larger = s3 > value
+                        value = s3 if larger else value
+                        place = np.int32(t + 3) if larger else place
+                        best[k, i] = value
+                        where[k, i] = place
+            for i in range(width):
+                for k in range(n_kernels):
+                    pooled[text, start + i, k] = best[k, i]
+                    position[text, start + i, k] = where[k, i]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _backward_kernel(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    x, lengths, weight, position, gradient, gradient_x, gradient_weight
+):
+    """Send gradient (B, C, K) through the best positions to gradient_x (B, L, C), gradient_weight (B, K, 16).
+
+    A component's words are copied into one row first: the 16 words of a window then lie side by side.
+    """
+    n_texts, longest, n_components = x.shape
+    n_kernels = weight.shape[0]
+    words = np.empty(longest + TAPS, np.float32)
+    change = np.empty(longest + TAPS, np.float32)
+    for text in range(n_texts):
+        n_words = lengths[text]
+        gradient_weight[text] = 0.0
+        for c in range(n_components):
+            for t in range(n_words):
+                words[t] = x[text, t, c]
+            words[n_words : n_words + TAPS] = 0.0
+            change[: n_words + TAPS] = 0.0
+            for k in range(n_kernels):
+                g = gradient[text, c, k]
+                if g != 0.0:
+                    # Unsigned, so that numba leaves out its check for negative indices and vectorises.
+                    first = np.uint64(position[text, c, k])
+                    for j in range(TAPS):
+                        change[first + np.uint64(j)] += g * weight[k, j]
+                    for j in range(TAPS):
+                        gradient_weight[text, k, j] += g * words[first + np.uint64(j)]
+            for t in range(n_words):
+                gradient_x[text, t, c] = change[t]
+        for t in range(n_words, longest):
+            for c in range(n_components):
+                gradient_x[text, t, c] = 0.0
+
+
+@functools.cache
+def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
+    """Threads for the kernels; a forked process makes its own (`process` is its id)."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="surelabel-convolution")
+
+
+def _run(kernel: Any, n_texts: int, per_text: list[np.ndarray[Any, Any]], weight: np.ndarray[Any, Any]) -> None:
+    """Call kernel(x, lengths, weight, *others) on slices of texts, one for each of torch's threads.
+
+    Every text is computed alone, so the numbers do not depend on how many threads there are.
+    """
+    n_threads = max(1, min(torch.get_num_threads(), n_texts))
+    edges = [n_texts * part // n_threads for part in range(n_threads + 1)]
+
+    def work(part: int) -> None:
+        x, lengths, *others = (array[edges[part] : edges[part + 1]] for array in per_text)
+        kernel(x, lengths, weight, *others)
+
+    if n_threads == 1:
+        work(0)
+    else:
+        list(_pool(os.getpid(), n_threads).map(work, range(n_threads)))
+
+
+class _FusedMaxConvolution(torch.autograd.Function):
+    """The numba kernels as a torch function; see the module's docstring for the formula."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, lengths: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """Return pooled (B, C, K) for x (B, L, C), lengths (B,), weight (K, 16)."""
+        x, weight = x.contiguous(), weight.contiguous()
+        n_texts, _, n_components = x.shape
+        pooled = torch.empty(n_texts, n_components, weight.shape[0])
+        position = torch.empty(pooled.shape, dtype=torch.int32)
+        per_text = [array.detach().numpy() for array in (x, lengths, pooled, position)]
+        _run(_forward_kernel, n_texts, per_text, weight.detach().numpy())
+        ctx.save_for_backward(x, lengths, weight, position)
+        return pooled
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, torch.Tensor]:
+        """Return the gradients of x and weight."""
+        x, lengths, weight, position = ctx.saved_tensors
+        gradient = gradients[0].contiguous()
+        gradient_x = torch.empty_like(x)
+        gradient_weight = torch.empty(len(x), *weight.shape)
+        arrays = (x, lengths, position, gradient, gradient_x, gradient_weight)
+        _run(_backward_kernel, len(x), [a.detach().numpy() for a in arrays], weight.detach().numpy())
+        return gradient_x, None, gradient_weight.sum(0)
+
+
+def plain_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Pool with a two-dimensional convolution and a maximum over words, as the paper draws it.
+
+    Parameters
+    ----------
+    x : float tensor (B, L, C)
+        Embedded texts, zeros after the last word of each.
+    lengths : int tensor (B,)
+        Words of each text, at least 1.
+    weight : float tensor (K, taps)
+        The kernels.
+
+    Returns
+    -------
+    float tensor (B, C, K)
+        For each component and kernel the largest answer over the windows that start in the text.
+    """
+    taps = weight.shape[1]
+    longest = x.shape[1]
+    padded = nn.functional.pad(x, (0, 0, 0, taps - 1))
+    answers = nn.functional.conv2d(padded.unsqueeze(1), weight[:, None, :, None])
+    beyond = torch.arange(longest, device=x.device) >= lengths.unsqueeze(1)
+    answers = answers.masked_fill(beyond[:, None, :, None], -torch.inf)
+    pooled = nn.functional.max_pool2d(answers, (longest, 1))
+    return pooled.squeeze(2).transpose(1, 2)
+
+
+def fused_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Pool as `plain_max_convolution` does, with equal gradients, without the map in between.
+
+    Ties go to the first window, as torch's max-pooling has it. Tensors that are not float32 on the
+    processor, and kernels of more than 16 words, take the plain way.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[[1.0], [3.0], [-2.0]]])
+    >>> weight = torch.tensor([[1.0, 1.0], [-1.0, 0.0]])
+    >>> fused_max_convolution(x, torch.tensor([3]), weight)
+    tensor([[[4., 2.]]])
+    """
+    ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and weight.shape[1] <= TAPS
+    if not ours:
+        return plain_max_convolution(x, lengths, weight)
+    weight = nn.functional.pad(weight, (0, TAPS - weight.shape[1]))
+    return _FusedMaxConvolution.apply(x, lengths, weight)  # type: ignore[no-any-return]
+
+
+class MaxConvolution(nn.Module):
+    """Kernels of `taps` words x 1 component, a bias each, and the maximum over words.
+
+    Parameters
+    ----------
+    n_kernels, taps : int
+        Number and height of the kernels.
+    fused : bool
+        False takes the plain way, for comparison.
+    """
+
+    def __init__(self, n_kernels: int = 40, taps: int = TAPS, *, fused: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_kernels, taps))
+        self.bias = nn.Parameter(torch.zeros(n_kernels))
+        self.fused = fused
+        nn.init.xavier_uniform_(self.weight[:, None, :, None])
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return the pooled features (B, C, K) of embedded texts x (B, L, C) of `lengths` words."""
+        pool = fused_max_convolution if self.fused else plain_max_convolution
+        # A bias does not move a maximum's position, so it is added once to the answer.
+        return pool(x, lengths, self.weight) + self.bias

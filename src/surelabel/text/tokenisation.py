@@ -1,0 +1,110 @@
+"""Words for the CNNs: lower-case, punctuation dropped, numbers to one token (section 3.1 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from surelabel.exceptions import ArtifactError
+
+__all__ = ["NUMBER", "OOV", "PADDING", "encode", "read_tokenizer", "train_word_tokenizer", "words"]
+
+PADDING, OOV, NUMBER = "[PAD]", "[OOV]", "0"
+"""Reserved tokens: ids 0 and 1, and the token that every number becomes."""
+
+_CHARACTERS_A_TOKEN = 32
+
+
+def _word_tokenizer(model: Any) -> Tokenizer:
+    """Return a tokenizer that splits into words over a vocabulary model."""
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFC(),
+            normalizers.Lowercase(),
+            normalizers.Replace(Regex(r"\p{N}+(?:[.,:/]\p{N}+)*"), f" {NUMBER} "),
+        ]
+    )
+    word = r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*"
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(rf"{word}|{NUMBER}"), behavior="removed", invert=True)
+    return tokenizer
+
+
+def train_word_tokenizer(texts: Sequence[str], vocabulary_size: int, max_words: int) -> Tokenizer:
+    """Return a tokenizer with the most frequent words of training texts; ties go by alphabet.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The training part.
+    vocabulary_size : int
+        Words that are kept beside the padding and out-of-vocabulary tokens.
+    max_words : int
+        Words of a text that are read.
+
+    Examples
+    --------
+    >>> tokenizer = train_word_tokenizer(["Wheat, 3.5 tonnes; wheat!", "Gold 400"], 3, 10)
+    >>> tokenizer.get_vocab_size()
+    5
+    >>> tokenizer.encode("The wheat of 1987: gold.").tokens
+    ['[OOV]', 'wheat', '[OOV]', '0', 'gold']
+    """
+    tokenizer = _word_tokenizer(models.WordLevel(vocab={PADDING: 0, OOV: 1}, unk_token=OOV))
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=vocabulary_size + 2, special_tokens=[PADDING, OOV], show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.enable_truncation(max_words)
+    return tokenizer
+
+
+def words(texts: Sequence[str]) -> list[list[str]]:
+    """Return the words of each text, before any vocabulary.
+
+    Examples
+    --------
+    >>> words(["Don't sell 1,000 U.S. bonds!"])
+    [["don't", 'sell', '0', 'u', 's', 'bonds']]
+    """
+    splitter = _word_tokenizer(models.WordLevel(vocab={OOV: 0}, unk_token=OOV))
+    normalizer, pre_tokenizer = splitter.normalizer, splitter.pre_tokenizer
+    return [
+        [word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))] for text in texts
+    ]
+
+
+def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+    """Return the token ids of each text, cut at the tokenizer's own truncation.
+
+    Only as much of a long text is read as the limit needs: a text of megabytes costs as much as a page.
+    """
+    limit = tokenizer.truncation["max_length"]
+    reach = limit * _CHARACTERS_A_TOKEN
+    beginnings = [text if len(text) <= reach else _beginning(text, reach) for text in texts]
+    ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(beginnings)]
+    for index, text in enumerate(texts):
+        # Where the beginning did not fill the limit (long runs of spaces or signs), the rest is needed.
+        if len(beginnings[index]) < len(text) and len(ids[index]) < limit:
+            ids[index] = tokenizer.encode(text).ids
+    return [np.asarray(one, dtype=np.int32) for one in ids]
+
+
+def _beginning(text: str, reach: int) -> str:
+    """Return the beginning of a text, cut where a word ends."""
+    beginning = text[:reach]
+    space = max(beginning.rfind(" "), beginning.rfind("\n"))
+    return beginning[:space] if space > 0 else text
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """Return the tokenizer of a tokenizer.json."""
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise ArtifactError(f"{path} is not a tokenizer that can be read: {error}") from error
