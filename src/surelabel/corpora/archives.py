@@ -49,12 +49,22 @@ def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
                 if member.isfile() and pattern.search(member.name):
                     file = archive.extractfile(member)
                     members[member.name] = b"" if file is None else file.read()
+            _check_rest(archive, path)
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise CorpusError(
             f"Archive {path.name!r} must be a whole tar file. Got a damaged one "
             f"instead ({error}); fetch it again."
         ) from error
     return dict(sorted(members.items()))
+
+
+def _check_rest(archive: tarfile.TarFile, path: Path) -> None:
+    """Read on to the very end: what was packed is checked against its checksum only there."""
+    rest = 0
+    while archive.fileobj is not None and (block := archive.fileobj.read(1 << 20)):
+        rest += len(block)
+        if rest > _MAX_MEMBER:
+            raise CorpusError(f"Archive {path.name!r} must end after its last file. Got more instead.")
 
 
 def _check_name(name: str, path: Path) -> None:

@@ -253,7 +253,8 @@ def _chosen(
     """Return the sizes to draw: those asked for, else the defaults of parts that the corpus has not."""
     if "train" not in corpus.parts:
         warnings.warn(
-            f"Corpus {corpus.name!r} has no training part here, only {list(corpus.parts)}: no part is drawn from it.",
+            f"Corpus {corpus.name!r} has no training part here, only {list(corpus.parts)}: "
+            "no other part is drawn.",
             DataWarning,
             stacklevel=3,
         )

@@ -341,14 +341,14 @@ def _check_lengths(corpus: Corpus) -> None:
         seen: set[str] = set()
         twice = next(i for i in corpus.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
         raise CorpusError(f"The ids of corpus {corpus.name!r} must be unique. Got {twice!r} twice.")
+    if len(set(corpus.label_names)) != len(corpus.label_names):
+        raise CorpusError(f"The label names of corpus {corpus.name!r} must be unique. Got some twice.")
     expected = (n_texts, len(corpus.label_names))
     if tuple(corpus.label_matrix.shape) != expected:
         raise CorpusError(
             f"The label matrix of corpus {corpus.name!r} must have shape {expected}. "
             f"Got {tuple(corpus.label_matrix.shape)} instead."
         )
-    if len(set(corpus.label_names)) != len(corpus.label_names):
-        raise CorpusError(f"The label names of corpus {corpus.name!r} must be unique. Got some twice.")
 
 
 def _check_labels(corpus: Corpus) -> None:

@@ -1,0 +1,244 @@
+import gzip
+import json
+import re
+
+import numpy as np
+import pytest
+
+from surelabel.corpora import load, read_table
+from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError, MissingDependencyError
+
+ROWS = [
+    {"id": "n1", "title": "Oil", "text": "Oil rose, “sharply”", "labels": ["oil"]},
+    {"id": "n2", "title": "Metals", "text": 'Gold "fell"\nand oil', "labels": ["gold", "oil"]},
+    {"id": "n3", "title": "", "text": "Zlato žlutě", "labels": ["gold"]},
+]
+
+
+def write(folder, form, rows=ROWS, separator=";"):
+    path = folder / f"news{form}"
+    joined = [{**row, "labels": separator.join(row["labels"])} for row in rows]
+    if form.startswith(".jsonl"):
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    elif form.startswith(".parquet"):
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        return path
+    else:
+        import pandas
+
+        frame = pandas.DataFrame(joined)
+        data = frame.to_csv(index=False, sep="," if ".csv" in form else "\t").encode()
+    path.write_bytes(gzip.compress(data) if form.endswith(".gz") else data)
+    return path
+
+
+FORMS = [".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".tsv", ".parquet"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_format_gives_the_same(tmp_path, form):
+    corpus = read_table(write(tmp_path, form), separator=";")
+    assert corpus.name == "news"
+    assert corpus.ids == ("n1", "n2", "n3")
+    assert corpus.texts == tuple(row["text"] for row in ROWS)
+    assert corpus.label_sets == tuple(frozenset(row["labels"]) for row in ROWS)
+    assert list(corpus.parts) == ["train"]
+    assert re.fullmatch("[0-9a-f]{64}", corpus.provenance.checksum)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_text_columns_are_joined(tmp_path, form):
+    corpus = read_table(write(tmp_path, form), text=["title", "text"], separator=";")
+    assert corpus.texts[0] == "Oil\nOil rose, “sharply”"
+    assert corpus.texts[2] == "Zlato žlutě"
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".csv", ".tsv", ".parquet"])
+def test_a_text_of_ten_megabytes(tmp_path, form):
+    long = "word " * 2_097_152
+    rows = [{"text": long, "labels": ["a"]}, {"text": "short", "labels": ["b"]}]
+    corpus = read_table(write(tmp_path, form, rows))
+    assert len(corpus.texts[0]) == 10 * 2**20
+    assert corpus.texts[0] == long
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".csv", ".parquet"])
+@pytest.mark.parametrize(
+    ("argument", "column"), [("text", "txt"), ("labels", "tags"), ("id", "key"), ("part", "p")]
+)
+def test_missing_columns(tmp_path, form, argument, column):
+    with pytest.raises(CorpusError) as caught:
+        read_table(write(tmp_path, form), **{argument: column})
+    assert str(caught.value) == (
+        f"The {argument!r} column of load must be one of ['id', 'title', 'text', 'labels'], the columns of "
+        f"'news{form}'. Got {column!r} instead."
+    )
+
+
+def test_indicator_columns(tmp_path):
+    path = tmp_path / "i.csv"
+    path.write_text("text,oil,gold\na,1,0\nb,0,1\nc,1,1\n")
+    corpus = read_table(path, labels=["oil", "gold"])
+    assert corpus.label_names == ("oil", "gold")
+    np.testing.assert_array_equal(corpus.labels, [[1, 0], [0, 1], [1, 1]])
+    path.write_text("text,oil,gold\na,1,0\nb,2,1\n")
+    with pytest.raises(CorpusError, match=r"'oil' of 'i.csv' must hold 0 and 1.*Got '2' in row 2"):
+        read_table(path, labels=["oil", "gold"])
+
+
+def test_indicator_columns_of_parquet(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tmp_path / "i.parquet"
+    table = {"text": ["a", "b"], "x": [True, False], "y": [0.0, 1.0], "z": [1, None]}
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    corpus = read_table(path, labels=["x", "y", "z"])
+    assert corpus.label_sets == (frozenset("xz"), frozenset("y"))
+
+
+def test_part_column_and_files_by_part(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("text,labels,part\na,x,train\nb,y,Train\nc,y,dev\nd,x,test\n")
+    corpus = read_table(path, part="part")
+    assert {name: rows.tolist() for name, rows in corpus.parts.items()} == {
+        "train": [0, 1],
+        "validation": [2],
+        "test": [3],
+    }
+    for name, line in (("train", "a,x\nb,y"), ("test", "c,x")):
+        (tmp_path / f"{name}.csv").write_text(f"text,labels\n{line}\n")
+    files = {name: tmp_path / f"{name}.csv" for name in ("train", "test")}
+    corpus = load(files, validation=0, calibration=0, name="both")
+    assert repr(corpus) == "Corpus 'both': 3 texts, 2 labels (train 2, test 1)"
+    assert corpus.ids == ("train-0", "train-1", "test-0")
+    path.write_text("text,labels,part\na,x,tain\nb,y,test\n")
+    with pytest.raises(CorpusError, match=r"'part' of 'p.csv' must hold .* Got 'tain' in row 1"):
+        read_table(path, part="part")
+    with pytest.raises(InvalidInputError, match="must be named by part"):
+        load({"learn": path})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("n.csv", "text,labels\na,3\nb,4.5\n"),
+        ("n.jsonl", '{"text": "a", "labels": 3}\n{"text": "b", "labels": "x"}\n'),
+    ],
+)
+def test_numeric_label_columns(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(CorpusError, match=f"'labels' of '{name}' must hold label names.*numeric_labels=True"):
+        read_table(path)
+    assert "3" in read_table(path, numeric_labels=True).label_names
+
+
+def test_separated_label_numbers_are_names(tmp_path):
+    path = tmp_path / "n.csv"
+    path.write_text('text,labels\na,"1,2"\nb,2\n')
+    assert read_table(path).label_names == ("1", "2")
+
+
+def test_labels_that_look_missing_are_labels(tmp_path):
+    path = tmp_path / "n.csv"
+    path.write_text("id,text,labels\n007,nan,NA|None\n008,b, x |\n")
+    corpus = read_table(path, separator="|")
+    assert corpus.label_names == ("NA", "None", "x")
+    assert corpus.ids == ("007", "008")
+    assert corpus.texts[0] == "nan"
+
+
+def test_no_separator(tmp_path):
+    path = tmp_path / "n.csv"
+    path.write_text('text,labels\na,"x, y"\nb,z\n')
+    assert read_table(path, separator=None).label_names == ("x, y", "z")
+
+
+@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl"])
+def test_encodings(tmp_path, form):
+    path = tmp_path / f"e{form}"
+    text = path.with_suffix(form)
+    content = '{"text": "žluť", "labels": ["a"]}\n{"text": "b", "labels": ["c"]}\n'
+    if form != ".jsonl":
+        delimiter = "," if form == ".csv" else "\t"
+        content = f"text{delimiter}labels\nžluť{delimiter}a\nb{delimiter}c\n"
+    text.write_bytes(content.encode("cp1250"))
+    with pytest.raises(
+        CorpusError, match=r"must be text in utf-8. Got byte 0x9e in line \d.*encoding='latin-1'"
+    ):
+        read_table(path)
+    assert read_table(path, encoding="cp1250").texts[0] == "žluť"
+    with pytest.raises(InvalidInputError, match=r"'encoding' parameter of load must name .* Got 'klingon'"):
+        read_table(path, encoding="klingon")
+    text.write_bytes(b"\xef\xbb\xbf" + content.encode())
+    assert read_table(path).texts[0] == "žluť"
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.jsonl", "e.tsv"])
+def test_empty_files(tmp_path, name):
+    (tmp_path / name).write_text("")
+    with pytest.raises(CorpusError, match=r"must have one text at least. Got an empty file"):
+        read_table(tmp_path / name)
+
+
+def test_a_header_alone(tmp_path):
+    (tmp_path / "h.csv").write_text("text,labels\n")
+    with pytest.raises(CorpusError, match="must have one text at least"):
+        read_table(tmp_path / "h.csv")
+
+
+def test_empty_texts_are_said(tmp_path):
+    path = tmp_path / "e.jsonl"
+    path.write_text('{"text": null, "labels": ["a"]}\n\n{"labels": ["b"]}\n{"text": "c", "labels": ["a"]}\n')
+    with pytest.warns(DataWarning, match="2 of the 3 texts"):
+        assert read_table(path).texts == ("", "", "c")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("b.jsonl", b'{"text": "a"', "Line 1 of 'b.jsonl' must be JSON"),
+        ("b.jsonl", b"[1]\n", "Line 1 of 'b.jsonl' must be a JSON object. Got list"),
+        (
+            "b.jsonl",
+            b'{"text": 3, "labels": ["a"]}',
+            "'text' of 'b.jsonl' must hold text. Got int 3 in row 1",
+        ),
+        (
+            "b.jsonl",
+            b'{"text": "a", "labels": {"a": 1}}',
+            "row 1 of 'b.jsonl' must be a list or separated names",
+        ),
+        ("b.jsonl", b'{"text": "a", "labels": [["a"]]}', "row 1 of 'b.jsonl' must be names"),
+        ("b.csv", b'text,labels\n"a,b\n', "'b.csv' must be a table"),
+        ("b.csv", b"text,labels\na,b\nc,d,e,f\n", "'b.csv' must be a table"),
+        ("b.parquet", b"PAR1 no", "'b.parquet' must be a Parquet file"),
+        ("b.csv.gz", gzip.compress(b"text,labels\n" * 100)[:-20], "'b.csv.gz' must be a whole gzip file"),
+        ("b.jsonl.gz", b"text", "'b.jsonl.gz' must be a whole gzip file"),
+        ("b.xlsx", b"", "must end in one of"),
+    ],
+)
+def test_damaged_files(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError, match=re.escape(message)):
+        load(tmp_path / name)
+
+
+def test_line_separators_inside_json_strings(tmp_path):
+    path = tmp_path / "u.jsonl"
+    rows = [{"text": "a\u2028b\x85c", "labels": ["x"]}, {"text": "d", "labels": ["y"]}]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    assert read_table(path).texts[0] == "a\u2028b\x85c"
+
+
+def test_a_missing_dependency_names_the_extra(tmp_path, monkeypatch):
+    import sys
+
+    path = write(tmp_path, ".csv")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingDependencyError, match=r"needs 'pandas'.*surelabel\[corpora\]"):
+        read_table(path)
