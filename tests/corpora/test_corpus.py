@@ -1,11 +1,13 @@
+import copy
 import dataclasses
+import pickle
 import re
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from surelabel.corpora import Corpus, Provenance
+from surelabel.corpora import Corpus, Provenance, generate_synthetic, split
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError, SurelabelError
 
 TEXTS = ["oil up", "gold and oil", "tin", "gold"]
@@ -76,6 +78,14 @@ def test_is_immutable():
         corpus.parts["train"][0] = 1
     with pytest.raises(TypeError):
         corpus.parts["validation"] = np.array([1])
+
+
+def test_copies_and_travels():
+    corpus = split(generate_synthetic(50), calibration=9)
+    for other in (copy.deepcopy(corpus), pickle.loads(pickle.dumps(corpus))):
+        assert other.fingerprint() == corpus.fingerprint()
+        assert other.split == corpus.split
+        assert not other.parts["train"].flags.writeable
 
 
 def test_with_parts_changes_nothing_else():

@@ -6,7 +6,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +130,10 @@ class Corpus:
         _check_lengths(self)
         object.__setattr__(self, "label_matrix", as_canonical(self.label_matrix))
         object.__setattr__(self, "parts", _as_parts(self.parts, self.name, len(self.texts)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return _rebuilt, ({**values, "parts": dict(self.parts)},)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -288,6 +292,11 @@ class Corpus:
         from surelabel.corpora.tables import statistics  # noqa: PLC0415  # tables imports this module
 
         return statistics(self)
+
+
+def _rebuilt(values: dict[str, Any]) -> Corpus:
+    """Make a corpus from its fields: a read-only mapping cannot be copied or sent to another process."""
+    return Corpus(**values)
 
 
 def _as_index_arrays(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import importlib.util
 import logging
 import shutil
 import subprocess
@@ -92,7 +93,7 @@ def _receive(answer: Any, temporary: Path, expected: int | None, progress: bool 
 def _progress_bar(name: str, total: int | None, shown: bool | None) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of bytes that came."""
     if shown is None:
-        shown = sys.stderr.isatty()
+        shown = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
     if not shown:
         yield lambda _: None
         return

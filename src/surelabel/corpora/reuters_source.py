@@ -97,14 +97,14 @@ def _check_archive(archive: Path) -> None:
     if sha256(archive) == ARCHIVE_SHA256:
         return
     try:
-        content = hashlib.sha256(b"".join(source_files_of_archive(archive).values())).hexdigest()
+        content = hashlib.sha256(b"".join(_in_order_of_names(archive).values())).hexdigest()
     except CorpusError as error:
         raise DownloadError(f"what is there is not the collection: {error}") from error
     if content != SGML_SHA256:
         raise DownloadError(f"the checksum is wrong: {content} for the SGML files, {SGML_SHA256} expected")
 
 
-def source_files_of_archive(archive: Path) -> dict[str, bytes]:
+def _in_order_of_names(archive: Path) -> dict[str, bytes]:
     """Return an archive's SGML files in the order of their own names, whatever folders they lie in."""
     files = source_files(archive)
     return {name: files[name] for name in sorted(files, key=lambda name: name.rpartition("/")[2].lower())}
