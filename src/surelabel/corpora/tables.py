@@ -41,8 +41,7 @@ class Statistics:
     avg_labels : float
         Labels a text.
     avg_words : float
-        Words and punctuation marks a text: the count that comes nearest to the paper's on the corpora
-        they share.
+        Words and punctuation marks a text. The paper does not say how it counts.
     max_cardinality : int
         The most labels on one text: the paper's l.
     """
