@@ -159,7 +159,9 @@ def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="surelabel-convolution")
 
 
-def _run(kernel: Any, n_texts: int, per_text: list[np.ndarray[Any, Any]], weight: np.ndarray[Any, Any]) -> None:
+def _run(
+    kernel: Any, n_texts: int, per_text: list[np.ndarray[Any, Any]], weight: np.ndarray[Any, Any]
+) -> None:
     """Call kernel(x, lengths, weight, *others) on slices of texts, one for each of torch's threads.
 
     Every text is computed alone, so the numbers do not depend on how many threads there are.

