@@ -161,9 +161,7 @@ class TextClassifier(abc.ABC):
             raise InvalidInputError("The 'validation' argument must hold at least one text. Got none.")
         return LabelledTexts(texts, labels)
 
-    def predict_proba(
-        self, texts: Iterable[str], *, batch_size: int | None = None
-    ) -> npt.NDArray[np.float64]:
+    def predict_proba(self, texts: Iterable[str], *, batch_size: int | None = None) -> npt.NDArray[np.float64]:
         """Return the probability of each label for each text.
 
         Parameters
@@ -183,9 +181,7 @@ class TextClassifier(abc.ABC):
                 f"This {self.kind} classifier is not fitted. Call fit, or load a saved one, before predict_proba."
             )
         if batch_size is not None and batch_size < 1:
-            raise InvalidInputError(
-                f"The 'batch_size' argument must be at least 1. Got {batch_size} instead."
-            )
+            raise InvalidInputError(f"The 'batch_size' argument must be at least 1. Got {batch_size} instead.")
         found = as_texts(texts)
         if not found:
             return np.empty((0, self.n_labels_))
@@ -232,9 +228,7 @@ class TextClassifier(abc.ABC):
 def _class_of(kind: str) -> type[TextClassifier]:
     """Import and return the class of a kind."""
     if kind not in KINDS:
-        raise InvalidInputError(
-            f"The kind of a classifier must be one of {', '.join(KINDS)}. Got {kind!r} instead."
-        )
+        raise InvalidInputError(f"The kind of a classifier must be one of {', '.join(KINDS)}. Got {kind!r} instead.")
     module, name = KINDS[kind]
     found: type[TextClassifier] = getattr(importlib.import_module(module), name)
     return found

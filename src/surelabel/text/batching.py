@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -121,7 +122,7 @@ class BucketedBatches(Sampler[list[int]]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return -(-len(self.lengths) // self.batch_size)
+        return math.ceil(len(self.lengths) / self.batch_size)
 
     def __iter__(self) -> Iterator[list[int]]:
         for batch in training_batches(self.lengths, self.batch_size, self.seed, self.epoch):

@@ -135,9 +135,7 @@ def layer_rates(
     what comes after the last layer shares the last one's.
     """
     layers = _layers(network.encoder)
-    in_layers = {
-        id(parameter): place for place, layer in enumerate(layers) for parameter in layer.parameters()
-    }
+    in_layers = {id(parameter): place for place, layer in enumerate(layers) for parameter in layer.parameters()}
     groups: list[list[nn.Parameter]] = [[] for _ in range(max(1, len(layers)))]
     place = 0
     for parameter in network.encoder.parameters():
@@ -179,8 +177,7 @@ class BertClassifier(NeuralClassifier):
         """Return Adam with a rate for each layer."""
         usual = _PAPER if self._pooling == "cls" else _SENTENCE
         lowest, growth, head = (
-            usual[name] if getattr(self.settings, name) is None else getattr(self.settings, name)
-            for name in usual
+            usual[name] if getattr(self.settings, name) is None else getattr(self.settings, name) for name in usual
         )
         groups = [
             {"params": parameters, "lr": rate}
@@ -194,9 +191,7 @@ class BertClassifier(NeuralClassifier):
         settings = self.settings
         wants_bfloat16 = settings.precision == "bfloat16"
         if settings.precision == "auto":
-            wants_bfloat16 = (
-                torch.cuda.is_bf16_supported() if torch.cuda.is_available() else processor_has_bfloat16()
-            )
+            wants_bfloat16 = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else processor_has_bfloat16()
         return Plan(
             settings=self._identity(),
             batch_size=settings.batch_size,
@@ -212,7 +207,7 @@ class BertClassifier(NeuralClassifier):
 
     def _write(self, folder: Path) -> None:
         super()._write(folder)
-        self._network.encoder.config.save_pretrained(folder)
+        self._network.get_submodule("encoder").config.save_pretrained(folder)  # type: ignore[union-attr,operator]
         document = {"pooling": self._pooling, "padding": self._padding}
         (folder / _ENCODER).write_text(json.dumps(document) + "\n", encoding="utf-8")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -84,7 +84,7 @@ class RandinitClassifier(NeuralClassifier):
     """
 
     kind = "randinit"
-    settings_class: type[Any] = CnnSettings
+    settings_class: ClassVar[type[Any]] = CnnSettings
 
     def _prepare(self, training: LabelledTexts) -> tuple[torch.optim.Optimizer, Plan]:
         settings = self.settings
@@ -139,9 +139,7 @@ class Word2vecClassifier(RandinitClassifier):
         random = np.random.default_rng(settings.seed)
         embedding, n_found = initial_embedding(vocabulary, vectors, settings.vectors_scale, random)
         logger.info("%d of %d words have a vector", n_found, len(vocabulary))
-        network = ConvolutionalNetwork(
-            settings, len(vocabulary), training.labels.shape[1], embedding.shape[1]
-        )
+        network = ConvolutionalNetwork(settings, len(vocabulary), training.labels.shape[1], embedding.shape[1])
         with torch.no_grad():
             network.embedding.weight.copy_(torch.from_numpy(embedding))
             network.embedding.weight[_PADDING] = 0

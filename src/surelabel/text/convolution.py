@@ -118,7 +118,7 @@ def _forward_kernel(x, lengths, weight, pooled, position):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _backward_kernel(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _backward_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0917  # pragma: no cover
     x, lengths, weight, position, gradient, gradient_x, gradient_weight
 ):
     """Send gradient (B, C, K) through the best positions to gradient_x (B, L, C), gradient_weight (B, K, 16).
@@ -159,9 +159,7 @@ def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="surelabel-convolution")
 
 
-def _run(
-    kernel: Any, n_texts: int, per_text: list[np.ndarray[Any, Any]], weight: np.ndarray[Any, Any]
-) -> None:
+def _run(kernel: Any, n_texts: int, per_text: list[np.ndarray[Any, Any]], weight: np.ndarray[Any, Any]) -> None:
     """Call kernel(x, lengths, weight, *others) on slices of texts, one for each of torch's threads.
 
     Every text is computed alone, so the numbers do not depend on how many threads there are.
@@ -250,7 +248,7 @@ def fused_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.
     if not ours:
         return plain_max_convolution(x, lengths, weight)
     weight = nn.functional.pad(weight, (0, TAPS - weight.shape[1]))
-    return _FusedMaxConvolution.apply(x, lengths, weight)  # type: ignore[no-any-return]
+    return _FusedMaxConvolution.apply(x, lengths, weight)
 
 
 class MaxConvolution(nn.Module):

@@ -80,7 +80,8 @@ def as_labels(labels: Any, n_texts: int, name: str = "labels") -> npt.NDArray[np
     array([[False,  True],
            [ True,  True]])
     """
-    array = labels.toarray() if scipy.sparse.issparse(labels) else np.asarray(labels)
+    is_sparse = bool(scipy.sparse.issparse(labels))
+    array = np.asarray(labels.toarray() if is_sparse else labels)
     if array.ndim != 2 or array.shape[1] == 0:
         raise InvalidInputError(
             f"The '{name}' argument must have shape (n_texts, n_labels) with at least one label. "
@@ -93,9 +94,7 @@ def as_labels(labels: Any, n_texts: int, name: str = "labels") -> npt.NDArray[np
     if array.dtype == bool:
         return array
     if array.dtype.kind not in "iuf":
-        raise InvalidInputError(
-            f"The '{name}' argument must be bool or 0/1. Got dtype {array.dtype} instead."
-        )
+        raise InvalidInputError(f"The '{name}' argument must be bool or 0/1. Got dtype {array.dtype} instead.")
     wrong = (array != 0) & (array != 1)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]

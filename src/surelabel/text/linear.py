@@ -23,7 +23,7 @@ from surelabel.text.settings import LinearSettings
 
 __all__ = ["LinearClassifier"]
 
-_WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+"
+_WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
 _ARRAYS, _VOCABULARY = "linear.npz", "vocabulary.json"
 
 
@@ -49,10 +49,10 @@ class LinearClassifier(TextClassifier):
     def _fit(
         self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
     ) -> list[dict[str, float]]:
-        vocabulary, counts = self._count(training.texts)
+        self._vocabulary, counts = self._count(training.texts)
+        self._vectorizer = self._make_vectorizer()
         n_texts, n_features = counts.shape
         in_texts = np.bincount(counts.indices, minlength=n_features)
-        self._vocabulary = vocabulary
         self._idf = (np.log((1 + n_texts) / (1 + in_texts)) + 1).astype(np.float32)
         features = self._weigh(counts)
         self._weights = np.zeros((n_features, training.labels.shape[1]), dtype=np.float32)
@@ -74,18 +74,23 @@ class LinearClassifier(TextClassifier):
             return [], scipy.sparse.csr_array((len(texts), 0))
         return list(vectorizer.get_feature_names_out()), scipy.sparse.csr_array(counts)
 
+    def _make_vectorizer(self) -> Any:
+        """Return a vectorizer for the words and pairs that are kept."""
+        columns = {term: column for column, term in enumerate(self._vocabulary)}
+        pairs = 2 if self.settings.pair_weight else 1
+        self._is_pair = np.array([" " in term for term in self._vocabulary], dtype=bool)
+        return CountVectorizer(token_pattern=_WORD, ngram_range=(1, pairs), vocabulary=columns)
+
     def _weigh(self, counts: Any) -> Any:
         """Turn counts into TF-IDF with a logarithmic term frequency, words and pairs of their own lengths."""
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         values = (1 + np.log(counts.data)) * self._idf[counts.indices]
-        is_pair = np.array([" " in term for term in self._vocabulary], dtype=bool)[counts.indices]
+        is_pair = self._is_pair[counts.indices]
         for part, length in ((~is_pair, 1.0), (is_pair, self.settings.pair_weight)):
             squares = np.bincount(rows, weights=np.where(part, values**2, 0), minlength=counts.shape[0])
             scale = length / np.sqrt(np.where(squares > 0, squares, 1))
             values = np.where(part, values * scale[rows], values)
-        return scipy.sparse.csr_array(
-            (values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape
-        )
+        return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
 
     def _fit_labels(self, features: Any, labels: npt.NDArray[np.bool_]) -> None:
         """Fit every label's regression; the solver leaves Python's lock, so threads share the work."""
@@ -115,13 +120,7 @@ class LinearClassifier(TextClassifier):
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
         if not self._vocabulary:
             return np.tile(scipy.special.expit(self._intercepts), (len(texts), 1))
-        if not hasattr(self, "_vectorizer_"):
-            columns = {term: column for column, term in enumerate(self._vocabulary)}
-            pairs = 2 if self.settings.pair_weight else 1
-            self._vectorizer_ = CountVectorizer(
-                token_pattern=_WORD, ngram_range=(1, pairs), vocabulary=columns
-            )
-        counts = scipy.sparse.csr_array(self._vectorizer_.transform(texts))
+        counts = scipy.sparse.csr_array(self._vectorizer.transform(texts))
         logits = (self._weigh(counts) @ self._weights).astype(np.float64) + self._intercepts
         return np.asarray(scipy.special.expit(logits), dtype=np.float64)
 
@@ -146,6 +145,7 @@ class LinearClassifier(TextClassifier):
                 )
         except (OSError, KeyError, ValueError) as error:
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        self._vectorizer = self._make_vectorizer()
         n_features = len(self._vocabulary)
         shapes = (self._idf.shape, self._weights.shape, self._intercepts.shape)
         if shapes != ((n_features,), (n_features, self.n_labels_), (self.n_labels_,)):

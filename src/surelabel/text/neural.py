@@ -44,7 +44,7 @@ def start_bias(layer: nn.Linear, bias: float | None, labels: npt.NDArray[np.bool
 
 
 def loss_and_logits(logits: torch.Tensor, labels: torch.Tensor | None) -> dict[str, torch.Tensor]:
-    """Return what Trainer expects of a network: logits, and the binary cross-entropy where labels are given."""
+    """Return what Trainer expects: logits, and the binary cross-entropy where labels are given."""
     if labels is None:
         return {"logits": logits}
     loss = nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
@@ -82,7 +82,7 @@ class NeuralClassifier(TextClassifier):
         examples, held_out = (
             Examples(encode(self._tokenizer, part.texts), part.labels) for part in (training, validation)
         )
-        self._network, history = train(self._network, optimizer, examples, held_out, plan, options)
+        self._network, history = train(self._network, optimizer, (examples, held_out), plan, options)
         return history
 
     def _set_aside(self, training: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts]:
@@ -90,14 +90,10 @@ class NeuralClassifier(TextClassifier):
         n_texts = len(training.texts)
         n_validation = max(1, round(_SHARE_SET_ASIDE * n_texts))
         if n_texts < 2:
-            raise InvalidInputError(
-                "A neural classifier needs at least two texts, one of them for validation."
-            )
+            raise InvalidInputError("A neural classifier needs at least two texts, one of them for validation.")
         order = np.random.default_rng(self.settings.seed).permutation(n_texts)
         parts = order[n_validation:], order[:n_validation]
-        left, right = (
-            LabelledTexts([training.texts[i] for i in part], training.labels[part]) for part in parts
-        )
+        left, right = (LabelledTexts([training.texts[i] for i in part], training.labels[part]) for part in parts)
         return left, right
 
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
@@ -109,9 +105,7 @@ class NeuralClassifier(TextClassifier):
         with torch.inference_mode():
             for batch in prediction_batches(lengths, self._tokens_a_batch, batch_size):
                 inputs = pad([ids[i] for i in batch], self._padding)
-                logits = self._network(**{name: tensor.to(device) for name, tensor in inputs.items()})[
-                    "logits"
-                ]
+                logits = self._network(**{name: tensor.to(device) for name, tensor in inputs.items()})["logits"]
                 found[batch] = torch.sigmoid(logits.double()).cpu().numpy()
         return found
 

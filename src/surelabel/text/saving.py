@@ -92,21 +92,17 @@ def _read_description(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ArtifactError(
-            f"The saved classifier {path} is damaged: {DESCRIPTION} is no JSON ({error})."
-        ) from error
+        raise ArtifactError(f"The saved classifier {path} is damaged: {DESCRIPTION} is no JSON ({error}).") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ArtifactError(f"{path} is not a saved classifier: {DESCRIPTION} does not say that it is one.")
     version = document.get("version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ArtifactError(
-            f"The saved classifier {path} has format version {version!r}; this version of surelabel reads up to "
-            f"{FORMAT_VERSION}. Install a newer surelabel."
+            f"The saved classifier {path} has format version {version!r}; this version of surelabel "
+            f"reads up to {FORMAT_VERSION}. Install a newer surelabel."
         )
     shapes = {"kind": str, "settings": dict, "n_labels": int, "files": dict}
     for name, expected in shapes.items():
         if not isinstance(document.get(name), expected):
-            raise ArtifactError(
-                f"The saved classifier {path} is damaged: {DESCRIPTION} has no proper '{name}'."
-            )
+            raise ArtifactError(f"The saved classifier {path} is damaged: {DESCRIPTION} has no proper '{name}'.")
     return document

@@ -18,8 +18,8 @@ def _check_range(settings: Any, low: float, high: float, *names: str) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
             raise InvalidInputError(
-                f"The '{name}' setting of {type(settings).__name__} must be a number from {low:g} to {high:g}. "
-                f"Got {value!r} instead."
+                f"The '{name}' setting of {type(settings).__name__} must be a number "
+                f"from {low:g} to {high:g}. Got {value!r} instead."
             )
 
 
@@ -120,9 +120,7 @@ class CnnSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_range(
-            self, 1, 1e9, "vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words"
-        )
+        _check_range(self, 1, 1e9, "vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words")
         _check_range(self, 1, 1e9, "n_hidden", "batch_size", "epochs", "patience")
         _check_range(self, 0, 0.99, "dropout", "word_dropout")
         _check_range(self, 0, 0.99999, "averaging")

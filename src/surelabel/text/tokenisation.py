@@ -30,10 +30,8 @@ def _word_tokenizer(model: Any) -> Tokenizer:
             normalizers.Replace(Regex(r"\p{N}+(?:[.,:/]\p{N}+)*"), f" {NUMBER} "),
         ]
     )
-    word = r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*"
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(
-        Regex(rf"{word}|{NUMBER}"), behavior="removed", invert=True
-    )
+    word = r"[\p{L}\p{M}]+(?:['\u2019][\p{L}\p{M}]+)*"
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(rf"{word}|{NUMBER}"), behavior="removed", invert=True)
     return tokenizer
 
 
@@ -76,9 +74,7 @@ def words(texts: Sequence[str]) -> list[list[str]]:
     """
     splitter = _word_tokenizer(models.WordLevel(vocab={OOV: 0}, unk_token=OOV))
     normalizer, pre_tokenizer = splitter.normalizer, splitter.pre_tokenizer
-    return [
-        [word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))] for text in texts
-    ]
+    return [[word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))] for text in texts]
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
@@ -86,7 +82,7 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.in
 
     Only as much of a long text is read as the limit needs: a text of megabytes costs as much as a page.
     """
-    limit = tokenizer.truncation["max_length"]
+    limit = int((tokenizer.truncation or {})["max_length"])
     reach = limit * _CHARACTERS_A_TOKEN
     beginnings = [text if len(text) <= reach else _beginning(text, reach) for text in texts]
     ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(beginnings)]

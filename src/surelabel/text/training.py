@@ -149,8 +149,9 @@ class _Trainer(Trainer):
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
         """Return the validation batches; the texts are in order of length already."""
+        examples: Any = self.eval_dataset
         loader: DataLoader[Any] = DataLoader(
-            self.eval_dataset, batch_size=self.args.eval_batch_size, collate_fn=self.data_collator
+            examples, batch_size=self.args.eval_batch_size, collate_fn=self.data_collator
         )
         return self.accelerator.prepare(loader)
 
@@ -225,7 +226,7 @@ def quiet_library() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _checkpoint_folder(options: FitOptions, identity: str) -> Iterator[Path]:
-    """Yield the folder for checkpoints: the one asked for, after checking whose run it holds, or a passing one."""
+    """Yield the folder for checkpoints: the one asked for, if it holds this run, or a passing one."""
     if options.checkpoint_folder is None:
         with tempfile.TemporaryDirectory(prefix="surelabel-") as name:
             yield Path(name)
@@ -283,8 +284,7 @@ def _history(log: list[dict[str, Any]]) -> list[dict[str, float]]:
 def train(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    training: Examples,
-    validation: Examples,
+    parts: tuple[Examples, Examples],
     plan: Plan,
     options: FitOptions,
 ) -> tuple[nn.Module, list[dict[str, float]]]:
@@ -296,7 +296,7 @@ def train(
         Takes input_ids, lengths and labels; returns a dictionary with loss and logits.
     optimizer : torch Optimizer
         Over the network's parameters.
-    training, validation : Examples
+    parts : pair of Examples
         What to learn from, and what decides when to stop.
     plan : Plan
         How.
@@ -304,9 +304,9 @@ def train(
         Where checkpoints go, and whether to show progress.
     """
     settings = json.dumps(plan.settings, sort_keys=True, default=str)
-    identity = hashlib.sha256(f"{settings} {training.digest()} {validation.digest()}".encode()).hexdigest()
+    identity = hashlib.sha256(f"{settings} {parts[0].digest()} {parts[1].digest()}".encode()).hexdigest()
     with _checkpoint_folder(options, identity) as folder, _own_random_numbers(), quiet_library():
-        return _run_trainer(network, optimizer, training, validation, plan, folder, options)
+        return _run_trainer(network, optimizer, parts, plan, folder=folder, options=options)
 
 
 def _collate(padding: int, examples: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
@@ -319,13 +319,14 @@ def _collate(padding: int, examples: list[dict[str, Any]]) -> dict[str, torch.Te
 def _run_trainer(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    training: Examples,
-    validation: Examples,
+    parts: tuple[Examples, Examples],
     plan: Plan,
+    *,
     folder: Path,
     options: FitOptions,
 ) -> tuple[nn.Module, list[dict[str, float]]]:
     """Run, or go on with, a training whose checkpoints are in `folder`."""
+    training, validation = parts
     wrapped = Averaged(network) if plan.averaging else network
     trainer = _Trainer(
         model=wrapped,

@@ -41,9 +41,7 @@ def load_vectors(source: str, limit: int | None = None) -> Any:
     try:
         return _reader_of(path)(path, limit)
     except (ValueError, EOFError, UnicodeDecodeError, IndexError, NotImplementedError) as error:
-        raise InvalidInputError(
-            f"{path} cannot be read as word2vec, GloVe or fastText vectors: {error}"
-        ) from error
+        raise InvalidInputError(f"{path} cannot be read as word2vec, GloVe or fastText vectors: {error}") from error
 
 
 def _reader_of(path: Path) -> Callable[[Path, int | None], Any]:
@@ -60,9 +58,7 @@ def _reader_of(path: Path) -> Callable[[Path, int | None], Any]:
         return _read_text if is_text else _read_binary
     if len(header) > 2 and _is_number(header[-1]):
         return _read_glove
-    raise InvalidInputError(
-        f"{path} cannot be read as word2vec, GloVe or fastText vectors: its first line is neither."
-    )
+    raise InvalidInputError(f"{path} cannot be read as word2vec, GloVe or fastText vectors: its first line is neither.")
 
 
 def _open(path: Path) -> BinaryIO:
