@@ -1,5 +1,51 @@
-"""Multi-label text classification that knows when it is sure."""
+"""Multi-label text classification that knows when it is sure.
 
+Shapes, once: probabilities are `(n_texts, n_labels)` float64 in [0, 1]; labels `(n_texts, n_labels)` bool; scores,
+totals, p-values, confidence and credibility `(n_texts,)` float64. A *label-set* is a frozenset of label names, of
+indices where names are not known. A *prediction set* is a set of label-sets.
+
+Importing the package loads numpy only; numba, scikit-learn and torch are loaded when they are first needed.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from surelabel import exceptions
 from surelabel._version import __version__
+from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
+from surelabel.prediction_sets import PredictionSet, PredictionSets
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from surelabel import corpora, metrics, text
+    from surelabel.classifier import ConformalMultilabelClassifier
+
+__all__ = [
+    "ConformalLabelSets",
+    "ConformalMultilabelClassifier",
+    "ForcedPredictions",
+    "LogLoss",
+    "LpNorm",
+    "PredictionSet",
+    "PredictionSets",
+    "SeparableMeasure",
+    "__version__",
+    "corpora",
+    "exceptions",
+    "metrics",
+    "text",
+]
+
+_LAZY_MODULES = ("corpora", "metrics", "text")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ConformalMultilabelClassifier":
+        return importlib.import_module("surelabel.classifier").ConformalMultilabelClassifier
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"surelabel.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

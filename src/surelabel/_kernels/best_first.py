@@ -1,0 +1,241 @@
+"""Label-sets of a row in order of ascending total, one after the other, by a heap.
+
+Sets of a additions and r removals form a class. Within a class, subsets of fixed size are walked by sliding: the
+elements below `i` stand at their first places, element i stands at `cur` and may move up to `lim`, those above are
+fixed (a linked list). A child moves element i one place on, or fixes it and starts moving element i - 1. Both cost no
+less, and every subset has exactly one parent. A class is opened when the class with one addition fewer is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+Array = Any
+
+# Columns of a node: class (a, r), then i, cur, lim, link and the place of the dearest flip, for additions and removals.
+_A, _R = 0, 1
+_ADDITIONS, _REMOVALS = 2, 7
+_I, _CUR, _LIM, _LINK, _TOP = 0, 1, 2, 3, 4
+N_COLUMNS = 12
+# Nodes that taking one can add: two moves on each side, and the next class.
+MAX_CHILDREN = 5
+
+
+class Frontier(NamedTuple):
+    """A heap of nodes: keys (cap,), slots (cap,), nodes (cap, 12), links (cap, 2).
+
+    state (4,): heap size, slots used, links used, label-sets taken.
+    """
+
+    keys: Array
+    slots: Array
+    nodes: Array
+    links: Array
+    state: Array
+
+
+class SortedFlips(NamedTuple):
+    """Flip costs of the additions and of the removals, each ascending, and the total without flips.
+
+    With `maximum` a label-set's total is the largest of base and its flip costs instead of the sum.
+    """
+
+    additions: Array
+    removals: Array
+    base: float
+    maximum: bool
+
+
+@njit(cache=True, nogil=True)
+def _push(frontier: Frontier, key: float, slot: int) -> None:
+    """Add a node's slot to the heap."""
+    keys, slots, state = frontier.keys, frontier.slots, frontier.state
+    i = state[0]
+    state[0] += 1
+    while i > 0:
+        parent = (i - 1) >> 1
+        if keys[parent] <= key:
+            break
+        keys[i] = keys[parent]
+        slots[i] = slots[parent]
+        i = parent
+    keys[i] = key
+    slots[i] = slot
+
+
+@njit(cache=True, nogil=True)
+def _pop(frontier: Frontier) -> tuple[float, int]:
+    """Take the node with the smallest key off the heap."""
+    keys, slots, state = frontier.keys, frontier.slots, frontier.state
+    key, slot = keys[0], slots[0]
+    state[0] -= 1
+    n = state[0]
+    last_key, last_slot = keys[n], slots[n]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= n:
+            break
+        if child + 1 < n and keys[child + 1] < keys[child]:
+            child += 1
+        if keys[child] >= last_key:
+            break
+        keys[i] = keys[child]
+        slots[i] = slots[child]
+        i = child
+    keys[i] = last_key
+    slots[i] = last_slot
+    return key, slot
+
+
+@njit(cache=True, nogil=True)
+def _key_of_root(flips: SortedFlips, a: int, r: int) -> float:
+    """Total of the cheapest label-set of a class."""
+    total = flips.base
+    if flips.maximum:
+        if a > 0:
+            total = max(total, flips.additions[a - 1])
+        if r > 0:
+            total = max(total, flips.removals[r - 1])
+        return total
+    for j in range(a):
+        total += flips.additions[j]
+    for j in range(r):
+        total += flips.removals[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _new_node(frontier: Frontier, parent: int) -> int:
+    """Take a fresh slot, a copy of `parent` where >= 0."""
+    slot = frontier.state[1]
+    frontier.state[1] += 1
+    if parent >= 0:
+        for column in range(N_COLUMNS):
+            frontier.nodes[slot, column] = frontier.nodes[parent, column]
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def open_class(frontier: Frontier, flips: SortedFlips, a: int, r: int) -> None:
+    """Push the cheapest label-set with a additions and r removals."""
+    slot = _new_node(frontier, -1)
+    node = frontier.nodes[slot]
+    node[_A] = a
+    node[_R] = r
+    for side, size, n_flips in (
+        (_ADDITIONS, a, flips.additions.shape[0]),
+        (_REMOVALS, r, flips.removals.shape[0]),
+    ):
+        node[side + _I] = size - 1
+        node[side + _CUR] = size - 1
+        node[side + _LIM] = n_flips - 1
+        node[side + _LINK] = -1
+        node[side + _TOP] = size - 1
+    _push(frontier, _key_of_root(flips, a, r), slot)
+
+
+@njit(cache=True, nogil=True)
+def _key_after(flips: SortedFlips, frontier: Frontier, slot: int, key: float, move: Any) -> float:
+    """Total after a move (side, from, to): the sum changes by the difference, the maximum by the dearest flip."""
+    node = frontier.nodes[slot]
+    side, before, after = move
+    if flips.maximum:
+        total = flips.base
+        if node[_A] > 0:
+            total = max(total, flips.additions[node[_ADDITIONS + _TOP]])
+        if node[_R] > 0:
+            total = max(total, flips.removals[node[_REMOVALS + _TOP]])
+        return total
+    costs = flips.additions if side == _ADDITIONS else flips.removals
+    return key + (costs[after] - costs[before])
+
+
+@njit(cache=True, nogil=True)
+def _expand_side(frontier: Frontier, flips: SortedFlips, slot: int, key: float, side: int) -> None:
+    """Push the children of a node that move one side's flips."""
+    nodes, links, state = frontier.nodes, frontier.links, frontier.state
+    size = nodes[slot, _A if side == _ADDITIONS else _R]
+    if size == 0:
+        return
+    i = nodes[slot, side + _I]
+    cur = nodes[slot, side + _CUR]
+    if cur + 1 <= nodes[slot, side + _LIM]:
+        child = _new_node(frontier, slot)
+        nodes[child, side + _CUR] = cur + 1
+        if i == size - 1:
+            nodes[child, side + _TOP] = cur + 1
+        _push(frontier, _key_after(flips, frontier, child, key, (side, cur, cur + 1)), child)
+    if i >= 1 and i <= cur - 1:
+        child = _new_node(frontier, slot)
+        links[state[2], 0] = cur
+        links[state[2], 1] = nodes[slot, side + _LINK]
+        nodes[child, side + _LINK] = state[2]
+        state[2] += 1
+        nodes[child, side + _I] = i - 1
+        nodes[child, side + _CUR] = i
+        nodes[child, side + _LIM] = cur - 1
+        _push(frontier, _key_after(flips, frontier, child, key, (side, i - 1, i)), child)
+
+
+@njit(cache=True, nogil=True)
+def _at_root(nodes: Array, slot: int, side: int) -> bool:
+    """Tell whether a side's flips still stand at their first places."""
+    size = nodes[slot, _A if side == _ADDITIONS else _R]
+    return bool(nodes[slot, side + _LINK] == -1 and nodes[slot, side + _CUR] == size - 1)
+
+
+@njit(cache=True, nogil=True)
+def _write_flips(frontier: Frontier, slot: int, side: int, index: Array, row: Array) -> None:
+    """Flip one side's labels of a node in a packed row."""
+    nodes = frontier.nodes
+    size = nodes[slot, _A if side == _ADDITIONS else _R]
+    if size == 0:
+        return
+    for j in range(nodes[slot, side + _I]):
+        row[index[j] >> 6] ^= np.uint64(1) << np.uint64(63 - (index[j] & 63))
+    label = index[nodes[slot, side + _CUR]]
+    row[label >> 6] ^= np.uint64(1) << np.uint64(63 - (label & 63))
+    link = nodes[slot, side + _LINK]
+    while link >= 0:
+        label = index[frontier.links[link, 0]]
+        row[label >> 6] ^= np.uint64(1) << np.uint64(63 - (label & 63))
+        link = frontier.links[link, 1]
+
+
+@njit(cache=True, nogil=True)
+def take(
+    frontier: Frontier,
+    flips: SortedFlips,
+    index: Any,
+    most_labels: Any,
+    start: Array,
+    words: Array,
+    keys: Array,
+) -> int:
+    """Take the next label-sets off the frontier until `words` is full or none is left; return how many.
+
+    index (additions, removals) maps sorted places to labels; most_labels (size of the cheapest assignment, hi);
+    start (W,) is the cheapest assignment, packed. words (m, W) and keys (m,), running totals, are written. The
+    frontier must have room for MAX_CHILDREN * m more nodes and links.
+    """
+    taken = 0
+    while taken < words.shape[0] and frontier.state[0] > 0:
+        key, slot = _pop(frontier)
+        words[taken] = start
+        _write_flips(frontier, slot, _ADDITIONS, index[0], words[taken])
+        _write_flips(frontier, slot, _REMOVALS, index[1], words[taken])
+        keys[taken] = key
+        taken += 1
+        _expand_side(frontier, flips, slot, key, _ADDITIONS)
+        if _at_root(frontier.nodes, slot, _ADDITIONS):
+            _expand_side(frontier, flips, slot, key, _REMOVALS)
+            a = frontier.nodes[slot, _A]
+            r = frontier.nodes[slot, _R]
+            fits = most_labels[0] + a + 1 - r <= most_labels[1] and a + 1 <= flips.additions.shape[0]
+            if fits and _at_root(frontier.nodes, slot, _REMOVALS):
+                open_class(frontier, flips, a + 1, r)
+    return taken

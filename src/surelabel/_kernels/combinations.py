@@ -1,0 +1,147 @@
+"""The paper's two searches: score every label-set of a Hamming ball, or every candidate.
+
+Both visit label-sets one by one and keep those with total <= threshold. They are the description the paper gives and
+the oracle that the exact search is held against.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from surelabel._kernels.exact_sum import N_PARTIALS, band, total_of_members
+
+Array = Any
+
+
+@njit(cache=True, nogil=True)
+def _next_combination(chosen: Array, size: int, n: int) -> bool:
+    """Advance an ascending combination of `size` out of n; False after the last."""
+    i = size - 1
+    while i >= 0 and chosen[i] == n - size + i:
+        i -= 1
+    if i < 0:
+        return False
+    chosen[i] += 1
+    for j in range(i + 1, size):
+        chosen[j] = chosen[j - 1] + 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _write(words: Array, n: int, member: Array) -> None:
+    """Write a label-set packed as row n, where there is room."""
+    if n < words.shape[0]:
+        words[n] = 0
+        for k in range(member.shape[0]):
+            if member[k]:
+                words[n, k >> 6] |= np.uint64(1) << np.uint64(63 - (k & 63))
+
+
+@njit(cache=True, nogil=True)
+def _flip(member: Array, chosen: Array, size: int) -> None:
+    """Flip the labels of a combination."""
+    for j in range(size):
+        member[chosen[j]] ^= 1
+
+
+@njit(cache=True, nogil=True)
+def powerset_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array) -> int:
+    """Algorithm 1: score every candidate; write those within the threshold to words (capacity, W), return how many.
+
+    More than the capacity are counted but not written.
+    """
+    n_labels = absent.shape[0]
+    member = np.zeros(n_labels, dtype=np.uint8)
+    partials = np.empty(N_PARTIALS)
+    found = 0
+    for size in range(limits[0], limits[1] + 1):
+        chosen = np.arange(size)
+        while True:
+            _flip(member, chosen, size)
+            if total_of_members(absent, present, member, partials) <= threshold:
+                _write(words, found, member)
+                found += 1
+            _flip(member, chosen, size)
+            if not _next_combination(chosen, size, n_labels):
+                break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _row_total(absent: Array, present: Array, member: Array, partials: Array, maximum: bool) -> float:
+    """Total of a label-set, as sum or as maximum of its costs."""
+    if not maximum:
+        return total_of_members(absent, present, member, partials)
+    total = 0.0
+    for k in range(absent.shape[0]):
+        total = max(total, present[k] if member[k] else absent[k])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def radius_rows(absent: Array, present: Array, thresholds: Array, maximum: bool, radius: Array, centre: Array) -> None:
+    """Algorithm 2, lines 3 to 5: the paper's t, radius (n,), and its z, centre (n, d) uint8, for each row.
+
+    t counts the flips, nearest to 0.5 first, until the total passes the threshold: every label-set within it has
+    fewer than t flips. 0 where z itself is over; d + 1 where even all flips are within (the paper's t stops at d
+    there, and would lose the complement of z).
+    """
+    n_labels = absent.shape[1]
+    partials = np.empty(N_PARTIALS)
+    member = np.empty(n_labels, dtype=np.uint8)
+    for i in range(absent.shape[0]):
+        for k in range(n_labels):
+            member[k] = centre[i, k] = 1 if present[i, k] <= absent[i, k] else 0
+        added = np.maximum(absent[i], present[i]) if maximum else np.abs(absent[i] - present[i])
+        order = np.argsort(added, kind="mergesort")
+        t = 0
+        while _row_total(absent[i], present[i], member, partials, maximum) <= thresholds[i]:
+            t += 1
+            if t > n_labels:
+                break
+            member[order[t - 1]] ^= 1
+        radius[i] = t
+
+
+@njit(cache=True, nogil=True)
+def ball_row(
+    absent: Array, present: Array, threshold: float, limits: Any, centre: Array, radius: int, words: Array
+) -> int:
+    """Algorithm 2, lines 6 and 7: score every candidate with fewer than `radius` flips away from the centre.
+
+    Candidates within the threshold go to words (capacity, W); returns how many, written or not. A running sum
+    scores them; the exact total decides near the threshold. A flip away from the centre never lowers the total.
+    """
+    n_labels = absent.shape[0]
+    partials = np.empty(N_PARTIALS)
+    member = centre.copy()
+    added = np.empty(n_labels)
+    centre_size = 0
+    base = 0.0
+    for k in range(n_labels):
+        stays, flips = (present[k], absent[k]) if member[k] else (absent[k], present[k])
+        added[k] = flips - stays
+        base += stays
+        centre_size += member[k]
+    margin = band(n_labels) * threshold
+    found = 0
+    for size in range(min(radius, n_labels + 1)):
+        chosen = np.arange(size)
+        while True:
+            total = base
+            labels = centre_size
+            for j in range(size):
+                total += added[chosen[j]]
+                labels += 1 - 2 * member[chosen[j]]
+            if limits[0] <= labels <= limits[1] and total <= threshold + margin:
+                _flip(member, chosen, size)
+                if total < threshold - margin or (total_of_members(absent, present, member, partials) <= threshold):
+                    _write(words, found, member)
+                    found += 1
+                _flip(member, chosen, size)
+            if not _next_combination(chosen, size, n_labels):
+                break
+    return found

@@ -1,0 +1,178 @@
+"""A row as its cheapest label-set and the flips away from it that a threshold affords.
+
+Flipping label k away from the cheapest assignment adds w_k = |absent[k] - present[k]| >= 0 to its total `base`. So a
+label-set is within the threshold iff its flips sum to at most threshold - base.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from surelabel._kernels.exact_sum import N_PARTIALS, band, total_of_members
+
+Array = Any
+
+_SMALL_SORT = 24
+
+
+class Scratch(NamedTuple):
+    """Memory that rows share: costs (4, d + 1) float64, index (4, d + 1) int64, member (d,), partials."""
+
+    costs: Array
+    index: Array
+    member: Array
+    partials: Array
+
+
+class Row(NamedTuple):
+    """A row under search; `member` is the running label-set, 0/1 uint8.
+
+    Sums of flips within `slack` below the budget are too near the threshold to be decided by a running sum.
+    """
+
+    absent: Array
+    present: Array
+    threshold: float
+    slack: float
+    member: Array
+    partials: Array
+
+
+class Flips(NamedTuple):
+    """Affordable flips, cheapest first, with the stack of a depth-first walk over their subsets."""
+
+    costs: Array
+    index: Array
+    position: Array
+    remaining: Array
+
+
+@njit(cache=True, nogil=True)
+def make_scratch(n_labels: int) -> Scratch:
+    """Allocate what a walk over rows of n_labels needs."""
+    return Scratch(
+        np.empty((4, n_labels + 1)),
+        np.empty((4, n_labels + 1), dtype=np.int64),
+        np.empty(n_labels, dtype=np.uint8),
+        np.empty(N_PARTIALS),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _sort_flips(costs: Array, index: Array) -> None:
+    """Sort flips by cost, in place; the affordable flips of a text are few as a rule."""
+    n = costs.shape[0]
+    if n > _SMALL_SORT:
+        order = np.argsort(costs, kind="mergesort")
+        costs[:] = costs[order]
+        index[:] = index[order]
+        return
+    for i in range(1, n):
+        cost = costs[i]
+        label = index[i]
+        j = i - 1
+        while j >= 0 and costs[j] > cost:
+            costs[j + 1] = costs[j]
+            index[j + 1] = index[j]
+            j -= 1
+        costs[j + 1] = cost
+        index[j + 1] = label
+
+
+@njit(cache=True, nogil=True)
+def cheapest(absent: Array, present: Array, member: Array) -> tuple[int, float]:
+    """Fill the cheapest assignment (present where it costs no more); return its size and running total."""
+    size = 0
+    base = 0.0
+    for k in range(absent.shape[0]):
+        if present[k] <= absent[k]:
+            member[k] = 1
+            size += 1
+            base += present[k]
+        else:
+            member[k] = 0
+            base += absent[k]
+    return size, base
+
+
+@njit(cache=True, nogil=True)
+def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) -> tuple[Row, Flips, Flips, int, float]:
+    """Set a row up for a walk.
+
+    Returns
+    -------
+    row : Row
+        `member` holds the cheapest assignment.
+    additions, removals : Flips
+        Flips of labels outside and inside the cheapest assignment.
+    size : int
+        Number of labels of the cheapest assignment.
+    budget : float
+        What flips may sum to, half of `slack` above the true budget; negative where nothing fits.
+    """
+    size, base = cheapest(absent, present, scratch.member)
+    margin = band(absent.shape[0]) * threshold
+    budget = threshold - base + margin
+    n_add = 0
+    n_remove = 0
+    for k in range(absent.shape[0]):
+        cost = abs(absent[k] - present[k])
+        if cost <= budget:
+            if scratch.member[k]:
+                scratch.costs[1, n_remove] = cost
+                scratch.index[1, n_remove] = k
+                n_remove += 1
+            else:
+                scratch.costs[0, n_add] = cost
+                scratch.index[0, n_add] = k
+                n_add += 1
+    row = Row(absent, present, threshold, 2.0 * margin, scratch.member, scratch.partials)
+    additions = Flips(scratch.costs[0, :n_add], scratch.index[0, :n_add], scratch.index[2], scratch.costs[2])
+    removals = Flips(scratch.costs[1, :n_remove], scratch.index[1, :n_remove], scratch.index[3], scratch.costs[3])
+    _sort_flips(additions.costs, additions.index)
+    _sort_flips(removals.costs, removals.index)
+    return row, additions, removals, size, budget
+
+
+@njit(cache=True, nogil=True)
+def fits(flips: Flips, start: int, need: int, budget: float) -> bool:
+    """Tell whether the cheapest `need` flips from `start` on can be afforded."""
+    if flips.costs.shape[0] - start < need:
+        return False
+    total = 0.0
+    for j in range(start, start + need):
+        total += flips.costs[j]
+        if total > budget:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def end_of_affordable(flips: Flips, start: int, budget: float) -> int:
+    """Return one past the last flip from `start` on that costs at most `budget`, by bisection."""
+    low, high = start, flips.costs.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if flips.costs[middle] <= budget:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def is_inside(row: Row, first: int, second: int) -> bool:
+    """Decide the running label-set, with labels `first` and `second` flipped where >= 0, by its exact total."""
+    if first >= 0:
+        row.member[first] ^= 1
+    if second >= 0:
+        row.member[second] ^= 1
+    inside = total_of_members(row.absent, row.present, row.member, row.partials) <= row.threshold
+    if first >= 0:
+        row.member[first] ^= 1
+    if second >= 0:
+        row.member[second] ^= 1
+    return inside

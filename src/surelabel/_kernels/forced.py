@@ -1,0 +1,182 @@
+"""The two cheapest label-sets of a row, and the cheapest with one label held, by exchanges.
+
+Totals are sums over labels and the candidates are all sets of lo..hi labels, so from a cheapest candidate the next
+one is a single addition, a single removal or one exchange away: undoing a pair of an addition and a removal keeps
+the number of labels, and by optimality never costs more. Differences of costs are compared without rounding, as
+(high, low) pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from surelabel._kernels.exact_sum import N_PARTIALS, band, total_of_members
+
+Array = Any
+
+_NONE = -1
+
+
+@njit(cache=True, nogil=True)
+def _change(absent: float, present: float, is_member: int) -> tuple[float, float]:
+    """Return what flipping a label adds to the total, exactly, as high + low."""
+    before, after = (present, absent) if is_member else (absent, present)
+    high = after - before
+    virtual = high - after
+    low = (after - (high - virtual)) - (before + virtual)
+    return high, low
+
+
+@njit(cache=True, nogil=True)
+def _cheapest_flip(absent: Array, present: Array, member: Array, inside: int, first: int, skip: int) -> int:
+    """Return the cheapest label to flip among labels >= first with member == inside, other than `skip`.
+
+    Ties: additions take the last label, removals the first, which keeps 0/1 rows lexicographically small.
+    """
+    best = _NONE
+    best_high, best_low = 0.0, 0.0
+    for k in range(first, absent.shape[0]):
+        if member[k] != inside or k == skip:
+            continue
+        high, low = _change(absent[k], present[k], inside)
+        if best == _NONE or high < best_high or (high == best_high and low < best_low):
+            best, best_high, best_low = k, high, low
+        elif not inside and high == best_high and low == best_low:
+            best = k
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _complete(absent: Array, present: Array, limits: Any, member: Array, first: int) -> bool:
+    """Set labels >= first to the cheapest values that give limits[0]..limits[1] labels; False if none do."""
+    size = 0
+    for k in range(first):
+        size += member[k]
+    for k in range(first, absent.shape[0]):
+        member[k] = 1 if present[k] < absent[k] else 0
+        size += member[k]
+    while size < limits[0]:
+        label = _cheapest_flip(absent, present, member, 0, first, _NONE)
+        if label == _NONE:
+            return False
+        member[label] = 1
+        size += 1
+    while size > limits[1]:
+        label = _cheapest_flip(absent, present, member, 1, first, _NONE)
+        if label == _NONE:
+            return False
+        member[label] = 0
+        size -= 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _total_with(absent: Array, present: Array, member: Array, partials: Array, first: int, second: int) -> float:
+    """Return the total with labels `first` and `second` flipped, where given."""
+    if first != _NONE:
+        member[first] ^= 1
+    if second != _NONE:
+        member[second] ^= 1
+    total = total_of_members(absent, present, member, partials)
+    if first != _NONE:
+        member[first] ^= 1
+    if second != _NONE:
+        member[second] ^= 1
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _second_total(absent: Array, present: Array, limits: Any, member: Array, partials: Array) -> float:
+    """Return the smallest total of a candidate other than `member`, a cheapest one; inf where there is none."""
+    size = 0
+    for k in range(absent.shape[0]):
+        size += member[k]
+    addition = _cheapest_flip(absent, present, member, 0, 0, _NONE)
+    removal = _cheapest_flip(absent, present, member, 1, 0, _NONE)
+    second = np.inf
+    if addition != _NONE and size < limits[1]:
+        second = min(second, _total_with(absent, present, member, partials, addition, _NONE))
+    if removal != _NONE and size > limits[0]:
+        second = min(second, _total_with(absent, present, member, partials, removal, _NONE))
+    if addition >= 0 and removal >= 0:
+        second = min(second, _total_with(absent, present, member, partials, addition, removal))
+    return second
+
+
+@njit(cache=True, nogil=True)
+def _lexicographic(absent: Array, present: Array, limits: Any, member: Array, total: float, spare: Any) -> None:
+    """Turn a cheapest candidate into the lexicographically first one of the same total."""
+    trial, partials = spare
+    for k in range(absent.shape[0]):
+        if member[k]:
+            trial[:k] = member[:k]
+            trial[k] = 0
+            if _complete(absent, present, limits, trial, k + 1) and (
+                total_of_members(absent, present, trial, partials) <= total
+            ):
+                member[k:] = trial[k:]
+
+
+@njit(cache=True, nogil=True)
+def forced_rows(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
+    """Write each row's cheapest candidate, and the totals of the two cheapest.
+
+    absent and present (n, d); limits (lo, hi) with lo <= d; labels (n, d) uint8 and totals (n, 2) are written,
+    totals[:, 1] is inf where there is one candidate only. Of equal totals the lexicographically first 0/1 row is taken.
+    """
+    partials = np.empty(N_PARTIALS)
+    trial = np.empty(absent.shape[1], dtype=np.uint8)
+    for i in range(absent.shape[0]):
+        _complete(absent[i], present[i], limits, labels[i], 0)
+        totals[i, 0] = total_of_members(absent[i], present[i], labels[i], partials)
+        totals[i, 1] = _second_total(absent[i], present[i], limits, labels[i], partials)
+        if totals[i, 0] == totals[i, 1]:
+            _lexicographic(absent[i], present[i], limits, labels[i], totals[i, 0], (trial, partials))
+
+
+@njit(cache=True, nogil=True)
+def _holds(absent: Array, present: Array, threshold: float, member: Array, spare: Any, flips: Any) -> bool:
+    """Tell whether a label-set with two labels flipped is within the threshold; exact only where it must be."""
+    approximate, partials = spare
+    for label in flips:
+        if label != _NONE:
+            approximate += _change(absent[label], present[label], member[label])[0]
+    margin = band(absent.shape[0]) * max(threshold, approximate)
+    if abs(approximate - threshold) > margin:
+        return bool(approximate < threshold)
+    return bool(_total_with(absent, present, member, partials, flips[0], flips[1]) <= threshold)
+
+
+@njit(cache=True, nogil=True)
+def reachable_row(absent: Array, present: Array, threshold: float, limits: Any, reachable: Array) -> bool:
+    """Tell for each label whether some candidate within the threshold has it absent, or present.
+
+    reachable (d, 2) bool is written: column 0 absent, column 1 present. Returns False where no candidate is within.
+    """
+    n_labels = absent.shape[0]
+    partials = np.empty(N_PARTIALS)
+    member = np.empty(n_labels, dtype=np.uint8)
+    reachable[:] = False
+    if not _complete(absent, present, limits, member, 0):
+        return False
+    best = total_of_members(absent, present, member, partials)
+    if best > threshold:
+        return False
+    size = 0
+    for k in range(n_labels):
+        size += member[k]
+    spare = (best, partials)
+    addition = _cheapest_flip(absent, present, member, 0, 0, _NONE)
+    removal = _cheapest_flip(absent, present, member, 1, 0, _NONE)
+    for k in range(n_labels):
+        reachable[k, member[k]] = True
+        room = size > limits[0] if member[k] else size < limits[1]
+        held = room and _holds(absent, present, threshold, member, spare, (k, _NONE))
+        partner = addition if member[k] else removal
+        if not held and partner != _NONE:
+            held = _holds(absent, present, threshold, member, spare, (k, partner))
+        reachable[k, 1 - member[k]] = held
+    return True

@@ -1,0 +1,126 @@
+"""Certified bounds on counts from a table over (number of labels, quantised cost).
+
+Each flip cost is rounded to the nearest multiple of a cell. A label-set of c labels has at most c + size flips away
+from a cheapest assignment of `size` labels, so its rounded sum is off by at most half as many cells. One table
+therefore bounds the count at every threshold, from below and from above.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from surelabel._kernels.exact_sum import UNIT_ROUNDOFF, band
+from surelabel._kernels.flips import cheapest
+
+Array = Any
+
+
+@njit(cache=True, nogil=True)
+def _cumulative_table(absent: Array, present: Array, member: Array, shape: Any, cell: float) -> Array:
+    """Return T, shape (max labels + 1, cells): label-sets of c labels whose rounded flips sum to at most q cells."""
+    size = 0
+    for k in range(absent.shape[0]):
+        size += member[k]
+    hi, n_cells = shape
+    table = np.zeros((max(hi, size) + 1, n_cells))
+    table[size, 0] = 1.0
+    top = size
+    for inside in (1, 0):
+        for k in range(absent.shape[0]):
+            if member[k] != inside:
+                continue
+            steps = np.rint(abs(absent[k] - present[k]) / cell)
+            if steps >= n_cells:
+                continue
+            shift = int(steps)
+            if inside:
+                for c in range(size):
+                    for q in range(n_cells - shift):
+                        table[c, q + shift] += table[c + 1, q]
+            else:
+                top = min(top + 1, hi)
+                for c in range(top, 0, -1):
+                    for q in range(n_cells - shift):
+                        table[c, q + shift] += table[c - 1, q]
+    for c in range(hi + 1):
+        for q in range(1, n_cells):
+            table[c, q] += table[c, q - 1]
+    return table
+
+
+@njit(cache=True, nogil=True)
+def bounds_row(
+    absent: Array, present: Array, thresholds: Array, limits: Any, n_cells: int, lower: Array, upper: Array
+) -> None:
+    """Bound the number of candidates with total <= thresholds[i], for ascending thresholds.
+
+    absent and present (d,), thresholds (m,), limits (lo, hi), lower and upper (m,) float64 are written.
+    """
+    n_labels = absent.shape[0]
+    member = np.empty(n_labels, dtype=np.uint8)
+    size, base = cheapest(absent, present, member)
+    lower[:] = 0.0
+    upper[:] = 0.0
+    relative = band(n_labels)
+    largest = thresholds[thresholds.shape[0] - 1] * (1.0 + relative) - base
+    if largest < 0.0:
+        return
+    lo, hi = limits
+    spread = 0.5 * (hi + size) + 1.0
+    cell = largest / max(1.0, n_cells - 1.0)
+    if cell <= 0.0:
+        cell = 1.0
+    table = _cumulative_table(absent, present, member, (hi, n_cells + int(np.ceil(spread)) + 1), cell)
+    last = table.shape[1] - 1
+    rounding = 4.0 * (n_labels + table.shape[1]) * UNIT_ROUNDOFF
+    for i in range(thresholds.shape[0]):
+        margin = relative * thresholds[i]
+        below = (thresholds[i] - margin - base) / cell
+        above = (thresholds[i] + margin - base) / cell
+        if above < 0.0:
+            continue
+        for c in range(lo, hi + 1):
+            # Half a cell a flip, and a little for the divisions.
+            error = 0.5 * (c + size) * (1.0 + 1e-9) + 1e-9 * (1.0 + above)
+            q = np.floor(below - error)
+            if q >= 0.0:
+                lower[i] += table[c, min(int(q), last)]
+            upper[i] += table[c, min(int(np.floor(above + error)), last)]
+        lower[i] *= 1.0 - rounding
+        upper[i] *= 1.0 + rounding
+
+
+@njit(cache=True, nogil=True)
+def rank_sum_bounds(absent: Array, present: Array, calibration: Array, limits: Any, n_cells: int, out: Array) -> None:
+    """Bound, for each row, the sum over calibration totals a of the number of candidates with total <= a.
+
+    absent and present (n, d), calibration (m,) ascending, out (n, 2) is written: lower, upper.
+    """
+    lower = np.empty(calibration.shape[0])
+    upper = np.empty(calibration.shape[0])
+    for i in range(absent.shape[0]):
+        bounds_row(absent[i], present[i], calibration, limits, n_cells, lower, upper)
+        out[i, 0] = lower.sum() * (1.0 - 4.0 * calibration.shape[0] * UNIT_ROUNDOFF)
+        out[i, 1] = upper.sum() * (1.0 + 4.0 * calibration.shape[0] * UNIT_ROUNDOFF)
+
+
+@njit(cache=True, nogil=True)
+def rank_sum_listed(approximate: Array, exact_needed: Array, calibration: Array, relative: float) -> float:
+    """Sum over listed totals of #{a >= total}; flag the totals too near a calibration total to be ranked so.
+
+    approximate (m,), exact_needed (m,) bool is written, calibration ascending.
+    """
+    n = calibration.shape[0]
+    result = 0.0
+    for i in range(approximate.shape[0]):
+        total = approximate[i]
+        margin = relative * total
+        low = np.searchsorted(calibration, total - margin)
+        high = np.searchsorted(calibration, total + margin, side="right")
+        exact_needed[i] = low != high
+        if low == high:
+            result += n - low
+    return result

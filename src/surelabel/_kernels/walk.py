@@ -1,0 +1,332 @@
+"""Count or list all label-sets of a row whose total is at most a threshold, output-sensitively.
+
+A node is a set of flips; its children add one flip that costs no less. A subset over budget ends its branch.
+Removals (labels of the cheapest assignment) are walked first, and the additions for each of them, so that the
+limits on the number of labels prune instead of filter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from surelabel._kernels.flips import (
+    Flips,
+    Row,
+    Scratch,
+    end_of_affordable,
+    fits,
+    is_inside,
+    make_scratch,
+    open_row,
+)
+
+Array = Any
+
+OVER_LIMIT = -1
+_NO_LIMIT = 2**62
+
+
+class Sink(NamedTuple):
+    """Where listed label-sets go: words (capacity, W) uint64; capacity 0 means that they are only counted.
+
+    `totals` is (capacity,) or (0,): totals up to rounding. `current` is the running label-set, packed; `top` is the
+    total of a label-set that leaves no budget.
+    """
+
+    words: Array
+    totals: Array
+    current: Array
+    top: float
+
+
+@njit(cache=True, nogil=True)
+def bit_of(label: int) -> Any:
+    """Return the bit of a label in its word: label 0 is the highest."""
+    return np.uint64(1) << np.uint64(63 - (label & 63))
+
+
+@njit(cache=True, nogil=True)
+def _count_singles(row: Row, flips: Flips, start: int, budget: float) -> tuple[int, int]:
+    """Count single additions; return (count, work)."""
+    end = end_of_affordable(flips, start, budget)
+    count = end - start
+    work = 1
+    j = end - 1
+    while j >= start and budget - flips.costs[j] < row.slack:
+        work += row.absent.shape[0]
+        if not is_inside(row, flips.index[j], -1):
+            count -= 1
+        j -= 1
+    return count, work
+
+
+@njit(cache=True, nogil=True)
+def _count_pairs(row: Row, flips: Flips, start: int, budget: float) -> tuple[int, int]:
+    """Count pairs of additions by two pointers; return (count, work)."""
+    costs = flips.costs
+    count = 0
+    work = 0
+    last = costs.shape[0] - 1
+    for j in range(start, costs.shape[0]):
+        while last > j and costs[j] + costs[last] > budget:
+            last -= 1
+            work += 1
+        if last <= j:
+            break
+        count += last - j
+        work += 1
+        other = last
+        while other > j and budget - (costs[j] + costs[other]) < row.slack:
+            work += row.absent.shape[0]
+            if not is_inside(row, flips.index[j], flips.index[other]):
+                count -= 1
+            other -= 1
+    return count, work
+
+
+@njit(cache=True, nogil=True)
+def _write(sink: Sink, n: int, label: int, total: float) -> None:
+    """Write the running label-set, with one label flipped where >= 0, as row n."""
+    for w in range(sink.current.shape[0]):
+        sink.words[n, w] = sink.current[w]
+    if label >= 0:
+        sink.words[n, label >> 6] ^= bit_of(label)
+    if sink.totals.shape[0] > 0:
+        sink.totals[n] = total
+
+
+@njit(cache=True, nogil=True)
+def _write_run(sink: Sink, flips: Flips, start: int, end: int, n: int) -> None:
+    """Write the running label-set with each of flips start..end in turn: the innermost loop of listing."""
+    index = flips.index
+    words = sink.words
+    first = sink.current[0]
+    if words.shape[1] == 1:
+        for j in range(start, end):
+            words[n, 0] = first ^ bit_of(index[j])
+            n += 1
+    elif words.shape[1] == 2:
+        second = sink.current[1]
+        for j in range(start, end):
+            label = index[j]
+            bit = bit_of(label)
+            high = np.uint64(label >> 6) * bit
+            words[n, 0] = first ^ (bit ^ high)
+            words[n, 1] = second ^ high
+            n += 1
+    else:
+        for j in range(start, end):
+            for w in range(words.shape[1]):
+                words[n, w] = sink.current[w]
+            words[n, index[j] >> 6] ^= bit_of(index[j])
+            n += 1
+
+
+@njit(cache=True, nogil=True)
+def _list_singles(row: Row, flips: Flips, sink: Sink, start: int, budget: float, n: int) -> int:
+    """Write all single additions from row n on; return the next free row."""
+    capacity = sink.words.shape[0]
+    end = end_of_affordable(flips, start, budget)
+    sure = end
+    while sure > start and budget - flips.costs[sure - 1] < row.slack:
+        sure -= 1
+    if n + (sure - start) > capacity:
+        sure = end = start + capacity - n
+    _write_run(sink, flips, start, sure, n)
+    if sink.totals.shape[0] > 0:
+        for j in range(start, sure):
+            sink.totals[n + j - start] = sink.top - (budget - flips.costs[j])
+    n += sure - start
+    for j in range(sure, end):
+        if n < capacity and is_inside(row, flips.index[j], -1):
+            _write(sink, n, flips.index[j], sink.top - (budget - flips.costs[j]))
+            n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _toggle(row: Row, sink: Sink, label: int) -> None:
+    """Flip one label of the running label-set and of its packed form."""
+    row.member[label] ^= 1
+    sink.current[label >> 6] ^= bit_of(label)
+
+
+@njit(cache=True, nogil=True)
+def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, most: int, need: int, n: int) -> Any:
+    """Finish a node without visiting its children, where none of them has children that must be walked.
+
+    `most` is how many additions the limits still allow, `need` how many they still ask for. Where two more cannot
+    both fit, the single ones are a run of the sorted costs; where three cannot, pairs need two pointers.
+
+    Returns
+    -------
+    finished : bool
+    n : int
+        Count or next free row.
+    work : int
+    """
+    costs = flips.costs
+    n_flips = costs.shape[0]
+    if most <= 0 or start >= n_flips or costs[start] > budget:
+        return True, n, 0
+    listing = sink.words.shape[0] > 0
+    if most == 1 or start + 1 >= n_flips or costs[start] + costs[start + 1] > budget:
+        if listing:
+            return True, _list_singles(row, flips, sink, start, budget, n), 1
+        count, work = _count_singles(row, flips, start, budget)
+        return True, n + count, work
+    if listing:
+        return False, n, 0
+    if most == 2 or start + 2 >= n_flips or costs[start] + costs[start + 1] + costs[start + 2] > budget:
+        singles, work = (0, 0) if need > 1 else _count_singles(row, flips, start, budget)
+        pairs, more = _count_pairs(row, flips, start, budget)
+        return True, n + singles + pairs, work + more
+    return False, n, 0
+
+
+@njit(cache=True, nogil=True)
+def _walk_additions(row: Row, flips: Flips, sink: Sink, budget: float, limits: Any, limit: int, n: int) -> Any:
+    """Count or write the sets of limits[0]..limits[1] additions within budget; return (n, work)."""
+    listing = sink.words.shape[0] > 0
+    work = 0
+    size = 0
+    start = 0
+    flips.remaining[0] = budget
+    entering = True
+    while True:
+        left = flips.remaining[size]
+        descend = True
+        if entering:
+            entering = False
+            work += 1
+            if work > limit or (listing and n >= sink.words.shape[0]):
+                break
+            need = limits[0] - size
+            if need > 0:
+                descend = fits(flips, start, need, left)
+            else:
+                near = left < row.slack
+                if near:
+                    work += row.absent.shape[0]
+                if not near or is_inside(row, -1, -1):
+                    if listing:
+                        _write(sink, n, -1, sink.top - left)
+                    n += 1
+            if descend:
+                finished, n, more = _leaves(row, flips, sink, start, left, limits[1] - size, need, n)
+                work += more
+                descend = not finished
+        if descend and start < flips.costs.shape[0] and flips.costs[start] <= left:
+            flips.position[size] = start
+            flips.remaining[size + 1] = left - flips.costs[start]
+            _toggle(row, sink, flips.index[start])
+            size += 1
+            start += 1
+            entering = True
+        elif size == 0:
+            break
+        else:
+            size -= 1
+            start = flips.position[size]
+            _toggle(row, sink, flips.index[start])
+            start += 1
+    while size > 0:
+        size -= 1
+        _toggle(row, sink, flips.index[flips.position[size]])
+    return n, work
+
+
+@njit(cache=True, nogil=True)
+def walk_row(
+    absent: Array, present: Array, threshold: float, limits: Any, limit: int, scratch: Scratch, sink: Sink
+) -> Any:
+    """Count the label-sets of a row with total <= threshold, or write them; return (n, work).
+
+    `limits` is (lo, hi). n is OVER_LIMIT where more than `limit` steps would be needed.
+    """
+    row, additions, removals, size, budget = open_row(absent, present, threshold, scratch)
+    if budget < 0.0:
+        return 0, 1
+    listing = sink.words.shape[0] > 0
+    sink.current[:] = 0
+    for k in range(absent.shape[0]):
+        if row.member[k]:
+            sink.current[k >> 6] ^= bit_of(k)
+    n = 0
+    work = 0
+    start = 0
+    removed = 0
+    removals.remaining[0] = budget
+    entering = True
+    while True:
+        left = removals.remaining[removed]
+        descend = True
+        if entering:
+            entering = False
+            at_least = max(0, limits[0] - (size - removed))
+            at_most = limits[1] - (size - removed)
+            # Removing more asks for more additions from less budget: no deeper node can succeed either.
+            descend = fits(additions, 0, at_least, left)
+            work += 1
+            if at_most < 0:
+                descend = descend and fits(removals, start, -at_most, left)
+            elif descend:
+                n, more = _walk_additions(row, additions, sink, left, (at_least, at_most), limit - work, n)
+                work += more
+            if work > limit:
+                return OVER_LIMIT, work
+            if listing and n >= sink.words.shape[0]:
+                return n, work
+        if descend and start < removals.costs.shape[0] and removals.costs[start] <= left:
+            removals.position[removed] = start
+            removals.remaining[removed + 1] = left - removals.costs[start]
+            _toggle(row, sink, removals.index[start])
+            removed += 1
+            start += 1
+            entering = True
+        elif removed == 0:
+            return n, work
+        else:
+            removed -= 1
+            start = removals.position[removed]
+            _toggle(row, sink, removals.index[start])
+            start += 1
+
+
+@njit(cache=True, nogil=True)
+def _sink(words: Array, totals: Array, n_labels: int, threshold: float, slack: float) -> Sink:
+    """Make a sink for one row."""
+    return Sink(words, totals, np.zeros((n_labels + 63) >> 6, dtype=np.uint64), threshold + 0.5 * slack)
+
+
+@njit(cache=True, nogil=True)
+def count_rows(
+    absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array, work: Array
+) -> None:
+    """Write the number of label-sets with total <= thresholds[i] a row, OVER_LIMIT where it takes over `limit` steps.
+
+    absent and present (n, d), thresholds (n,), limits (lo, hi); sizes and work (n,) int64 are written.
+    """
+    n_labels = absent.shape[1]
+    scratch = make_scratch(n_labels)
+    sink = _sink(np.empty((0, 1), dtype=np.uint64), np.empty(0), n_labels, 0.0, 0.0)
+    for i in range(absent.shape[0]):
+        sizes[i], work[i] = walk_row(absent[i], present[i], thresholds[i], limits, limit, scratch, sink)
+
+
+@njit(cache=True, nogil=True)
+def list_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array, totals: Array) -> int:
+    """Write packed label-sets with total <= threshold until `words` (capacity, W) is full; return how many.
+
+    totals, (capacity,) or (0,), gets their totals up to rounding.
+    """
+    if words.shape[0] == 0:
+        return 0
+    n_labels = absent.shape[0]
+    scratch = make_scratch(n_labels)
+    row = open_row(absent, present, threshold, scratch)[0]
+    sink = _sink(words, totals, n_labels, threshold, row.slack)
+    return walk_row(absent, present, threshold, limits, _NO_LIMIT, scratch, sink)[0]

@@ -1,0 +1,226 @@
+"""Inputs checked and cast: the only place where that is done.
+
+`as_*` converts, `check_*` raises. Every message names the parameter and the function, says what was expected and what
+came, and for arrays the first offending row and column.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Collection, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.exceptions import InvalidInputError
+
+__all__ = [
+    "BoolArray",
+    "FloatArray",
+    "as_label_names",
+    "as_labels",
+    "as_level",
+    "as_probabilities",
+    "check_limits",
+    "names_of_columns",
+]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+def _fail(parameter: str, who: str, expected: str, got: str) -> InvalidInputError:
+    """Build an error in the project's one grammar."""
+    return InvalidInputError(f"The '{parameter}' parameter of {who} must be {expected}. Got {got} instead.")
+
+
+def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the first True of a 2-d mask as (row, column)."""
+    row, column = np.unravel_index(int(np.argmax(mask)), mask.shape)
+    return int(row), int(column)
+
+
+def names_of_columns(values: Any) -> tuple[str, ...] | None:
+    """Return the column names of a data frame, None for anything else."""
+    columns = getattr(values, "columns", None)
+    if columns is None or not hasattr(values, "to_numpy"):
+        return None
+    return tuple(str(column) for column in columns)
+
+
+def _positive_class(values: Any, who: str) -> Any:
+    """Reduce what scikit-learn's multi-output classifiers return to the probabilities of the positive class."""
+    expected = "a list with one (n_texts, 2) array a label, as scikit-learn's multi-output classifiers return"
+    columns: list[npt.NDArray[Any]] = []
+    for label, column in enumerate(values):
+        array = np.asarray(column)
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise _fail("probabilities", who, expected, f"an array of shape {array.shape} for label {label}")
+        if columns and len(array) != len(columns[0]):
+            raise _fail("probabilities", who, expected, f"{len(array)} rows for label {label}")
+        columns.append(array[:, 1])
+    return np.column_stack(columns) if columns else np.empty((0, 0))
+
+
+def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> FloatArray:
+    """Return probabilities as a C-ordered float64 array (n_texts, n_labels), all within [0, 1].
+
+    Accepts arrays and nested sequences (n, d), data frames, and the list of (n, 2) arrays, or that list stacked to
+    (d, n, 2), that scikit-learn's multi-output classifiers return.
+    """
+    expected = "a (n_texts, n_labels) array of numbers in [0, 1]"
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, (list, tuple)) and values and all(np.ndim(part) == 2 for part in values):
+        values = _positive_class(values, who)
+    try:
+        array = np.asarray(values)
+        if array.ndim == 3:
+            array = _positive_class(array, who)
+        array = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise _fail("probabilities", who, expected, f"{type(values).__name__} ({error})") from error
+    if array.ndim != 2:
+        hint = "; reshape one text to (1, n_labels)" if array.ndim == 1 else ""
+        raise _fail("probabilities", who, expected, f"an array of shape {np.shape(values)}{hint}")
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise _fail("probabilities", who, "at least one text and one label", f"shape {array.shape}")
+    if n_labels is not None and array.shape[1] != n_labels:
+        raise _fail("probabilities", who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
+    outside = ~((array >= 0.0) & (array <= 1.0))
+    if outside.any():
+        row, column = _first(outside)
+        raise _fail("probabilities", who, expected, f"{array[row, column]} in row {row}, column {column}")
+    return array
+
+
+def as_label_names(names: Iterable[Any] | None, n_labels: int, *, who: str) -> tuple[str, ...] | None:
+    """Return label names as a tuple of n_labels different strings, or None."""
+    if names is None:
+        return None
+    checked = tuple(str(name) for name in names)
+    if len(checked) != n_labels:
+        raise _fail("label_names", who, f"{n_labels} names, one a label", f"{len(checked)}")
+    if len(set(checked)) != n_labels:
+        twice = next(name for i, name in enumerate(checked) if name in checked[:i])
+        raise _fail("label_names", who, "different from each other", f"{twice!r} twice")
+    return checked
+
+
+def _is_named(values: Any) -> bool:
+    """Tell whether labels come as one collection of names a text instead of a 0/1 row a text."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        return isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1
+    return any(
+        isinstance(row, (str, set, frozenset)) or any(isinstance(item, str) for item in _as_collection(row))
+        for row in values
+    )
+
+
+def _as_collection(row: Any) -> Collection[Any]:
+    """Return a row's items where it has any."""
+    return row if isinstance(row, (list, tuple, set, frozenset)) else ()
+
+
+def _from_names(values: Any, names: tuple[str, ...] | None, n_labels: int, parameter: str, who: str) -> BoolArray:
+    """Turn collections of label names (or of indices, where no names are known) into 0/1 rows."""
+    known: dict[Any, int] = {k: k for k in range(n_labels)}
+    if names is not None:
+        known = {name: k for k, name in enumerate(names)}
+    array = np.zeros((len(values), n_labels), dtype=np.bool_)
+    for i, row in enumerate(values):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+            raise _fail(parameter, who, "one collection of label names a text", f"{row!r} in row {i}")
+        for item in row:
+            if item not in known:
+                of = "names of known labels" if names is not None else f"label indices below {n_labels}"
+                raise _fail(parameter, who, of, f"{item!r} in row {i}")
+            array[i, known[item]] = True
+    return array
+
+
+def as_labels(
+    values: Any,
+    *,
+    who: str,
+    n_labels: int | None = None,
+    n_texts: int | None = None,
+    label_names: tuple[str, ...] | None = None,
+    parameter: str = "labels",
+) -> BoolArray:
+    """Return labels as a C-ordered bool array (n_texts, n_labels); rows without labels are data.
+
+    Accepts 0/1 or bool arrays, nested sequences, data frames, scipy-sparse matrices, and collections of label names.
+    """
+    expected = "a (n_texts, n_labels) array of 0 and 1"
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if n_labels is not None and _is_named(values):
+        array: Any = _from_names(values, label_names, n_labels, parameter, who)
+    else:
+        try:
+            array = np.asarray(values)
+        except ValueError as error:
+            raise _fail(parameter, who, expected, f"rows of different lengths ({error})") from error
+    if array.ndim != 2:
+        hint = "; reshape one text to (1, n_labels)" if array.ndim == 1 else ""
+        raise _fail(parameter, who, expected, f"an array of shape {array.shape}{hint}")
+    if array.dtype != np.bool_:
+        if array.dtype.kind not in "biuf":
+            raise _fail(parameter, who, expected, f"values of type {array.dtype}")
+        outside = (array != 0) & (array != 1)
+        if outside.any():
+            row, column = _first(outside)
+            raise _fail(parameter, who, expected, f"{array[row, column]} in row {row}, column {column}")
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise _fail(parameter, who, "at least one text and one label", f"shape {array.shape}")
+    if n_texts is not None and array.shape[0] != n_texts:
+        raise _fail(parameter, who, f"as many rows as there are texts, {n_texts}", f"{array.shape[0]}")
+    if n_labels is not None and array.shape[1] != n_labels:
+        raise _fail(parameter, who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
+    return np.ascontiguousarray(array, dtype=np.bool_)
+
+
+def _as_decimal(value: Any, parameter: str, who: str) -> Fraction:
+    """Return a level as the decimal number that was typed: 0.07 is 7/100, not the nearest double."""
+    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
+        raise _fail(parameter, who, "a number in (0, 1)", repr(value))
+    try:
+        exact = Fraction(value) if isinstance(value, (Fraction, int)) else Fraction(Decimal(str(value)))
+    except (InvalidOperation, ValueError, OverflowError) as error:
+        raise _fail(parameter, who, "a number in (0, 1)", repr(value)) from error
+    if not 0 < exact < 1:
+        raise _fail(parameter, who, "in (0, 1)", f"{value}")
+    return exact
+
+
+def as_level(significance: Any, confidence_level: Any, *, who: str) -> Fraction:
+    """Return the significance as an exact fraction, from exactly one of the two ways to give it."""
+    if (significance is None) == (confidence_level is None):
+        got = "neither" if significance is None else "both"
+        raise InvalidInputError(
+            f"Exactly one of 'significance' and 'confidence_level' must be given to {who}. Got {got}."
+        )
+    if significance is not None:
+        return _as_decimal(significance, "significance", who)
+    return 1 - _as_decimal(confidence_level, "confidence_level", who)
+
+
+def check_limits(min_labels: Any, max_labels: Any, *, who: str, n_labels: int | None = None) -> None:
+    """Check the limits on the number of labels of a candidate, with each other and with the labels there are."""
+    for parameter, value in (("min_labels", min_labels), ("max_labels", max_labels)):
+        if value is None and parameter == "max_labels":
+            continue
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
+            raise _fail(parameter, who, "a whole number of labels, 0 or more", repr(value))
+    if max_labels is not None and max_labels < min_labels:
+        raise _fail("max_labels", who, f"at least min_labels, {min_labels}", f"{max_labels}")
+    if n_labels is not None and min_labels > n_labels:
+        raise _fail("min_labels", who, f"at most the number of labels, {n_labels}", f"{min_labels}")

@@ -1,0 +1,127 @@
+"""Calibration: sorted totals of the calibration texts, and what follows from them alone.
+
+p(Y) = (#{i : a_i >= a(Y)} + 1) / (n + 1). The prediction set at significance e is {Y : p(Y) > e}, which is {Y : a(Y) <=
+threshold} with the k-th largest a_i as threshold, k = floor(e (n + 1)). k is computed in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surelabel._validation import BoolArray, FloatArray
+from surelabel.measures import SeparableMeasure, costs_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Calibration", "totals_of"]
+
+
+def totals_of(measure: SeparableMeasure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
+    """Return the total of one label-set a text, (n,): the one function that all totals come from.
+
+    Sums are correctly rounded, so they do not depend on the order of labels.
+    """
+    from surelabel._kernels import exact_sum  # noqa: PLC0415 (numba is loaded on first use)
+
+    absent, present = costs_of(measure, probabilities)
+    if measure.aggregate == "max":
+        largest: FloatArray = np.where(labels, present, absent).max(axis=1)
+        return largest
+    totals = np.empty(len(probabilities))
+    exact_sum.totals_of_rows(absent, present, labels, totals)
+    return totals
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Calibration:
+    """A calibrated measure: immutable, and all that predictions need.
+
+    Attributes
+    ----------
+    measure : SeparableMeasure
+    totals : (n,) float64, ascending, read-only
+    n_labels : int
+    min_labels, max_labels : int
+        Candidates are the label-sets of min_labels..max_labels labels.
+    label_names : tuple of str or None
+    """
+
+    measure: SeparableMeasure
+    totals: FloatArray
+    n_labels: int
+    min_labels: int
+    max_labels: int
+    label_names: tuple[str, ...] | None
+
+    def __post_init__(self) -> None:
+        totals = np.sort(self.totals)
+        totals.flags.writeable = False
+        object.__setattr__(self, "totals", totals)
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self.totals.flags.writeable = False
+
+    @property
+    def n_texts(self) -> int:
+        """Number of calibration texts."""
+        return len(self.totals)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Smallest and largest number of labels of a candidate."""
+        return self.min_labels, self.max_labels
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidate label-sets, the paper's c(d, l)."""
+        return sum(math.comb(self.n_labels, size) for size in range(self.min_labels, self.max_labels + 1))
+
+    def is_candidate(self, labels: BoolArray) -> BoolArray:
+        """Tell for each label-set, (n,), whether its number of labels is within the limits."""
+        sizes = labels.sum(axis=1)
+        return np.asarray((sizes >= self.min_labels) & (sizes <= self.max_labels))
+
+    def rank(self, level: Fraction) -> int:
+        """Return k = floor(e (n + 1)): how many calibration texts must be at least as strange as a member."""
+        return math.floor(level * (self.n_texts + 1))
+
+    def threshold(self, level: Fraction) -> float:
+        """Return the largest total of a member at this significance; inf where every candidate is one."""
+        k = self.rank(level)
+        return math.inf if k == 0 else float(self.totals[self.n_texts - k])
+
+    def smoothed_thresholds(self, level: Fraction, tie_breaks: FloatArray) -> FloatArray:
+        """Return the largest total a text whose smoothed p-value is over the level, for one tie-break in [0, 1] a text.
+
+        A smoothed p-value falls with the total: from g + u just below a calibration total with g strictly
+        larger ones, over G + u (ties + 1) at it, to G + u above it.
+        """
+        n = self.n_texts
+        scaled = float(level * (n + 1))
+        larger = np.maximum(np.floor(scaled - tie_breaks).astype(np.int64) + 1, 0)
+        value = self.totals[np.clip(n - larger, 0, n - 1)]
+        ties_from = np.searchsorted(self.totals, value, side="left")
+        ties_to = np.searchsorted(self.totals, value, side="right")
+        at_value = (n - ties_to) + tie_breaks * (ties_to - ties_from + 1) > scaled
+        thresholds = np.where(at_value, value, np.nextafter(value, -np.inf))
+        thresholds = np.where(larger == 0, np.inf, thresholds)
+        return np.asarray(np.where(larger > n, -np.inf, thresholds))
+
+    def p_values(
+        self, totals: npt.NDArray[np.float64], tie_breaks: npt.NDArray[np.float64] | None = None
+    ) -> FloatArray:
+        """Return p-values of totals of any shape, smoothed where tie-breaks in [0, 1] are given."""
+        n = self.n_texts
+        from_left = np.searchsorted(self.totals, totals, side="left")
+        if tie_breaks is None:
+            return np.asarray((n - from_left + 1) / (n + 1))
+        from_right = np.searchsorted(self.totals, totals, side="right")
+        return np.asarray((n - from_right + tie_breaks * (from_right - from_left + 1)) / (n + 1))

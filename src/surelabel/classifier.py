@@ -1,0 +1,245 @@
+"""A scikit-learn meta-estimator: any probabilistic multi-label classifier, made conformal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import check_is_fitted
+
+from surelabel._validation import (
+    FloatArray,
+    as_label_names,
+    as_labels,
+    as_probabilities,
+    check_limits,
+    names_of_columns,
+)
+from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.exceptions import InvalidInputError, NotCalibratedError
+from surelabel.measures import LpNorm, SeparableMeasure, check_measure
+from surelabel.prediction_sets import PredictionSets
+
+__all__ = ["ConformalMultilabelClassifier"]
+
+_DEFAULT_MEASURE = LpNorm(2)
+
+
+class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Wrap a classifier with `predict_proba`; calibrate it; predict label-sets with a guarantee.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Anything whose `predict_proba` gives (n, d) probabilities or a list of (n, 2) arrays: OneVsRestClassifier,
+        MultiOutputClassifier, ClassifierChain, forests, networks. A fitted one in `FrozenEstimator` is used as it is.
+    measure, min_labels, search, n_jobs
+        As of `ConformalLabelSets`.
+    max_labels : int, "train" or None
+        "train", the default, takes the largest number of labels of a training text, as the paper does (no limit for
+        a frozen estimator that was fitted elsewhere, where training labels are not at hand).
+    calibration_size : int, float or None
+        Where given, `fit` holds out so many of its texts (or such a share), at random, and calibrates with them. Where
+        None, call `calibrate` with texts of your own.
+    random_state : int, RandomState or None
+        For that draw.
+
+    Attributes
+    ----------
+    estimator_ : fitted estimator
+    predictor_ : ConformalLabelSets
+    label_names_ : tuple of str or None
+    n_labels_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.multiclass import OneVsRestClassifier
+    >>> X, Y = make_multilabel_classification(400, n_classes=5, allow_unlabeled=False, random_state=0)
+    >>> model = ConformalMultilabelClassifier(OneVsRestClassifier(LogisticRegression()))
+    >>> model = model.fit(X[:200], Y[:200]).calibrate(X[200:300], Y[200:300])
+    >>> sets = model.predict_set(X[300:], significance=0.1)
+    >>> float((~sets.contains(Y[300:])).mean()) <= 0.2
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        measure: SeparableMeasure = _DEFAULT_MEASURE,
+        *,
+        min_labels: int = 1,
+        max_labels: int | str | None = "train",
+        search: str = "exact",
+        calibration_size: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.measure = measure
+        self.min_labels = min_labels
+        self.max_labels = max_labels
+        self.search = search
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        if self.estimator is not None and hasattr(self.estimator, "__sklearn_tags__"):
+            inner = self.estimator.__sklearn_tags__()
+            tags.input_tags.sparse = inner.input_tags.sparse
+            tags.input_tags.allow_nan = inner.input_tags.allow_nan
+            tags.input_tags.string = inner.input_tags.string
+        return tags
+
+    def _check_parameters(self, who: str) -> None:
+        """Check the parameters before anything is fitted."""
+        if self.estimator is None or not hasattr(self.estimator, "predict_proba"):
+            raise InvalidInputError(
+                f"The 'estimator' parameter of {type(self).__name__} must be a classifier with 'predict_proba'. Got "
+                f"{self.estimator!r} instead."
+            )
+        check_measure(self.measure, who=who)
+        check_limits(self.min_labels, None if self.max_labels == "train" else self.max_labels, who=who)
+
+    def fit(self, X: Any, Y: Any, **fit_params: Any) -> ConformalMultilabelClassifier:
+        """Fit the estimator, and calibrate with a held-out part where `calibration_size` says so.
+
+        Parameters
+        ----------
+        X : (n, ...) array-like, sequence of texts, data frame or sparse matrix
+        Y : (n, d) 0/1 array-like, data frame (its columns are the label names) or sparse matrix
+        **fit_params
+            Passed to the estimator's `fit`.
+        """
+        self._check_parameters("fit")
+        labels = as_labels(Y, who="fit", parameter="Y")
+        names = names_of_columns(Y)
+        calibration = None
+        if self.calibration_size is not None:
+            train, calibration = train_test_split(
+                np.arange(len(labels)), test_size=self.calibration_size, random_state=self.random_state
+            )
+            rest = _rows(X, calibration), labels[calibration]
+            X, labels = _rows(X, train), labels[train]
+        estimator = clone(self.estimator).fit(X, labels.astype(np.int64), **fit_params)
+        largest = int(labels.sum(axis=1).max())
+        self._set_fitted(estimator, labels.shape[1], names, max(largest, self.min_labels))
+        return self if calibration is None else self.calibrate(*rest)
+
+    def _set_fitted(self, estimator: Any, n_labels: int, names: Sequence[str] | None, largest: int | None) -> None:
+        """Take a fitted estimator over; what was calibrated with another one is dropped."""
+        self.estimator_ = estimator
+        self.n_labels_ = n_labels
+        self.label_names_ = as_label_names(names, n_labels, who="fit")
+        self.classes_ = [np.array([0, 1])] * n_labels
+        self.max_labels_ = largest if self.max_labels == "train" else self.max_labels
+        if hasattr(estimator, "n_features_in_"):
+            self.n_features_in_ = estimator.n_features_in_
+        if hasattr(self, "predictor_"):
+            del self.predictor_
+
+    def calibrate(self, X: Any, Y: Any) -> ConformalMultilabelClassifier:
+        """Calibrate with texts that the estimator was not fitted on; a frozen estimator needs no `fit` before.
+
+        Parameters
+        ----------
+        X : (n, ...) array-like, as for the estimator
+        Y : (n, d) 0/1 array-like, data frame or sparse matrix, or one collection of label names a text
+        """
+        self._check_parameters("calibrate")
+        if not hasattr(self, "estimator_"):
+            try:
+                check_is_fitted(self.estimator)
+            except NotFittedError as error:
+                raise NotCalibratedError(
+                    f"The estimator of this {type(self).__name__} is not fitted yet. Call 'fit' before 'calibrate', or "
+                    "pass a fitted one in sklearn.frozen.FrozenEstimator."
+                ) from error
+            probabilities = self._probabilities(self.estimator, X)
+            self._set_fitted(self.estimator, probabilities.shape[1], names_of_columns(Y), None)
+        else:
+            probabilities = self._probabilities(self.estimator_, X)
+        names = self.label_names_ if self.label_names_ is not None else names_of_columns(Y)
+        most: Any = self.max_labels_
+        predictor = ConformalLabelSets(
+            self.measure, self.min_labels, most, self.search, label_names=names, n_jobs=self.n_jobs
+        )
+        self.predictor_ = predictor.calibrate(probabilities, Y)
+        return self
+
+    @staticmethod
+    def _probabilities(estimator: Any, X: Any) -> FloatArray:
+        """Return an estimator's probabilities; a label that it saw with one value only has probability 0 or 1."""
+        raw = estimator.predict_proba(X)
+        if isinstance(raw, list):
+            raw = [
+                part if part.shape[1] == 2 else np.column_stack([1 - seen, seen])
+                for part, classes in zip(raw, estimator.classes_, strict=True)
+                for seen in [np.full(len(part), float(classes[0] == 1))]
+            ]
+        return as_probabilities(raw, who="predict_proba")
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the estimator's probabilities, (n, d)."""
+        if not hasattr(self, "estimator_"):
+            raise NotCalibratedError(
+                f"This {type(self).__name__} is not fitted yet. Call 'fit' before 'predict_proba'."
+            )
+        return self._probabilities(self.estimator_, X)
+
+    def _predictor(self, who: str) -> ConformalLabelSets:
+        """Return the calibrated predictor, or raise where there is none."""
+        if not hasattr(self, "predictor_"):
+            raise NotCalibratedError(
+                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}', or 'fit' with "
+                "'calibration_size' set."
+            )
+        return self.predictor_
+
+    def predict(self, X: Any) -> Any:
+        """Return the most plausible label-set of each text as 0/1 rows, (n, d) int64."""
+        predictor = self._predictor("predict")
+        return predictor.predict(self.predict_proba(X)).labels.astype(np.int64)
+
+    def predict_forced(self, X: Any) -> ForcedPredictions:
+        """Return the same with confidence and credibility."""
+        predictor = self._predictor("predict_forced")
+        return predictor.predict(self.predict_proba(X))
+
+    def predict_p(self, X: Any, Y: Any) -> FloatArray:
+        """Return the p-value of one given label-set a text, (n,)."""
+        predictor = self._predictor("predict_p")
+        return predictor.predict_p(self.predict_proba(X), Y)
+
+    def predict_set(self, X: Any, *, significance: Any = None, confidence_level: Any = None) -> PredictionSets:
+        """Return the set of plausible label-sets of each text, at a significance or confidence level."""
+        predictor = self._predictor("predict_set")
+        return predictor.predict_set(
+            self.predict_proba(X), significance=significance, confidence_level=confidence_level
+        )
+
+    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+        """Return the share of texts whose label-set is predicted exactly."""
+        predicted = self.predict(X)
+        labels = as_labels(Y, who="score", parameter="Y", n_labels=self.n_labels_, label_names=self.label_names_)
+        return float(np.average((predicted == labels).all(axis=1), weights=sample_weight))
+
+
+def _rows(values: Any, index: Any) -> Any:
+    """Return some rows of an array, data frame, sparse matrix or list."""
+    if hasattr(values, "iloc"):
+        return values.iloc[index]
+    if hasattr(values, "shape"):
+        return values[index]
+    return [values[i] for i in index]

@@ -1,0 +1,356 @@
+"""Conformal prediction of label-sets from probabilities: calibrate once, cut at any level."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from surelabel._validation import (
+    BoolArray,
+    FloatArray,
+    as_label_names,
+    as_labels,
+    as_level,
+    as_probabilities,
+    check_limits,
+    names_of_columns,
+)
+from surelabel.calibration import Calibration, totals_of
+from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.measures import LpNorm, SeparableMeasure, check_measure, costs_of
+from surelabel.prediction_sets import LabelSet, PredictionSets, to_label_sets
+from surelabel.searches import SEARCHES, Cut
+from surelabel.searches.cut import WORK_LIMIT, over_rows
+
+__all__ = ["ConformalLabelSets", "ForcedPredictions"]
+
+_DEFAULT_MEASURE = LpNorm(2)
+_PARAMETERS = ("measure", "min_labels", "max_labels", "search", "label_names", "work_limit", "n_jobs")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ForcedPredictions:
+    """The most plausible label-set of each text, and how far to trust it (paper section 4.1).
+
+    Attributes
+    ----------
+    labels : (n, d) bool
+    confidence : (n,) float64
+        1 minus the second highest p-value: how unlikely every other label-set is.
+    credibility : (n,) float64
+        The highest p-value: low where the text is unlike the calibration texts.
+    label_names : tuple of str or None
+    """
+
+    labels: BoolArray
+    confidence: FloatArray
+    credibility: FloatArray
+    label_names: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def label_sets(self) -> list[LabelSet]:
+        """The label-sets as frozensets of names, of indices where names are not known."""
+        return to_label_sets(self.labels, self.label_names)
+
+
+class ConformalLabelSets:
+    """Label-Powerset Inductive Conformal Prediction, exact at any number of labels (paper section 5).
+
+    Parameters
+    ----------
+    measure : SeparableMeasure
+        Nonconformity measure, `LpNorm(2)` by default.
+    min_labels, max_labels : int
+        Candidates are the label-sets with so many labels. The paper takes max_labels = the largest number of labels
+        of a proper training text, which only you know here: the default is no limit. It must not be
+        taken from the calibration labels.
+    search : {"exact", "hamming-ball", "powerset"}
+        How prediction sets are found; all give the same ones. The last two are the paper's.
+    label_names : sequence of str, optional
+        Names of the labels; a data frame of probabilities brings its own.
+    work_limit : int
+        Steps a text that counting may take before it answers with certified bounds.
+    n_jobs : int, optional
+        Threads; all cores by default. Results do not depend on it.
+
+    Examples
+    --------
+    >>> predictor = ConformalLabelSets(label_names=["grain", "trade", "wheat"])
+    >>> probabilities = [[0.9, 0.2, 0.3], [0.1, 0.8, 0.3], [0.7, 0.1, 0.4], [0.2, 0.9, 0.1]]
+    >>> predictor = predictor.calibrate(probabilities, [["grain", "wheat"], ["trade"], ["grain"], ["trade"]])
+    >>> forced = predictor.predict([[0.8, 0.1, 0.55]])
+    >>> sorted(forced.label_sets[0]), float(forced.confidence[0]), float(forced.credibility[0])
+    (['grain', 'wheat'], 0.8, 0.4)
+    >>> plausible = predictor.predict_set([[0.8, 0.1, 0.55]], significance=0.25)[0]
+    >>> plausible.size, sorted(plausible.certain)
+    (2, ['grain'])
+    """
+
+    calibration_: Calibration
+
+    def __init__(
+        self,
+        measure: SeparableMeasure = _DEFAULT_MEASURE,
+        min_labels: int = 1,
+        max_labels: int | None = None,
+        search: str = "exact",
+        label_names: Sequence[str] | None = None,
+        work_limit: int = WORK_LIMIT,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.measure = measure
+        self.min_labels = min_labels
+        self.max_labels = max_labels
+        self.search = search
+        self.label_names = label_names
+        self.work_limit = work_limit
+        self.n_jobs = n_jobs
+        self._check_parameters()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _PARAMETERS and hasattr(self, "calibration_"):
+            raise AttributeError(
+                f"A calibrated {type(self).__name__} does not change: make a new one, or use set_params, which drops "
+                f"the calibration, to set {name!r}."
+            )
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        shown = [repr(self.measure)]
+        defaults = {"min_labels": 1, "max_labels": None, "search": "exact"}
+        shown += [f"{key}={getattr(self, key)!r}" for key, value in defaults.items() if getattr(self, key) != value]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _check_parameters(self) -> None:
+        """Check what can be checked before there is data."""
+        who = type(self).__name__
+        check_measure(self.measure, who=who)
+        check_limits(self.min_labels, self.max_labels, who=who)
+        if self.search not in SEARCHES:
+            raise InvalidInputError(
+                f"The 'search' parameter of {who} must be one of {sorted(SEARCHES)}. Got {self.search!r} instead."
+            )
+        for name, value in (("work_limit", self.work_limit), ("n_jobs", self.n_jobs)):
+            if (value is not None or name == "work_limit") and not (
+                isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value > 0
+            ):
+                raise InvalidInputError(
+                    f"The {name!r} parameter of {who} must be a whole number of 1 or more. Got {value!r} instead."
+                )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as scikit-learn's estimators do."""
+        return {name: getattr(self, name) for name in _PARAMETERS}
+
+    def set_params(self, **parameters: Any) -> ConformalLabelSets:
+        """Set parameters by name; a calibration made with other ones is dropped."""
+        unknown = set(parameters) - set(_PARAMETERS)
+        if unknown:
+            raise InvalidInputError(
+                f"Parameters of {type(self).__name__} are {sorted(_PARAMETERS)}. Got {sorted(unknown)} instead."
+            )
+        changed = type(self)(**{**self.get_params(), **parameters})
+        self.__dict__.pop("calibration_", None)
+        self.__dict__.update(changed.__dict__)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "calibration_")
+
+    def _names(self, probabilities: Any, labels: Any) -> Sequence[str] | None:
+        """Return label names: given ones, else those of a data frame."""
+        if self.label_names is not None:
+            return self.label_names
+        return names_of_columns(probabilities) or names_of_columns(labels)
+
+    def calibrate(self, probabilities: Any, labels: Any) -> ConformalLabelSets:
+        """Score held-out texts with known label-sets; they must not have been used to train the classifier.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like, or what scikit-learn's multi-output classifiers return
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        checked = as_probabilities(probabilities, who="calibrate")
+        n_texts, n_labels = checked.shape
+        names = as_label_names(self._names(probabilities, labels), n_labels, who="calibrate")
+        known = as_labels(labels, who="calibrate", n_labels=n_labels, n_texts=n_texts, label_names=names)
+        check_limits(self.min_labels, self.max_labels, who="calibrate", n_labels=n_labels)
+        most = n_labels if self.max_labels is None else min(int(self.max_labels), n_labels)
+        totals = totals_of(self.measure, checked, known)
+        calibration = Calibration(self.measure, totals, n_labels, int(self.min_labels), most, names)
+        outside = int(np.count_nonzero(~calibration.is_candidate(known)))
+        if outside:
+            warnings.warn(
+                f"{outside} of {n_texts} calibration texts have a label-set that is no candidate (candidates have "
+                f"{self.min_labels} to {most} labels). They still count in calibration; such texts can only be "
+                "errors at prediction.",
+                CalibrationWarning,
+                stacklevel=2,
+            )
+        self.calibration_ = calibration
+        return self
+
+    conformalize = calibrate
+
+    def _calibrated(self, who: str) -> Calibration:
+        """Return the calibration, or raise where there is none yet."""
+        if not hasattr(self, "calibration_"):
+            from surelabel.exceptions import NotCalibratedError  # noqa: PLC0415
+
+            raise NotCalibratedError(
+                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
+            )
+        return self.calibration_
+
+    @staticmethod
+    def _tie_breaks(smoothing: np.random.Generator | None, n_texts: int, who: str) -> FloatArray | None:
+        """Draw one tie-break a text, where smoothed p-values are asked for."""
+        if smoothing is None:
+            return None
+        if not isinstance(smoothing, np.random.Generator):
+            raise InvalidInputError(
+                f"The 'smoothing' parameter of {who} must be a numpy random Generator, or None. "
+                f"Got {smoothing!r} instead."
+            )
+        return smoothing.random(n_texts)
+
+    def predict(self, probabilities: Any, *, smoothing: np.random.Generator | None = None) -> ForcedPredictions:
+        """Return the label-set with the highest p-value for each text, with confidence and credibility.
+
+        Of label-sets with equal p-values the one with the lowest score is taken, of equal scores the
+        lexicographically first 0/1 row.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like
+        smoothing : numpy.random.Generator, optional
+            Use smoothed p-values, with one tie-break a text drawn from it.
+        """
+        calibration = self._calibrated("predict")
+        checked = as_probabilities(probabilities, who="predict", n_labels=calibration.n_labels)
+        labels = np.empty(checked.shape, dtype=np.uint8)
+        totals = np.empty((len(checked), 2))
+
+        def force(rows: slice) -> None:
+            _force(calibration, checked[rows], labels[rows], totals[rows])
+
+        over_rows(force, len(checked), self.n_jobs)
+        ties = self._tie_breaks(smoothing, len(checked), "predict")
+        credibility = calibration.p_values(totals[:, 0], ties)
+        second = np.where(np.isinf(totals[:, 1]), 0.0, calibration.p_values(totals[:, 1], ties))
+        return ForcedPredictions(labels.view(np.bool_), 1.0 - second, credibility, calibration.label_names)
+
+    def predict_p(self, probabilities: Any, labels: Any, *, smoothing: np.random.Generator | None = None) -> FloatArray:
+        """Return the p-value of one given label-set a text, (n,).
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
+        smoothing : numpy.random.Generator, optional
+            Smoothed p-values, which are exactly uniform for true label-sets.
+        """
+        calibration = self._calibrated("predict_p")
+        checked = as_probabilities(probabilities, who="predict_p", n_labels=calibration.n_labels)
+        known = as_labels(
+            labels,
+            who="predict_p",
+            n_labels=calibration.n_labels,
+            n_texts=len(checked),
+            label_names=calibration.label_names,
+        )
+        blocks = over_rows(
+            lambda rows: totals_of(calibration.measure, checked[rows], known[rows]), len(checked), self.n_jobs
+        )
+        ties = self._tie_breaks(smoothing, len(checked), "predict_p")
+        return calibration.p_values(np.concatenate(blocks), ties)
+
+    def predict_set(
+        self,
+        probabilities: Any,
+        *,
+        significance: Any = None,
+        confidence_level: Any = None,
+        smoothing: np.random.Generator | None = None,
+    ) -> PredictionSets:
+        """Return, for each text, the set of label-sets whose p-value is over the significance.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like
+        significance : float, str, Decimal or Fraction in (0, 1)
+            Share of texts whose true label-set may be missed. Taken as the decimal number that was typed.
+        confidence_level : the same
+            1 - significance; exactly one of the two must be given.
+        smoothing : numpy.random.Generator, optional
+            Use smoothed p-values, with one tie-break a text drawn from it.
+        """
+        calibration = self._calibrated("predict_set")
+        level = as_level(significance, confidence_level, who="predict_set")
+        checked = as_probabilities(probabilities, who="predict_set", n_labels=calibration.n_labels)
+        if level * (calibration.n_texts + 1) <= 1:
+            warnings.warn(
+                f"{calibration.n_texts} calibration texts are too few for significance {float(level):g}: the smallest "
+                f"p-value there can be is {1 / (calibration.n_texts + 1):g}. Prediction sets hold all or nearly all "
+                "candidates.",
+                CalibrationWarning,
+                stacklevel=2,
+            )
+        ties = self._tie_breaks(smoothing, len(checked), "predict_set")
+        if ties is None:
+            thresholds = np.full(len(checked), calibration.threshold(level))
+        else:
+            thresholds = calibration.smoothed_thresholds(level, ties)
+        cut = Cut(calibration, checked, thresholds, self.work_limit, self.n_jobs)
+        return PredictionSets(cut, self.search, ties)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the calibrated predictor to one file; see `surelabel.predictor_file` for what is in it."""
+        from surelabel.predictor_file import write_predictor  # noqa: PLC0415
+
+        self._calibrated("save")
+        write_predictor(path, self.get_params(), self.calibration_)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, measure: SeparableMeasure | None = None) -> ConformalLabelSets:
+        """Read a calibrated predictor from a file made by `save`; no code from the file is run.
+
+        Parameters
+        ----------
+        path : path
+        measure : SeparableMeasure, optional
+            The measure, where the file was made with one of your own, which no file can bring.
+        """
+        from surelabel.predictor_file import read_predictor  # noqa: PLC0415
+
+        parameters, calibration = read_predictor(path, measure)
+        predictor = cls(**parameters)
+        predictor.calibration_ = calibration
+        return predictor
+
+
+def _force(calibration: Calibration, probabilities: FloatArray, labels: Any, totals: FloatArray) -> None:
+    """Write the cheapest candidate of each row, and the totals of the two cheapest."""
+    absent, present = costs_of(calibration.measure, probabilities)
+    if calibration.measure.aggregate == "max":
+        from surelabel._kernels import maximum  # noqa: PLC0415
+
+        maximum.forced_rows_maximum(absent, present, calibration.limits, labels, totals)
+    else:
+        from surelabel._kernels import forced  # noqa: PLC0415
+
+        forced.forced_rows(absent, present, calibration.limits, labels, totals)

@@ -1,0 +1,335 @@
+"""Prediction sets of label-sets: objects that know their size and members without listing them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel._validation import BoolArray, FloatArray, as_labels
+from surelabel.calibration import totals_of
+from surelabel.exceptions import InvalidInputError, SearchLimitError, TruncationWarning
+from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport
+from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS, bounds_by_table
+from surelabel.searches.cut import Words, n_words, unpack
+
+__all__ = ["LabelSet", "PredictionSet", "PredictionSets", "to_label_sets"]
+
+# A label-set: names of its labels where names are known, indices where not.
+LabelSet: TypeAlias = frozenset[Any]
+SizeArray: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.object_]
+
+
+def to_label_sets(labels: BoolArray, names: tuple[str, ...] | None) -> list[LabelSet]:
+    """Turn 0/1 rows into frozensets of label names, of indices where names are None.
+
+    Examples
+    --------
+    >>> to_label_sets(np.array([[True, False]]), ("grain", "wheat"))
+    [frozenset({'grain'})]
+    """
+    rows = (np.flatnonzero(row).tolist() for row in labels)
+    if names is None:
+        return [frozenset(row) for row in rows]
+    return [frozenset(names[k] for k in row) for row in rows]
+
+
+def _as_sizes(values: Sequence[int]) -> SizeArray:
+    """Return sizes as int64 where they all fit, as Python integers of any size where not."""
+    fits = all(value <= np.iinfo(np.int64).max for value in values)
+    return np.array(values, dtype=np.int64 if fits else object)
+
+
+def _human(size: int) -> str:
+    """Write a number of label-sets readably."""
+    return f"{size:,}" if size < 10**9 else f"about 10^{math.log10(size):.1f}"
+
+
+class PredictionSets(Sequence["PredictionSet"]):
+    """One prediction set a text, at one significance; nothing is computed before it is asked for.
+
+    Made by `ConformalLabelSets.predict_set`. Supports `len`, indexing, slicing and iteration.
+    """
+
+    def __init__(self, cut: Cut, search: str, tie_breaks: FloatArray | None = None) -> None:
+        self._cut = cut
+        self._search = search
+        self._tie_breaks = tie_breaks
+        self._bounds: list[Bounds | None] = [None] * len(cut.probabilities)
+
+    def __len__(self) -> int:
+        return len(self._cut.probabilities)
+
+    @overload
+    def __getitem__(self, index: int) -> PredictionSet: ...
+    @overload
+    def __getitem__(self, index: slice) -> PredictionSets: ...
+    def __getitem__(self, index: int | slice) -> PredictionSet | PredictionSets:
+        if isinstance(index, slice):
+            cut = dataclasses.replace(
+                self._cut,
+                probabilities=self._cut.probabilities[index],
+                thresholds=self._cut.thresholds[index],
+            )
+            ties = None if self._tie_breaks is None else self._tie_breaks[index]
+            part = PredictionSets(cut, self._search, ties)
+            part._bounds = self._bounds[index]
+            return part
+        row = index + len(self) if index < 0 else index
+        if not 0 <= row < len(self):
+            raise IndexError(f"There are {len(self)} prediction sets; got index {index}.")
+        return PredictionSet(self, int(row))
+
+    def __iter__(self) -> Iterator[PredictionSet]:
+        return (PredictionSet(self, row) for row in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<PredictionSets: {len(self)} texts, search={self._search!r}>"
+
+    def _fill_bounds(self, rows: range) -> None:
+        """Count what has not been counted yet."""
+        if any(self._bounds[row] is None for row in rows):
+            self._bounds[rows.start : rows.stop] = SEARCHES[self._search].bounds(self._cut, rows)
+
+    def sizes(self) -> SizeArray:
+        """Return the exact number of label-sets of each prediction set, (n,).
+
+        Returns
+        -------
+        int64 array, or an object array of Python integers where one does not fit.
+
+        Raises
+        ------
+        SearchLimitError
+            Where a size is known by bounds only; `size_bounds` gives them.
+        """
+        lower, upper = self.size_bounds()
+        inexact = np.flatnonzero(lower != upper)
+        if len(inexact):
+            self[int(inexact[0])].size  # noqa: B018 (raises, and names the text and its bounds)
+        return lower
+
+    def size_bounds(self) -> tuple[SizeArray, SizeArray]:
+        """Return certified (lower, upper) bounds of the sizes, each (n,); equal where the size is exact."""
+        self._fill_bounds(range(len(self)))
+        known = [bounds for bounds in self._bounds if bounds is not None]
+        return _as_sizes([lower for lower, _ in known]), _as_sizes([upper for _, upper in known])
+
+    def contains(self, labels: Any) -> BoolArray:
+        """Tell for each text, (n,), whether its prediction set contains the given label-set."""
+        calibration = self._cut.calibration
+        checked = as_labels(
+            labels,
+            who="contains",
+            n_labels=calibration.n_labels,
+            n_texts=len(self),
+            label_names=calibration.label_names,
+        )
+        totals = totals_of(calibration.measure, self._cut.probabilities, checked)
+        return np.asarray(calibration.is_candidate(checked) & (totals <= self._cut.thresholds))
+
+    def search_report(self) -> SearchReport:
+        """Return what the search has to consider for each text: the paper's table "Computational demand"."""
+        return SEARCHES[self._search].report(self._cut)
+
+
+class PredictionSet:
+    """The label-sets that stay plausible for one text: {Y : p(Y) > significance}.
+
+    Supports `label_set in s` and iteration, best first, both without listing the rest. A label-set is a frozenset of
+    label names where names are known, of indices where not.
+    """
+
+    def __init__(self, parent: PredictionSets, row: int) -> None:
+        self._parent = parent
+        self._row = row
+
+    @property
+    def _cut(self) -> Cut:
+        return self._parent._cut
+
+    @property
+    def _one(self) -> slice:
+        return slice(self._row, self._row + 1)
+
+    def __repr__(self) -> str:
+        if self._parent._bounds[self._row] is None:
+            return f"<PredictionSet of text {self._row}>"
+        lower, upper = self.size_bounds
+        size = _human(lower) if lower == upper else f"{_human(lower)} to {_human(upper)}"
+        return f"<PredictionSet of text {self._row}: {size} label-sets>"
+
+    @property
+    def size(self) -> int:
+        """Exact number of label-sets; SearchLimitError with the bounds where it cannot be had within the work limit."""
+        lower, upper = self.size_bounds
+        if lower != upper:
+            raise SearchLimitError(
+                f"The size of the prediction set of text {self._row} lies between {lower} and {upper}; counting it "
+                f"exactly takes more than {self._cut.work_limit:,} steps. Use size_bounds, refine(), or a larger "
+                "work_limit.",
+                (lower, upper),
+            )
+        return lower
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __bool__(self) -> bool:
+        return self.size_bounds[1] > 0
+
+    @property
+    def size_bounds(self) -> Bounds:
+        """Certified (lower, upper) bounds of the size, equal where it is exact."""
+        self._parent._fill_bounds(range(self._row, self._row + 1))
+        bounds = self._parent._bounds[self._row]
+        assert bounds is not None
+        return bounds
+
+    def refine(self, relative_gap: float = 0.01, work_limit: int | None = None) -> Bounds:
+        """Tighten the size's bounds until upper <= (1 + relative_gap) lower, or memory or work run out.
+
+        Parameters
+        ----------
+        relative_gap : float
+            0 asks for the exact size.
+        work_limit : int, optional
+            Steps to try exact counting with, before finer tables are made.
+
+        Returns
+        -------
+        (lower, upper), which `size_bounds` has from now on too.
+        """
+        lower, upper = self.size_bounds
+        if lower == upper:
+            return lower, upper
+        if work_limit is not None:
+            cut = dataclasses.replace(self._cut, work_limit=work_limit)
+            lower, upper = SEARCHES[self._parent._search].bounds(cut, range(self._row, self._row + 1))[0]
+        absent, present, thresholds = self._cut.membership(self._one)
+        cells = TABLE_CELLS
+        while upper > (1.0 + relative_gap) * lower and cells < MAX_TABLE // 2:
+            cells *= 4
+            finer = bounds_by_table(absent[0], present[0], float(thresholds[0]), self._cut.calibration.limits, cells)
+            lower, upper = max(lower, finer[0]), min(upper, finer[1])
+            if cells * (self._cut.calibration.max_labels + 1) > MAX_TABLE:
+                break
+        self._parent._bounds[self._row] = (lower, upper)
+        return lower, upper
+
+    def __contains__(self, label_set: Any) -> bool:
+        return bool(self._parent[self._row : self._row + 1].contains(_as_row(label_set))[0])
+
+    def _named(self, words: Words) -> list[LabelSet]:
+        """Return packed label-sets as frozensets."""
+        calibration = self._cut.calibration
+        return to_label_sets(unpack(words, calibration.n_labels), calibration.label_names)
+
+    def __iter__(self) -> Iterator[LabelSet]:
+        for _, words in SEARCHES[self._parent._search].iterate(self._cut, self._row):
+            yield self._named(words[None, :])[0]
+
+    @property
+    def label_sets(self) -> Iterator[LabelSet]:
+        """The members, best first, one at a time."""
+        return iter(self)
+
+    def top(self, k: int) -> list[tuple[LabelSet, float]]:
+        """Return the k best members with their p-values, highest first; fewer where there are fewer."""
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
+            raise InvalidInputError(f"The 'k' parameter of top must be a whole number, 0 or more. Got {k!r} instead.")
+        best = list(itertools.islice(SEARCHES[self._parent._search].iterate(self._cut, self._row), int(k)))
+        totals = np.array([total for total, _ in best])
+        ties = self._parent._tie_breaks
+        p_values = self._cut.calibration.p_values(totals, None if ties is None else ties[self._one])
+        words = np.array([packed for _, packed in best], dtype=np.uint64)
+        words = words.reshape(len(best), n_words(self._cut.calibration.n_labels))
+        return list(zip(self._named(words), p_values.tolist(), strict=True))
+
+    def to_array(self, limit: int = 1_000_000) -> BoolArray:
+        """Return the members as 0/1 rows (m, d), best first.
+
+        Where there are more than `limit`, the best of them are returned, with a TruncationWarning.
+        """
+        words = SEARCHES[self._parent._search].members(self._cut, self._row, limit)
+        if len(words) == limit and self.size_bounds[1] > limit:
+            warnings.warn(
+                f"The prediction set of text {self._row} has {_human(self.size_bounds[0])} label-sets or more; the "
+                f"best {limit:,} are returned. Give a larger 'limit' for more.",
+                TruncationWarning,
+                stacklevel=2,
+            )
+        return unpack(words, self._cut.calibration.n_labels)
+
+    def _reachable(self) -> BoolArray:
+        """Return (d, 2): whether some member has the label absent, and whether some has it present."""
+        from surelabel._kernels import forced  # noqa: PLC0415
+
+        absent, present, thresholds = self._cut.membership(self._one)
+        reachable = np.empty((self._cut.calibration.n_labels, 2), dtype=np.bool_)
+        forced.reachable_row(absent[0], present[0], thresholds[0], self._cut.calibration.limits, reachable)
+        return reachable
+
+    def _labels(self, mask: BoolArray) -> LabelSet:
+        """Return the labels of a mask (d,) as names or indices."""
+        return to_label_sets(mask[None, :], self._cut.calibration.label_names)[0]
+
+    @property
+    def certain(self) -> LabelSet:
+        """Labels that all members have (none where the set is empty)."""
+        reachable = self._reachable()
+        return self._labels(reachable[:, 1] & ~reachable[:, 0])
+
+    @property
+    def possible(self) -> LabelSet:
+        """Labels that some member has, the certain ones among them."""
+        return self._labels(self._reachable()[:, 1])
+
+    @property
+    def excluded(self) -> LabelSet:
+        """Labels that no member has."""
+        return self._labels(~self._reachable()[:, 1])
+
+    def inclusion_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return certified bounds of the share of members that have each label, (d,) each; 0 for an empty set."""
+        lower, upper = self.size_bounds
+        n_labels = self._cut.calibration.n_labels
+        shares = np.zeros((2, n_labels))
+        if upper > 0:
+            counts = SEARCHES[self._parent._search].with_label(self._cut, self._row)
+            for k, (fewest, most) in enumerate(counts):
+                shares[0, k] = 0.0 if fewest == 0 else fewest / upper
+                shares[1, k] = 0.0 if most == 0 else min(1.0, most / max(lower, 1))
+        return shares[0], shares[1]
+
+    def inclusion(self) -> FloatArray:
+        """Return the share of members that have each label, (d,); zeros for an empty set.
+
+        Raises
+        ------
+        SearchLimitError
+            Where it is known by bounds only; `inclusion_bounds` gives them.
+        """
+        lower, upper = self.inclusion_bounds()
+        if not np.array_equal(lower, upper):
+            k = int(np.argmax(upper - lower))
+            raise SearchLimitError(
+                f"The share of the members of text {self._row}'s prediction set that have label {k} lies between "
+                f"{lower[k]:.3g} and {upper[k]:.3g}. Use inclusion_bounds, or a larger work_limit."
+            )
+        return lower
+
+
+def _as_row(label_set: Any) -> Any:
+    """Return one label-set, a collection of labels or a 0/1 row, as labels of one text."""
+    if isinstance(label_set, (set, frozenset)):
+        return [label_set]
+    if isinstance(label_set, np.ndarray):
+        return label_set[None, :]
+    return [label_set]

@@ -1,0 +1,18 @@
+"""Searches: which candidates are within a threshold. Three of them, one answer.
+
+- `exact`: output-sensitive walk; sizes without listing, certified bounds past a work limit (the default);
+- `hamming-ball`: the paper's Algorithm 2, with its t and its count of label-sets considered;
+- `powerset`: the paper's Algorithm 1, every candidate scored.
+"""
+
+from surelabel.searches.cut import Bounds, Cut, Search, SearchReport
+from surelabel.searches.exact import ExactSearch
+from surelabel.searches.paper import PROHIBITIVE, HammingBallSearch, PowersetSearch
+
+__all__ = ["PROHIBITIVE", "SEARCHES", "Bounds", "Cut", "Search", "SearchReport"]
+
+SEARCHES: dict[str, Search] = {
+    "exact": ExactSearch(),
+    "hamming-ball": HammingBallSearch(),
+    "powerset": PowersetSearch(),
+}

@@ -1,0 +1,131 @@
+"""Members of a prediction set in order of ascending total, as many as are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from surelabel._validation import FloatArray
+from surelabel.searches.cut import Cut, Words, best_first_order, n_words, pack, totals_of_words
+
+__all__ = ["iterate_best_first"]
+
+# Running totals of the heap drift from the exact ones by less than this, for millions of steps.
+_DRIFT = 1e-9
+# Label-sets of equal total that are held back to give them in lexicographic order.
+_MOST_TIES = 16_384
+
+
+class _Frontier:
+    """The heap of a row: what has been found reachable and not been given yet."""
+
+    def __init__(self, cut: Cut, row: int) -> None:
+        from surelabel._kernels import best_first  # noqa: PLC0415
+
+        self._kernel = best_first
+        absent, present = (costs[0] for costs in cut.costs(slice(row, row + 1)))
+        inside = present <= absent
+        kept, flipped = np.minimum(absent, present), np.maximum(absent, present)
+        base = float(kept.max() if cut.is_maximum else kept.sum())
+        threshold = float(cut.thresholds[row])
+        prices = flipped if cut.is_maximum else flipped - kept
+        room = threshold if cut.is_maximum else threshold - base + _DRIFT * max(threshold, 0.0)
+        self._limit = threshold * (1.0 + _DRIFT)
+        additions = self._sorted(prices, ~inside & (prices <= room))
+        removals = self._sorted(prices, inside & (prices <= room))
+        self._index = (additions, removals)
+        self._flips = best_first.SortedFlips(prices[additions], prices[removals], base, cut.is_maximum)
+        self._start = pack(inside[None, :])[0]
+        self._sizes = (int(inside.sum()), cut.calibration.max_labels)
+        self._arrays = self._allocate(64)
+        self._open(cut.calibration.min_labels)
+
+    @staticmethod
+    def _sorted(prices: FloatArray, which: Any) -> Any:
+        """Return the chosen labels, cheapest flip first."""
+        labels = np.flatnonzero(which)
+        return labels[np.argsort(prices[labels], kind="stable")]
+
+    def _allocate(self, capacity: int) -> Any:
+        """Make a frontier with room for so many nodes."""
+        return self._kernel.Frontier(
+            np.empty(capacity),
+            np.empty(capacity, dtype=np.int64),
+            np.empty((capacity, self._kernel.N_COLUMNS), dtype=np.int64),
+            np.empty((capacity, 2), dtype=np.int64),
+            np.zeros(4, dtype=np.int64),
+        )
+
+    def _reserve(self, more: int) -> None:
+        """Make room for `more` nodes and links."""
+        old = self._arrays
+        needed = int(max(old.state[1], old.state[2])) + more
+        if needed > len(old.keys):
+            new = self._allocate(max(needed, 2 * len(old.keys)))
+            for before, after in zip(old, new, strict=True):
+                after[: len(before)] = before
+            self._arrays = new
+
+    def _open(self, min_labels: int) -> None:
+        """Open, for each number of removals, the class with the fewest additions that the limits allow."""
+        size, hi = self._sizes
+        n_add, n_remove = len(self._index[0]), len(self._index[1])
+        self._reserve(n_remove + 1)
+        for removed in range(max(0, size - hi), n_remove + 1):
+            added = max(0, min_labels - size + removed)
+            if added <= n_add:
+                self._kernel.open_class(self._arrays, self._flips, added, removed)
+
+    @property
+    def next_total(self) -> float:
+        """Running total of the next label-set, inf where none is left."""
+        return float(self._arrays.keys[0]) if self._arrays.state[0] > 0 else np.inf
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a label-set is left that may be within the threshold."""
+        return bool(self._arrays.state[0] > 0) and self.next_total <= self._limit
+
+    def take(self, count: int) -> Words:
+        """Take up to `count` label-sets, packed."""
+        self._reserve(self._kernel.MAX_CHILDREN * count)
+        words = np.empty((count, len(self._start)), dtype=np.uint64)
+        keys = np.empty(count)
+        taken = self._kernel.take(self._arrays, self._flips, self._index, self._sizes, self._start, words, keys)
+        return words[:taken]
+
+
+def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
+    """Yield (total, packed label-set) of a text's members by ascending total.
+
+    Label-sets of equal total come in lexicographic order of their 0/1 rows, as long as no more than
+    16,384 are tied; past that, in an order that depends on nothing but the row.
+    """
+    threshold = float(cut.thresholds[row])
+    if np.isneginf(threshold):
+        return
+    frontier = _Frontier(cut, row)
+    waiting = np.empty((0, n_words(cut.calibration.n_labels)), dtype=np.uint64)
+    totals = np.empty(0)
+    batch = 16
+    while len(waiting) or frontier.is_open:
+        if frontier.is_open:
+            taken = frontier.take(batch)
+            batch = min(2 * batch, _MOST_TIES)
+            waiting = np.concatenate([waiting, taken])
+            totals = np.concatenate([totals, totals_of_words(cut, row, taken)])
+        order = best_first_order(totals, waiting)
+        waiting, totals = waiting[order], totals[order]
+        # What is still in the heap may have any total from here on.
+        settled = len(totals)
+        if frontier.is_open:
+            settled = int(np.searchsorted(totals, frontier.next_total * (1.0 - _DRIFT), side="left"))
+        if settled == 0 and len(waiting) >= _MOST_TIES:
+            settled = len(waiting)
+        for total, words in zip(totals[:settled], waiting[:settled], strict=True):
+            if total > threshold:
+                return
+            yield float(total), words
+        waiting, totals = waiting[settled:], totals[settled:]

@@ -1,0 +1,203 @@
+"""A cut: texts with thresholds. What every search answers about, and what they share."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel._validation import BoolArray, FloatArray
+from surelabel.calibration import Calibration
+from surelabel.measures import costs_of
+
+__all__ = [
+    "Bounds",
+    "Cut",
+    "IntArray",
+    "Search",
+    "SearchReport",
+    "Words",
+    "best_first_order",
+    "n_words",
+    "over_rows",
+    "pack",
+    "threads_to_use",
+    "totals_of_words",
+    "unpack",
+]
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Bounds: TypeAlias = tuple[int, int]
+_Result = TypeVar("_Result")
+
+# Rows that one task works on: long enough to hide the cost of a task, short enough to keep their costs in the cache.
+BLOCK_ROWS = 1024
+# Steps a text that counting may take before it answers with bounds: some 50 ms.
+WORK_LIMIT = 10_000_000
+
+
+def n_words(n_labels: int) -> int:
+    """Return how many 64-bit words a packed label-set takes."""
+    return (n_labels + 63) // 64
+
+
+def pack(labels: BoolArray) -> Words:
+    """Pack 0/1 rows (m, d) into words (m, ceil(d / 64)), label 0 in the highest bit of word 0.
+
+    Examples
+    --------
+    >>> pack(np.array([[True, False, True]])) >> np.uint64(61)
+    array([[5]], dtype=uint64)
+    """
+    padded = np.zeros((len(labels), 64 * n_words(labels.shape[1])), dtype=np.bool_)
+    padded[:, : labels.shape[1]] = labels
+    return np.packbits(padded, axis=1).view(">u8").astype(np.uint64)
+
+
+def unpack(words: Words, n_labels: int) -> BoolArray:
+    """Return the inverse of `pack`: 0/1 rows (m, d)."""
+    octets = words.astype(">u8").view(np.uint8).reshape(len(words), 8 * words.shape[1])
+    return np.unpackbits(octets, axis=1, count=n_labels).view(np.bool_)
+
+
+def threads_to_use(n_jobs: int | None) -> int:
+    """Return a number of threads: as asked, else SURELABEL_NUM_THREADS, else the cores this process may use."""
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    setting = os.environ.get("SURELABEL_NUM_THREADS", "")
+    if setting.isdigit() and int(setting) > 0:
+        return int(setting)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def over_rows(work: Callable[[slice], _Result], n_rows: int, n_jobs: int | None) -> list[_Result]:
+    """Call `work` on blocks of rows, on threads where there are several blocks; return results in order.
+
+    Kernels release the GIL. Blocks do not depend on the number of threads, nor rows on each other, so
+    neither do results.
+    """
+    blocks = [slice(start, min(start + BLOCK_ROWS, n_rows)) for start in range(0, n_rows, BLOCK_ROWS)]
+    workers = min(threads_to_use(n_jobs), len(blocks))
+    if workers <= 1:
+        return [work(block) for block in blocks]
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, blocks))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cut:
+    """Texts cut at thresholds.
+
+    Attributes
+    ----------
+    calibration : Calibration
+    probabilities : (n, d) float64
+    thresholds : (n,) float64
+        Largest total of a member; inf where every candidate is one, -inf where none is.
+    work_limit : int
+        Steps that counting one text may take.
+    n_jobs : int or None
+        Threads.
+    """
+
+    calibration: Calibration
+    probabilities: FloatArray
+    thresholds: FloatArray
+    work_limit: int = WORK_LIMIT
+    n_jobs: int | None = None
+
+    @property
+    def is_maximum(self) -> bool:
+        """Whether totals are the maximum of label costs instead of their sum."""
+        return self.calibration.measure.aggregate == "max"
+
+    def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Return the measure's (absent, present) costs of a block of rows."""
+        return costs_of(self.calibration.measure, self.probabilities[rows])
+
+    def membership(self, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return costs and thresholds of a *sum* that has the same members.
+
+        For a measure that takes the maximum, a label costs 0 where it is within the threshold and 1 where it is
+        over, and the threshold is 0. An infinite threshold becomes one that no label-set passes.
+        """
+        absent, present = self.costs(rows)
+        thresholds = self.thresholds[rows]
+        if self.is_maximum:
+            at = thresholds[:, None]
+            return (
+                (absent > at).astype(np.float64),
+                (present > at).astype(np.float64),
+                np.where(np.isneginf(thresholds), -np.inf, 0.0),
+            )
+        if np.isposinf(thresholds).any():
+            no_limit = 2.0 * np.maximum(absent, present).sum(axis=1) + 1.0
+            thresholds = np.where(np.isposinf(thresholds), no_limit, thresholds)
+        return absent, present, thresholds
+
+
+def totals_of_words(cut: Cut, row: int, words: Words) -> FloatArray:
+    """Return the totals of packed label-sets (m, W) of one text."""
+    from surelabel._kernels import exact_sum  # noqa: PLC0415
+
+    absent, present = cut.costs(slice(row, row + 1))
+    if cut.is_maximum:
+        members = unpack(words, cut.calibration.n_labels)
+        return np.asarray(np.where(members, present, absent).max(axis=1))
+    totals = np.empty(len(words))
+    exact_sum.totals_of_words(absent[0], present[0], words, totals)
+    return totals
+
+
+def best_first_order(totals: FloatArray, words: Words) -> npt.NDArray[np.intp]:
+    """Return the order by total, label-sets of equal total lexicographically by 0/1 row."""
+    return np.lexsort((*words.T[::-1], totals))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SearchReport:
+    """What a search has to do, a text: the rows of the paper's table "Computational demand".
+
+    Attributes
+    ----------
+    radius : (n,) int64 or None
+        The paper's t; None for searches without one.
+    considered : list of int
+        Label-sets that the search considers.
+    prohibitive : (n,) bool
+        Whether that passes the search's limit, so that the text is refused.
+    """
+
+    radius: IntArray | None
+    considered: list[int]
+    prohibitive: BoolArray
+
+
+class Search(Protocol):
+    """What a search must answer about a cut."""
+
+    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
+        """Return (lower, upper) bounds of the number of members, equal where it is exact."""
+        ...
+
+    def members(self, cut: Cut, row: int, limit: int) -> Words:
+        """Return up to `limit` members, packed, best first."""
+        ...
+
+    def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
+        """Yield (total, packed member), best first."""
+        ...
+
+    def with_label(self, cut: Cut, row: int) -> list[Bounds]:
+        """Return (lower, upper) bounds of the number of members that have each label."""
+        ...
+
+    def report(self, cut: Cut) -> SearchReport:
+        """Return what the search has to consider for each text."""
+        ...

@@ -1,0 +1,106 @@
+"""The exact search: output-sensitive, lists nothing that it is not asked for (design 2.2 to 2.4)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from surelabel._validation import FloatArray
+from surelabel.searches.best_first import iterate_best_first
+from surelabel.searches.counting import count_by_walk, count_of_maximum, count_row
+from surelabel.searches.cut import (
+    Bounds,
+    Cut,
+    SearchReport,
+    Words,
+    best_first_order,
+    n_words,
+    over_rows,
+    totals_of_words,
+)
+
+__all__ = ["ExactSearch"]
+
+# Cells of the matrix that holds one label a row: 16 MiB.
+_HELD_CELLS = 2**21
+
+
+class ExactSearch:
+    """Walks the subsets of affordable flips; past the work limit it answers with certified bounds."""
+
+    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
+        """Count by walking; past the work limit by groups of equal costs, then by a table."""
+
+        def count(block: slice) -> list[Bounds]:
+            return _count_block(cut, slice(block.start + rows.start, block.stop + rows.start))
+
+        return [size for block in over_rows(count, len(rows), cut.n_jobs) for size in block]
+
+    def members(self, cut: Cut, row: int, limit: int) -> Words:
+        """List by walking and sort where all members fit; take the best by a heap where they do not."""
+        from surelabel._kernels import walk  # noqa: PLC0415
+
+        width = n_words(cut.calibration.n_labels)
+        lower, upper = self.bounds(cut, range(row, row + 1))[0]
+        if upper > limit:
+            best = [words for _, words in itertools.islice(iterate_best_first(cut, row), limit)]
+            return np.array(best, dtype=np.uint64).reshape(len(best), width)
+        absent, present, thresholds = cut.membership(slice(row, row + 1))
+        words = np.empty((lower, width), dtype=np.uint64)
+        walk.list_row(absent[0], present[0], thresholds[0], cut.calibration.limits, words, np.empty(0))
+        return words[best_first_order(totals_of_words(cut, row, words), words)]
+
+    def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
+        """Yield members by a heap, best first."""
+        return iterate_best_first(cut, row)
+
+    def with_label(self, cut: Cut, row: int) -> list[Bounds]:
+        """Count the members that have label k with k's absence made unaffordable, for each k."""
+        n_labels = cut.calibration.n_labels
+        if np.isposinf(cut.thresholds[row]):
+            lo, hi = cut.calibration.limits
+            every = sum(math.comb(n_labels - 1, size - 1) for size in range(max(lo, 1), hi + 1))
+            return [(every, every)] * n_labels
+        absent, present, thresholds = cut.membership(slice(row, row + 1))
+        step = max(1, _HELD_CELLS // n_labels)
+        bounds: list[Bounds] = []
+        for start in range(0, n_labels, step):
+            held = np.arange(start, min(start + step, n_labels))
+            without = np.repeat(absent, len(held), axis=0)
+            without[np.arange(len(held)), held] = np.inf
+            shared = np.broadcast_to(present, without.shape)
+            at = np.repeat(thresholds, len(held))
+            bounds += _count_rows(without, np.ascontiguousarray(shared), at, cut)
+        return bounds
+
+    def report(self, cut: Cut) -> SearchReport:
+        """Return the numbers of members (upper bounds): the exact search considers no other label-set."""
+        considered = [upper for _, upper in self.bounds(cut, range(len(cut.probabilities)))]
+        return SearchReport(None, considered, np.zeros(len(considered), dtype=np.bool_))
+
+
+def _count_block(cut: Cut, rows: slice) -> list[Bounds]:
+    """Count or bound the members of a block of rows."""
+    absent, present, thresholds = cut.membership(rows)
+    everything = np.isposinf(cut.thresholds[rows])
+    if not everything.any():
+        return _count_rows(absent, present, thresholds, cut)
+    every = cut.calibration.n_candidates
+    rest = iter(_count_rows(absent[~everything], present[~everything], thresholds[~everything], cut))
+    return [(every, every) if whole else next(rest) for whole in everything]
+
+
+def _count_rows(absent: FloatArray, present: FloatArray, thresholds: FloatArray, cut: Cut) -> list[Bounds]:
+    """Count or bound the members of rows of costs (m, d): by walking, and where that gives up by other means."""
+    limits = cut.calibration.limits
+    if cut.is_maximum:
+        exact = [count_of_maximum(*row, limits) for row in zip(absent, present, thresholds, strict=True)]
+        return [(size, size) for size in exact]
+    sizes, _ = count_by_walk(absent, present, thresholds, limits, cut.work_limit)
+    return [
+        (size, size) if size >= 0 else count_row(absent[i], present[i], float(thresholds[i]), limits)
+        for i, size in enumerate(sizes.tolist())
+    ]
