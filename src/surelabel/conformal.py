@@ -88,7 +88,7 @@ class ConformalLabelSets:
     >>> predictor = predictor.calibrate(probabilities, [["grain", "wheat"], ["trade"], ["grain"], ["trade"]])
     >>> forced = predictor.predict([[0.8, 0.1, 0.55]])
     >>> sorted(forced.label_sets[0]), float(forced.confidence[0]), float(forced.credibility[0])
-    (['grain', 'wheat'], 0.8, 0.4)
+    (['grain', 'wheat'], 0.6, 0.6)
     >>> plausible = predictor.predict_set([[0.8, 0.1, 0.55]], significance=0.25)[0]
     >>> plausible.size, sorted(plausible.certain)
     (2, ['grain'])
