@@ -10,7 +10,7 @@ TOPICS = [
     "gold silver mine ounce metal bullion ore",
     "oil barrel crude pipeline opec petrol refinery",
 ]
-FILLER = "the a of and said in to for on market company year price new".split()
+FILLER = ["the", "a", "of", "and", "said", "in", "to", "for", "on", "market", "company", "year", "price", "new"]
 
 
 def topical_texts(n_texts: int, seed: int = 0, max_words: int = 60) -> tuple[list[str], np.ndarray]:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from surelabel.text.convolution import MaxConvolution, fused_max_convolution, plain_max_convolution
 
 

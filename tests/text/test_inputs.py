@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+
 from surelabel.exceptions import DataWarning, InvalidInputError, NotCalibratedError
 from surelabel.text import CnnSettings, LinearSettings, RandinitClassifier, make
 from surelabel.text.inputs import as_label_names, as_labels, as_texts
@@ -79,13 +80,13 @@ def test_fit_checks(topical):
 def test_settings_are_checked():
     with pytest.raises(InvalidInputError, match=r"'dropout' setting of CnnSettings .* Got 1\.5"):
         make("randinit", dropout=1.5)
-    with pytest.raises(InvalidInputError, match="'pooling' setting .* cls, mean. Got 'max'"):
+    with pytest.raises(InvalidInputError, match=r"'pooling' setting .* cls, mean. Got 'max'"):
         make("bert", pooling="max")
-    with pytest.raises(InvalidInputError, match="no setting 'size'. It has"):
+    with pytest.raises(InvalidInputError, match=r"no setting 'size'. It has"):
         make("linear", size=3)
-    with pytest.raises(InvalidInputError, match="kind .* Got 'svm'"):
+    with pytest.raises(InvalidInputError, match=r"kind .* Got 'svm'"):
         make("svm")
-    with pytest.raises(InvalidInputError, match="must be CnnSettings. Got LinearSettings"):
+    with pytest.raises(InvalidInputError, match=r"must be CnnSettings. Got LinearSettings"):
         RandinitClassifier(LinearSettings())
     with pytest.raises(InvalidInputError, match="Got True"):
         CnnSettings(epochs=True)

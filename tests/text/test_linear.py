@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from surelabel.exceptions import ArtifactError, DataWarning
 from surelabel.text import load, make
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.text import TextClassifier, load, make
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from surelabel.exceptions import ArtifactError
 from surelabel.text.tokenisation import encode, read_tokenizer, train_word_tokenizer, words
 

@@ -112,10 +112,8 @@ class EncoderNetwork(nn.Module):
         """Return logits (B, n_labels), and the loss where labels are given."""
         mask = torch.arange(input_ids.shape[1], device=input_ids.device) < lengths.unsqueeze(1)
         states = self.encoder(input_ids=input_ids, attention_mask=mask.long()).last_hidden_state
-        if self.pooling == "cls":
-            pooled = states[:, 0]
-        else:
-            pooled = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
+        mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
+        pooled = states[:, 0] if self.pooling == "cls" else mean
         pooled = nn.functional.dropout(pooled, self.dropout, self.training)
         return loss_and_logits(self.head(pooled), labels)
 

