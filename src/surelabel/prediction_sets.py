@@ -42,7 +42,7 @@ def to_label_sets(labels: BoolArray, names: tuple[str, ...] | None) -> list[Labe
 
 def _as_sizes(values: Sequence[int]) -> SizeArray:
     """Return sizes as int64 where they all fit, as Python integers of any size where not."""
-    fits = all(value <= np.iinfo(np.int64).max for value in values)
+    fits = max(values, default=0) <= np.iinfo(np.int64).max
     return np.array(values, dtype=np.int64 if fits else object)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from surelabel._kernels.exact_sum import N_PARTIALS, band, total_of_members
+from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members
 
 Array = Any
 
@@ -112,36 +112,23 @@ def ball_row(
 ) -> int:
     """Algorithm 2, lines 6 and 7: score every candidate with fewer than `radius` flips away from the centre.
 
-    Candidates within the threshold go to words (capacity, W); returns how many, written or not. A running sum
-    scores them; the exact total decides near the threshold. A flip away from the centre never lowers the total.
+    Candidates within the threshold go to words (capacity, W); returns how many, written or not.
     """
     n_labels = absent.shape[0]
     partials = np.empty(N_PARTIALS)
     member = centre.copy()
-    added = np.empty(n_labels)
-    centre_size = 0
-    base = 0.0
-    for k in range(n_labels):
-        stays, flips = (present[k], absent[k]) if member[k] else (absent[k], present[k])
-        added[k] = flips - stays
-        base += stays
-        centre_size += member[k]
-    margin = band(n_labels) * threshold
     found = 0
     for size in range(min(radius, n_labels + 1)):
         chosen = np.arange(size)
         while True:
-            total = base
-            labels = centre_size
-            for j in range(size):
-                total += added[chosen[j]]
-                labels += 1 - 2 * member[chosen[j]]
-            if limits[0] <= labels <= limits[1] and total <= threshold + margin:
-                _flip(member, chosen, size)
-                if total < threshold - margin or (total_of_members(absent, present, member, partials) <= threshold):
-                    _write(words, found, member)
-                    found += 1
-                _flip(member, chosen, size)
+            _flip(member, chosen, size)
+            labels = 0
+            for k in range(n_labels):
+                labels += member[k]
+            if limits[0] <= labels <= limits[1] and (total_of_members(absent, present, member, partials) <= threshold):
+                _write(words, found, member)
+                found += 1
+            _flip(member, chosen, size)
             if not _next_combination(chosen, size, n_labels):
                 break
     return found

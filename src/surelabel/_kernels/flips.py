@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 class Flips(NamedTuple):
-    """Affordable flips, cheapest first, with the stack of a depth-first walk over their subsets."""
+    """Affordable flips, cheapest first (see `_arrange_flips`), and the stack of a depth-first walk over subsets."""
 
     costs: Array
     index: Array
@@ -63,7 +63,7 @@ def make_scratch(n_labels: int) -> Scratch:
 
 @njit(cache=True, nogil=True)
 def _sort_flips(costs: Array, index: Array) -> None:
-    """Sort flips by cost, in place; the affordable flips of a text are few as a rule."""
+    """Sort flips by cost, in place; the flips worth sorting are few as a rule."""
     n = costs.shape[0]
     if n > _SMALL_SORT:
         order = np.argsort(costs, kind="mergesort")
@@ -80,6 +80,28 @@ def _sort_flips(costs: Array, index: Array) -> None:
             j -= 1
         costs[j + 1] = cost
         index[j + 1] = label
+
+
+@njit(cache=True, nogil=True)
+def _arrange_flips(costs: Array, index: Array, combinable: float, near: float) -> None:
+    """Put the flips that can be combined with another first, by cost, and those that only stand alone last.
+
+    A flip alone costs more than `combinable`, so no order among such flips is needed: whatever is left after any
+    other flip affords none of them. Only where one is over `near`, too close to the threshold for a running sum,
+    must they be sorted too, since walks look for such flips at the end.
+    """
+    front = 0
+    sort_all = False
+    for j in range(costs.shape[0]):
+        if costs[j] <= combinable:
+            costs[front], costs[j] = costs[j], costs[front]
+            index[front], index[j] = index[j], index[front]
+            front += 1
+        elif costs[j] > near:
+            sort_all = True
+    if sort_all:
+        front = costs.shape[0]
+    _sort_flips(costs[:front], index[:front])
 
 
 @njit(cache=True, nogil=True)
@@ -118,8 +140,10 @@ def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) 
     budget = threshold - base + margin
     n_add = 0
     n_remove = 0
+    smallest = np.inf
     for k in range(absent.shape[0]):
         cost = abs(absent[k] - present[k])
+        smallest = min(smallest, cost)
         if cost <= budget:
             if scratch.member[k]:
                 scratch.costs[1, n_remove] = cost
@@ -132,8 +156,8 @@ def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) 
     row = Row(absent, present, threshold, 2.0 * margin, scratch.member, scratch.partials)
     additions = Flips(scratch.costs[0, :n_add], scratch.index[0, :n_add], scratch.index[2], scratch.costs[2])
     removals = Flips(scratch.costs[1, :n_remove], scratch.index[1, :n_remove], scratch.index[3], scratch.costs[3])
-    _sort_flips(additions.costs, additions.index)
-    _sort_flips(removals.costs, removals.index)
+    _arrange_flips(additions.costs, additions.index, budget - smallest, budget - 2.0 * margin)
+    _arrange_flips(removals.costs, removals.index, budget - smallest, budget - 2.0 * margin)
     return row, additions, removals, size, budget
 
 

@@ -198,28 +198,24 @@ def _walk_additions(row: Row, flips: Flips, sink: Sink, budget: float, limits: A
     entering = True
     while True:
         left = flips.remaining[size]
-        descend = True
-        if entering:
-            entering = False
-            work += 1
-            if work > limit or (listing and n >= sink.words.shape[0]):
-                break
-            need = limits[0] - size
-            if need > 0:
-                descend = fits(flips, start, need, left)
-            else:
-                near = left < row.slack
-                if near:
-                    work += row.absent.shape[0]
-                if not near or is_inside(row, -1, -1):
-                    if listing:
-                        _write(sink, n, -1, sink.top - left)
-                    n += 1
-            if descend:
-                finished, n, more = _leaves(row, flips, sink, start, left, limits[1] - size, need, n)
-                work += more
-                descend = not finished
-        if descend and start < flips.costs.shape[0] and flips.costs[start] <= left:
+        need = limits[0] - size
+        work += 1
+        if work > limit or (listing and n >= sink.words.shape[0]):
+            break
+        if entering and need <= 0:
+            near = left < row.slack
+            if near:
+                work += row.absent.shape[0]
+            if not near or is_inside(row, -1, -1):
+                if listing:
+                    _write(sink, n, -1, sink.top - left)
+                n += 1
+        # Asked again after each child: the flips from `start` on may no longer fit two at a time.
+        finished = need > 0 and not fits(flips, start, need, left)
+        if not finished:
+            finished, n, more = _leaves(row, flips, sink, start, left, limits[1] - size, need, n)
+            work += more
+        if not finished:
             flips.position[size] = start
             flips.remaining[size + 1] = left - flips.costs[start]
             _toggle(row, sink, flips.index[start])
@@ -233,6 +229,7 @@ def _walk_additions(row: Row, flips: Flips, sink: Sink, budget: float, limits: A
             start = flips.position[size]
             _toggle(row, sink, flips.index[start])
             start += 1
+            entering = False
     while size > 0:
         size -= 1
         _toggle(row, sink, flips.index[flips.position[size]])
