@@ -111,13 +111,14 @@ def rank_sum_bounds(absent: Array, present: Array, calibration: Array, limits: A
 def rank_sum_listed(approximate: Array, exact_needed: Array, calibration: Array, relative: float) -> float:
     """Sum over listed totals of #{a >= total}; flag the totals too near a calibration total to be ranked so.
 
-    approximate (m,), exact_needed (m,) bool is written, calibration ascending.
+    approximate (m,), exact_needed (m,) bool is written, calibration ascending. A listed total is what the walk's
+    threshold, the largest calibration total, leaves: its error is relative to that one, not to itself.
     """
     n = calibration.shape[0]
+    margin = relative * calibration[n - 1]
     result = 0.0
     for i in range(approximate.shape[0]):
         total = approximate[i]
-        margin = relative * total
         low = np.searchsorted(calibration, total - margin)
         high = np.searchsorted(calibration, total + margin, side="right")
         exact_needed[i] = low != high
