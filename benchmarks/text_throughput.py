@@ -1,0 +1,205 @@
+"""How fast the text classifiers are, each beside the plain way to do the same.
+
+- texts a second in prediction, of every kind;
+- bert: batches of like length against transformers' own text-classification pipeline, which pads to the
+  maximum, with its default batch size; the same weights, the same probabilities;
+- linear: seconds to fit;
+- randinit: an epoch with the fused convolution against the plain Conv2d-then-MaxPool module, the same
+  batches, the same loss curve.
+
+    python benchmarks/text_throughput.py --output results/text_throughput.json
+    python benchmarks/text_throughput.py --quick
+
+Speeds of the encoder do not depend on what it has learnt, so its new layer is left as it starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PretrainedConfig, PreTrainedModel, pipeline
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+from surelabel import corpora
+from surelabel._storage import atomic_file
+from surelabel.exceptions import DataWarning
+from surelabel.text import make
+from surelabel.text.base import LabelledTexts
+from surelabel.text.batching import Examples, pad, training_batches
+from surelabel.text.cnn import ConvolutionalNetwork, RandinitClassifier
+from surelabel.text.settings import CnnSettings
+from surelabel.text.tokenisation import encode
+from text_reproduce import machine, versions
+
+
+def seconds(function: Any) -> tuple[float, Any]:
+    start = time.perf_counter()
+    found = function()
+    return time.perf_counter() - start, found
+
+
+def measure_linear(parts: dict[str, Any], n_predicted: int) -> dict[str, float]:
+    train, test = parts["train"], parts["test"]
+    classifier = make("linear")
+    fit, _ = seconds(lambda: classifier.fit(train.texts, train.label_matrix))
+    predict, _ = seconds(lambda: classifier.predict_proba(test.texts[:n_predicted]))
+    n_texts = min(n_predicted, len(test))
+    return {"fit_seconds": fit, "fit_texts": len(train), "texts_a_second": n_texts / predict}
+
+
+def epoch(network: ConvolutionalNetwork, examples: Examples, batches: list[np.ndarray]) -> tuple[float, list[float]]:
+    """Train on batches with Adam; return the seconds and the loss at each step."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
+    labels = torch.from_numpy(examples.labels).float()
+    losses = []
+    start = time.perf_counter()
+    for batch in batches:
+        loss = network(**pad([examples.ids[i] for i in batch], 0), labels=labels[batch])["loss"]
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return time.perf_counter() - start, losses
+
+
+def measure_randinit(parts: dict[str, Any], n_plain: int, n_predicted: int) -> dict[str, Any]:
+    """Compare an epoch of both convolutions; the plain one may be given fewer batches, and is scaled up."""
+    train, test = parts["train"], parts["test"]
+    classifier = RandinitClassifier(CnnSettings())
+    classifier._prepare(LabelledTexts(list(train.texts), train.labels))
+    examples = Examples(encode(classifier._tokenizer, train.texts), train.labels)
+    batches = training_batches(examples.lengths, 32, seed=0, epoch=0)
+    some = batches[:n_plain]
+    curves, times = {}, {}
+    for fused in (True, False):
+        torch.manual_seed(0)
+        # No dropout: the two then differ by rounding alone.
+        settings = CnnSettings(fused=fused, dropout=0, word_dropout=0)
+        n_words = classifier._tokenizer.get_vocab_size()
+        network = ConvolutionalNetwork(settings, n_words, examples.labels.shape[1], settings.embedding_size)
+        if fused:
+            epoch(network, examples, batches[:1])  # compiles
+            torch.manual_seed(0)
+            network = ConvolutionalNetwork(settings, n_words, examples.labels.shape[1], settings.embedding_size)
+        times[fused], curves[fused] = epoch(network, examples, some)
+    torch.manual_seed(0)
+    whole = ConvolutionalNetwork(CnnSettings(), n_words, examples.labels.shape[1], CnnSettings().embedding_size)
+    whole_epoch, _ = epoch(whole, examples, batches)
+    classifier._network, classifier.n_labels_ = whole, examples.labels.shape[1]
+    texts = list(test.texts[:n_predicted])
+    classifier.predict_proba(texts[:32])
+    predict, _ = seconds(lambda: classifier.predict_proba(texts))
+    difference = np.abs(np.array(curves[True]) / np.array(curves[False]) - 1)
+    return {
+        "epoch_seconds": whole_epoch,
+        "epoch_texts": len(train),
+        "batches_compared": len(some),
+        "batches_an_epoch": len(batches),
+        "fused_seconds": times[True],
+        "plain_seconds": times[False],
+        "times_faster": times[False] / times[True],
+        "largest_relative_loss_difference": float(difference.max()),
+        "losses_fused": curves[True][:: max(1, len(some) // 10)],
+        "losses_plain": curves[False][:: max(1, len(some) // 10)],
+        "texts_a_second": len(texts) / predict,
+    }
+
+
+class _Config(PretrainedConfig):
+    model_type = "surelabel-benchmark"
+
+
+class _AsTransformersModel(PreTrainedModel):
+    """Our network behind the interface that the pipeline calls."""
+
+    config_class = _Config
+
+    def __init__(self, config: _Config, network: torch.nn.Module) -> None:
+        super().__init__(config)
+        self.network = network
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **others: Any) -> Any:
+        return SequenceClassifierOutput(logits=self.network(input_ids, attention_mask.sum(1))["logits"])
+
+
+def measure_bert(parts: dict[str, Any], model: str, max_tokens: int, n_predicted: int) -> dict[str, Any]:
+    from transformers import AutoTokenizer
+
+    from surelabel.text.bert import BertClassifier, resolve_model
+
+    train, test = parts["train"], parts["test"]
+    classifier = make("bert", model=model, max_tokens=max_tokens)
+    assert isinstance(classifier, BertClassifier)
+    classifier._prepare(LabelledTexts(list(train.texts), train.labels))
+    classifier._network.eval().requires_grad_(False)
+    n_labels = classifier.n_labels_ = train.labels.shape[1]
+    texts = list(test.texts[:n_predicted])
+    tokenizer = AutoTokenizer.from_pretrained(resolve_model(model))
+    config = _Config(
+        id2label={label: str(label) for label in range(n_labels)},
+        label2id={str(label): label for label in range(n_labels)},
+        problem_type="multi_label_classification",
+    )
+    theirs = pipeline(
+        "text-classification",
+        model=_AsTransformersModel(config, classifier._network),
+        tokenizer=tokenizer,
+        top_k=None,
+        function_to_apply="sigmoid",
+    )
+    classifier.predict_proba(texts[:8])
+    ours_seconds, ours = seconds(lambda: classifier.predict_proba(texts))
+    options = {"padding": "max_length", "truncation": True, "max_length": max_tokens}
+    theirs(texts[:2], **options)
+    theirs_seconds, answers = seconds(lambda: theirs(texts, **options))
+    found = np.empty_like(ours)
+    for row, answer in zip(found, answers, strict=True):
+        for entry in answer:
+            row[int(entry["label"])] = entry["score"]
+    return {
+        "model": model,
+        "max_tokens": max_tokens,
+        "n_texts": len(texts),
+        "texts_a_second": len(texts) / ours_seconds,
+        "pipeline_texts_a_second": len(texts) / theirs_seconds,
+        "times_faster": theirs_seconds / ours_seconds,
+        "largest_probability_difference": float(np.abs(found - ours).max()),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", default="reuters")
+    parser.add_argument("--path", type=Path, help="where the corpus lies; else SURELABEL_DATA, the cache, the web")
+    parser.add_argument("--output", type=Path, default=Path("results/text_throughput.json"))
+    parser.add_argument("--model", default="minilm")
+    parser.add_argument("--max-tokens", type=int, default=512)
+    parser.add_argument("--quick", action="store_true", help="a few texts: does it run")
+    parser.add_argument("--plain-batches", type=int, help="batches of the plain convolution; default: an epoch")
+    arguments = parser.parse_args()
+    corpus = corpora.load(arguments.corpus, path=arguments.path)
+    parts = {"train": corpus.part("train", "calibration"), "test": corpus.part("test")}
+    n_predicted = 40 if arguments.quick else 1_000
+    n_plain = arguments.plain_batches or (3 if arguments.quick else 10**9)
+    document: dict[str, Any] = {"versions": versions(), "machine": machine(), "threads": torch.get_num_threads()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        document["linear"] = measure_linear(parts, n_predicted)
+        print("linear", json.dumps(document["linear"]), flush=True)
+        document["bert"] = measure_bert(parts, arguments.model, arguments.max_tokens, n_predicted // 2)
+        print("bert", json.dumps(document["bert"]), flush=True)
+        document["randinit"] = measure_randinit(parts, n_plain, n_predicted)
+        print("randinit", json.dumps(document["randinit"]), flush=True)
+    with atomic_file(arguments.output) as temporary:
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
