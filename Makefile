@@ -1,0 +1,62 @@
+# The targets are exactly what CI runs. Each makes the environment that it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO_VENV ?= .venv-demo
+BENCH_VENV ?= .venv-bench
+PIP_INSTALL := pip install --quiet --disable-pip-version-check -c constraints.txt
+KERNEL_TESTS := tests/kernels
+
+.PHONY: help demo test check format bench slow reproduce clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+$(DEMO_VENV)/bin/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DEMO_VENV)
+	$(DEMO_VENV)/bin/$(PIP_INSTALL) -e '.[plots]'
+	@touch $@
+
+$(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/$(PIP_INSTALL) torch==2.13.0
+	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[corpora,text]'
+	@touch $@
+
+demo: $(DEMO_VENV)/bin/.demo  ## the engine at work: a table and a plot
+	$(DEMO_VENV)/bin/python examples/engine.py --out build/demo
+
+test: $(BIN)/.dev  ## all quick tests, then the kernels' without JIT so that coverage sees inside
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -p -m pytest -q
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -p -m pytest -q -m kernels $(KERNEL_TESTS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --fail-under=90
+
+check: $(BIN)/.dev  ## linters, types, import order
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(BIN)/.dev  ## rewrite files as check wants them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under results/
+	$(BENCH_VENV)/bin/python benchmarks/engine.py --out results/engine.json
+	$(BENCH_VENV)/bin/python benchmarks/mulaconf_agreement.py --out results/mulaconf.json
+
+slow: $(BIN)/.dev  ## statistical tests of the theorem and other tests of minutes
+	$(BIN)/pytest -q -m slow
+
+reproduce: $(BIN)/.dev  ## train and evaluate the text classifiers; JSON under results/
+	$(BIN)/python benchmarks/text_reproduce.py --all
+
+clean:  ## remove environments and build products
+	rm -rf $(VENV) $(DEMO_VENV) $(BENCH_VENV) build .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

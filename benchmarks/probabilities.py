@@ -1,0 +1,55 @@
+"""Probabilities to measure with: a linear classifier on Reuters, or on the synthetic corpus where Reuters is out of reach."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from surelabel import corpora, text
+from surelabel.exceptions import CorpusError
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Calibration and test probabilities with their labels, and where they come from."""
+
+    source: str
+    calibration: Any
+    calibration_labels: Any
+    test: Any
+    test_labels: Any
+    max_labels: int
+
+    def reduced(self, n_labels: int) -> Measured:
+        """Keep the most frequent labels only, all texts."""
+        kept = np.sort(np.argsort(-self.calibration_labels.sum(axis=0), kind="stable")[:n_labels])
+        return Measured(
+            f"{self.source}, {n_labels} most frequent labels",
+            self.calibration[:, kept],
+            self.calibration_labels[:, kept],
+            self.test[:, kept],
+            self.test_labels[:, kept],
+            min(self.max_labels, n_labels),
+        )
+
+
+def measured(path: str | None) -> Measured:
+    """Train the linear classifier and return its probabilities on the calibration and test parts (seed 0)."""
+    try:
+        corpus = corpora.load("reuters", path=path)
+    except CorpusError as error:
+        print(f"Reuters cannot be had, the synthetic corpus stands in: {str(error).splitlines()[0]}")
+        corpus = corpora.load("synthetic", n_texts=11_000, n_labels=90, test=3019, validation=1000, calibration=999)
+    train, validation = corpus.part("train"), corpus.part("validation")
+    classifier = text.make("linear").fit(train.texts, train.labels, validation=(validation.texts, validation.labels))
+    calibration, test = corpus.part("calibration"), corpus.part("test")
+    return Measured(
+        f"{corpus.name}, linear classifier, seed 0",
+        classifier.predict_proba(calibration.texts),
+        calibration.labels,
+        classifier.predict_proba(test.texts),
+        test.labels,
+        int(train.labels.sum(axis=1).max()),
+    )
