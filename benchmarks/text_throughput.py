@@ -36,6 +36,7 @@ from surelabel.text.batching import Examples, pad, training_batches
 from surelabel.text.cnn import ConvolutionalNetwork, RandinitClassifier
 from surelabel.text.settings import CnnSettings
 from surelabel.text.tokenisation import encode
+from surelabel.text.training import quiet_library
 from text_reproduce import machine, versions
 
 
@@ -147,13 +148,14 @@ def measure_bert(parts: dict[str, Any], model: str, max_tokens: int, n_predicted
         label2id={str(label): label for label in range(n_labels)},
         problem_type="multi_label_classification",
     )
-    theirs = pipeline(
-        "text-classification",
-        model=_AsTransformersModel(config, classifier._network),
-        tokenizer=tokenizer,
-        top_k=None,
-        function_to_apply="sigmoid",
-    )
+    with quiet_library():
+        theirs = pipeline(
+            "text-classification",
+            model=_AsTransformersModel(config, classifier._network),
+            tokenizer=tokenizer,
+            top_k=None,
+            function_to_apply="sigmoid",
+        )
     classifier.predict_proba(texts[:8])
     ours_seconds, ours = seconds(lambda: classifier.predict_proba(texts))
     options = {"padding": "max_length", "truncation": True, "max_length": max_tokens}

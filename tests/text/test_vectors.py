@@ -67,7 +67,7 @@ def test_trained_vectors_depend_on_the_seed_alone():
     assert not np.array_equal(one.vectors, other.vectors)
 
 
-SMALL = {"n_kernels": 4, "n_hidden": 8, "epochs": 1, "embedding_size": 6}
+SMALL = {"n_kernels": 4, "n_hidden": 8, "epochs": 1, "embedding_size": 6, "vectors_scale": None}
 
 
 @pytest.mark.parametrize("vectors", [None, "file"])
@@ -79,11 +79,12 @@ def test_classifier_starts_from_the_vectors(topical, tmp_path, vectors):
     classifier = make("word2vec", **SMALL, vectors=vectors, averaging=0, learning_rate=1e-9)
     classifier.fit(*training, validation=validation)
     weight = classifier._network.embedding.weight
-    assert weight.shape[1] == (6 if vectors is None else 3)
-    assert weight[0].tolist() == [0] * weight.shape[1]
+    assert weight.shape[1] == 6
+    assert weight[0].tolist() == [0] * 6
     if vectors is not None:
         row = classifier._tokenizer.token_to_id("opec")
-        assert weight[row].tolist() == pytest.approx(NUMBERS["OPEC"], abs=1e-5)
+        assert weight[row, :3].tolist() == pytest.approx(NUMBERS["OPEC"], abs=1e-5)
+        assert 0 < weight[row, 3:].abs().max() <= 0.01 + 1e-5, "further components start at random"
     classifier.save(tmp_path / "saved")
     again = type(classifier).load(tmp_path / "saved")
     assert np.abs(again.predict_proba(validation[0]) - classifier.predict_proba(validation[0])).max() < 1e-6

@@ -139,8 +139,9 @@ class Word2vecClassifier(RandinitClassifier):
         random = np.random.default_rng(settings.seed)
         embedding, n_found = initial_embedding(vocabulary, vectors, settings.vectors_scale, random)
         logger.info("%d of %d words have a vector", n_found, len(vocabulary))
-        network = ConvolutionalNetwork(settings, len(vocabulary), training.labels.shape[1], embedding.shape[1])
+        size = max(settings.embedding_size, embedding.shape[1])
+        network = ConvolutionalNetwork(settings, len(vocabulary), training.labels.shape[1], size)
         with torch.no_grad():
-            network.embedding.weight.copy_(torch.from_numpy(embedding))
+            network.embedding.weight[:, : embedding.shape[1]] = torch.from_numpy(embedding)
             network.embedding.weight[_PADDING] = 0
         return network
