@@ -52,9 +52,8 @@ def main() -> None:
             equal += int(np.sum(np.abs(theirs[i] - ours) < close))
             within += int(np.sum((theirs[i] > low - close) & (theirs[i] < high + close)))
         count = len(test) * len(label_sets)
-        print(
-            f"d={d:2d}: {count:>9,} p-values, equal {100 * equal / count:.4f} %, equal up to float32 ranks {100 * within / count:.4f} %"
-        )
+        shares = f"equal {100 * equal / count:.4f} %, up to float32 ranks {100 * within / count:.4f} %"
+        print(f"d={d:2d}: {count:>9,} p-values, {shares}")
         rows.append({"n_labels": d, "p_values": count, "equal": equal, "equal_up_to_float32": within})
     options.out.parent.mkdir(parents=True, exist_ok=True)
     settings = {"source": data.source, "texts": options.texts, "noise": FLOAT32_NOISE, "command": sys.argv[1:]}

@@ -1,4 +1,4 @@
-"""Probabilities to measure with: a linear classifier on Reuters, or on the synthetic corpus where Reuters is out of reach."""
+"""Probabilities to measure with: of a linear classifier on Reuters, or on the synthetic corpus where it stands in."""
 
 from __future__ import annotations
 
