@@ -256,7 +256,7 @@ def main() -> None:
     print("Time against the number of texts:")
     texts = [1000, 4000] if quick else [1000, 4000, 16_000, 64_000, 256_000]
     results["growth_with_texts"] = growth_with_texts(data, texts)
-("Time against the number of labels:")
+    print("Time against the number of labels:")
     results["growth_with_labels"] = growth_with_labels([100, 1000] if quick else [100, 300, 1000, 3000, 10_000], 200)
     print("Threads:")
     results["threads"] = two_threads(data, 10_000 if quick else 200_000)
