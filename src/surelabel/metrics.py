@@ -1,168 +1,169 @@
-"""Criteria of efficiency that need every candidate: S and OF, by certified bounds (paper section 6.2).
+"""Metrics of the paper's section 6.2: of forced predictions, of prediction sets, and whether the guarantee holds.
 
-The sum of a text's p-values over all candidates is
-
-    sum over Y of p(Y)  =  c / (n + 1)  +  1 / (n + 1)  sum over i of #{Y : a(Y) <= a_i}
-
-The first part, the floor, depends on nothing but the number of candidates c; the second, the excess, tells something
-about the classifier. Counts at all calibration scores come from one walk where the candidates within the largest one
-are few, and from one table (`_kernels/table.py`) where they are not. The paper has S and OF for the original search
-only.
+Curves over many significance levels come from one calibration: error rates from the ranks of the true label-sets,
+which are computed once, and sizes from one count a level.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from surelabel._validation import FloatArray, as_labels, as_probabilities
-from surelabel.calibration import Calibration
+from surelabel._validation import BoolArray, FloatArray, as_labels, as_level, as_probabilities
+from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
-from surelabel.measures import costs_of
-from surelabel.searches.counting import TABLE_CELLS, count_by_walk, count_of_maximum, greatest_size
-from surelabel.searches.cut import n_words, over_rows
+from surelabel.criteria import PValueSums, of_criterion, p_value_sums, s_criterion
+from surelabel.exceptions import InvalidInputError
+from surelabel.prediction_sets import SizeArray
 
-__all__ = ["PValueSums", "of_criterion", "p_value_sums", "s_criterion"]
+__all__ = [
+    "ClassificationMetrics",
+    "PValueSums",
+    "SizeStatistics",
+    "classification_metrics",
+    "error_rates",
+    "of_criterion",
+    "p_value_sums",
+    "s_criterion",
+    "size_curve",
+    "size_statistics",
+]
 
-# Candidates a text that are ranked one by one; more are bounded by a table.
-_MAX_LISTED = 500_000
+QUANTILES = (0.05, 0.25, 0.75, 0.95, 0.99)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class PValueSums:
-    """Sums of p-values over candidates, a text, as a floor and certified bounds of the excess over it.
+@dataclasses.dataclass(frozen=True)
+class ClassificationMetrics:
+    """How good predicted label-sets are, one a text.
 
     Attributes
     ----------
-    floor : float
-        c / (n + 1), the same for every text.
-    excess_lower, excess_upper : (n,) float64
-        Equal up to rounding where the excess was counted exactly.
+    accuracy : float
+        Share of texts whose label-set is predicted exactly.
+    f1_micro, f1_macro : float
+        Over all (text, label) pairs; and the mean over labels, 0 for a label that is neither true nor predicted.
+    hamming_loss : float
+        Share of (text, label) pairs that are wrong.
     """
 
-    floor: float
-    excess_lower: FloatArray
-    excess_upper: FloatArray
-
-    @property
-    def excess(self) -> tuple[float, float]:
-        """Mean excess over texts, as (lower, upper)."""
-        return float(self.excess_lower.mean()), float(self.excess_upper.mean())
-
-    @property
-    def mean(self) -> tuple[float, float]:
-        """Mean over texts of the whole sum, as (lower, upper)."""
-        lower, upper = self.excess
-        return self.floor + lower, self.floor + upper
+    accuracy: float
+    f1_micro: float
+    f1_macro: float
+    hamming_loss: float
 
 
-def _rank_sums_of_maximum(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
-    """Sum the numbers of candidates within each calibration total, by binomials."""
-    absent, present = costs_of(calibration.measure, probabilities)
-    values, repeats = np.unique(calibration.totals, return_counts=True)
-    sums = np.empty((len(absent), 2))
-    for i in range(len(absent)):
-        counts = (
-            int(repeat)
-            * count_of_maximum((absent[i] > value) * 1.0, (present[i] > value) * 1.0, 0.0, calibration.limits)
-            for value, repeat in zip(values, repeats, strict=True)
-        )
-        sums[i] = float(sum(counts))
-    return sums
+def classification_metrics(labels: Any, predicted: Any) -> ClassificationMetrics:
+    """Compare predicted label-sets with the true ones, both (n, d).
+
+    Examples
+    --------
+    >>> classification_metrics([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    ClassificationMetrics(accuracy=0.5, f1_micro=0.8, f1_macro=0.833..., hamming_loss=0.25)
+    """
+    true = as_labels(labels, who="classification_metrics")
+    given = as_labels(
+        predicted,
+        who="classification_metrics",
+        parameter="predicted",
+        n_texts=len(true),
+        n_labels=true.shape[1],
+    )
+    both = (true & given).sum(axis=0)
+    either = true.sum(axis=0) + given.sum(axis=0)
+    by_label = np.divide(2.0 * both, either, out=np.zeros(len(both)), where=either > 0)
+    wrong = true ^ given
+    return ClassificationMetrics(
+        accuracy=float((~wrong.any(axis=1)).mean()),
+        f1_micro=float(2.0 * both.sum() / max(1, either.sum())),
+        f1_macro=float(by_label.mean()),
+        hamming_loss=float(wrong.mean()),
+    )
 
 
-def _rank_sum_by_list(
-    calibration: Calibration, absent: FloatArray, present: FloatArray, size: int
-) -> tuple[float, float]:
-    """Rank every candidate of a row (d,) within the largest calibration total; `size` of them."""
-    from surelabel._kernels import exact_sum, table, walk  # noqa: PLC0415
+@dataclasses.dataclass(frozen=True)
+class SizeStatistics:
+    """Sizes of prediction sets.
 
-    words = np.empty((size, n_words(len(absent))), dtype=np.uint64)
-    approximate = np.empty(size)
-    walk.list_row(absent, present, calibration.totals[-1], calibration.limits, words, approximate)
-    undecided = np.empty(size, dtype=np.bool_)
-    band = exact_sum.band(len(absent))
-    total = table.rank_sum_listed(approximate, undecided, calibration.totals, band)
-    if undecided.any():
-        exact = np.empty(int(undecided.sum()))
-        exact_sum.totals_of_words(absent, present, words[undecided], exact)
-        total += float((calibration.n_texts - np.searchsorted(calibration.totals, exact)).sum())
-    return total, total
-
-
-def _rank_sums(calibration: Calibration, probabilities: FloatArray, n_cells: int) -> FloatArray:
-    """Return bounds (n, 2) of the sum over calibration totals a of the number of candidates within a."""
-    from surelabel._kernels import table  # noqa: PLC0415
-
-    if calibration.measure.aggregate == "max":
-        return _rank_sums_of_maximum(calibration, probabilities)
-    absent, present = costs_of(calibration.measure, probabilities)
-    largest = float(calibration.totals[-1])
-    lo, hi = calibration.limits
-    sizes, _ = count_by_walk(absent, present, np.full(len(absent), largest), (lo, hi), _MAX_LISTED)
-    sums = np.zeros((len(absent), 2))
-    for i, size in enumerate(sizes.tolist()):
-        if 0 <= size <= _MAX_LISTED:
-            sums[i] = _rank_sum_by_list(calibration, absent[i], present[i], size) if size else 0.0
-            continue
-        most = greatest_size(absent[i], present[i], largest, hi)
-        row = slice(i, i + 1)
-        table.rank_sum_bounds(absent[row], present[row], calibration.totals, (lo, most), n_cells, sums[row])
-    every = float(calibration.n_candidates) * calibration.n_texts
-    return np.minimum(sums, every)
-
-
-def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
-    """Return the sum of p-values over all candidates, for each text.
-
-    Parameters
+    Attributes
     ----------
-    predictor : ConformalLabelSets
-        Calibrated.
-    probabilities : (n, d) array-like
-    n_cells : int
-        Cells of the table that bounds counts; more give tighter bounds, in proportion.
+    mean : float
+        The paper's N criterion.
+    median : float
+    quantiles : dict of float to float
+    largest : int
+    empty, single : float
+        Share of prediction sets with no label-set, and with exactly one.
+    """
+
+    mean: float
+    median: float
+    quantiles: dict[float, float]
+    largest: int
+    empty: float
+    single: float
+
+
+def size_statistics(sizes: SizeArray | Sequence[int]) -> SizeStatistics:
+    """Summarise sizes of prediction sets, of any magnitude.
+
+    Examples
+    --------
+    >>> summary = size_statistics([0, 1, 1, 6])
+    >>> summary.mean, summary.median, summary.empty, summary.single
+    (2.0, 1.0, 0.25, 0.5)
+    """
+    if len(sizes) == 0:
+        raise InvalidInputError("The 'sizes' parameter of size_statistics must have at least one size. Got none.")
+    exact = [int(size) for size in sizes]
+    values = np.array(exact, dtype=np.float64)
+    quantiles = np.quantile(values, QUANTILES).tolist()
+    return SizeStatistics(
+        mean=sum(exact) / len(exact),
+        median=float(np.median(values)),
+        quantiles=dict(zip(QUANTILES, quantiles, strict=True)),
+        largest=max(exact),
+        empty=float(np.mean(values == 0)),
+        single=float(np.mean(values == 1)),
+    )
+
+
+def _checked(predictor: ConformalLabelSets, probabilities: Any, labels: Any, who: str) -> tuple[FloatArray, BoolArray]:
+    """Check probabilities and labels against a calibrated predictor."""
+    calibration = predictor._calibrated(who)
+    checked = as_probabilities(probabilities, who=who, n_labels=calibration.n_labels)
+    known = as_labels(
+        labels,
+        who=who,
+        n_labels=calibration.n_labels,
+        n_texts=len(checked),
+        label_names=calibration.label_names,
+    )
+    return checked, known
+
+
+def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, levels: Iterable[Any]) -> FloatArray:
+    """Return the share of texts whose true label-set is outside the prediction set, for each significance, (m,).
 
     Examples
     --------
     >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
-    >>> sums = p_value_sums(predictor, [[0.7, 0.4]])
-    >>> sums.floor, sums.excess_lower.tolist(), sums.excess_upper.tolist()
-    (0.75, [0.25], [0.25])
+    >>> error_rates(predictor, [[0.9, 0.1], [0.2, 0.4]], [[1, 0], [1, 0]], [0.3, 0.6])
+    array([0.5, 0.5])
     """
-    calibration = predictor._calibrated("p_value_sums")
-    checked = as_probabilities(probabilities, who="p_value_sums", n_labels=calibration.n_labels)
-    blocks = over_rows(lambda rows: _rank_sums(calibration, checked[rows], n_cells), len(checked), predictor.n_jobs)
-    excess = np.concatenate(blocks) / (calibration.n_texts + 1)
-    return PValueSums(calibration.n_candidates / (calibration.n_texts + 1), excess[:, 0], excess[:, 1])
+    checked, known = _checked(predictor, probabilities, labels, "error_rates")
+    calibration = predictor.calibration_
+    totals = totals_of(calibration.measure, checked, known)
+    at_least = calibration.n_texts - np.searchsorted(calibration.totals, totals, side="left")
+    at_least = np.sort(np.where(calibration.is_candidate(known), at_least, -1))
+    ranks = [calibration.rank(as_level(level, None, who="error_rates")) for level in levels]
+    return np.searchsorted(at_least, ranks, side="left") / len(checked)
 
 
-def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
-    """Return the S criterion: `.mean` is its (lower, upper), `.floor` and `.excess` its two parts."""
-    return p_value_sums(predictor, probabilities, n_cells=n_cells)
-
-
-def of_criterion(
-    predictor: ConformalLabelSets, probabilities: Any, labels: Any, *, n_cells: int = TABLE_CELLS
-) -> PValueSums:
-    """Return the OF criterion: S without the p-value of the true label-set, where that is a candidate.
-
-    The floor is that of S without the smallest p-value there can be, 1 / (n + 1), of a true label-set that is a
-    candidate, averaged over texts; the excess is without the rest of it.
-    """
-    calibration = predictor._calibrated("of_criterion")
-    sums = p_value_sums(predictor, probabilities, n_cells=n_cells)
-    known = as_labels(
-        labels,
-        who="of_criterion",
-        n_labels=calibration.n_labels,
-        n_texts=len(sums.excess_lower),
-        label_names=calibration.label_names,
-    )
-    smallest = 1.0 / (calibration.n_texts + 1)
-    counted = calibration.is_candidate(known)
-    rest = np.where(counted, predictor.predict_p(probabilities, known) - smallest, 0.0)
-    floor = sums.floor - smallest * float(counted.mean())
-    return PValueSums(floor, np.maximum(sums.excess_lower - rest, 0.0), np.maximum(sums.excess_upper - rest, 0.0))
+def size_curve(predictor: ConformalLabelSets, probabilities: Any, levels: Iterable[Any]) -> list[SizeStatistics]:
+    """Return statistics of the sizes of prediction sets for each significance; upper bounds where sizes are bounded."""
+    return [
+        size_statistics(predictor.predict_set(probabilities, significance=level).size_bounds()[1]) for level in levels
+    ]

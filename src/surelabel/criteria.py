@@ -1,0 +1,168 @@
+"""Criteria of efficiency that need every candidate: S and OF, by certified bounds (paper section 6.2).
+
+The sum of a text's p-values over all candidates is
+
+    sum over Y of p(Y)  =  c / (n + 1)  +  1 / (n + 1)  sum over i of #{Y : a(Y) <= a_i}
+
+The first part, the floor, depends on nothing but the number of candidates c; the second, the excess, tells something
+about the classifier. Counts at all calibration scores come from one walk where the candidates within the largest one
+are few, and from one table (`_kernels/table.py`) where they are not. The paper has S and OF for the original search
+only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from surelabel._validation import FloatArray, as_labels, as_probabilities
+from surelabel.calibration import Calibration
+from surelabel.conformal import ConformalLabelSets
+from surelabel.measures import costs_of
+from surelabel.searches.counting import TABLE_CELLS, count_by_walk, count_of_maximum, greatest_size
+from surelabel.searches.cut import n_words, over_rows
+
+__all__ = ["PValueSums", "of_criterion", "p_value_sums", "s_criterion"]
+
+# Candidates a text that are ranked one by one; more are bounded by a table.
+_MAX_LISTED = 500_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PValueSums:
+    """Sums of p-values over candidates, a text, as a floor and certified bounds of the excess over it.
+
+    Attributes
+    ----------
+    floor : float
+        c / (n + 1), the same for every text.
+    excess_lower, excess_upper : (n,) float64
+        Equal up to rounding where the excess was counted exactly.
+    """
+
+    floor: float
+    excess_lower: FloatArray
+    excess_upper: FloatArray
+
+    @property
+    def excess(self) -> tuple[float, float]:
+        """Mean excess over texts, as (lower, upper)."""
+        return float(self.excess_lower.mean()), float(self.excess_upper.mean())
+
+    @property
+    def mean(self) -> tuple[float, float]:
+        """Mean over texts of the whole sum, as (lower, upper)."""
+        lower, upper = self.excess
+        return self.floor + lower, self.floor + upper
+
+
+def _rank_sums_of_maximum(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
+    """Sum the numbers of candidates within each calibration total, by binomials."""
+    absent, present = costs_of(calibration.measure, probabilities)
+    values, repeats = np.unique(calibration.totals, return_counts=True)
+    sums = np.empty((len(absent), 2))
+    for i in range(len(absent)):
+        counts = (
+            int(repeat)
+            * count_of_maximum((absent[i] > value) * 1.0, (present[i] > value) * 1.0, 0.0, calibration.limits)
+            for value, repeat in zip(values, repeats, strict=True)
+        )
+        sums[i] = float(sum(counts))
+    return sums
+
+
+def _rank_sum_by_list(
+    calibration: Calibration, absent: FloatArray, present: FloatArray, size: int
+) -> tuple[float, float]:
+    """Rank every candidate of a row (d,) within the largest calibration total; `size` of them."""
+    from surelabel._kernels import exact_sum, table, walk  # noqa: PLC0415
+
+    words = np.empty((size, n_words(len(absent))), dtype=np.uint64)
+    approximate = np.empty(size)
+    walk.list_row(absent, present, calibration.totals[-1], calibration.limits, words, approximate)
+    undecided = np.empty(size, dtype=np.bool_)
+    band = exact_sum.band(len(absent))
+    total = table.rank_sum_listed(approximate, undecided, calibration.totals, band)
+    if undecided.any():
+        exact = np.empty(int(undecided.sum()))
+        exact_sum.totals_of_words(absent, present, words[undecided], exact)
+        total += float((calibration.n_texts - np.searchsorted(calibration.totals, exact)).sum())
+    return total, total
+
+
+def _rank_sums(calibration: Calibration, probabilities: FloatArray, n_cells: int) -> FloatArray:
+    """Return bounds (n, 2) of the sum over calibration totals a of the number of candidates within a."""
+    from surelabel._kernels import table  # noqa: PLC0415
+
+    if calibration.measure.aggregate == "max":
+        return _rank_sums_of_maximum(calibration, probabilities)
+    absent, present = costs_of(calibration.measure, probabilities)
+    largest = float(calibration.totals[-1])
+    lo, hi = calibration.limits
+    sizes, _ = count_by_walk(absent, present, np.full(len(absent), largest), (lo, hi), _MAX_LISTED)
+    sums = np.zeros((len(absent), 2))
+    for i, size in enumerate(sizes.tolist()):
+        if 0 <= size <= _MAX_LISTED:
+            sums[i] = _rank_sum_by_list(calibration, absent[i], present[i], size) if size else 0.0
+            continue
+        most = greatest_size(absent[i], present[i], largest, hi)
+        row = slice(i, i + 1)
+        table.rank_sum_bounds(absent[row], present[row], calibration.totals, (lo, most), n_cells, sums[row])
+    every = float(calibration.n_candidates) * calibration.n_texts
+    return np.minimum(sums, every)
+
+
+def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
+    """Return the sum of p-values over all candidates, for each text.
+
+    Parameters
+    ----------
+    predictor : ConformalLabelSets
+        Calibrated.
+    probabilities : (n, d) array-like
+    n_cells : int
+        Cells of the table that bounds counts; more give tighter bounds, in proportion.
+
+    Examples
+    --------
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
+    >>> sums = p_value_sums(predictor, [[0.7, 0.4]])
+    >>> sums.floor, sums.excess_lower.tolist(), sums.excess_upper.tolist()
+    (0.75, [0.25], [0.25])
+    """
+    calibration = predictor._calibrated("p_value_sums")
+    checked = as_probabilities(probabilities, who="p_value_sums", n_labels=calibration.n_labels)
+    blocks = over_rows(lambda rows: _rank_sums(calibration, checked[rows], n_cells), len(checked), predictor.n_jobs)
+    excess = np.concatenate(blocks) / (calibration.n_texts + 1)
+    return PValueSums(calibration.n_candidates / (calibration.n_texts + 1), excess[:, 0], excess[:, 1])
+
+
+def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
+    """Return the S criterion: `.mean` is its (lower, upper), `.floor` and `.excess` its two parts."""
+    return p_value_sums(predictor, probabilities, n_cells=n_cells)
+
+
+def of_criterion(
+    predictor: ConformalLabelSets, probabilities: Any, labels: Any, *, n_cells: int = TABLE_CELLS
+) -> PValueSums:
+    """Return the OF criterion: S without the p-value of the true label-set, where that is a candidate.
+
+    The floor is that of S without the smallest p-value there can be, 1 / (n + 1), of a true label-set that is a
+    candidate, averaged over texts; the excess is without the rest of it.
+    """
+    calibration = predictor._calibrated("of_criterion")
+    sums = p_value_sums(predictor, probabilities, n_cells=n_cells)
+    known = as_labels(
+        labels,
+        who="of_criterion",
+        n_labels=calibration.n_labels,
+        n_texts=len(sums.excess_lower),
+        label_names=calibration.label_names,
+    )
+    smallest = 1.0 / (calibration.n_texts + 1)
+    counted = calibration.is_candidate(known)
+    rest = np.where(counted, predictor.predict_p(probabilities, known) - smallest, 0.0)
+    floor = sums.floor - smallest * float(counted.mean())
+    return PValueSums(floor, np.maximum(sums.excess_lower - rest, 0.0), np.maximum(sums.excess_upper - rest, 0.0))
