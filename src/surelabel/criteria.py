@@ -145,15 +145,21 @@ def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: i
 
 
 def of_criterion(
-    predictor: ConformalLabelSets, probabilities: Any, labels: Any, *, n_cells: int = TABLE_CELLS
+    predictor: ConformalLabelSets,
+    probabilities: Any,
+    labels: Any,
+    *,
+    n_cells: int = TABLE_CELLS,
+    sums: PValueSums | None = None,
 ) -> PValueSums:
     """Return the OF criterion: S without the p-value of the true label-set, where that is a candidate.
 
     The floor is that of S without the smallest p-value there can be, 1 / (n + 1), of a true label-set that is a
-    candidate, averaged over texts; the excess is without the rest of it.
+    candidate, averaged over texts; the excess is without the rest of it. `sums`, where the S criterion of the same
+    texts is at hand, saves computing it again.
     """
     calibration = predictor._calibrated("of_criterion")
-    sums = p_value_sums(predictor, probabilities, n_cells=n_cells)
+    sums = sums if sums is not None else p_value_sums(predictor, probabilities, n_cells=n_cells)
     known = as_labels(
         labels,
         who="of_criterion",
