@@ -94,15 +94,7 @@ class Probabilities:
             if isinstance(error, (FileNotFoundError, PermissionError, ArtifactError)):
                 raise
             raise ArtifactError(f"{file} is damaged: {error}.") from error
-        except (
-            zipfile.BadZipFile,
-            EOFError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            InvalidInputError,
-            ValueError,
-        ) as error:
+        except (zipfile.BadZipFile, EOFError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ArtifactError(f"{file} is not a file of probabilities, or it is damaged: {error}.") from error
 
 
