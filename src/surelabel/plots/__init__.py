@@ -1,0 +1,33 @@
+"""Figures of evaluated predictors: plain values in, a matplotlib figure out, readable in grey.
+
+Figures have no window and no global state, so they can be made in threads. `to_svg` and `to_png` write them; SVG takes
+the text colour of the page it stands in. Importing this module does not import matplotlib, which the extra
+`surelabel[plots]` brings.
+
+>>> from surelabel import plots
+>>> svg = plots.to_svg(plots.search_load({"Reuters": (90, 15)}), name="load", title="Label-sets against t")
+>>> svg.startswith("<svg"), "currentColor" in svg
+(True, True)
+"""
+
+from surelabel.plots._canvas import count_text, printable, to_png, to_svg
+from surelabel.plots.bands import BAND, error_band
+from surelabel.plots.efficiency import search_load, size_curve, size_histogram
+from surelabel.plots.quality import confidence_credibility, reliability
+from surelabel.plots.validity import error_curve, p_value_histogram
+
+__all__ = [
+    "BAND",
+    "confidence_credibility",
+    "count_text",
+    "error_band",
+    "error_curve",
+    "p_value_histogram",
+    "printable",
+    "reliability",
+    "search_load",
+    "size_curve",
+    "size_histogram",
+    "to_png",
+    "to_svg",
+]

@@ -1,0 +1,207 @@
+"""Figures without global state: one style, one lock, SVG that takes the colour of the page it stands in.
+
+matplotlib's settings are global. Everything that reads them, drawing and writing, runs within `drawing`, which sets
+all of them and holds a lock, so figures do not depend on a user's settings and can be made in threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import html
+import importlib
+import io
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from surelabel.exceptions import MissingDependencyError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["INK", "SERIES", "count_text", "drawn", "new_figure", "printable", "to_png", "to_svg"]
+
+# Ink of text and axes: black to the eye, and told apart from any other colour when SVG is written.
+INK = "#010101"
+# (colour, line style, marker): told apart in grey by the last two; colours are legible on white and on near-black.
+SERIES: tuple[tuple[str, Any, str], ...] = (
+    ("#2f7fc1", "-", "o"),
+    ("#d1662c", (0, (5, 1.5)), "s"),
+    ("#2a9470", (0, (1, 1.2)), "^"),
+    ("#9a63b8", (0, (5, 1.5, 1, 1.5)), "D"),
+    ("#8a8a8a", (0, (3, 1, 1, 1, 1, 1)), "v"),
+    ("#b08a1e", (0, (8, 2)), "P"),
+)
+_STYLE: dict[str, Any] = {
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9.5,
+    "axes.unicode_minus": True,
+    "figure.facecolor": "none",
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "legend.borderaxespad": 0.3,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.8,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.0,
+    "path.simplify": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "surelabel",
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "xtick.labelsize": 8.5,
+    "xtick.major.width": 0.7,
+    "ytick.color": INK,
+    "ytick.labelsize": 8.5,
+    "ytick.major.width": 0.7,
+}
+_FONTS = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
+_LOCK = threading.RLock()
+_TIMES = " \N{MULTIPLICATION SIGN} "
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# What XML cannot hold, and single surrogates, which no encoding can.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _import_matplotlib(module: str) -> Any:
+    """Import a module of matplotlib; where it is absent, say what to install."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "Figures need matplotlib, which is not installed. Install it with: pip install 'surelabel[plots]'."
+        ) from error
+
+
+@contextlib.contextmanager
+def _drawing() -> Iterator[None]:
+    """Hold the lock, with matplotlib's defaults and the style of the project."""
+    style = _import_matplotlib("matplotlib.style")
+    with _LOCK, style.context(["default", _STYLE]), warnings.catch_warnings():
+        # Text stays text in SVG: a viewer has glyphs that the font of the layout has not.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
+        yield
+
+
+def drawn(function: Callable[P, T]) -> Callable[P, T]:
+    """Run a function that makes a figure in the style of the project."""
+
+    @functools.wraps(function)
+    def within(*args: P.args, **kwargs: P.kwargs) -> T:
+        with _drawing():
+            return function(*args, **kwargs)
+
+    return within
+
+
+def new_figure(width: float = 5.2, height: float = 3.3) -> Figure:
+    """Return an empty figure, in inches, that no window or backend knows of."""
+    figure: Figure = _import_matplotlib("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+    return figure
+
+
+def printable(text: Any) -> str:
+    """Return a text without characters that XML or UTF-8 cannot hold.
+
+    Examples
+    --------
+    >>> printable("oil" + chr(0))
+    'oil�'
+    """
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def count_text(value: float) -> str:
+    """Write a count shortly, as tick labels need it.
+
+    Examples
+    --------
+    >>> count_text(0.1), count_text(1000), count_text(10**16), count_text(30_000)
+    ('0.1', '1,000', '10¹⁶', '30,000')
+    """
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:,.10g}"
+    digits, _, exponent = f"{value:.1e}".partition("e")
+    power = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+    return power if digits == "1.0" else f"{digits.removesuffix('.0')}{_TIMES}{power}"
+
+
+def format_counts(axis: Any) -> None:
+    """Label the ticks of an axis with short counts, at most eight of them."""
+    ticker = _import_matplotlib("matplotlib.ticker")
+    axis.set_major_locator(ticker.LogLocator(numticks=8))
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: count_text(value)))
+
+
+def format_shares(axis: Any) -> None:
+    """Label the ticks of an axis as percentages."""
+    ticker = _import_matplotlib("matplotlib.ticker")
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
+
+
+def add_legend(axes: Axes, **kwargs: Any) -> None:
+    """Add a legend where there is more than one thing to name."""
+    handles, names = axes.get_legend_handles_labels()
+    if len(handles) > 1:
+        axes.legend(handles, names, **kwargs)
+
+
+def to_png(figure: Figure, *, dpi: int = 200) -> bytes:
+    """Return a figure as PNG on white."""
+    stream = io.BytesIO()
+    with _drawing():
+        figure.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    return stream.getvalue()
+
+
+def to_svg(
+    figure: Figure, *, name: str = "figure", title: str = "", description: str = "", ink: str = "currentColor"
+) -> str:
+    """Return a figure as one SVG element: the same bytes for the same figure.
+
+    Text stays text. Nothing is drawn behind the figure, and text and axes take the colour of the text around it, so it
+    stands on light and dark pages alike.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    name : str
+        Letters, digits and "-". Starts every id within, so that several figures can stand in one page.
+    title, description : str
+        What a screen reader says: the short name and what is to be seen.
+    ink : str
+        Colour of text and axes; give "black" for a file that is looked at on white.
+    """
+    stream = io.StringIO()
+    nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
+    with _drawing():
+        figure.savefig(stream, format="svg", metadata=nothing)
+    svg = stream.getvalue()
+    svg = svg[svg.index("<svg") :].strip()
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
+    svg = svg.replace("'DejaVu Sans'", _FONTS).replace(INK, ink)
+    # Text has no colour of its own unless it is set: without this a viewer paints it black.
+    svg = re.sub(r"<svg ", f'<svg fill="{ink}" role="img" aria-labelledby="{name}-title {name}-desc" ', svg, count=1)
+    told = (
+        f'<title id="{name}-title">{html.escape(printable(title))}</title>'
+        f'<desc id="{name}-desc">{html.escape(printable(description))}</desc>'
+    )
+    return re.sub(r"(<svg [^>]*>)", lambda match: match.group(1) + told, svg, count=1) + "\n"

@@ -1,0 +1,65 @@
+"""What chance alone does to error rates: the band that a valid predictor stays in."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from surelabel._validation import as_level
+from surelabel.exceptions import InvalidInputError
+
+__all__ = ["BAND", "error_band"]
+
+# Share of experiments with exchangeable texts whose error rate stays within the band, at one level.
+BAND = 0.99
+
+
+def count_band(share: float, n_texts: int, n_calibration: int | None, inside: float) -> tuple[float, float]:
+    """Return the band of the share of `n_texts` texts whose p-value falls in a part `share` of [0, 1]."""
+    from scipy import stats  # noqa: PLC0415
+
+    if share <= 0.0 or share >= 1.0:
+        return (0.0, 0.0) if share <= 0.0 else (1.0, 1.0)
+    tails = (1.0 - inside) / 2.0, (1.0 + inside) / 2.0
+    if n_calibration is None:
+        counts = [float(stats.binom.ppf(tail, n_texts, share)) for tail in tails]
+    else:
+        ranks = n_calibration + 1
+        counts = [float(stats.betabinom.ppf(tail, n_texts, share * ranks, (1.0 - share) * ranks)) for tail in tails]
+    return counts[0] / n_texts, counts[1] / n_texts
+
+
+def error_band(
+    significance: Any, n_texts: int, n_calibration: int | None = None, *, inside: float = BAND
+) -> tuple[float, float]:
+    """Return (lower, upper) of the error rate that chance explains where texts are exchangeable.
+
+    Given the calibration, errors on new texts are binomial; but the rate itself was drawn with the calibration texts,
+    from Beta(k, n + 1 - k) with k = floor(significance (n + 1)). Both together are beta-binomial. Taking
+    the calibration as perfect (`n_calibration` None) leaves the binomial alone, whose band is too narrow wherever
+    there are not many more calibration texts than new ones.
+
+    Parameters
+    ----------
+    significance : float, str, Decimal or Fraction in (0, 1)
+    n_texts : int
+        Texts that the error rate is measured on.
+    n_calibration : int, optional
+    inside : float
+        Share of experiments that stay within the band.
+
+    Examples
+    --------
+    >>> error_band(0.05, 1000)
+    (0.033, 0.069)
+    >>> error_band(0.05, 1000, 999)
+    (0.027, 0.077)
+    """
+    if n_texts < 1 or (n_calibration is not None and n_calibration < 1):
+        raise InvalidInputError(
+            f"The numbers of texts of error_band must be 1 or more. Got {n_texts} and {n_calibration} instead."
+        )
+    level = as_level(significance, None, who="error_band")
+    if n_calibration is None:
+        return count_band(float(level), n_texts, None, inside)
+    return count_band(math.floor(level * (n_calibration + 1)) / (n_calibration + 1), n_texts, n_calibration, inside)

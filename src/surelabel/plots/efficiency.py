@@ -1,0 +1,165 @@
+"""How large prediction sets are, and what finding them takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surelabel.evaluation import Evaluation
+from surelabel.exceptions import InvalidInputError
+from surelabel.plots._canvas import (
+    INK,
+    SERIES,
+    add_legend,
+    count_text,
+    drawn,
+    format_counts,
+    format_shares,
+    new_figure,
+    printable,
+)
+from surelabel.plots.validity import Curve, check_named
+from surelabel.searches.paper import PROHIBITIVE, ball_size
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["search_load", "size_curve", "size_histogram"]
+
+# Above it, bins of sizes are decades; up to it, doublings.
+_LARGEST_DOUBLING = 127
+
+
+def _means(curve: Curve) -> tuple[list[float], list[float]]:
+    """Return significance levels and mean sizes."""
+    if isinstance(curve, Evaluation):
+        return [float(point.significance) for point in curve.curve], [point.sizes.mean for point in curve.curve]
+    levels, sizes = (np.asarray(values, dtype=np.float64).tolist() for values in curve)
+    return levels, sizes
+
+
+@drawn
+def size_curve(curves: Mapping[str, Curve]) -> Figure:
+    """Draw the mean size of prediction sets, the N criterion, against the significance; both axes logarithmic.
+
+    Parameters
+    ----------
+    curves : mapping of name to Evaluation, or to (significance levels, mean sizes)
+        Levels where all sets are empty are left out.
+    """
+    check_named(curves, "size_curve")
+    figure = new_figure()
+    axes = figure.add_subplot()
+    for (name, curve), (colour, line, marker) in zip(curves.items(), SERIES, strict=False):
+        levels, sizes = (np.array(values) for values in _means(curve))
+        shown = sizes > 0
+        style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "markevery": 0.08}
+        axes.plot(levels[shown], sizes[shown], label=printable(name), **style)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.axhline(1, color=INK, linewidth=0.6, linestyle=(0, (1, 2)))
+    axes.set(xlabel="significance", ylabel="mean number of label-sets (N)")
+    axes.set_xticks([0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1])
+    least = min(min(_means(curve)[0], default=0.01) for curve in curves.values())
+    axes.set_xlim(min(least, 0.05), 1)
+    format_counts(axes.yaxis)
+    axes.minorticks_off()
+    format_shares(axes.xaxis)
+    add_legend(axes, loc="upper right")
+    return figure
+
+
+def _bins(largest: int) -> list[tuple[int, int]]:
+    """Return inclusive bins of sizes of 2 and more, so that few are needed at any magnitude."""
+    factor = 2 if largest <= _LARGEST_DOUBLING else 10
+    edges = [2, 4] if factor == 2 else [2, 10]
+    while edges[-1] <= largest:
+        edges.append(edges[-1] * factor)
+    return list(zip(edges[:-1], [edge - 1 for edge in edges[1:]], strict=True))
+
+
+def _bin_name(first: int, last: int) -> str:
+    """Name a bin by its ends; by its first size where they are long."""
+    if first < 1000:
+        return f"{first:,}\N{EN DASH}{last:,}"
+    return f"{count_text(first)}+"
+
+
+@drawn
+def size_histogram(sizes: Sequence[int] | Any) -> Figure:
+    """Draw how many prediction sets are empty, hold one label-set, and hold more, in logarithmic bins.
+
+    Parameters
+    ----------
+    sizes : (n,) array-like of whole numbers of any magnitude
+    """
+    exact = [int(size) for size in sizes]
+    if not exact or min(exact) < 0:
+        raise InvalidInputError("The 'sizes' parameter of size_histogram must be numbers of 0 or more, at least one.")
+    bins = [(0, 0), (1, 1), *_bins(max(exact))]
+    lasts = [last for _, last in bins]
+    counts = [0] * len(bins)
+    for size in exact:
+        counts[next(i for i, last in enumerate(lasts) if size <= last)] += 1
+    shares = np.array(counts) / len(exact)
+    figure = new_figure(5.2, 3.0)
+    axes = figure.add_subplot()
+    places = np.arange(len(bins))
+    for chosen, hatch, colour in (([0], "////", SERIES[1][0]), ([1], "", SERIES[2][0]), (places[2:], "", SERIES[0][0])):
+        axes.bar(places[chosen], shares[chosen], width=0.8, color=colour, alpha=0.8, hatch=hatch, edgecolor=INK, lw=0)
+    for place, share in zip(places, shares, strict=True):
+        if share > 0:
+            written = f"{100 * share:.0f} %" if share >= 0.0095 else f"{100 * share:.1g} %"
+            axes.annotate(written, (place, share), (0, 2), textcoords="offset points", ha="center", va="bottom", size=8)
+    names = ["empty", "one", *(_bin_name(*ends) for ends in bins[2:])]
+    turned = len(names) > 8
+    axes.set_xticks(places, names, rotation=40 if turned else 0, ha="right" if turned else "center")
+    axes.tick_params(axis="x", length=0)
+    if turned:
+        axes.tick_params(axis="x", pad=1)
+    axes.set(xlabel="label-sets in the prediction set", ylabel="share of texts", ylim=(0, float(shares.max()) * 1.15))
+    format_shares(axes.yaxis)
+    return figure
+
+
+@drawn
+def search_load(shapes: Mapping[str, tuple[int, int]], *, limit: int | None = PROHIBITIVE) -> Figure:
+    """Draw the label-sets that the paper's Hamming ball considers for one text against its radius t (section 6.4.1).
+
+    Parameters
+    ----------
+    shapes : mapping of name to (number of labels, max_labels)
+        For each, the ball around one label, and, dotted, all candidates: the paper's c^q and c.
+    limit : int, optional
+        What the paper's machine could hold for one text; None leaves it out.
+    """
+    check_named(shapes, "search_load")
+    figure = new_figure()
+    axes = figure.add_subplot()
+    end = max(most for _, most in shapes.values()) + 2
+    for (name, (n_labels, most)), (colour, line, marker) in zip(shapes.items(), SERIES, strict=False):
+        every = sum(math.comb(n_labels, k) for k in range(1, most + 1))
+        radii = np.arange(1, most + 3)
+        sizes = [float(ball_size(n_labels, 1, int(radius), (1, most))) for radius in radii]
+        axes.plot(
+            radii,
+            sizes,
+            color=colour,
+            linestyle=line,
+            marker=marker,
+            label=f"{printable(name)} (all: {count_text(every)})",
+        )
+        axes.axhline(float(every), color=colour, linewidth=0.8, linestyle=(0, (1, 2)))
+    if limit is not None:
+        axes.axhline(
+            limit, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label=f"the paper's limit, {count_text(limit)}"
+        )
+    axes.set_yscale("log")
+    axes.set(xlabel="radius t", ylabel="label-sets considered", xlim=(0.8, end + 0.2))
+    axes.set_xticks(range(1, end + 1, max(1, end // 8)))
+    format_counts(axes.yaxis)
+    add_legend(axes, loc="lower right")
+    return figure

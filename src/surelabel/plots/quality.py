@@ -1,0 +1,167 @@
+"""How good the classifier is: confidence and credibility of forced predictions, reliability of probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel._validation import BoolArray, FloatArray, as_label_names, as_labels, as_probabilities
+from surelabel.exceptions import InvalidInputError
+from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_shares, new_figure, printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["confidence_credibility", "reliability"]
+
+# More points are drawn as a grid of shares: a point a text would be an ink blot, and a large file.
+_MAX_POINTS = 400
+_CELLS = 20
+_MAX_NAME = 24
+
+
+def _cloud(axes: Axes, confidence: FloatArray, credibility: FloatArray, least: float, in_cells: bool) -> None:
+    """Draw points, or a grid of squares whose area grows with the number of texts."""
+    colour = SERIES[0][0]
+    if not in_cells:
+        axes.scatter(credibility, confidence, s=14, color=colour, alpha=0.45, linewidths=0)
+        return
+    counts, across, up = np.histogram2d(credibility, confidence, bins=_CELLS, range=[[0, 1], [least, 1]])
+    i, j = np.nonzero(counts)
+    areas = 1.5 + 55.0 * counts[i, j] / counts.max()
+    middle = (across[i] + across[i + 1]) / 2, (up[j] + up[j + 1]) / 2
+    axes.scatter(*middle, s=areas, color=colour, marker="s", linewidths=0)
+
+
+@drawn
+def confidence_credibility(confidence: Any, credibility: Any, correct: Any = None) -> Figure:
+    """Draw the confidence of forced predictions against their credibility.
+
+    Parameters
+    ----------
+    confidence, credibility : (n,) array-like in [0, 1]
+    correct : (n,) bool array-like, optional
+        Whether the forced prediction is the true label-set: right and wrong ones then have a panel each.
+    """
+    sure, credible = (np.asarray(values, dtype=np.float64) for values in (confidence, credibility))
+    right = None if correct is None else np.asarray(correct, dtype=np.bool_)
+    if (
+        sure.ndim != 1
+        or len(sure) == 0
+        or sure.shape != credible.shape
+        or (right is not None and right.shape != sure.shape)
+    ):
+        raise InvalidInputError(
+            "The parameters of confidence_credibility must be (n,) arrays of one length, n >= 1. "
+            f"Got shapes {sure.shape} and {credible.shape} instead."
+        )
+    every = np.ones(len(sure), dtype=np.bool_)
+    panels = (
+        [("", every)] if right is None else [("forced prediction right", right), ("forced prediction wrong", ~right)]
+    )
+    figure = new_figure(5.2, 3.1)
+    drawn_on = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    least = min(0.9, float(np.floor(sure.min() * 10) / 10))
+    margin = 0.03 * (1 - least)
+    for axes, (name, mask) in zip(drawn_on, panels, strict=True):
+        if mask.any():
+            _cloud(axes, sure[mask], credible[mask], least, len(sure) > _MAX_POINTS)
+        if name:
+            axes.set_title(f"{name} ({int(mask.sum()):,})", loc="left")
+        axes.set(xlim=(-0.03, 1.03), ylim=(least - margin, 1 + margin), xlabel="credibility")
+    drawn_on[0].set_ylabel("confidence")
+    return figure
+
+
+def _interval(hits: FloatArray, counts: FloatArray) -> npt.NDArray[np.float64]:
+    """Return a 95 % interval (2, m) of shares seen as hits out of counts (Jeffreys)."""
+    from scipy import stats  # noqa: PLC0415
+
+    misses = counts - hits
+    return np.array([stats.beta.ppf(tail, hits + 0.5, misses + 0.5) for tail in (0.025, 0.975)])
+
+
+def _draw_pooled(axes: Axes, below: Axes, probabilities: FloatArray, labels: BoolArray, n_bins: int) -> None:
+    """Draw the share of true labels in bins of probability, and below it how many fall in each."""
+    bins = np.minimum((probabilities.ravel() * n_bins).astype(np.int64), n_bins - 1)
+    counts = np.bincount(bins, minlength=n_bins).astype(np.float64)
+    sums = np.bincount(bins, weights=probabilities.ravel(), minlength=n_bins)
+    hits = np.bincount(bins, weights=labels.ravel().astype(np.float64), minlength=n_bins).astype(np.float64)
+    some = counts > 0
+    means, seen = sums[some] / counts[some], hits[some] / counts[some]
+    spread = np.abs(_interval(hits[some], counts[some]) - seen)
+    colour, _, marker = SERIES[0]
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8)
+    axes.errorbar(means, seen, yerr=spread, color=colour, marker=marker, linewidth=1.2, elinewidth=0.8, clip_on=False)
+    axes.set(xlim=(0, 1), ylim=(0, 1), ylabel="share true")
+    axes.set_title("all labels", loc="left")
+    axes.tick_params(labelbottom=False)
+    places = (np.arange(n_bins) + 0.5) / n_bins
+    below.bar(places[some], counts[some], width=0.8 / n_bins, color=INK, alpha=0.45, bottom=0.5)
+    below.set_yscale("log")
+    below.set(xlim=(0, 1), ylim=(0.5, float(counts.max()) * 3), xlabel="probability given", ylabel="pairs")
+    below.minorticks_off()
+    highest = int(np.ceil(np.log10(counts.max()))) if counts.max() > 1 else 1
+    below.set_yticks([1, 10**highest], ["1", f"{10**highest:,}"])
+    format_shares(axes.yaxis)
+    format_shares(below.xaxis)
+
+
+def worst_labels(probabilities: FloatArray, labels: BoolArray, n_worst: int) -> npt.NDArray[np.int64]:
+    """Return the labels whose number of texts is the most unlike what their probabilities add up to, worst first."""
+    expected = probabilities.sum(axis=0)
+    spread = np.sqrt((probabilities * (1.0 - probabilities)).sum(axis=0))
+    surprise = np.abs(labels.sum(axis=0) - expected) / np.maximum(spread, 1e-9)
+    return np.argsort(-surprise, kind="stable")[:n_worst]
+
+
+@drawn
+def reliability(
+    probabilities: Any, labels: Any, label_names: Sequence[str] | None = None, *, n_bins: int = 10, n_worst: int = 8
+) -> Figure:
+    """Draw whether probabilities are what they say: over all labels, and the labels where they are least so.
+
+    Left, the share of true labels among (text, label) pairs of about one probability, on the diagonal where
+    probabilities are calibrated, with a 95 % interval, and the number of pairs below. Right, the labels whose number of
+    texts is most surprising beside the number that their probabilities add up to.
+
+    Parameters
+    ----------
+    probabilities : (n, d) array-like
+    labels : (n, d) 0/1 array-like
+    label_names : sequence of str, optional
+    n_bins, n_worst : int
+    """
+    given = as_probabilities(probabilities, who="reliability")
+    known = as_labels(labels, who="reliability", n_labels=given.shape[1], n_texts=len(given))
+    names = as_label_names(label_names, given.shape[1], who="reliability")
+    names = names or tuple(f"label {k}" for k in range(given.shape[1]))
+    figure = new_figure(5.2, 3.4)
+    grid = figure.add_gridspec(2, 2, height_ratios=[3, 1], width_ratios=[1.15, 1])
+    _draw_pooled(figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0]), given, known, n_bins)
+    axes = figure.add_subplot(grid[:, 1])
+    worst = worst_labels(given, known, n_worst)
+    expected, seen = given.sum(axis=0)[worst], known.sum(axis=0)[worst].astype(np.float64)
+    places = np.arange(len(worst))[::-1]
+    axes.hlines(places, np.minimum(expected, seen), np.maximum(expected, seen), color=INK, linewidth=0.8, alpha=0.5)
+    axes.plot(expected, places, "o", markerfacecolor="none", color=SERIES[0][0], label="expected", linestyle="none")
+    axes.plot(seen, places, "D", color=SERIES[1][0], label="seen", linestyle="none")
+    shown = [printable(names[k]) for k in worst]
+    axes.set_yticks(places, [name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + "…" for name in shown])
+    axes.tick_params(axis="y", length=0)
+    axes.set_xscale("symlog", linthresh=10)
+    axes.minorticks_off()
+    most = max(10.0, float(max(expected.max(), seen.max())) * 1.4)
+    ticks = [0, *(10**power for power in range(1, 1 + int(np.log10(most))))]
+    axes.set_xticks(ticks, [count_text(tick) for tick in ticks])
+    axes.set(xlim=(-0.5, most), xlabel="texts with the label")
+    axes.set_ylim(-0.6, len(worst) - 0.4)
+    axes.set_title("least reliable labels", loc="left", pad=18)
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, handlelength=1, columnspacing=1, handletextpad=0.4
+    )
+    return figure

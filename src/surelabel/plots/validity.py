@@ -1,0 +1,130 @@
+"""Does the guarantee hold: error against significance, and p-values of true label-sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from surelabel.evaluation import Evaluation
+from surelabel.exceptions import InvalidInputError
+from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, format_shares, new_figure, printable
+from surelabel.plots.bands import BAND, count_band, error_band
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "error_curve", "p_value_histogram"]
+
+# An evaluation, or (significance levels, values).
+Curve: TypeAlias = Evaluation | tuple[Sequence[float], Sequence[float]]
+
+
+def _errors(curve: Curve) -> tuple[list[float], list[float]]:
+    """Return significance levels and error rates."""
+    if isinstance(curve, Evaluation):
+        return [float(point.significance) for point in curve.curve], [point.error for point in curve.curve]
+    levels, errors = (np.asarray(values, dtype=np.float64).tolist() for values in curve)
+    return levels, errors
+
+
+def _counts(curves: Mapping[str, Curve], n_texts: int | None, n_calibration: int | None) -> tuple[int | None, ...]:
+    """Return the numbers of texts, where not given those of the evaluations, which must agree."""
+    known = {(curve.n_texts, curve.n_calibration) for curve in curves.values() if isinstance(curve, Evaluation)}
+    if n_texts is None and len(known) == 1:
+        return known.pop()
+    return n_texts, n_calibration
+
+
+def check_named(curves: Mapping[str, Any], who: str) -> None:
+    """Raise unless there are some curves, and not more than can be told apart."""
+    if not 1 <= len(curves) <= len(SERIES):
+        raise InvalidInputError(f"{who} draws 1 to {len(SERIES)} curves. Got {len(curves)} instead.")
+
+
+@drawn
+def error_curve(
+    curves: Mapping[str, Curve],
+    *,
+    n_texts: int | None = None,
+    n_calibration: int | None = None,
+    largest: float = 1.0,
+    inside: float = BAND,
+) -> Figure:
+    """Draw the error rate against the significance, with the diagonal and the band that chance explains.
+
+    Parameters
+    ----------
+    curves : mapping of name to Evaluation, or to (significance levels, error rates)
+    n_texts, n_calibration : int, optional
+        For the band: those of the evaluations by default, where they agree; no band where they are not known.
+    largest : float
+        End of both axes.
+    inside : float
+        Share of experiments with exchangeable texts that stay within the band at any one level.
+    """
+    check_named(curves, "error_curve")
+    figure = new_figure(5.2, 4.2)
+    axes = figure.add_subplot()
+    texts, calibration = _counts(curves, n_texts, n_calibration)
+    if texts is not None:
+        levels = np.concatenate([[largest / 1000], np.linspace(0, largest, 101)[1:]])
+        levels = np.minimum(levels, 0.999)
+        band = np.array([error_band(round(float(level), 12), texts, calibration, inside=inside) for level in levels])
+        axes.fill_between(levels, band[:, 0], band[:, 1], color=INK, alpha=0.13, linewidth=0, label="by chance")
+    axes.plot([0, largest], [0, largest], color=INK, linewidth=0.8, label="error = significance")
+    for (name, curve), (colour, line, marker) in zip(curves.items(), SERIES, strict=False):
+        levels, errors = (np.array(values) for values in _errors(curve))
+        shown = levels <= largest * (1 + 1e-9)
+        every = max(1, int(shown.sum()) // 10)
+        style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "markevery": every}
+        axes.plot(levels[shown], errors[shown], label=printable(name), **style)
+    axes.set(xlim=(0, largest), ylim=(0, largest), aspect="equal")
+    axes.set(xlabel="significance asked for", ylabel="error rate seen")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(np.linspace(0, largest, 5 if round(100 * largest) % 4 == 0 else 6))
+        format_shares(axis)
+    add_legend(axes, loc="upper left")
+    return figure
+
+
+@drawn
+def p_value_histogram(
+    p_values: Any, *, n_calibration: int | None = None, n_bins: int = 20, inside: float = BAND
+) -> Figure:
+    """Draw how p-values of true label-sets are spread: evenly, where texts are exchangeable.
+
+    Parameters
+    ----------
+    p_values : (n,) array-like
+        Smoothed ones where scores tie, else high values are too many by construction.
+    n_calibration : int, optional
+        For the band that chance explains, which is too narrow without it.
+    n_bins : int
+    inside : float
+        Share of experiments with exchangeable texts that stay within the band, in any one bin.
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not np.all((values >= 0) & (values <= 1)):
+        raise InvalidInputError(
+            "The 'p_values' parameter of p_value_histogram must be a (n,) array of numbers in [0, 1], n >= 1. "
+            f"Got shape {values.shape} instead."
+        )
+    # Bins are open below and closed above, as "p <= significance" is an error.
+    bins = np.clip(np.ceil(values * n_bins - 1e-9).astype(np.int64) - 1, 0, n_bins - 1)
+    shares = np.bincount(bins, minlength=n_bins) / len(values)
+    edges = np.linspace(0, 1, n_bins + 1)
+    lower, upper = count_band(1 / n_bins, len(values), n_calibration, inside)
+    figure = new_figure(5.2, 3.0)
+    axes = figure.add_subplot()
+    colour = SERIES[0][0]
+    axes.bar(edges[:-1], shares, width=1 / n_bins, align="edge", color=colour, alpha=0.4)
+    axes.stairs(shares, edges, color=colour, linewidth=1.5, label="texts")
+    axes.axhspan(lower, upper, color=INK, alpha=0.13, linewidth=0, label="by chance", zorder=0)
+    axes.axhline(1 / n_bins, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="even", zorder=1)
+    axes.set(xlim=(0, 1), xlabel="p-value of the true label-set", ylabel="share of texts")
+    axes.set_ylim(0, max(float(shares.max()), upper) * 1.3)
+    format_shares(axes.yaxis)
+    add_legend(axes, loc="upper center", ncols=3)
+    return figure
