@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
+
+# For the processes that tests start: threads that wait for one another make small networks slow.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 TOPICS = [
     "wheat corn harvest grain tonnes crop farmer",
@@ -26,6 +31,16 @@ def topical_texts(n_texts: int, seed: int = 0, max_words: int = 60) -> tuple[lis
     return texts, labels
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def topical():
     return topical_texts(120), topical_texts(40, seed=1)
@@ -34,6 +49,7 @@ def topical():
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory):
     """Folder of a random BERT of two layers of 16, with a word tokenizer."""
+    import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
@@ -62,5 +78,7 @@ def tiny_encoder(tmp_path_factory):
         intermediate_size=32,
         max_position_embeddings=32,
     )
-    BertModel(config).save_pretrained(folder)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        BertModel(config).save_pretrained(folder)
     return folder

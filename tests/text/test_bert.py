@@ -20,7 +20,7 @@ SMALL = {"batch_size": 8, "precision": "float32", "head_learning_rate": 3e-2, "e
 @pytest.fixture(scope="module")
 def fitted(topical, tiny_encoder):
     training, validation = topical
-    settings = {**SMALL, "model": str(tiny_encoder), "epochs": 4, "pooling": "mean"}
+    settings = {**SMALL, "model": str(tiny_encoder), "epochs": 8, "pooling": "mean"}
     return make("bert", **settings).fit(*training, validation=validation)
 
 

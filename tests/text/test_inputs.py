@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from surelabel.exceptions import DataWarning, InvalidInputError, NotCalibratedError
+from surelabel.exceptions import DataWarning, InvalidInputError, MissingDependencyError, NotCalibratedError
 from surelabel.text import CnnSettings, LinearSettings, RandinitClassifier, make
 from surelabel.text.inputs import as_label_names, as_labels, as_texts
 
@@ -100,3 +100,9 @@ def test_classifiers_can_be_cloned():
     assert copy is not classifier
     assert copy.settings == classifier.settings
     assert repr(copy) == "make('randinit', seed=7)"
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    monkeypatch.setattr("surelabel.text.base.KINDS", {"randinit": ("a_library_that_is_missing", "None")})
+    with pytest.raises(MissingDependencyError, match=r"needs a_library_that_is_missing.*surelabel\[text\]"):
+        make("randinit")

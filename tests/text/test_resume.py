@@ -14,7 +14,7 @@ from surelabel.exceptions import TrainingError
 from surelabel.text import make
 
 CNN = {"embedding_size": 8, "n_kernels": 8, "n_hidden": 16, "batch_size": 8, "epochs": 5, "seed": 3}
-BERT = {"batch_size": 8, "epochs": 3, "seed": 3, "precision": "float32", "head_learning_rate": 1e-2}
+BERT = {"batch_size": 8, "epochs": 2, "seed": 3, "precision": "float32", "head_learning_rate": 1e-2}
 
 SCRIPT = """
 import json, os, signal, sys

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
+from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError, NotCalibratedError
 from surelabel.text.inputs import as_label_names, as_labels, as_texts, warn_about_labels
 from surelabel.text.saving import read_folder, write_folder
 
@@ -230,7 +230,12 @@ def _class_of(kind: str) -> type[TextClassifier]:
     if kind not in KINDS:
         raise InvalidInputError(f"The kind of a classifier must be one of {', '.join(KINDS)}. Got {kind!r} instead.")
     module, name = KINDS[kind]
-    found: type[TextClassifier] = getattr(importlib.import_module(module), name)
+    try:
+        found: type[TextClassifier] = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"The {kind} classifier needs {error.name}, which is not installed. Install surelabel[text]."
+        ) from error
     return found
 
 

@@ -77,7 +77,7 @@ def training_batches(
     Examples
     --------
     >>> [batch.tolist() for batch in training_batches(np.array([9, 1, 8, 2]), 2, seed=0, epoch=0)]
-    [[0, 2], [3, 1]]
+    [[3, 1], [0, 2]]
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
