@@ -3,14 +3,15 @@
 import contextlib
 import dataclasses
 import math
+import os
 import warnings
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import reference
 from hypothesis import strategies as st
 
+import reference
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
 from surelabel.exceptions import CalibrationWarning
 
@@ -57,6 +58,11 @@ def costs_of(measure: Any, row: Any) -> tuple[list[float], list[float]]:
         )
     absent, present = measure.costs(np.array([row]))
     return absent[0].tolist(), present[0].tolist()
+
+
+def examples(count: int) -> int:
+    """Number of hypothesis examples: as given, many more where new examples are looked for."""
+    return 20 * count if os.environ.get("HYPOTHESIS_PROFILE") == "search" else count
 
 
 @contextlib.contextmanager

@@ -3,13 +3,13 @@
 import math
 from fractions import Fraction
 
-import cases
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cases
+import reference
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
 from surelabel.metrics import of_criterion, s_criterion
 
@@ -48,7 +48,7 @@ def _check_sets(problem, measure, search):
 
 
 @pytest.mark.parametrize("measure", ALL_MEASURES, ids=repr)
-@settings(max_examples=60)
+@settings(max_examples=cases.examples(60))
 @given(problem=cases.problems())
 def test_every_search_gives_the_reference_prediction_set(measure, problem):
     for search in cases.SEARCH_NAMES:
@@ -56,7 +56,7 @@ def test_every_search_gives_the_reference_prediction_set(measure, problem):
 
 
 @pytest.mark.parametrize("measure", ALL_MEASURES, ids=repr)
-@settings(max_examples=60)
+@settings(max_examples=cases.examples(60))
 @given(problem=cases.problems())
 def test_forced_predictions_and_p_values_are_the_reference_ones(measure, problem):
     predictor = problem.predictor(measure)
@@ -74,7 +74,7 @@ def test_forced_predictions_and_p_values_are_the_reference_ones(measure, problem
 
 
 @pytest.mark.parametrize("measure", ALL_MEASURES, ids=repr)
-@settings(max_examples=40)
+@settings(max_examples=cases.examples(40))
 @given(problem=cases.problems())
 def test_s_and_of_are_the_reference_sums(measure, problem):
     predictor = problem.predictor(measure)
@@ -98,7 +98,7 @@ def test_s_and_of_are_the_reference_sums(measure, problem):
 
 
 @pytest.mark.parametrize("measure", ALL_MEASURES, ids=repr)
-@settings(max_examples=40)
+@settings(max_examples=cases.examples(40))
 @given(problem=cases.problems(max_labels=5), seed=st.integers(0, 2**32 - 1))
 def test_smoothed_p_values_and_sets_are_the_reference_ones(measure, problem, seed):
     tie_breaks = np.random.default_rng(seed).random(len(problem.test))
@@ -122,7 +122,7 @@ def test_smoothed_p_values_and_sets_are_the_reference_ones(measure, problem, see
 
 
 @pytest.mark.parametrize("measure", cases.MEASURES, ids=repr)
-@settings(max_examples=40)
+@settings(max_examples=cases.examples(40))
 @given(problem=cases.problems(), data=st.data())
 def test_a_permutation_of_labels_permutes_the_answers_and_changes_nothing_else(measure, problem, data):
     order = np.array(data.draw(st.permutations(range(problem.n_labels))))

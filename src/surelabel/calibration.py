@@ -7,6 +7,7 @@ threshold} with the k-th largest a_i as threshold, k = floor(e (n + 1)). k is co
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -19,7 +20,22 @@ from surelabel.measures import SeparableMeasure, costs_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Calibration", "totals_of"]
+__all__ = ["Calibration", "binomials", "totals_of"]
+
+
+@functools.lru_cache(maxsize=64)
+def binomials(n: int) -> tuple[int, ...]:
+    """Return how many subsets of n things have 0, 1, ..., n elements; by a running product, for large n.
+
+    Examples
+    --------
+    >>> binomials(4)
+    (1, 4, 6, 4, 1)
+    """
+    row = [1]
+    for size in range(n):
+        row.append(row[-1] * (n - size) // (size + 1))
+    return tuple(row)
 
 
 def totals_of(measure: SeparableMeasure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
@@ -82,7 +98,7 @@ class Calibration:
     @property
     def n_candidates(self) -> int:
         """Number of candidate label-sets, the paper's c(d, l)."""
-        return sum(math.comb(self.n_labels, size) for size in range(self.min_labels, self.max_labels + 1))
+        return sum(binomials(self.n_labels)[self.min_labels : self.max_labels + 1])
 
     def is_candidate(self, labels: BoolArray) -> BoolArray:
         """Tell for each label-set, (n,), whether its number of labels is within the limits."""

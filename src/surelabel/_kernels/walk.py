@@ -49,13 +49,13 @@ def bit_of(label: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _count_singles(row: Row, flips: Flips, start: int, budget: float) -> tuple[int, int]:
-    """Count single additions; return (count, work)."""
+def _count_singles(row: Row, flips: Flips, start: int, budget: float, limit: int) -> tuple[int, int]:
+    """Count single additions; return (count, work), where work passes `limit` as soon as counting is given up."""
     end = end_of_affordable(flips, start, budget)
     count = end - start
     work = 1
     j = end - 1
-    while j >= start and budget - flips.costs[j] < row.slack:
+    while j >= start and budget - flips.costs[j] < row.slack and work <= limit:
         work += row.absent.shape[0]
         if not is_inside(row, flips.index[j], -1):
             count -= 1
@@ -64,8 +64,8 @@ def _count_singles(row: Row, flips: Flips, start: int, budget: float) -> tuple[i
 
 
 @njit(cache=True, nogil=True)
-def _count_pairs(row: Row, flips: Flips, start: int, budget: float) -> tuple[int, int]:
-    """Count pairs of additions by two pointers; return (count, work)."""
+def _count_pairs(row: Row, flips: Flips, start: int, budget: float, limit: int) -> tuple[int, int]:
+    """Count pairs of additions by two pointers; return (count, work), as `_count_singles`."""
     costs = flips.costs
     count = 0
     work = 0
@@ -74,12 +74,12 @@ def _count_pairs(row: Row, flips: Flips, start: int, budget: float) -> tuple[int
         while last > j and costs[j] + costs[last] > budget:
             last -= 1
             work += 1
-        if last <= j:
+        if last <= j or work > limit:
             break
         count += last - j
         work += 1
         other = last
-        while other > j and budget - (costs[j] + costs[other]) < row.slack:
+        while other > j and budget - (costs[j] + costs[other]) < row.slack and work <= limit:
             work += row.absent.shape[0]
             if not is_inside(row, flips.index[j], flips.index[other]):
                 count -= 1
@@ -155,11 +155,12 @@ def _toggle(row: Row, sink: Sink, label: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, most: int, need: int, n: int) -> Any:
+def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, sizes: Any, limit: int, n: int) -> Any:
     """Finish a node without visiting its children, where none of them has children that must be walked.
 
-    `most` is how many additions the limits still allow, `need` how many they still ask for. Where two more cannot
-    both fit, the single ones are a run of the sorted costs; where three cannot, pairs need two pointers.
+    `sizes` is how many additions the limits still allow and how many they still ask for, `limit` what work is left.
+    Where two more cannot both fit, the single ones are a run of the sorted costs; where three cannot, pairs need two
+    pointers.
 
     Returns
     -------
@@ -170,19 +171,20 @@ def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, most:
     """
     costs = flips.costs
     n_flips = costs.shape[0]
+    most, need = sizes
     if most <= 0 or start >= n_flips or costs[start] > budget:
         return True, n, 0
     listing = sink.words.shape[0] > 0
     if most == 1 or start + 1 >= n_flips or costs[start] + costs[start + 1] > budget:
         if listing:
             return True, _list_singles(row, flips, sink, start, budget, n), 1
-        count, work = _count_singles(row, flips, start, budget)
+        count, work = _count_singles(row, flips, start, budget, limit)
         return True, n + count, work
     if listing:
         return False, n, 0
     if most == 2 or start + 2 >= n_flips or costs[start] + costs[start + 1] + costs[start + 2] > budget:
-        singles, work = (0, 0) if need > 1 else _count_singles(row, flips, start, budget)
-        pairs, more = _count_pairs(row, flips, start, budget)
+        singles, work = (0, 0) if need > 1 else _count_singles(row, flips, start, budget, limit)
+        pairs, more = _count_pairs(row, flips, start, budget, limit - work)
         return True, n + singles + pairs, work + more
     return False, n, 0
 
@@ -199,7 +201,7 @@ def _walk_additions(row: Row, flips: Flips, sink: Sink, budget: float, limits: A
     while True:
         left = flips.remaining[size]
         need = limits[0] - size
-        work += 1
+        work += 1 + max(need, 0)
         if work > limit or (listing and n >= sink.words.shape[0]):
             break
         if entering and need <= 0:
@@ -213,7 +215,7 @@ def _walk_additions(row: Row, flips: Flips, sink: Sink, budget: float, limits: A
         # Asked again after each child: the flips from `start` on may no longer fit two at a time.
         finished = need > 0 and not fits(flips, start, need, left)
         if not finished:
-            finished, n, more = _leaves(row, flips, sink, start, left, limits[1] - size, need, n)
+            finished, n, more = _leaves(row, flips, sink, start, left, (limits[1] - size, need), limit - work, n)
             work += more
         if not finished:
             flips.position[size] = start

@@ -100,8 +100,8 @@ class _Frontier:
 def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
     """Yield (total, packed label-set) of a text's members by ascending total.
 
-    Label-sets of equal total come in lexicographic order of their 0/1 rows, as long as no more than
-    16,384 are tied; past that, in an order that depends on nothing but the row.
+    Label-sets of equal total come in lexicographic order of their 0/1 rows, as long as no more than 16,384 are tied, or
+    so near to each other that running totals cannot tell; past that, in an order that depends on nothing but the row.
     """
     threshold = float(cut.thresholds[row])
     if np.isneginf(threshold):
@@ -124,8 +124,7 @@ def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
             settled = int(np.searchsorted(totals, frontier.next_total * (1.0 - _DRIFT), side="left"))
         if settled == 0 and len(waiting) >= _MOST_TIES:
             settled = len(waiting)
-        for total, words in zip(totals[:settled], waiting[:settled], strict=True):
-            if total > threshold:
-                return
-            yield float(total), words
+        # Members may follow a label-set that is over by less than the drift, where too many are tied to be sorted.
+        within = totals[:settled] <= threshold
+        yield from zip(totals[:settled][within].tolist(), waiting[:settled][within], strict=True)
         waiting, totals = waiting[settled:], totals[settled:]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
 from surelabel._validation import FloatArray
+from surelabel.calibration import binomials
 from surelabel.searches.cut import Bounds
 
 __all__ = ["bounds_by_table", "count_by_walk", "count_of_maximum", "count_row", "greatest_size"]
@@ -21,13 +23,10 @@ _MAX_MULTISETS = 2_000_000
 _MAX_MULTISETS_BIG = 200_000
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def _subsets_below(n: int) -> tuple[int, ...]:
     """Return cumulative binomials: element j is the number of subsets of n things with fewer than j elements."""
-    sums = [0]
-    for size in range(n + 1):
-        sums.append(sums[-1] + math.comb(n, size))
-    return tuple(sums)
+    return tuple(itertools.accumulate(binomials(n), initial=0))
 
 
 def count_of_maximum(absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds) -> int:
@@ -70,9 +69,9 @@ def _count_by_groups(absent: FloatArray, present: FloatArray, threshold: float, 
     start = int(sizes[inside].sum())
     window = (limits[0] - start, limits[1] - start)
     budget = (threshold - base + margin, 2.0 * margin)
-    binomials = [[math.comb(int(size), j) for j in range(int(size) + 1)] for size in sizes]
+    ways = [binomials(size) for size in sizes.tolist()]
     table = np.zeros((len(sizes), int(sizes.max()) + 1))
-    for g, row in enumerate(binomials):
+    for g, row in enumerate(ways):
         table[g, : len(row)] = [min(value, 2**1000) for value in row]
     counted = groups.count_multisets(costs, sizes, step, budget, threshold, window, table, _MAX_MULTISETS)
     if counted < 0:
@@ -80,7 +79,7 @@ def _count_by_groups(absent: FloatArray, present: FloatArray, threshold: float, 
     if counted < 2**53:
         return int(counted)
     exact = getattr(groups.count_multisets, "py_func", groups.count_multisets)
-    counted = exact(costs, sizes, step, budget, threshold, window, binomials, _MAX_MULTISETS_BIG)
+    counted = exact(costs, sizes, step, budget, threshold, window, ways, _MAX_MULTISETS_BIG)
     return None if counted < 0 else int(counted)
 
 

@@ -38,8 +38,8 @@ _Result = TypeVar("_Result")
 
 # Rows that one task works on: long enough to hide the cost of a task, short enough to keep their costs in the cache.
 BLOCK_ROWS = 1024
-# Steps a text that counting may take before it answers with bounds: some 50 ms.
-WORK_LIMIT = 10_000_000
+# Steps a text that counting may take before it answers with bounds: some 5 ms, as long as a table of bounds takes.
+WORK_LIMIT = 1_000_000
 
 
 def n_words(n_labels: int) -> int:

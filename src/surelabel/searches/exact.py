@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from surelabel._validation import FloatArray
+from surelabel.calibration import binomials
 from surelabel.searches.best_first import iterate_best_first
 from surelabel.searches.counting import count_by_walk, count_of_maximum, count_row
 from surelabel.searches.cut import (
@@ -44,13 +44,14 @@ class ExactSearch:
         from surelabel._kernels import walk  # noqa: PLC0415
 
         width = n_words(cut.calibration.n_labels)
-        lower, upper = self.bounds(cut, range(row, row + 1))[0]
+        upper = self.bounds(cut, range(row, row + 1))[0][1]
         if upper > limit:
             best = [words for _, words in itertools.islice(iterate_best_first(cut, row), limit)]
             return np.array(best, dtype=np.uint64).reshape(len(best), width)
         absent, present, thresholds = cut.membership(slice(row, row + 1))
-        words = np.empty((lower, width), dtype=np.uint64)
-        walk.list_row(absent[0], present[0], thresholds[0], cut.calibration.limits, words, np.empty(0))
+        words = np.empty((upper, width), dtype=np.uint64)
+        found = walk.list_row(absent[0], present[0], thresholds[0], cut.calibration.limits, words, np.empty(0))
+        words = words[:found]
         return words[best_first_order(totals_of_words(cut, row, words), words)]
 
     def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
@@ -62,7 +63,7 @@ class ExactSearch:
         n_labels = cut.calibration.n_labels
         if np.isposinf(cut.thresholds[row]):
             lo, hi = cut.calibration.limits
-            every = sum(math.comb(n_labels - 1, size - 1) for size in range(max(lo, 1), hi + 1))
+            every = sum(binomials(n_labels - 1)[max(lo, 1) - 1 : hi])
             return [(every, every)] * n_labels
         absent, present, thresholds = cut.membership(slice(row, row + 1))
         step = max(1, _HELD_CELLS // n_labels)
