@@ -116,6 +116,8 @@ def _is_named(values: Any) -> bool:
     """Tell whether labels come as one collection of names a text instead of a 0/1 row a text."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
         return isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1
+    if values and all(isinstance(row, (list, tuple)) and not row for row in values):
+        return True
     return any(
         isinstance(row, (str, set, frozenset)) or any(isinstance(item, str) for item in _as_collection(row))
         for row in values

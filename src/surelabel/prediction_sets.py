@@ -242,8 +242,7 @@ class PredictionSet:
 
     def top(self, k: int) -> list[tuple[LabelSet, float]]:
         """Return the k best members with their p-values, highest first; fewer where there are fewer."""
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
-            raise InvalidInputError(f"The 'k' parameter of top must be a whole number, 0 or more. Got {k!r} instead.")
+        _check_count("k", k, who="top")
         best = list(itertools.islice(SEARCHES[self._parent._search].iterate(self._cut, self._row), int(k)))
         totals = np.array([total for total, _ in best])
         ties = self._parent._tie_breaks
@@ -257,7 +256,8 @@ class PredictionSet:
 
         Where there are more than `limit`, the best of them are returned, with a TruncationWarning.
         """
-        words = SEARCHES[self._parent._search].members(self._cut, self._row, limit)
+        _check_count("limit", limit, who="to_array")
+        words = SEARCHES[self._parent._search].members(self._cut, self._row, int(limit))
         if len(words) == limit and self.size_bounds[1] > limit:
             warnings.warn(
                 f"The prediction set of text {self._row} has {_human(self.size_bounds[0])} label-sets or more; the "
@@ -324,6 +324,14 @@ class PredictionSet:
                 f"{lower[k]:.3g} and {upper[k]:.3g}. Use inclusion_bounds, or a larger work_limit."
             )
         return lower
+
+
+def _check_count(parameter: str, value: Any, *, who: str) -> None:
+    """Raise unless `value` is a whole number, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise InvalidInputError(
+            f"The {parameter!r} parameter of {who} must be a whole number, 0 or more. Got {value!r} instead."
+        )
 
 
 def _as_row(label_set: Any) -> Any:
