@@ -101,9 +101,10 @@ class NeuralClassifier(TextClassifier):
         lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
         found = np.empty((len(texts), self.n_labels_))
         device = next(self._network.parameters()).device
+        max_tokens = self._tokens_a_batch if device.type == "cpu" else 65_536
         self._network.eval()
         with torch.inference_mode():
-            for batch in prediction_batches(lengths, self._tokens_a_batch, batch_size):
+            for batch in prediction_batches(lengths, max_tokens, batch_size):
                 inputs = pad([ids[i] for i in batch], self._padding)
                 logits = self._network(**{name: tensor.to(device) for name, tensor in inputs.items()})["logits"]
                 found[batch] = torch.sigmoid(logits.double()).cpu().numpy()
