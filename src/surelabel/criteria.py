@@ -24,10 +24,12 @@ from surelabel.measures import costs_of
 from surelabel.searches.counting import TABLE_CELLS, count_by_walk, count_of_maximum, greatest_size
 from surelabel.searches.cut import n_words, over_rows
 
-__all__ = ["PValueSums", "of_criterion", "p_value_sums", "s_criterion"]
+__all__ = ["PValueSums", "counts_at", "of_criterion", "p_value_sums", "s_criterion"]
 
 # Candidates a text that are ranked one by one; more are bounded by a table.
 _MAX_LISTED = 500_000
+# Steps that counting one text at one of many thresholds may take.
+_MAX_STEPS = 200_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,19 +60,56 @@ class PValueSums:
         return self.floor + lower, self.floor + upper
 
 
+def counts_at(
+    calibration: Calibration, probabilities: FloatArray, thresholds: FloatArray, n_cells: int = TABLE_CELLS
+) -> FloatArray:
+    """Return bounds (n, m, 2) of the numbers of candidates with totals within each of m ascending thresholds.
+
+    Texts are walked from the lowest threshold up, until one takes too many steps; a table bounds the rest of them.
+    """
+    from surelabel._kernels import table  # noqa: PLC0415
+
+    n_texts, n_thresholds = len(probabilities), len(thresholds)
+    every = float(calibration.n_candidates)
+    bounds = np.full((n_texts, n_thresholds, 2), every)
+    finite = int(np.sum(np.isfinite(thresholds)))
+    if calibration.measure.aggregate == "max":
+        for j, threshold in enumerate(thresholds[:finite]):
+            bounds[:, j] = _counts_of_maximum(calibration, probabilities, float(threshold))[:, None]
+        return bounds
+    absent, present = costs_of(calibration.measure, probabilities)
+    lo, hi = calibration.limits
+    given_up = np.full(n_texts, finite)
+    for j in range(finite):
+        rows = np.flatnonzero(given_up == finite)
+        at = np.full(len(rows), thresholds[j])
+        sizes, _ = count_by_walk(absent[rows], present[rows], at, (lo, hi), _MAX_STEPS)
+        bounds[rows, j] = sizes[:, None]
+        given_up[rows[sizes < 0]] = j
+    for i in np.flatnonzero(given_up < finite):
+        rest = thresholds[given_up[i] : finite]
+        lower, upper = np.zeros(len(rest)), np.zeros(len(rest))
+        most = greatest_size(absent[i], present[i], float(rest[-1]), hi)
+        table.bounds_row(absent[i], present[i], rest, (lo, most), n_cells, lower, upper)
+        bounds[i, given_up[i] : finite, 0] = lower
+        bounds[i, given_up[i] : finite, 1] = np.minimum(upper, every)
+    return bounds
+
+
+def _counts_of_maximum(calibration: Calibration, probabilities: FloatArray, threshold: float) -> FloatArray:
+    """Return the number of candidates of each text within a threshold, for a measure that takes the maximum."""
+    absent, present = costs_of(calibration.measure, probabilities)
+    rows = zip((absent > threshold) * 1.0, (present > threshold) * 1.0, strict=True)
+    return np.array([float(count_of_maximum(*row, 0.0, calibration.limits)) for row in rows])
+
+
 def _rank_sums_of_maximum(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
     """Sum the numbers of candidates within each calibration total, by binomials."""
-    absent, present = costs_of(calibration.measure, probabilities)
     values, repeats = np.unique(calibration.totals, return_counts=True)
-    sums = np.empty((len(absent), 2))
-    for i in range(len(absent)):
-        counts = (
-            int(repeat)
-            * count_of_maximum((absent[i] > value) * 1.0, (present[i] > value) * 1.0, 0.0, calibration.limits)
-            for value, repeat in zip(values, repeats, strict=True)
-        )
-        sums[i] = float(sum(counts))
-    return sums
+    sums = np.zeros(len(probabilities))
+    for value, repeat in zip(values, repeats, strict=True):
+        sums += repeat * _counts_of_maximum(calibration, probabilities, float(value))
+    return np.column_stack([sums, sums])
 
 
 def _rank_sum_by_list(

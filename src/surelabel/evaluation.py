@@ -19,7 +19,7 @@ from surelabel.metrics import (
     SizeStatistics,
     classification_metrics,
     error_rates,
-    size_statistics,
+    size_curve,
 )
 from surelabel.searches import SEARCHES
 
@@ -188,14 +188,8 @@ def evaluate(
         levels = [level for level in default_levels() if float(level) * (calibration.n_texts + 1) > 1]
     forced = predictor.predict(checked)
     errors = error_rates(predictor, checked, known, levels)
-    curve = tuple(
-        CurvePoint(
-            level,
-            float(error),
-            size_statistics(predictor.predict_set(checked, significance=level).size_bounds()[1]),
-        )
-        for level, error in zip(levels, errors, strict=True)
-    )
+    sizes = size_curve(predictor, checked, levels)
+    curve = tuple(CurvePoint(*point) for point in zip(levels, errors.tolist(), sizes, strict=True))
     sums = p_value_sums(predictor, checked)
     of = of_criterion(predictor, checked, known, sums=sums)
     return Evaluation(

@@ -15,9 +15,11 @@ import numpy as np
 from surelabel._validation import BoolArray, FloatArray, as_labels, as_level, as_probabilities
 from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
-from surelabel.criteria import PValueSums, of_criterion, p_value_sums, s_criterion
+from surelabel.criteria import PValueSums, counts_at, of_criterion, p_value_sums, s_criterion
 from surelabel.exceptions import InvalidInputError
 from surelabel.prediction_sets import SizeArray
+from surelabel.searches.counting import TABLE_CELLS
+from surelabel.searches.cut import over_rows
 
 __all__ = [
     "ClassificationMetrics",
@@ -89,8 +91,9 @@ class SizeStatistics:
 
     Attributes
     ----------
-    mean : float
-        The paper's N criterion.
+    mean_lower, mean : float
+        The paper's N criterion, as a lower and an upper bound; equal where all sizes are exact. The other values are of
+        the upper bounds.
     median : float
     quantiles : dict of float to float
     largest : int
@@ -98,16 +101,19 @@ class SizeStatistics:
         Share of prediction sets with no label-set, and with exactly one.
     """
 
+    mean_lower: float
     mean: float
     median: float
     quantiles: dict[float, float]
-    largest: int
+    largest: float
     empty: float
     single: float
 
 
-def size_statistics(sizes: SizeArray | Sequence[int]) -> SizeStatistics:
-    """Summarise sizes of prediction sets, of any magnitude.
+def size_statistics(
+    sizes: SizeArray | FloatArray | Sequence[int], lower: SizeArray | FloatArray | Sequence[int] | None = None
+) -> SizeStatistics:
+    """Summarise sizes of prediction sets, of any magnitude; with lower bounds where `sizes` are upper ones.
 
     Examples
     --------
@@ -117,14 +123,15 @@ def size_statistics(sizes: SizeArray | Sequence[int]) -> SizeStatistics:
     """
     if len(sizes) == 0:
         raise InvalidInputError("The 'sizes' parameter of size_statistics must have at least one size. Got none.")
-    exact = [int(size) for size in sizes]
-    values = np.array(exact, dtype=np.float64)
+    values = np.array(sizes, dtype=np.float64)
     quantiles = np.quantile(values, QUANTILES).tolist()
+    mean = float(values.mean())
     return SizeStatistics(
-        mean=sum(exact) / len(exact),
+        mean_lower=mean if lower is None else float(np.array(lower, dtype=np.float64).mean()),
+        mean=mean,
         median=float(np.median(values)),
         quantiles=dict(zip(QUANTILES, quantiles, strict=True)),
-        largest=max(exact),
+        largest=float(values.max()),
         empty=float(np.mean(values == 0)),
         single=float(np.mean(values == 1)),
     )
@@ -162,8 +169,22 @@ def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, 
     return np.searchsorted(at_least, ranks, side="left") / len(checked)
 
 
-def size_curve(predictor: ConformalLabelSets, probabilities: Any, levels: Iterable[Any]) -> list[SizeStatistics]:
-    """Return statistics of the sizes of prediction sets for each significance; upper bounds where sizes are bounded."""
-    return [
-        size_statistics(predictor.predict_set(probabilities, significance=level).size_bounds()[1]) for level in levels
-    ]
+def size_curve(
+    predictor: ConformalLabelSets, probabilities: Any, levels: Iterable[Any], *, n_cells: int = TABLE_CELLS
+) -> list[SizeStatistics]:
+    """Return statistics of the sizes of prediction sets for each significance.
+
+    A text's sizes are counted from the highest significance down; from where that takes too many steps on, one table
+    bounds them all; more cells of it give tighter bounds.
+    """
+    calibration = predictor._calibrated("size_curve")
+    checked = as_probabilities(probabilities, who="size_curve", n_labels=calibration.n_labels)
+    thresholds = np.array([calibration.threshold(as_level(level, None, who="size_curve")) for level in levels])
+    order = np.argsort(thresholds, kind="stable")
+    bounds = np.empty((len(checked), len(thresholds), 2))
+
+    def count(rows: slice) -> None:
+        bounds[rows, order] = counts_at(calibration, checked[rows], thresholds[order], n_cells)
+
+    over_rows(count, len(checked), predictor.n_jobs)
+    return [size_statistics(bounds[:, i, 1], bounds[:, i, 0]) for i in range(len(thresholds))]

@@ -85,7 +85,7 @@ _ENTRIES = {
         sizes={"test": 0.2, "validation": 0.1, "calibration": 0.15},
     ),
 }
-_REDUCED = {f"{name}20": name for name in ("reuters", "aapd", "ctdc")}
+_REDUCED = {f"{name}20": name for name in ("reuters", "aapd", "ctdc", "arxiv", "debian-czech")}
 
 
 def available() -> dict[str, str]:

@@ -1,0 +1,6 @@
+"""The paper's experiments: settings, runs that can be resumed, and tables and figures from their result files alone."""
+
+from surelabel.experiments.run import Folders, run
+from surelabel.experiments.settings import MEASURES, Settings, planned
+
+__all__ = ["MEASURES", "Folders", "Settings", "planned", "run"]

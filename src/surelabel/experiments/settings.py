@@ -1,0 +1,105 @@
+"""What an experiment is: a corpus, a classifier, whether calibration texts are held out, and a seed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from surelabel.exceptions import InvalidInputError
+from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
+
+__all__ = ["CLASSIFIERS", "CORPORA", "MEASURES", "Settings", "planned"]
+
+CORPORA = (
+    "reuters",
+    "reuters20",
+    "arxiv",
+    "arxiv20",
+    "debian-czech",
+    "debian-czech20",
+    "goemotions",
+    "aapd",
+    "aapd20",
+    "ctdc",
+    "ctdc20",
+    "synthetic",
+)
+CLASSIFIERS = ("linear", "randinit", "word2vec", "bert")
+MEASURES: Mapping[str, SeparableMeasure] = {
+    "L2": LpNorm(2),
+    "L4": LpNorm(4),
+    "L8": LpNorm(8),
+    "LogLoss": LogLoss(),
+}
+# What the classifiers are run with where nothing else is said: parts that a package registry carries.
+_DEFAULT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "word2vec": {"vectors": "glove-6b-50d"},
+    "bert": {"model": "minilm"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """One run.
+
+    Parameters
+    ----------
+    corpus : str
+        A name of `surelabel.corpora`, with 20 behind it for the reduced one.
+    classifier : {"linear", "randinit", "word2vec", "bert"}
+    conformal : bool
+        True holds the calibration texts out and calibrates with them; False trains with them too, as the
+        paper's tables "without ICP" do.
+    seed : int
+        Of the split and of training.
+    options : tuple of (str, value)
+        Settings of the classifier that differ from its defaults.
+
+    Examples
+    --------
+    >>> Settings("reuters20", "linear").name
+    'reuters20-linear-conformal-seed0'
+    """
+
+    corpus: str
+    classifier: str
+    conformal: bool = True
+    seed: int = 0
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        for parameter, value, known in (
+            ("corpus", self.corpus, CORPORA),
+            ("classifier", self.classifier, CLASSIFIERS),
+        ):
+            if value not in known:
+                raise InvalidInputError(
+                    f"The '{parameter}' of an experiment must be one of {', '.join(known)}. Got {value!r} instead."
+                )
+
+    @property
+    def name(self) -> str:
+        """Name of the run's files."""
+        kind = "conformal" if self.conformal else "plain"
+        return f"{self.corpus}-{self.classifier}-{kind}-seed{self.seed}"
+
+    def classifier_options(self) -> dict[str, Any]:
+        """Return the classifier's settings: the defaults of experiments, then this run's own."""
+        return {**_DEFAULT_OPTIONS.get(self.classifier, {}), **dict(self.options), "seed": self.seed}
+
+
+def planned(
+    corpora: Iterable[str], classifiers: Iterable[str], seeds: Iterable[int], *, plain: bool = True
+) -> list[Settings]:
+    """Return all runs of some corpora, classifiers and seeds: conformal ones, and plain ones where asked for."""
+    kinds = (True, False) if plain else (True,)
+    seeds = list(seeds)
+    classifiers = list(classifiers)
+    return [
+        Settings(corpus, classifier, conformal, seed)
+        for corpus in corpora
+        for classifier in classifiers
+        for conformal in kinds
+        for seed in seeds
+    ]
