@@ -21,7 +21,7 @@ from surelabel._validation import (
     names_of_columns,
 )
 from surelabel.calibration import Calibration, totals_of
-from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
 from surelabel.measures import LpNorm, SeparableMeasure, check_measure, costs_of
 from surelabel.prediction_sets import LabelSet, PredictionSets, to_label_sets
 from surelabel.searches import SEARCHES, Cut
@@ -338,7 +338,10 @@ class ConformalLabelSets:
         from surelabel.predictor_file import read_predictor  # noqa: PLC0415
 
         parameters, calibration = read_predictor(path, measure)
-        predictor = cls(**parameters)
+        try:
+            predictor = cls(**parameters)
+        except InvalidInputError as error:
+            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the predictor again.") from error
         predictor.calibration_ = calibration
         return predictor
 

@@ -20,7 +20,7 @@ from surelabel._storage import atomic_file
 from surelabel._validation import FloatArray, as_label_names, check_limits
 from surelabel._version import __version__
 from surelabel.calibration import Calibration
-from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.exceptions import ArtifactError
 from surelabel.measures import (
     SeparableMeasure,
     check_measure,
@@ -38,6 +38,7 @@ _VERSION = 1
 _MAX_HEADER = 64 * 2**20
 _PROBE = np.linspace(0.0, 1.0, 17)[None, :]
 _ENTRIES = {"header.json", "totals.npy", "probe.npy"}
+_PARAMETERS = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
 
 
 def _npy(array: FloatArray) -> bytes:
@@ -54,12 +55,11 @@ def _probe(measure: SeparableMeasure) -> FloatArray:
 
 def write_predictor(path: str | os.PathLike[str], parameters: dict[str, Any], calibration: Calibration) -> None:
     """Write a calibrated predictor whole or not at all."""
-    kept = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
     header = {
         "format": _FORMAT,
         "version": _VERSION,
         "surelabel": __version__,
-        "parameters": {name: _plain(parameters[name]) for name in kept},
+        "parameters": {name: _plain(parameters[name]) for name in _PARAMETERS},
         "measure": measure_to_spec(calibration.measure),
         "n_labels": calibration.n_labels,
         "label_names": calibration.label_names,
@@ -122,25 +122,26 @@ def _measure(header: dict[str, Any], given: SeparableMeasure | None, probe: Floa
 def read_predictor(path: str | os.PathLike[str], given: SeparableMeasure | None) -> tuple[dict[str, Any], Calibration]:
     """Read a calibrated predictor; return constructor parameters and the calibration."""
     file = Path(path)
+    data = io.BytesIO(file.read_bytes())
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(data) as archive:
             header = _header(archive, file)
             totals = _array(archive, "totals.npy", 1)
             probe = _array(archive, "probe.npy", 2)
         measure = _measure(header, given, probe, file)
-        parameters = dict(header["parameters"])
+        parameters = {name: header["parameters"][name] for name in _PARAMETERS}
         n_labels = header["n_labels"]
+        if type(n_labels) is not int or n_labels < 1 or len(header["parameters"]) != len(_PARAMETERS):
+            raise ValueError("its header is not that of a predictor")
         names = as_label_names(header["label_names"], n_labels, who="load")
         check_limits(parameters["min_labels"], parameters["max_labels"], who="load", n_labels=n_labels)
         if parameters["search"] not in SEARCHES or len(totals) == 0 or not np.all((totals >= 0) & (totals < np.inf)):
             raise ValueError("its values are not those of a predictor")
-    except OSError:
-        raise
     except ArtifactError:
         raise
     except (zipfile.BadZipFile, EOFError) as error:
         raise ArtifactError(f"{file} is not a surelabel predictor, or it is damaged or truncated: {error}.") from error
-    except (InvalidInputError, ValueError, KeyError, TypeError, AttributeError, NotImplementedError) as error:
+    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
         raise ArtifactError(f"{file} is damaged: {error}. Save the predictor again.") from error
     most = n_labels if parameters["max_labels"] is None else min(parameters["max_labels"], n_labels)
     calibration = Calibration(measure, totals, n_labels, parameters["min_labels"], most, names)
