@@ -15,6 +15,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from surelabel.exceptions import MissingDependencyError
@@ -137,7 +138,7 @@ def count_text(value: float) -> str:
     """
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:,.10g}"
-    digits, _, exponent = f"{value:.1e}".partition("e")
+    digits, _, exponent = f"{Decimal(value):.1e}".partition("e")
     power = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
     return power if digits == "1.0" else f"{digits.removesuffix('.0')}{_TIMES}{power}"
 
@@ -198,6 +199,9 @@ def to_svg(
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
     svg = svg.replace("'DejaVu Sans'", _FONTS).replace(INK, ink)
+    # A rule for "*" would hold for the whole page that the figure stands in; on the root it is inherited.
+    svg = re.sub(r"\s*<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
+    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" ', 1)
     # Text has no colour of its own unless it is set: without this a viewer paints it black.
     svg = re.sub(r"<svg ", f'<svg fill="{ink}" role="img" aria-labelledby="{name}-title {name}-desc" ', svg, count=1)
     told = (

@@ -31,6 +31,7 @@ __all__ = ["search_load", "size_curve", "size_histogram"]
 
 # Above it, bins of sizes are decades; up to it, doublings.
 _LARGEST_DOUBLING = 127
+_MAX_RADIUS = 40
 
 
 def _means(curve: Curve) -> tuple[list[float], list[float]]:
@@ -62,7 +63,7 @@ def size_curve(curves: Mapping[str, Curve]) -> Figure:
     axes.set_yscale("log")
     axes.axhline(1, color=INK, linewidth=0.6, linestyle=(0, (1, 2)))
     axes.set(xlabel="significance", ylabel="mean number of label-sets (N)")
-    axes.set_xticks([0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1])
+    axes.set_xticks([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
     least = min(min(_means(curve)[0], default=0.01) for curve in curves.values())
     axes.set_xlim(min(least, 0.05), 1)
     format_counts(axes.yaxis)
@@ -139,10 +140,10 @@ def search_load(shapes: Mapping[str, tuple[int, int]], *, limit: int | None = PR
     check_named(shapes, "search_load")
     figure = new_figure()
     axes = figure.add_subplot()
-    end = max(most for _, most in shapes.values()) + 2
+    end = min(max(most for _, most in shapes.values()) + 2, _MAX_RADIUS)
     for (name, (n_labels, most)), (colour, line, marker) in zip(shapes.items(), SERIES, strict=False):
         every = sum(math.comb(n_labels, k) for k in range(1, most + 1))
-        radii = np.arange(1, most + 3)
+        radii = np.arange(1, min(most + 2, _MAX_RADIUS) + 1)
         sizes = [float(ball_size(n_labels, 1, int(radius), (1, most))) for radius in radii]
         axes.plot(
             radii,
@@ -154,9 +155,7 @@ def search_load(shapes: Mapping[str, tuple[int, int]], *, limit: int | None = PR
         )
         axes.axhline(float(every), color=colour, linewidth=0.8, linestyle=(0, (1, 2)))
     if limit is not None:
-        axes.axhline(
-            limit, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label=f"the paper's limit, {count_text(limit)}"
-        )
+        axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label=f"prohibitive, {count_text(limit)}")
     axes.set_yscale("log")
     axes.set(xlabel="radius t", ylabel="label-sets considered", xlim=(0.8, end + 0.2))
     axes.set_xticks(range(1, end + 1, max(1, end // 8)))

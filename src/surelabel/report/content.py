@@ -1,0 +1,348 @@
+"""What a report says, as plain values: no markup here, and no numbers in the rendering."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from surelabel._validation import FloatArray
+from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.evaluation import Evaluation, default_levels, evaluate
+from surelabel.exceptions import CalibrationWarning
+from surelabel.metrics import SizeStatistics
+from surelabel.plots import error_band, printable
+from surelabel.prediction_sets import PredictionSet, PredictionSets
+from surelabel.report.inputs import CheckedInput, ReportInput, check_input, find_overlap
+
+__all__ = [
+    "LEVELS",
+    "GuaranteeRow",
+    "LabelDoubt",
+    "MeasureResults",
+    "ReportContent",
+    "TextExample",
+    "Verdict",
+    "build_content",
+]
+
+LEVELS = ("0.01", "0.05", "0.1", "0.2")
+# "held": error at most the significance; "chance": over it, no more than chance explains; "unknown": not measured.
+Verdict: TypeAlias = Literal["held", "chance", "above", "unknown"]
+
+_EXCERPT = 280
+_MAX_NAMES = 12
+_MAX_LABELS = 15
+# In larger prediction sets the share of members that have a label is not counted.
+_MAX_COUNTED = 100_000
+
+
+@dataclasses.dataclass(frozen=True)
+class GuaranteeRow:
+    """The guarantee at one level: error rate, what chance explains, and the sizes of sets; None where not measured."""
+
+    significance: str
+    error: float | None
+    lower: float
+    upper: float
+    sizes: SizeStatistics | None
+    verdict: Verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasureResults:
+    """One predictor: its evaluation and the guarantee at each level; `seconds` where the caller measured them."""
+
+    name: str
+    description: str
+    evaluation: Evaluation
+    rows: tuple[GuaranteeRow, ...]
+    seconds: float | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of all levels."""
+        order: tuple[Verdict, ...] = ("above", "chance", "held")
+        found = {row.verdict for row in self.rows}
+        return next((verdict for verdict in order if verdict in found), "unknown")
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """Names of labels, the first few of them, and how many more there are."""
+
+    shown: tuple[str, ...]
+    more: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class TextExample:
+    """One text, its labels and its prediction set; `row` counts from 1."""
+
+    row: int
+    excerpt: str | None
+    true: Names
+    forced: Names
+    confidence: float
+    credibility: float
+    size: tuple[int, int]
+    certain: Names
+    open: Names
+    covered: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelDoubt:
+    """How often a label is true, certain and open (in some members of a prediction set, not in all).
+
+    `doubt` is the mean over texts of min(q, 1 - q), q the share of members that have the label.
+    """
+
+    name: str
+    true: int
+    certain: int
+    open: int
+    doubt: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportContent:
+    """Everything that a report says, apart from its figures. The first measure is the one that sets are shown of."""
+
+    title: str
+    warnings: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
+    provenance: tuple[tuple[str, str], ...]
+    significance: str
+    measures: tuple[MeasureResults, ...]
+    has_texts: bool
+    largest: tuple[TextExample, ...]
+    empty: tuple[TextExample, ...]
+    n_empty: int
+    doubts: tuple[LabelDoubt, ...]
+
+    @property
+    def main(self) -> MeasureResults:
+        """The measure that sets, texts and labels are shown of."""
+        return self.measures[0]
+
+    @property
+    def chosen(self) -> GuaranteeRow:
+        """The main measure's guarantee at the significance that sets are shown at."""
+        return next(row for row in self.main.rows if float(row.significance) == float(self.significance))
+
+
+def _plain(value: Any) -> str:
+    """Write a setting as text."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
+        return printable(", ".join(str(item) for item in value)) or "none"
+    if isinstance(value, (list, tuple, Mapping)):
+        return printable(json.dumps(value, ensure_ascii=False, default=str))
+    return printable(value)
+
+
+def _rows_of(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Flatten nested settings to (name, text) rows, in their order."""
+    for key, value in values.items():
+        name = f"{prefix}{printable(key)}"
+        if isinstance(value, Mapping) and value:
+            yield from _rows_of(value, f"{name}: ")
+        else:
+            yield name, _plain(value)
+
+
+def judge(error: float, significance: str, n_texts: int, n_calibration: int) -> tuple[float, float, Verdict]:
+    """Return the band that chance explains at a significance, and the verdict on an error rate."""
+    lower, upper = error_band(significance, n_texts, n_calibration)
+    if error <= float(significance):
+        return lower, upper, "held"
+    return lower, upper, "chance" if error <= upper else "above"
+
+
+def _with_level(levels: Sequence[str], significance: str) -> list[str]:
+    """Return levels in ascending order with one more, unless it is there."""
+    more = [] if float(significance) in [float(level) for level in levels] else [significance]
+    return sorted([*levels, *more], key=float)
+
+
+def _guarantee(evaluation: Evaluation, significance: str) -> tuple[GuaranteeRow, ...]:
+    """Judge the error rate at each level that was measured."""
+    rows = []
+    for level in _with_level(LEVELS, significance):
+        band = error_band(level, evaluation.n_texts, evaluation.n_calibration)
+        try:
+            point = evaluation.at(level)
+        except KeyError:
+            rows.append(GuaranteeRow(level, None, *band, None, "unknown"))
+            continue
+        *band_seen, verdict = judge(point.error, level, evaluation.n_texts, evaluation.n_calibration)
+        rows.append(GuaranteeRow(level, point.error, band_seen[0], band_seen[1], point.sizes, verdict))
+    return tuple(rows)
+
+
+def _measure(given: ReportInput, checked: CheckedInput, name: str) -> MeasureResults:
+    """Return the results of one predictor, computed where they are not given."""
+    predictor = given.predictors[name]
+    evaluation = given.evaluations.get(name)
+    seconds = None if evaluation is None else evaluation.demand.exact_seconds
+    if evaluation is None:
+        fewest = 1 / (predictor.calibration_.n_texts + 1)
+        levels = [level for level in _with_level(default_levels(), given.significance) if float(level) > fewest]
+        evaluation = evaluate(
+            predictor, checked.probabilities, checked.labels, levels=levels, demand_at=given.significance
+        )
+    rows = _guarantee(evaluation, given.significance)
+    return MeasureResults(printable(name), printable(predictor.measure), evaluation, rows, seconds)
+
+
+def _names(mask: Any, checked: CheckedInput, order: FloatArray) -> Names:
+    """Name the labels of a mask (d,), most probable first."""
+    chosen = [k for k in np.argsort(-order, kind="stable").tolist() if mask[k]]
+    shown = tuple(printable(checked.label_names[k]) for k in chosen[:_MAX_NAMES])
+    return Names(shown, len(chosen) - len(shown))
+
+
+def _masks(prediction_set: PredictionSet, names: tuple[str, ...] | None, n_labels: int) -> tuple[Any, Any]:
+    """Return the certain and the open labels of a prediction set, (d,) bool each."""
+    index = {name: k for k, name in enumerate(names)} if names is not None else {k: k for k in range(n_labels)}
+    masks = np.zeros((2, n_labels), dtype=np.bool_)
+    for mask, labels in zip(masks, (prediction_set.certain, prediction_set.possible), strict=True):
+        mask[[index[label] for label in labels]] = True
+    return masks[0], masks[1] & ~masks[0]
+
+
+def _excerpt(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= _EXCERPT else line[: _EXCERPT - 1].rstrip() + "…"
+
+
+class _Reader:
+    """Prediction sets of the main predictor at the report's significance, read text by text."""
+
+    def __init__(self, given: ReportInput, checked: CheckedInput) -> None:
+        self.given = given
+        self.checked = checked
+        self.predictor: ConformalLabelSets = next(iter(given.predictors.values()))
+        self.forced: ForcedPredictions = self.predictor.predict(checked.probabilities)
+        self.sets: PredictionSets = self.predictor.predict_set(checked.probabilities, significance=given.significance)
+        lower, upper = self.sets.size_bounds()
+        self.sizes = [(int(least), int(most)) for least, most in zip(lower, upper, strict=True)]
+        self.covered = self.sets.contains(checked.labels)
+        names, n_labels = self.predictor.calibration_.label_names, len(checked.label_names)
+        self.masks = [_masks(prediction_set, names, n_labels) for prediction_set in self.sets]
+
+    def example(self, row: int) -> TextExample:
+        """Return what is shown of one text."""
+        order = self.checked.probabilities[row]
+        certain, still_open = self.masks[row]
+        return TextExample(
+            row=row + 1,
+            excerpt=None if self.given.texts is None else _excerpt(self.given.texts[row]),
+            true=_names(self.checked.labels[row], self.checked, order),
+            forced=_names(self.forced.labels[row], self.checked, order),
+            confidence=float(self.forced.confidence[row]),
+            credibility=float(self.forced.credibility[row]),
+            size=self.sizes[row],
+            certain=_names(certain, self.checked, order),
+            open=_names(still_open, self.checked, order),
+            covered=bool(self.covered[row]),
+        )
+
+    def largest(self) -> tuple[TextExample, ...]:
+        """Return the texts with the largest sets of two and more."""
+        rows = sorted((row for row, size in enumerate(self.sizes) if size[1] > 1), key=lambda row: -self.sizes[row][1])
+        return tuple(self.example(row) for row in rows[: self.given.n_examples])
+
+    def empty(self) -> tuple[int, tuple[TextExample, ...]]:
+        """Return how many sets are empty, and the texts among them that are least like the calibration texts."""
+        rows = [row for row, size in enumerate(self.sizes) if size[1] == 0]
+        shown = sorted(rows, key=lambda row: float(self.forced.credibility[row]))[: self.given.n_examples]
+        return len(rows), tuple(self.example(row) for row in shown)
+
+    def doubts(self) -> tuple[LabelDoubt, ...]:
+        """Return the labels that are furthest from settled, over all prediction sets."""
+        certain = np.array([mask for mask, _ in self.masks])
+        still_open = np.array([mask for _, mask in self.masks])
+        doubt = np.zeros(still_open.shape[1])
+        for row, prediction_set in enumerate(self.sets):
+            if not still_open[row].any():
+                continue
+            if self.sizes[row][1] > _MAX_COUNTED:
+                doubt += 0.5 * still_open[row]
+            else:
+                share = prediction_set.inclusion_bounds()[1]
+                doubt += np.minimum(share, 1.0 - share)
+        doubt /= len(self.sizes)
+        order = [k for k in np.argsort(-doubt, kind="stable").tolist() if still_open[:, k].any()]
+        return tuple(
+            LabelDoubt(
+                name=printable(self.checked.label_names[k]),
+                true=int(self.checked.labels[:, k].sum()),
+                certain=int(certain[:, k].sum()),
+                open=int(still_open[:, k].sum()),
+                doubt=float(doubt[k]),
+            )
+            for k in order[:_MAX_LABELS]
+        )
+
+
+def _notices(given: ReportInput, checked: CheckedInput) -> tuple[str, ...]:
+    """Return the caller's warnings, and what is found wrong with the data."""
+    found = [printable(warning) for warning in given.warnings]
+    n_texts = len(checked.probabilities)
+    for part, others in given.other_texts.items() if given.texts is not None else ():
+        overlap = find_overlap(given.texts, others) if given.texts is not None else []
+        if overlap:
+            found.append(
+                f"{len(overlap):,} of the {n_texts:,} texts of this report ({100 * len(overlap) / n_texts:.2g} %) are "
+                f"also among the {printable(part)} texts. Results on texts the model has seen are too good to be true: "
+                "to that extent, error rates and sizes below are not those of new texts."
+            )
+    for name, predictor in given.predictors.items():
+        calibration = predictor.calibration_
+        outside = int((~calibration.is_candidate(checked.labels)).sum())
+        if outside:
+            found.append(
+                f"{printable(name)}: {outside:,} of {n_texts:,} texts have a true label-set that no prediction set can "
+                f"hold, because candidates have {calibration.min_labels} to {calibration.max_labels} labels. They "
+                "count as errors."
+            )
+        fewest = math.ceil(1 / float(given.significance))
+        if calibration.n_texts < fewest:
+            found.append(
+                f"{printable(name)}: {calibration.n_texts:,} calibration texts are too few for significance "
+                f"{given.significance}; {fewest:,} or more are needed. Prediction sets hold nearly everything."
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def build_content(given: ReportInput) -> ReportContent:
+    """Compute everything that a report says."""
+    checked = check_input(given)
+    with warnings.catch_warnings():
+        # Said in the report instead, see _notices.
+        warnings.simplefilter("ignore", CalibrationWarning)
+        measures = tuple(_measure(given, checked, name) for name in given.predictors)
+        reader = _Reader(given, checked)
+    n_empty, empty = reader.empty()
+    return ReportContent(
+        title=printable(given.title),
+        warnings=_notices(given, checked),
+        settings=tuple(_rows_of(given.settings)),
+        provenance=tuple(_rows_of(given.provenance)),
+        significance=given.significance,
+        measures=measures,
+        has_texts=given.texts is not None,
+        largest=reader.largest(),
+        empty=empty,
+        n_empty=n_empty,
+        doubts=reader.doubts(),
+    )

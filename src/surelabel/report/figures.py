@@ -1,0 +1,160 @@
+"""The figures of a report, as SVG with words for those who do not see them."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surelabel import plots
+from surelabel.exceptions import CalibrationWarning
+from surelabel.report.content import ReportContent
+from surelabel.report.inputs import CheckedInput, ReportInput, check_input
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ReportFigure", "build_figures"]
+
+_CHANCE = f"The grey band is where {100 * plots.BAND:.0f} of 100 experiments with exchangeable texts stay."
+
+# As many curves as can be told apart.
+_MAX_CURVES = 6
+# No axis reaches further.
+_MAX_DRAWN = 10**300
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportFigure:
+    """One figure: SVG and the caption below it."""
+
+    svg: str
+    caption: str
+
+
+def _percent(share: float) -> str:
+    """Write a share as a percentage."""
+    return f"{100 * share:.3g} %"
+
+
+def _level_words(content: ReportContent) -> str:
+    """Say the error rates that the error figure shows."""
+    said = [
+        f"{_percent(row.error)} at {_percent(float(row.significance))}"
+        for row in content.main.rows
+        if row.error is not None
+    ]
+    return f"Error rates of {content.main.name}: {', '.join(said)}." if said else ""
+
+
+class _Album:
+    """Figures by name."""
+
+    def __init__(self) -> None:
+        self.figures: dict[str, ReportFigure] = {}
+
+    def add(self, name: str, figure: Figure, title: str, caption: str, seen: str = "") -> None:
+        """Write a figure; a screen reader is told its title, the caption is there for all, `seen` says the numbers."""
+        svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=seen or caption)
+        self.figures[name] = ReportFigure(svg, caption)
+
+
+def _add_validity(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
+    """Draw whether the guarantee held."""
+    evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
+    caption = f"Error rate against significance. {_CHANCE} A curve above it means that the guarantee did not hold."
+    seen = _level_words(content)
+    near = plots.error_curve(evaluations, largest=0.2)
+    album.add("error-near", near, "Error rate against significance up to 20 %", caption, seen)
+    album.add(
+        "error", plots.error_curve(evaluations), "Error rate against significance", "The same at all levels.", seen
+    )
+    predictor = next(iter(given.predictors.values()))
+    p_values = predictor.predict_p(checked.probabilities, checked.labels, smoothing=np.random.default_rng(0))
+    album.add(
+        "p-values",
+        plots.p_value_histogram(p_values, n_calibration=predictor.calibration_.n_texts),
+        "P-values of true label-sets",
+        f"P-values of the true label-sets ({content.main.name}, ties broken at random). They are spread evenly where "
+        f"new texts are like the calibration texts; many low ones mean that new texts are stranger. {_CHANCE}",
+        f"{_percent(float((p_values <= 0.05).mean()))} of p-values are at most 0.05, half are at most "
+        f"{float(np.median(p_values)):.2g}.",
+    )
+
+
+def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
+    """Draw how large prediction sets are."""
+    evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
+    level = _percent(float(content.significance))
+    main = content.main
+    means = [
+        f"{plots.count_text(row.sizes.mean)} at {_percent(float(row.significance))}" for row in main.rows if row.sizes
+    ]
+    album.add(
+        "sizes",
+        plots.size_curve(evaluations),
+        "Mean size of prediction sets against significance",
+        "Mean number of label-sets in a prediction set (the N criterion) against significance. Both axes are "
+        "logarithmic; the dotted line is one label-set.",
+        f"Mean sizes of {main.name}: {', '.join(means)}.",
+    )
+    predictor = next(iter(given.predictors.values()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        sizes = predictor.predict_set(checked.probabilities, significance=content.significance).size_bounds()[1]
+    album.add(
+        "size-histogram",
+        plots.size_histogram(sizes),
+        "Sizes of prediction sets",
+        f"Sizes of prediction sets at significance {level} ({main.name}). An empty set means that no label-set is "
+        "plausible: the text is unlike the calibration texts.",
+        f"{_percent(float(np.mean(sizes == 0)))} of prediction sets are empty, {_percent(float(np.mean(sizes == 1)))} "
+        f"hold one label-set, the largest holds {plots.count_text(int(max(sizes)))}.",
+    )
+    shape = (main.evaluation.n_labels, main.evaluation.max_labels)
+    if main.evaluation.n_candidates < _MAX_DRAWN:
+        album.add(
+            "load",
+            plots.search_load({f"{shape[0]} labels, at most {shape[1]} in a set": shape}),
+            "Label-sets considered against radius",
+            "Label-sets that a search by Hamming ball considers for one text, against its radius t. The dotted line is "
+            "all candidates.",
+            f"From 1 at radius 1 to all {plots.count_text(main.evaluation.n_candidates)} candidates.",
+        )
+
+
+def _add_quality(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
+    """Draw how good the classifier is."""
+    forced = next(iter(given.predictors.values())).predict(checked.probabilities)
+    right = (forced.labels == checked.labels).all(axis=1)
+    album.add(
+        "confidence",
+        plots.confidence_credibility(forced.confidence, forced.credibility, right),
+        "Confidence and credibility of forced predictions",
+        f"Confidence and credibility of forced predictions, right and wrong ones ({content.main.name}). Larger squares "
+        "stand for more texts.",
+        f"{_percent(float(right.mean()))} of forced predictions are right. Mean confidence is "
+        f"{float(forced.confidence.mean()):.3f}, mean credibility {float(forced.credibility.mean()):.3f}.",
+    )
+    album.add(
+        "reliability",
+        plots.reliability(checked.probabilities, checked.labels, checked.label_names),
+        "Reliability of the classifier's probabilities",
+        "Are the classifier's probabilities what they say? Left, on the diagonal they are; above it, labels are true "
+        "more often than the classifier says; below, the number of (text, label) pairs. Right, the labels whose "
+        "number of texts is most unlike the number expected from probabilities. The guarantee does not need reliable "
+        "probabilities; small prediction sets do.",
+        f"Probabilities add up to {plots.count_text(round(float(checked.probabilities.sum())))} labels, "
+        f"{plots.count_text(int(checked.labels.sum()))} are true.",
+    )
+
+
+def build_figures(given: ReportInput, content: ReportContent) -> dict[str, ReportFigure]:
+    """Draw the figures of a report, by name."""
+    checked = check_input(given)
+    album = _Album()
+    for add in (_add_validity, _add_efficiency, _add_quality):
+        add(album, given, content, checked)
+    return album.figures

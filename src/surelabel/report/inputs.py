@@ -1,0 +1,131 @@
+"""What a report is made from, checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from surelabel._validation import BoolArray, FloatArray, as_label_names, as_labels, as_level, as_probabilities
+from surelabel.conformal import ConformalLabelSets
+from surelabel.evaluation import Evaluation
+from surelabel.exceptions import InvalidInputError
+
+__all__ = ["CheckedInput", "ReportInput", "check_input", "find_overlap"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ReportInput:
+    """What a report is made from.
+
+    Parameters
+    ----------
+    title : str
+    predictors : mapping of name to ConformalLabelSets
+        Calibrated, usually one a measure. The first is the one whose sets and texts are shown; the others are compared.
+    probabilities, labels : (n, d) array-like
+        Texts with known labels that neither the classifier nor the calibration has seen.
+    texts : sequence of str, optional
+        The texts; excerpts are shown where they are given.
+    label_names : sequence of str, optional
+        Those of the predictors by default.
+    settings, provenance : mapping of str to plain values
+        How the model was made; where the texts come from (source, checksum, fingerprint).
+    evaluations : mapping of name to Evaluation
+        Results that are at hand; those of other predictors are computed.
+    other_texts : mapping of name to sequence of str
+        Texts of training and calibration by the name of their part, to look for overlap with `texts`.
+    warnings : sequence of str
+        Shown first.
+    significance : str
+        Level that sizes, texts and labels are shown at.
+    n_examples : int
+        Texts in each list of texts.
+    """
+
+    title: str
+    predictors: Mapping[str, ConformalLabelSets]
+    probabilities: Any
+    labels: Any
+    texts: Sequence[str] | None = None
+    label_names: Sequence[str] | None = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    evaluations: Mapping[str, Evaluation] = dataclasses.field(default_factory=dict)
+    other_texts: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    significance: str = "0.05"
+    n_examples: int = 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CheckedInput:
+    """The arrays of a report, cast, and its label names."""
+
+    probabilities: FloatArray
+    labels: BoolArray
+    label_names: tuple[str, ...]
+
+
+def _hash(text: str) -> bytes:
+    """Return a hash of a text that white space and letter case do not change."""
+    return hashlib.sha256(" ".join(text.casefold().split()).encode("utf-8", "surrogatepass")).digest()
+
+
+def find_overlap(texts: Sequence[str], others: Sequence[str]) -> list[int]:
+    """Return the indices of texts that are among others too, white space and letter case aside.
+
+    Examples
+    --------
+    >>> find_overlap(["Oil is up.", "Gold is down."], ["gold  is down."])
+    [1]
+    """
+    known = {_hash(text) for text in others}
+    return [i for i, text in enumerate(texts) if _hash(text) in known]
+
+
+def _check_evaluations(given: ReportInput, shape: tuple[int, int]) -> None:
+    """Raise where an evaluation belongs to no predictor, or to other texts."""
+    for name, evaluation in given.evaluations.items():
+        if name not in given.predictors:
+            raise InvalidInputError(
+                f"The 'evaluations' of a report must be of its predictors, {sorted(given.predictors)}. "
+                f"Got one of {name!r}."
+            )
+        calibration = given.predictors[name].calibration_
+        expected = (*shape, calibration.n_texts)
+        got = (evaluation.n_texts, evaluation.n_labels, evaluation.n_calibration)
+        if got != expected:
+            raise InvalidInputError(
+                f"The evaluation {name!r} of a report must be of the same texts and calibration: {expected[0]} texts, "
+                f"{expected[1]} labels and {expected[2]} calibration texts. Got {got[0]}, {got[1]} and {got[2]}."
+            )
+
+
+def check_input(given: ReportInput) -> CheckedInput:
+    """Check what a report is made from, and cast it."""
+    who = "a report"
+    if not given.predictors:
+        raise InvalidInputError("The 'predictors' parameter of a report must have at least one predictor. Got none.")
+    calibrations = [predictor._calibrated("write_report") for predictor in given.predictors.values()]
+    as_level(given.significance, None, who=who)
+    probabilities = as_probabilities(given.probabilities, who=who, n_labels=calibrations[0].n_labels)
+    n_texts, n_labels = probabilities.shape
+    names = as_label_names(given.label_names, n_labels, who=who)
+    for name, calibration in zip(given.predictors, calibrations, strict=True):
+        if calibration.n_labels != n_labels:
+            raise InvalidInputError(
+                f"The predictors of a report must have the same labels. {name!r} has {calibration.n_labels}, "
+                f"the first {n_labels}."
+            )
+        names = names or calibration.label_names
+        if calibration.label_names is not None and calibration.label_names != names:
+            raise InvalidInputError(f"The labels of predictor {name!r} are not named as those of the report are.")
+    labels = as_labels(given.labels, who=who, n_labels=n_labels, n_texts=n_texts, label_names=names)
+    if given.texts is not None and len(given.texts) != n_texts:
+        raise InvalidInputError(
+            f"The 'texts' of a report must be as many as its rows of probabilities, {n_texts}. Got {len(given.texts)}."
+        )
+    _check_evaluations(given, (n_texts, n_labels))
+    return CheckedInput(probabilities, labels, names or tuple(f"label {k}" for k in range(n_labels)))

@@ -1,0 +1,134 @@
+"""A report's content and figures as one HTML page."""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from surelabel._storage import atomic_file
+from surelabel._version import __version__
+from surelabel.exceptions import MissingDependencyError
+from surelabel.plots import BAND
+from surelabel.report.content import ReportContent, build_content
+from surelabel.report.figures import build_figures
+from surelabel.report.inputs import ReportInput
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+__all__ = ["render_report", "write_report"]
+
+_SPACE = "\N{NO-BREAK SPACE}"
+
+
+def _scientific(value: float) -> Markup:
+    """Write a number as digits times a power of ten."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    digits, _, exponent = f"{Decimal(value):.1e}".partition("e")
+    return Markup("{}&nbsp;&times;&nbsp;10<sup>{}</sup>").format(
+        digits, str(int(exponent)).replace("-", "\N{MINUS SIGN}")
+    )
+
+
+def number(value: float) -> str:
+    """Write a number with as many digits as can be read: counts whole, others to three digits, large ones as powers."""
+    if isinstance(value, int) and abs(value) < 10**6:
+        return f"{value:,}"
+    if value != 0 and not 1e-3 <= abs(value) < 10**6:
+        return _scientific(value)
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{float(value):.3g}"
+
+
+def bounds(value: tuple[float, float]) -> str:
+    """Write certified bounds: once where they look the same."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    lower, upper = (number(end) for end in value)
+    if value[0] == value[1]:
+        return lower
+    return Markup("about {}").format(lower) if lower == upper else Markup("{} to {}").format(lower, upper)
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage, to a tenth; smaller ones to one digit."""
+    value = 100 * float(share)
+    written = f"{value:.1f}" if value == 0 or value >= 0.05 else f"{value:.1g}"
+    return f"{written}{_SPACE}%"
+
+
+def level(significance: str | float) -> str:
+    """Write a significance as a percentage, with the digits it has."""
+    return f"{100 * float(significance):.6g}{_SPACE}%"
+
+
+def decimal(value: float) -> str:
+    """Write a metric in [0, 1] to three digits."""
+    return f"{value:.3f}"
+
+
+def _environment() -> Environment:
+    """Return the template engine: everything that is not markup of the template is escaped."""
+    try:
+        import jinja2  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "Reports need jinja2, which is not installed. Install it with: pip install 'surelabel[plots]'."
+        ) from error
+    files = importlib.resources.files("surelabel.report")
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(lambda name: files.joinpath(name).read_text(encoding="utf-8")),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=number, bounds=bounds, percent=percent, level=level, decimal=decimal)
+    return environment
+
+
+def _render(given: ReportInput, content: ReportContent) -> str:
+    """Fill the template."""
+    environment = _environment()
+    from markupsafe import Markup  # noqa: PLC0415
+
+    figures: dict[str, Any] = {
+        name: {"svg": Markup(figure.svg), "caption": figure.caption}  # noqa: S704 (made by plots.to_svg, which escapes)
+        for name, figure in build_figures(given, content).items()
+    }
+    style = importlib.resources.files("surelabel.report").joinpath("report.css").read_text(encoding="utf-8")
+    page = environment.get_template("report.html").render(
+        content=content,
+        main=content.main,
+        evaluation=content.main.evaluation,
+        figures=figures,
+        style=Markup(style),  # noqa: S704 (a file of the package)
+        version=__version__,
+        inside=BAND,
+    )
+    return page.strip() + "\n"
+
+
+def render_report(given: ReportInput) -> str:
+    """Return the report as one HTML page; the same input gives the same page."""
+    _environment()
+    return _render(given, build_content(given))
+
+
+def write_report(path: str | os.PathLike[str], given: ReportInput) -> None:
+    """Write the report to one self-contained HTML file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Replaced where it exists.
+    given : ReportInput
+    """
+    page = render_report(given)
+    with atomic_file(path) as temporary:
+        temporary.write_text(page, encoding="utf-8", newline="\n")
