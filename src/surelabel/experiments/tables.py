@@ -1,0 +1,302 @@
+"""The paper's tables from result files alone, ours beside the paper's figures.
+
+A row is one corpus and classifier; figures are means over seeds, with the standard deviation where there are several.
+Stand-ins for corpora that cannot be had are named as what they are, never as what they stand in for.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import importlib.resources
+import io
+import json
+import logging
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surelabel.exceptions import ArtifactError
+from surelabel.experiments.run import FORMAT
+from surelabel.experiments.settings import CLASSIFIERS, CORPORA, MEASURES
+
+__all__ = ["Table", "all_tables", "load_results", "paper_figures", "readable"]
+
+_log = logging.getLogger(__name__)
+
+_LEVELS = ("0.01", "0.05", "0.1", "0.2")
+STANDS_IN = {"arxiv": "aapd", "arxiv20": "aapd20", "debian-czech": "ctdc", "debian-czech20": "ctdc20"}
+
+Result = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table ready to be written: a name for files, a title, header and rows of text, a note below."""
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown, numbers to the right.
+
+        Examples
+        --------
+        >>> print(Table("t", "Two", ("a", "b"), (("x", "1"),)).to_markdown())
+        | a | b |
+        |---|---:|
+        | x | 1 |
+        """
+        rule = "".join("---|" if i < self._n_names else "---:|" for i in range(len(self.header)))
+        lines = ["| " + " | ".join(self.header) + " |", "|" + rule]
+        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        return "\n".join(lines)
+
+    @property
+    def _n_names(self) -> int:
+        """Columns at the left that hold names instead of numbers."""
+        return next((i for i, name in enumerate(self.header) if name not in _NAME_COLUMNS), 1) or 1
+
+    def to_csv(self) -> str:
+        """Return the table as comma-separated values."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(self.header)
+        writer.writerows(self.rows)
+        return stream.getvalue()
+
+
+_NAME_COLUMNS = ("corpus", "classifier", "measure", "source")
+
+
+def paper_figures() -> dict[str, Any]:
+    """Return the figures that the paper has published."""
+    text = importlib.resources.files("surelabel.experiments").joinpath("paper.json").read_text(encoding="utf-8")
+    figures: dict[str, Any] = json.loads(text)
+    return figures
+
+
+def load_results(folder: Path) -> list[Result]:
+    """Read all result files of a folder; damaged ones and those of another version are named and skipped."""
+    results = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(document, dict) or document.get("format") != FORMAT:
+                raise ArtifactError(f"it is not of format {FORMAT!r}")
+            results.append(document)
+        except (OSError, ValueError) as error:
+            _log.warning("%s is skipped: %s", path, error)
+    return results
+
+
+def readable(value: float) -> str:
+    """Write a number with three digits or so, whatever its magnitude.
+
+    Examples
+    --------
+    >>> [readable(value) for value in (0, 0.0123, 1.5, 123.4, 56789, 5.68e16)]
+    ['0', '0.012', '1.50', '123', '56,789', '5.7e+16']
+    """
+    if value == 0:
+        return "0"
+    if not math.isfinite(value) or abs(value) >= 1e7:
+        return f"{value:.1e}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+
+
+def _spread(values: list[float], write: Callable[[float], str]) -> str:
+    """Write a mean, with the standard deviation where there are several values."""
+    mean = write(float(np.mean(values)))
+    return mean if len(values) < 2 else f"{mean} ± {write(float(np.std(values, ddof=1)))}"
+
+
+def _three(value: float) -> str:
+    """Write a share with three digits after the point."""
+    return f"{value:.3f}"
+
+
+def _groups(results: Iterable[Result], conformal: bool) -> list[tuple[str, str, list[Result]]]:
+    """Group results by corpus and classifier, in the order of the paper."""
+    found: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        if result["run"]["conformal"] == conformal:
+            found.setdefault((result["run"]["corpus"], result["run"]["classifier"]), []).append(result)
+    return [
+        (corpus, classifier, found[corpus, classifier])
+        for corpus in CORPORA
+        for classifier in CLASSIFIERS
+        if (corpus, classifier) in found
+    ]
+
+
+def _paper_row(section: str, corpus: str, classifier: str) -> dict[str, float]:
+    """Return the paper's figures for a corpus and classifier, nothing where it has none."""
+    row: dict[str, float] = paper_figures()[section].get(corpus, {}).get(classifier, {})
+    return row
+
+
+def _or_dash(values: dict[str, float], name: str, write: Callable[[float], str]) -> str:
+    """Write one of the paper's figures, a dash where it has none."""
+    return write(values[name]) if name in values else "-"
+
+
+def without_icp(results: Iterable[Result]) -> Table:
+    """Results of the classifiers themselves, trained with the calibration texts too."""
+    metrics = ("accuracy", "f1_micro", "f1_macro", "hamming_loss")
+    rows = []
+    for corpus, classifier, group in _groups(results, conformal=False):
+        ours = [_spread([r["underlying"]["test"][name] for r in group], _three) for name in metrics]
+        rows.append((corpus, classifier, "ours", str(len(group)), *ours))
+        paper = _paper_row("underlying", corpus, classifier)
+        if paper:
+            rows.append((corpus, classifier, "paper", "-", *(_or_dash(paper, name, _three) for name in metrics)))
+    header = ("corpus", "classifier", "source", "seeds", "accuracy", "F1 micro", "F1 macro", "Hamming loss")
+    return Table("without-icp", "Classification results without ICP", header, tuple(rows))
+
+
+def forced(results: Iterable[Result]) -> Table:
+    """Tabulate forced predictions, with confidence and credibility for each measure."""
+    metrics = ("accuracy", "f1_micro", "f1_macro", "hamming_loss")
+    rows = []
+    for corpus, classifier, group in _groups(results, conformal=True):
+        first = [r["evaluations"]["L2"]["forced"] for r in group]
+        ours = [_spread([values[name] for values in first], _three) for name in metrics]
+        for kind in ("confidence", "credibility"):
+            ours += [_spread([r["evaluations"][name][kind] for r in group], _three) for name in MEASURES]
+        rows.append((corpus, classifier, "ours", *ours))
+        paper = _paper_row("forced", corpus, classifier)
+        if paper:
+            theirs = [_or_dash(paper, name, _three) for name in metrics]
+            for kind in ("confidence", "credibility"):
+                theirs += [_or_dash(paper, f"{kind}_{name}", _three) for name in MEASURES]
+            rows.append((corpus, classifier, "paper", *theirs))
+    kinds = [f"{kind} {name}" for kind in ("conf.", "cred.") for name in MEASURES]
+    header = ("corpus", "classifier", "source", "accuracy", "F1 micro", "F1 macro", "Hamming loss", *kinds)
+    return Table("forced", "Forced prediction with ICP", header, tuple(rows))
+
+
+def _interval(lower: float, upper: float) -> str:
+    """Write certified bounds, one number where they agree as written."""
+    low, high = readable(lower), readable(upper)
+    return low if low == high else f"{low} to {high}"
+
+
+def sums(results: Iterable[Result]) -> Table:
+    """S and OF over their floor, c / (n + 1), which depends on nothing."""
+    rows = []
+    for corpus, classifier, group in _groups(results, conformal=True):
+        paper = _paper_row("criteria", corpus, classifier)
+        for measure in MEASURES:
+            values = [r["evaluations"][measure] for r in group]
+            first = values[0]
+            cells = []
+            for name in ("s", "of"):
+                lower = float(np.mean([value[name]["excess_lower"] for value in values]))
+                upper = float(np.mean([value[name]["excess_upper"] for value in values]))
+                cells.append(_interval(lower, upper))
+            floor = first["s"]["floor"]
+            theirs = "-"
+            if f"S_{measure}" in paper:
+                n, limits = paper_figures()["corpora"][corpus]["calibration"], paper_figures()["max_cardinality"]
+                n_labels = paper_figures()["corpora"][corpus]["labels"]
+                candidates = sum(math.comb(n_labels, size) for size in range(1, limits[corpus] + 1))
+                theirs = readable(paper[f"S_{measure}"] - candidates / (n + 1))
+            rows.append((corpus, classifier, measure, readable(floor), *cells, theirs))
+    header = ("corpus", "classifier", "measure", "floor", "S excess", "OF excess", "paper's S excess")
+    return Table("s-and-of", "S and OF criteria", header, tuple(rows))
+
+
+def demand(results: Iterable[Result]) -> Table:
+    """Tabulate what the searches consider at significance 0.05."""
+    rows = []
+    for corpus, classifier, group in _groups(results, conformal=True):
+        paper = _paper_row("search_cost_at_5_percent", corpus, classifier)
+        for measure in MEASURES:
+            values = [r["evaluations"][measure]["demand"] for r in group]
+
+            def mean(name: str, values: list[dict[str, float]] = values) -> float:
+                return float(np.mean([float(value[name]) for value in values]))
+
+            rows.append(
+                (
+                    corpus,
+                    classifier,
+                    measure,
+                    "ours",
+                    f"{mean('mean_radius'):.2f}",
+                    f"{mean('median_radius'):.0f}",
+                    f"{mean('powerset_label_sets'):.1e}",
+                    f"{mean('ball_label_sets'):.1e}",
+                    f"{100 * mean('prohibitive'):.2f}",
+                    f"{mean('exact_label_sets'):.1e}",
+                    f"{1e3 * mean('exact_seconds'):.1f}",
+                )
+            )
+            if f"mean_t_{measure}" in paper:
+                rows.append(
+                    (
+                        corpus,
+                        classifier,
+                        measure,
+                        "paper",
+                        f"{paper[f'mean_t_{measure}']:.2f}",
+                        f"{paper[f'median_t_{measure}']:.0f}",
+                        f"{paper_figures()['powerset_cost'][corpus]:.1e}",
+                        f"{paper[f'label_sets_{measure}']:.1e}",
+                        f"{paper[f'prohibitive_percent_{measure}']:.2f}",
+                        "-",
+                        "-",
+                    )
+                )
+    header = (
+        "corpus", "classifier", "measure", "source", "mean t", "median t", "powerset", "Hamming ball",
+        "prohibitive %", "exact search", "its ms, all texts",
+    )  # fmt: skip
+    note = "Label-sets considered over all test texts; none is prohibitive for the exact search."
+    return Table("demand", "Computational demand at significance 0.05", header, tuple(rows), note)
+
+
+def _sizes(group: list[Result], measure: str, level: str) -> list[str]:
+    """Return mean and median size, and the error rates, of one level."""
+    points = [
+        next(p for p in r["evaluations"][measure]["curve"] if float(p["significance"]) == float(level)) for r in group
+    ]
+    resplits = [one for r in group for one in r["resplits"][measure]]
+    return [
+        _spread([point["error"] for point in points], _three),
+        _spread([one["error"][level] for one in resplits], _three),
+        _spread([point["sizes"]["mean"] for point in points], readable),
+        _spread([one["mean_size"][level] for one in resplits], readable),
+        readable(float(np.mean([point["sizes"]["median"] for point in points]))),
+    ]
+
+
+def sets(results: Iterable[Result]) -> Table:
+    """Error rates and sizes of prediction sets, on the corpus' own test part and on random re-splits."""
+    rows = [
+        (corpus, classifier, measure, level, *_sizes(group, measure, level))
+        for corpus, classifier, group in _groups(results, conformal=True)
+        for measure in MEASURES
+        for level in _LEVELS
+        if all(float(level) * (r["n_texts"]["calibration"] + 1) > 1 for r in group)
+    ]
+    header = (
+        "corpus", "classifier", "measure", "significance", "error, own test", "error, re-splits",
+        "mean N, own test", "mean N, re-splits", "median N",
+    )  # fmt: skip
+    return Table("sets", "Prediction sets: error rate and N criterion", header, tuple(rows))
+
+
+def all_tables(results: list[Result]) -> list[Table]:
+    """Return every table that there are results for."""
+    tables = [without_icp(results), forced(results), sums(results), sets(results), demand(results)]
+    return [table for table in tables if table.rows]
