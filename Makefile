@@ -55,8 +55,11 @@ bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under result
 slow: $(BIN)/.dev  ## statistical tests of the theorem and other tests of minutes
 	$(BIN)/pytest -q -m slow
 
-reproduce: $(BIN)/.dev  ## train and evaluate the text classifiers; JSON under results/
-	$(BIN)/python benchmarks/text_reproduce.py --all
+CORPUS ?= reuters20
+CLASSIFIER ?= linear
+SEEDS ?= 1
+reproduce: $(BIN)/.dev  ## the paper's experiments, e.g. CORPUS=reuters20 CLASSIFIER=linear SEEDS=1; resumable
+	$(BIN)/surelabel reproduce $(CORPUS:%=--corpus %) $(CLASSIFIER:%=--classifier %) --seeds $(SEEDS)
 
 clean:  ## remove environments and build products
 	rm -rf $(VENV) $(DEMO_VENV) $(BENCH_VENV) build .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
