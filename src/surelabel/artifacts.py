@@ -80,7 +80,7 @@ class Probabilities:
         """Read a file made by `save`; anything else is refused."""
         file = Path(path)
         try:
-            with np.load(file, allow_pickle=False) as arrays:
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 header = json.loads(str(arrays["header"]))
                 if header.get("format") != _FORMAT or header.get("version") != _VERSION:
                     raise ArtifactError(

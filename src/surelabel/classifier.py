@@ -27,6 +27,9 @@ from surelabel.prediction_sets import PredictionSets
 __all__ = ["ConformalMultilabelClassifier"]
 
 _DEFAULT_MEASURE = LpNorm(2)
+_FITTED = (
+    "estimator_", "n_labels_", "label_names_", "classes_", "max_labels_", "n_features_in_", "feature_names_in_",
+)  # fmt: skip
 
 
 class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -111,6 +114,13 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             )
         check_measure(self.measure, who=who)
         check_limits(self.min_labels, None if self.max_labels == "train" else self.max_labels, who=who)
+        self._new_predictor(None, None)
+
+    def _new_predictor(self, most: Any, names: Sequence[str] | None) -> ConformalLabelSets:
+        """Make the predictor that the parameters describe."""
+        return ConformalLabelSets(
+            self.measure, self.min_labels, most, self.search, label_names=names, n_jobs=self.n_jobs
+        )
 
     def fit(self, X: Any, Y: Any, **fit_params: Any) -> ConformalMultilabelClassifier:
         """Fit the estimator, and calibrate with a held-out part where `calibration_size` says so.
@@ -123,7 +133,9 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             Passed to the estimator's `fit`.
         """
         self._check_parameters("fit")
-        labels = as_labels(Y, who="fit", parameter="Y")
+        if Y is None:
+            raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        labels = as_labels(Y, who="fit", parameter="Y", n_texts=_n_rows(X))
         names = names_of_columns(Y)
         calibration = None
         if self.calibration_size is not None:
@@ -133,21 +145,32 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             rest = _rows(X, calibration), labels[calibration]
             X, labels = _rows(X, train), labels[train]
         estimator = clone(self.estimator).fit(X, labels.astype(np.int64), **fit_params)
-        largest = int(labels.sum(axis=1).max())
-        self._set_fitted(estimator, labels.shape[1], names, max(largest, self.min_labels))
-        return self if calibration is None else self.calibrate(*rest)
+        largest = max(int(labels.sum(axis=1).max()), self.min_labels)
+        fitted = self._describe(estimator, labels.shape[1], names, largest)
+        if calibration is not None:
+            fitted["predictor_"] = self._calibrated(fitted, *rest)
+        return self._take(fitted)
 
-    def _set_fitted(self, estimator: Any, n_labels: int, names: Sequence[str] | None, largest: int | None) -> None:
-        """Take a fitted estimator over; what was calibrated with another one is dropped."""
-        self.estimator_ = estimator
-        self.n_labels_ = n_labels
-        self.label_names_ = as_label_names(names, n_labels, who="fit")
-        self.classes_ = [np.array([0, 1])] * n_labels
-        self.max_labels_ = largest if self.max_labels == "train" else self.max_labels
-        if hasattr(estimator, "n_features_in_"):
-            self.n_features_in_ = estimator.n_features_in_
-        if hasattr(self, "predictor_"):
-            del self.predictor_
+    def _describe(self, estimator: Any, n_labels: int, names: Sequence[str] | None, largest: int | None) -> Any:
+        """Return the attributes that a fitted estimator gives."""
+        fitted = {
+            "estimator_": estimator,
+            "n_labels_": n_labels,
+            "label_names_": as_label_names(names, n_labels, who="fit"),
+            "classes_": [np.array([0, 1])] * n_labels,
+            "max_labels_": largest if self.max_labels == "train" else self.max_labels,
+        }
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                fitted[name] = getattr(estimator, name)
+        return fitted
+
+    def _take(self, fitted: dict[str, Any]) -> ConformalMultilabelClassifier:
+        """Put fitted attributes in place of older ones, all at once: a call that fails before leaves those."""
+        for name in (*_FITTED, "predictor_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(fitted)
+        return self
 
     def calibrate(self, X: Any, Y: Any) -> ConformalMultilabelClassifier:
         """Calibrate with texts that the estimator was not fitted on; a frozen estimator needs no `fit` before.
@@ -158,7 +181,9 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         Y : (n, d) 0/1 array-like, data frame or sparse matrix, or one collection of label names a text
         """
         self._check_parameters("calibrate")
-        if not hasattr(self, "estimator_"):
+        if hasattr(self, "estimator_"):
+            fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
+        else:
             try:
                 check_is_fitted(self.estimator)
             except NotFittedError as error:
@@ -166,21 +191,24 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
                     f"The estimator of this {type(self).__name__} is not fitted yet. Call 'fit' before 'calibrate', or "
                     "pass a fitted one in sklearn.frozen.FrozenEstimator."
                 ) from error
-            probabilities = self._probabilities(self.estimator, X)
-            self._set_fitted(self.estimator, probabilities.shape[1], names_of_columns(Y), None)
-        else:
-            probabilities = self._probabilities(self.estimator_, X)
-        names = self.label_names_ if self.label_names_ is not None else names_of_columns(Y)
-        most: Any = self.max_labels_
-        predictor = ConformalLabelSets(
-            self.measure, self.min_labels, most, self.search, label_names=names, n_jobs=self.n_jobs
-        )
-        self.predictor_ = predictor.calibrate(probabilities, Y)
-        return self
+            columns = np.shape(Y)[1] if getattr(Y, "ndim", 0) == 2 else None
+            n_labels = self._probabilities(self.estimator, X, columns).shape[1]
+            fitted = self._describe(self.estimator, n_labels, names_of_columns(Y), None)
+        return self._take({**fitted, "predictor_": self._calibrated(fitted, X, Y)})
+
+    def _calibrated(self, fitted: dict[str, Any], X: Any, Y: Any) -> ConformalLabelSets:
+        """Return a predictor calibrated with a fitted estimator's probabilities."""
+        probabilities = self._probabilities(fitted["estimator_"], X, fitted["n_labels_"])
+        names = fitted["label_names_"] if fitted["label_names_"] is not None else names_of_columns(Y)
+        return self._new_predictor(fitted["max_labels_"], names).calibrate(probabilities, Y)
 
     @staticmethod
-    def _probabilities(estimator: Any, X: Any) -> FloatArray:
-        """Return an estimator's probabilities; a label that it saw with one value only has probability 0 or 1."""
+    def _probabilities(estimator: Any, X: Any, n_labels: int | None) -> FloatArray:
+        """Return an estimator's probabilities (n, d).
+
+        A label that it saw with one value only has probability 0 or 1; of one label only, some estimators give both
+        classes.
+        """
         raw = estimator.predict_proba(X)
         if isinstance(raw, list):
             raw = [
@@ -188,7 +216,9 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
                 for part, classes in zip(raw, estimator.classes_, strict=True)
                 for seen in [np.full(len(part), float(classes[0] == 1))]
             ]
-        return as_probabilities(raw, who="predict_proba")
+        elif n_labels == 1 and np.ndim(raw) == 2 and np.shape(raw)[1] == 2:
+            raw = np.asarray(raw)[:, 1:]
+        return as_probabilities(raw, who="predict_proba", n_labels=n_labels)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the estimator's probabilities, (n, d)."""
@@ -196,7 +226,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             raise NotCalibratedError(
                 f"This {type(self).__name__} is not fitted yet. Call 'fit' before 'predict_proba'."
             )
-        return self._probabilities(self.estimator_, X)
+        return self._probabilities(self.estimator_, X, self.n_labels_)
 
     def _predictor(self, who: str) -> ConformalLabelSets:
         """Return the calibrated predictor, or raise where there is none."""
@@ -229,11 +259,23 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             self.predict_proba(X), significance=significance, confidence_level=confidence_level
         )
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
-        """Return the share of texts whose label-set is predicted exactly."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of texts whose label-set, 0/1 or names, is predicted exactly."""
         predicted = self.predict(X)
-        labels = as_labels(Y, who="score", parameter="Y", n_labels=self.n_labels_, label_names=self.label_names_)
+        labels = as_labels(
+            y,
+            who="score",
+            parameter="y",
+            n_labels=self.n_labels_,
+            n_texts=len(predicted),
+            label_names=self.predictor_.calibration_.label_names,
+        )
         return float(np.average((predicted == labels).all(axis=1), weights=sample_weight))
+
+
+def _n_rows(values: Any) -> int:
+    """Return the number of rows of an array, data frame, sparse matrix or list."""
+    return int(values.shape[0] if hasattr(values, "shape") else len(values))
 
 
 def _rows(values: Any, index: Any) -> Any:

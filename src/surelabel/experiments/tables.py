@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.evaluation import Evaluation
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import FORMAT
 from surelabel.experiments.settings import CLASSIFIERS, CORPORA, MEASURES
@@ -90,6 +91,8 @@ def load_results(folder: Path) -> list[Result]:
             document = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(document, dict) or document.get("format") != FORMAT:
                 raise ArtifactError(f"it is not of format {FORMAT!r}")
+            for values in document.get("evaluations", {}).values():
+                Evaluation.from_dict(values)
             results.append(document)
         except (OSError, ValueError) as error:
             _log.warning("%s is skipped: %s", path, error)

@@ -1,0 +1,135 @@
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from surelabel.cli import app
+from surelabel.exceptions import InvalidInputError
+from surelabel.experiments import Folders, Settings, planned, run
+from surelabel.experiments.publish import publish
+from surelabel.experiments.tables import Table, load_results, paper_figures
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Two runs on the synthetic corpus, which needs nothing from outside."""
+    folder = tmp_path_factory.mktemp("experiment")
+    folders = Folders(folder / "runs", folder / "results" / "runs")
+    for settings in planned(["synthetic"], ["linear"], [0]):
+        run(settings, folders)
+    return folder, folders
+
+
+def test_a_run_keeps_settings_versions_and_figures(done):
+    _, folders = done
+    result = json.loads(folders.result_of(Settings("synthetic", "linear")).read_text())
+    assert result["run"] == {
+        "corpus": "synthetic", "classifier": "linear", "conformal": True, "seed": 0, "options": [],
+    }  # fmt: skip
+    assert set(result["evaluations"]) == {"L2", "L4", "L8", "LogLoss"}
+    assert len(result["resplits"]["L2"]) == 10
+    assert "numpy" in result["versions"]
+    # Ten re-splits are exchangeable: their mean error is near the significance.
+    mean = sum(one["error"]["0.1"] for one in result["resplits"]["L2"]) / 10
+    assert 0.05 < mean < 0.15
+
+
+def test_a_finished_run_is_skipped_and_an_interrupted_one_goes_on(done, caplog):
+    _, folders = done
+    settings = Settings("synthetic", "linear")
+    target = folders.result_of(settings)
+    before = target.read_bytes()
+    with caplog.at_level(logging.INFO):
+        run(settings, folders)
+    assert "is done" in caplog.text
+    # The probabilities are there, so the classifier is not trained again: same figures but for times.
+    target.unlink()
+    run(settings, folders)
+    again = json.loads(target.read_text())
+    old = json.loads(before)
+    assert again["made_with"] == old["made_with"]
+    assert again["underlying"] == old["underlying"]
+
+
+def test_damaged_results_are_named_and_skipped(done, tmp_path, caplog):
+    _, folders = done
+    for path in folders.results.glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "foreign.json").write_text("{}")
+    with caplog.at_level(logging.WARNING):
+        results = load_results(tmp_path)
+    assert len(results) == 2
+    assert "broken.json" in caplog.text
+    assert "foreign.json" in caplog.text
+
+
+def test_publishing_twice_gives_the_same_bytes(done):
+    folder, folders = done
+    readme = folder / "README.md"
+    readme.write_text("# T\n<!-- figures: made by `surelabel reproduce --publish` -->\n<!-- /figures -->\nend\n")
+    files = {}
+    for _ in range(2):
+        publish(folders.results, folder / "results", readme)
+        made = {path: path.read_bytes() for path in (folder / "results").rglob("*") if path.is_file()}
+        made[readme] = readme.read_bytes()
+        assert not files or files == made
+        files = made
+    assert readme.read_text().startswith("# T\n")
+    assert readme.read_text().endswith("end\n")
+    assert "| synthetic | linear |" in readme.read_text()
+
+
+def test_readme_is_made_from_the_committed_results(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_bytes((ROOT / "README.md").read_bytes())
+    publish(ROOT / "results" / "runs", tmp_path / "results", readme)
+    assert readme.read_bytes() == (ROOT / "README.md").read_bytes()
+    for path in (ROOT / "results" / "tables").glob("*"):
+        assert path.read_bytes() == (tmp_path / "results" / "tables" / path.name).read_bytes()
+
+
+def test_a_readme_without_a_place_for_figures_is_refused(done, tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("nothing here")
+    with pytest.raises(InvalidInputError, match="figures"):
+        publish(done[1].results, tmp_path, readme)
+    assert readme.read_text() == "nothing here"
+
+
+def test_unknown_settings_are_refused():
+    with pytest.raises(InvalidInputError, match=r"'corpus'.*reuters"):
+        Settings("roiters", "linear")
+    with pytest.raises(InvalidInputError, match=r"'classifier'.*linear"):
+        Settings("reuters", "svm")
+
+
+def test_the_papers_figures():
+    assert paper_figures()["underlying"]["reuters"]["bert"]["f1_micro"] == 0.907
+
+
+def test_csv_quotes_what_it_must():
+    assert Table("t", "T", ("corpus", "a"), (("x", "1,000"),)).to_csv() == 'corpus,a\nx,"1,000"\n'
+
+
+def test_command_line(done):
+    folder, _ = done
+    arguments = [
+        "reproduce",
+        "--corpus",
+        "synthetic",
+        "--runs",
+        str(folder / "runs"),
+        "--results",
+        str(folder / "results"),
+    ]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "Tables and figures" in result.output
+    refused = CliRunner().invoke(app, ["reproduce", "--measure", "L3"])
+    assert refused.exit_code == 2
+    assert CliRunner().invoke(app, ["--version"]).output.startswith("surelabel ")
