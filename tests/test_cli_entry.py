@@ -1,0 +1,22 @@
+import subprocess
+import sys
+
+
+def test_module_and_help():
+    found = subprocess.run(
+        [sys.executable, "-m", "surelabel", "--help"], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "reproduce" in found.stdout
+
+
+def test_an_error_is_one_sentence():
+    found = subprocess.run(
+        [sys.executable, "-m", "surelabel", "reproduce", "--corpus", "roiters"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert found.returncode == 1
+    assert found.stderr.startswith("surelabel: The 'corpus' of an experiment must be one of")
+    assert "Traceback" not in found.stderr
