@@ -10,11 +10,11 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel._validation import BoolArray, FloatArray
+from surelabel._validation import BoolArray, FloatArray, as_labels, as_probabilities
 from surelabel.measures import SeparableMeasure, costs_of
 
 if TYPE_CHECKING:
@@ -99,6 +99,14 @@ class Calibration:
     def n_candidates(self) -> int:
         """Number of candidate label-sets, the paper's c(d, l)."""
         return sum(binomials(self.n_labels)[self.min_labels : self.max_labels + 1])
+
+    def as_probabilities(self, values: Any, *, who: str) -> FloatArray:
+        """Return new texts' probabilities (n, d), checked against the labels that were calibrated."""
+        return as_probabilities(values, who=who, n_labels=self.n_labels)
+
+    def as_labels(self, values: Any, n_texts: int, *, who: str) -> BoolArray:
+        """Return new texts' label-sets (n, d), checked against the labels that were calibrated."""
+        return as_labels(values, who=who, n_labels=self.n_labels, n_texts=n_texts, label_names=self.label_names)
 
     def is_candidate(self, labels: BoolArray) -> BoolArray:
         """Tell for each label-set, (n,), whether its number of labels is within the limits."""

@@ -241,7 +241,7 @@ class ConformalLabelSets:
             Use smoothed p-values, with one tie-break a text drawn from it.
         """
         calibration = self._calibrated("predict")
-        checked = as_probabilities(probabilities, who="predict", n_labels=calibration.n_labels)
+        checked = calibration.as_probabilities(probabilities, who="predict")
         labels = np.empty(checked.shape, dtype=np.uint8)
         totals = np.empty((len(checked), 2))
 
@@ -265,14 +265,8 @@ class ConformalLabelSets:
             Smoothed p-values, which are exactly uniform for true label-sets.
         """
         calibration = self._calibrated("predict_p")
-        checked = as_probabilities(probabilities, who="predict_p", n_labels=calibration.n_labels)
-        known = as_labels(
-            labels,
-            who="predict_p",
-            n_labels=calibration.n_labels,
-            n_texts=len(checked),
-            label_names=calibration.label_names,
-        )
+        checked = calibration.as_probabilities(probabilities, who="predict_p")
+        known = calibration.as_labels(labels, len(checked), who="predict_p")
         blocks = over_rows(
             lambda rows: totals_of(calibration.measure, checked[rows], known[rows]), len(checked), self.n_jobs
         )
@@ -301,7 +295,7 @@ class ConformalLabelSets:
         """
         calibration = self._calibrated("predict_set")
         level = as_level(significance, confidence_level, who="predict_set")
-        checked = as_probabilities(probabilities, who="predict_set", n_labels=calibration.n_labels)
+        checked = calibration.as_probabilities(probabilities, who="predict_set")
         if level * (calibration.n_texts + 1) <= 1:
             warnings.warn(
                 f"{calibration.n_texts} calibration texts are too few for significance {float(level):g}: the smallest "

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import FloatArray, as_labels, as_probabilities
+from surelabel._validation import FloatArray
 from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets
 from surelabel.measures import costs_of
@@ -172,7 +172,7 @@ def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: 
     (0.75, [0.25], [0.25])
     """
     calibration = predictor._calibrated("p_value_sums")
-    checked = as_probabilities(probabilities, who="p_value_sums", n_labels=calibration.n_labels)
+    checked = calibration.as_probabilities(probabilities, who="p_value_sums")
     blocks = over_rows(lambda rows: _rank_sums(calibration, checked[rows], n_cells), len(checked), predictor.n_jobs)
     excess = np.concatenate(blocks) / (calibration.n_texts + 1)
     return PValueSums(calibration.n_candidates / (calibration.n_texts + 1), excess[:, 0], excess[:, 1])
@@ -199,13 +199,7 @@ def of_criterion(
     """
     calibration = predictor._calibrated("of_criterion")
     sums = sums if sums is not None else p_value_sums(predictor, probabilities, n_cells=n_cells)
-    known = as_labels(
-        labels,
-        who="of_criterion",
-        n_labels=calibration.n_labels,
-        n_texts=len(sums.excess_lower),
-        label_names=calibration.label_names,
-    )
+    known = calibration.as_labels(labels, len(sums.excess_lower), who="of_criterion")
     smallest = 1.0 / (calibration.n_texts + 1)
     counted = calibration.is_candidate(known)
     rest = np.where(counted, predictor.predict_p(probabilities, known) - smallest, 0.0)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import as_labels, as_probabilities
 from surelabel.conformal import ConformalLabelSets
 from surelabel.criteria import of_criterion, p_value_sums
 from surelabel.exceptions import ArtifactError
@@ -180,10 +179,8 @@ def evaluate(
         Significance of the computational demand.
     """
     calibration = predictor._calibrated("evaluate")
-    checked = as_probabilities(probabilities, who="evaluate", n_labels=calibration.n_labels)
-    known = as_labels(
-        labels, who="evaluate", n_labels=calibration.n_labels, n_texts=len(checked), label_names=calibration.label_names
-    )
+    checked = calibration.as_probabilities(probabilities, who="evaluate")
+    known = calibration.as_labels(labels, len(checked), who="evaluate")
     if levels is None:
         levels = [level for level in default_levels() if float(level) * (calibration.n_texts + 1) > 1]
     forced = predictor.predict(checked)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import BoolArray, FloatArray, as_labels, as_level, as_probabilities
+from surelabel._validation import FloatArray, as_labels, as_level
 from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
 from surelabel.criteria import PValueSums, counts_at, of_criterion, p_value_sums, s_criterion
@@ -137,20 +137,6 @@ def size_statistics(
     )
 
 
-def _checked(predictor: ConformalLabelSets, probabilities: Any, labels: Any, who: str) -> tuple[FloatArray, BoolArray]:
-    """Check probabilities and labels against a calibrated predictor."""
-    calibration = predictor._calibrated(who)
-    checked = as_probabilities(probabilities, who=who, n_labels=calibration.n_labels)
-    known = as_labels(
-        labels,
-        who=who,
-        n_labels=calibration.n_labels,
-        n_texts=len(checked),
-        label_names=calibration.label_names,
-    )
-    return checked, known
-
-
 def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, levels: Iterable[Any]) -> FloatArray:
     """Return the share of texts whose true label-set is outside the prediction set, for each significance, (m,).
 
@@ -160,8 +146,9 @@ def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, 
     >>> error_rates(predictor, [[0.9, 0.1], [0.2, 0.4]], [[1, 0], [1, 0]], [0.3, 0.6])
     array([0.5, 0.5])
     """
-    checked, known = _checked(predictor, probabilities, labels, "error_rates")
-    calibration = predictor.calibration_
+    calibration = predictor._calibrated("error_rates")
+    checked = calibration.as_probabilities(probabilities, who="error_rates")
+    known = calibration.as_labels(labels, len(checked), who="error_rates")
     totals = totals_of(calibration.measure, checked, known)
     at_least = calibration.n_texts - np.searchsorted(calibration.totals, totals, side="left")
     at_least = np.sort(np.where(calibration.is_candidate(known), at_least, -1))
@@ -178,7 +165,7 @@ def size_curve(
     bounds them all; more cells of it give tighter bounds.
     """
     calibration = predictor._calibrated("size_curve")
-    checked = as_probabilities(probabilities, who="size_curve", n_labels=calibration.n_labels)
+    checked = calibration.as_probabilities(probabilities, who="size_curve")
     thresholds = np.array([calibration.threshold(as_level(level, None, who="size_curve")) for level in levels])
     order = np.argsort(thresholds, kind="stable")
     bounds = np.empty((len(checked), len(thresholds), 2))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._validation import BoolArray, FloatArray, as_labels
+from surelabel._validation import BoolArray, FloatArray
 from surelabel.calibration import totals_of
 from surelabel.exceptions import InvalidInputError, SearchLimitError, TruncationWarning
 from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport
@@ -124,13 +124,7 @@ class PredictionSets(Sequence["PredictionSet"]):
     def contains(self, labels: Any) -> BoolArray:
         """Tell for each text, (n,), whether its prediction set contains the given label-set."""
         calibration = self._cut.calibration
-        checked = as_labels(
-            labels,
-            who="contains",
-            n_labels=calibration.n_labels,
-            n_texts=len(self),
-            label_names=calibration.label_names,
-        )
+        checked = calibration.as_labels(labels, len(self), who="contains")
         totals = totals_of(calibration.measure, self._cut.probabilities, checked)
         return np.asarray(calibration.is_candidate(checked) & (totals <= self._cut.thresholds))
 
