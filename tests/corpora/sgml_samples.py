@@ -37,12 +37,8 @@ FIRST = HEADER + "".join(
 )
 SECOND = HEADER + "".join(
     [
-        document(
-            14900, "<TITLE>EARN</TITLE><BODY>Shr 5 cts.\nReuter\n&#3;</BODY>", ["earn", "crude"], "TEST"
-        ),
-        document(
-            14901, "<TITLE>GOLD</TITLE><BODY>Gold fell. Reuters said so.</BODY>", ["gold", "new"], "TEST"
-        ),
+        document(14900, "<TITLE>EARN</TITLE><BODY>Shr 5 cts.\nReuter\n&#3;</BODY>", ["earn", "crude"], "TEST"),
+        document(14901, "<TITLE>GOLD</TITLE><BODY>Gold fell. Reuters said so.</BODY>", ["gold", "new"], "TEST"),
         document(17056, "<TITLE>UNUSED</TITLE><BODY>x</BODY>", ["gold"], "NOT-USED"),
     ]
 )

@@ -11,10 +11,7 @@ from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 def jsonl(path, n_texts=60):
     labels = [["a"], ["b"], ["a", "b"]]
-    rows = [
-        {"id": f"t{i}", "title": f"T{i}", "text": f"text {i}", "labels": labels[i % 3]}
-        for i in range(n_texts)
-    ]
+    rows = [{"id": f"t{i}", "title": f"T{i}", "text": f"text {i}", "labels": labels[i % 3]} for i in range(n_texts)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -36,17 +33,13 @@ def test_names_have_descriptions():
 
 def test_own_data_is_split(tmp_path):
     corpus = corpora.load(jsonl(tmp_path / "mine.jsonl"))
-    assert (
-        repr(corpus) == "Corpus 'mine': 60 texts, 2 labels (train 33, validation 6, calibration 9, test 12)"
-    )
+    assert repr(corpus) == "Corpus 'mine': 60 texts, 2 labels (train 33, validation 6, calibration 9, test 12)"
     corpus = corpora.load(str(tmp_path / "mine.jsonl"), test=0, validation=0, calibration=19, seed=2)
     assert repr(corpus) == "Corpus 'mine': 60 texts, 2 labels (train 41, calibration 19)"
 
 
 def test_named_corpora_are_found(tmp_path, monkeypatch, empty_places):
-    with pytest.raises(
-        CorpusError, match=r"(?s)'debian-czech' could not be found.*SURELABEL_DATA is not set"
-    ):
+    with pytest.raises(CorpusError, match=r"(?s)'debian-czech' could not be found.*SURELABEL_DATA is not set"):
         corpora.load("debian-czech")
     monkeypatch.setenv("SURELABEL_DATA", str(tmp_path))
     jsonl(tmp_path / "debian-czech.jsonl")
@@ -101,9 +94,7 @@ def test_unknown_options_of_files(tmp_path):
 
 
 def test_unknown_names():
-    with pytest.raises(
-        CorpusError, match=r"must be a name of .*'reuters'.* or an existing file .* Got 'reuter'"
-    ):
+    with pytest.raises(CorpusError, match=r"must be a name of .*'reuters'.* or an existing file .* Got 'reuter'"):
         corpora.load("reuter")
 
 
@@ -135,6 +126,7 @@ def test_public_names():
         "read_reuters",
         "read_table",
         "reduced",
+        "seen_before",
         "split",
         "statistics",
         "statistics_markdown",

@@ -47,9 +47,7 @@ def test_parts_merge():
 
 
 def test_parts_that_are_not_there():
-    with pytest.raises(
-        CorpusError, match=r"must be among \['train', 'calibration', 'test'\]. Got 'validation'"
-    ):
+    with pytest.raises(CorpusError, match=r"must be among \['train', 'calibration', 'test'\]. Got 'validation'"):
         small().part("validation")
     with pytest.raises(InvalidInputError, match="one name at least"):
         small().part()

@@ -118,9 +118,7 @@ def fake_npm(folder, monkeypatch, body):
     monkeypatch.setenv("PATH", str(npm.parent))
 
 
-needs_scripts = pytest.mark.skipif(
-    sys.platform == "win32", reason="a script cannot stand in for npm on Windows"
-)
+needs_scripts = pytest.mark.skipif(sys.platform == "win32", reason="a script cannot stand in for npm on Windows")
 
 
 @needs_scripts

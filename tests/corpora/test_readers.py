@@ -24,9 +24,7 @@ def aapd(folder, form):
         elif form == "hedwig":
             bits = ["".join("01"[name in labels] for name in NAMES) for _, labels in rows]
             name = "dev" if part == "val" else part
-            files[f"{name}.tsv"] = "".join(
-                f"{each}\t{text}\n" for each, (text, _) in zip(bits, rows, strict=True)
-            )
+            files[f"{name}.tsv"] = "".join(f"{each}\t{text}\n" for each, (text, _) in zip(bits, rows, strict=True))
         else:
             files[f"{part}.json"] = json.dumps([{"text": text, "label": labels} for text, labels in rows])
     if form != "authors":

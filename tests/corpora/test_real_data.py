@@ -25,8 +25,7 @@ def test_reuters_numbers(data, reuters):
     assert own.labels.sum(axis=1).max() == 15
     assert all(text.strip() for text in own.texts)
     assert repr(reuters) == (
-        "Corpus 'reuters': 10,789 texts, 90 labels "
-        "(train 5,771, validation 1,000, calibration 999, test 3,019)"
+        "Corpus 'reuters': 10,789 texts, 90 labels (train 5,771, validation 1,000, calibration 999, test 3,019)"
     )
     assert len(reuters.part("train", "calibration")) == 6770
 
@@ -42,9 +41,7 @@ def test_reuters_calibration_is_stratified(reuters):
 
 
 def test_reuters_split_is_the_same_on_every_machine(reuters):
-    assert (
-        reuters.fingerprint(texts=False) == "320a86ea29ee1736db73363565efbd432bf7525c6096d3d2ec04469a535fec00"
-    )
+    assert reuters.fingerprint(texts=False) == "320a86ea29ee1736db73363565efbd432bf7525c6096d3d2ec04469a535fec00"
 
 
 def test_reuters20_is_the_papers(reuters):
@@ -84,8 +81,7 @@ def test_the_npm_package_gives_the_same_ids_and_labels(reuters, tmp_path):
 def test_goemotions(data):
     corpus = load("goemotions", path=data("goemotions"))
     assert repr(corpus) == (
-        "Corpus 'goemotions': 54,263 texts, 28 labels "
-        "(train 42,411, validation 5,426, calibration 999, test 5,427)"
+        "Corpus 'goemotions': 54,263 texts, 28 labels (train 42,411, validation 5,426, calibration 999, test 5,427)"
     )
 
 
@@ -99,8 +95,7 @@ def test_aapd_parts(data):
 def test_czech(data):
     corpus = load("debian-czech", path=data("debian-czech.jsonl.gz"))
     assert repr(corpus) == (
-        "Corpus 'debian-czech': 1,948 texts, 147 labels "
-        "(train 967, validation 292, calibration 299, test 390)"
+        "Corpus 'debian-czech': 1,948 texts, 147 labels (train 967, validation 292, calibration 299, test 390)"
     )
     assert corpus.labels.sum(axis=1).max() == 24
 
@@ -111,7 +106,6 @@ def test_arxiv(data):
         warnings.simplefilter("error")
         corpus = load("arxiv", path=data("arxiv2025.jsonl.gz"))
     assert repr(corpus) == (
-        "Corpus 'arxiv': 79,647 texts, 57 labels "
-        "(train 59,648, validation 5,000, calibration 4,999, test 10,000)"
+        "Corpus 'arxiv': 79,647 texts, 57 labels (train 59,648, validation 5,000, calibration 4,999, test 10,000)"
     )
     assert corpus.texts[0].startswith("Improving the Performance of Unimodal")

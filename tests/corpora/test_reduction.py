@@ -6,9 +6,7 @@ from surelabel.exceptions import DataWarning, InvalidInputError
 
 def corpus():
     sets = [{"c"}, {"b"}, {"a", "b"}, {"a"}, {"c", "d"}, {"d"}, {"b"}, {"e"}]
-    return Corpus.from_label_sets(
-        "tiny", list("stuvwxyz"), sets, parts={"train": range(5), "test": [5, 6, 7]}
-    )
+    return Corpus.from_label_sets("tiny", list("stuvwxyz"), sets, parts={"train": range(5), "test": [5, 6, 7]})
 
 
 def test_counts_over_the_whole_corpus_and_ties_go_to_the_first():

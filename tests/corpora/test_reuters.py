@@ -11,9 +11,7 @@ from surelabel.exceptions import CorpusError, DataWarning
 def read(path):
     with pytest.warns(DataWarning) as caught:
         corpus = read_reuters(path)
-    assert "give 3 training and 2 test texts with 3 labels; the whole collection gives 7,770" in str(
-        caught[0].message
-    )
+    assert "give 3 training and 2 test texts with 3 labels; the whole collection gives 7,770" in str(caught[0].message)
     return corpus
 
 
@@ -23,9 +21,7 @@ def sgml(request, tmp_path):
         return pack(tmp_path / "reuters21578.tar.gz", {**SGML, "README.txt": b"read"})
     if request.param == "tar":
         return pack(tmp_path / "r.tar", {f"./{name}": data for name, data in SGML.items()}, "w")
-    return unpack(
-        tmp_path / "r", {("deep/" if request.param == "nested" else "") + k: v for k, v in SGML.items()}
-    )
+    return unpack(tmp_path / "r", {("deep/" if request.param == "nested" else "") + k: v for k, v in SGML.items()})
 
 
 def test_the_official_form(sgml):
@@ -77,9 +73,7 @@ def test_one_file_must_hold_both_parts(tmp_path):
 
 def test_a_cut_off_file(tmp_path):
     unpack(tmp_path, {**SGML, "reut2-001.sgm": SGML["reut2-001.sgm"][:-30]})
-    with pytest.raises(
-        CorpusError, match=r"'reut2-001.sgm' must hold whole <REUTERS> elements. Got 3 .* and 2"
-    ):
+    with pytest.raises(CorpusError, match=r"'reut2-001.sgm' must hold whole <REUTERS> elements. Got 3 .* and 2"):
         read_reuters(tmp_path)
 
 

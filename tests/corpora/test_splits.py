@@ -14,9 +14,7 @@ from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 def corpus_of(label_sets, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        return Corpus.from_label_sets(
-            "c", [f"text {i}" for i in range(len(label_sets))], label_sets, **settings
-        )
+        return Corpus.from_label_sets("c", [f"text {i}" for i in range(len(label_sets))], label_sets, **settings)
 
 
 def test_two_labels_are_halved():
@@ -58,8 +56,7 @@ def test_the_same_seed_gives_the_same_split_on_every_machine():
     corpus = load("synthetic", n_texts=400, n_labels=30, seed=5)
     ids = "|".join(",".join(corpus.part(name).ids) for name in corpus.parts)
     assert (
-        hashlib.sha256(ids.encode()).hexdigest()
-        == "ba90d3bf80c4cc3f9c23788352664679167b29e4ca8ce94a5884a54f4959e70e"
+        hashlib.sha256(ids.encode()).hexdigest() == "ba90d3bf80c4cc3f9c23788352664679167b29e4ca8ce94a5884a54f4959e70e"
     )
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 

@@ -41,11 +41,7 @@ def test_many_labels_have_words_of_their_own():
     assert len(set(corpus.label_names)) == 1000
 
 
-@pytest.mark.parametrize(
-    "bad", [{"n_texts": 0}, {"n_labels": 1}, {"seed": -1}, {"n_texts": 2.5}, {"seed": True}]
-)
+@pytest.mark.parametrize("bad", [{"n_texts": 0}, {"n_labels": 1}, {"seed": -1}, {"n_texts": 2.5}, {"seed": True}])
 def test_bad_settings(bad):
-    with pytest.raises(
-        InvalidInputError, match=f"'{next(iter(bad))}' parameter of the synthetic corpus must be"
-    ):
+    with pytest.raises(InvalidInputError, match=f"'{next(iter(bad))}' parameter of the synthetic corpus must be"):
         generate_synthetic(**bad)

@@ -66,9 +66,7 @@ def test_a_text_of_ten_megabytes(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", [".jsonl", ".csv", ".parquet"])
-@pytest.mark.parametrize(
-    ("argument", "column"), [("text", "txt"), ("labels", "tags"), ("id", "key"), ("part", "p")]
-)
+@pytest.mark.parametrize(("argument", "column"), [("text", "txt"), ("labels", "tags"), ("id", "key"), ("part", "p")])
 def test_missing_columns(tmp_path, form, argument, column):
     with pytest.raises(CorpusError) as caught:
         read_table(write(tmp_path, form), **{argument: column})
@@ -167,9 +165,7 @@ def test_encodings(tmp_path, form):
         delimiter = "," if form == ".csv" else "\t"
         content = f"text{delimiter}labels\nžluť{delimiter}a\nb{delimiter}c\n"
     text.write_bytes(content.encode("cp1250"))
-    with pytest.raises(
-        CorpusError, match=r"must be text in utf-8. Got byte 0x9e in line \d.*encoding='latin-1'"
-    ):
+    with pytest.raises(CorpusError, match=r"must be text in utf-8. Got byte 0x9e in line \d.*encoding='latin-1'"):
         read_table(path)
     assert read_table(path, encoding="cp1250").texts[0] == "žluť"
     with pytest.raises(InvalidInputError, match=r"'encoding' parameter of load must name .* Got 'klingon'"):

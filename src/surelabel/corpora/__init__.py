@@ -17,6 +17,7 @@ from surelabel.corpora.catalogue import available, load
 from surelabel.corpora.corpus import PARTS, Corpus, Part, Provenance
 from surelabel.corpora.ctdc import read_ctdc
 from surelabel.corpora.goemotions import read_goemotions
+from surelabel.corpora.overlap import seen_before
 from surelabel.corpora.paper_figures import PAPER_STATISTICS
 from surelabel.corpora.places import cache_folder
 from surelabel.corpora.reduction import reduced
@@ -46,6 +47,7 @@ __all__ = [
     "read_reuters",
     "read_table",
     "reduced",
+    "seen_before",
     "split",
     "statistics",
     "statistics_markdown",

@@ -86,9 +86,7 @@ def _names_in(folder: Path) -> list[str]:
         return []
     numbers = _parsed(file)
     if not isinstance(numbers, dict) or not all(isinstance(number, int) for number in numbers.values()):
-        raise CorpusError(
-            "'labels.json' of AAPD must be an object of label name to number. Got another form instead."
-        )
+        raise CorpusError("'labels.json' of AAPD must be an object of label name to number. Got another form instead.")
     return sorted(numbers, key=lambda name: (numbers[name], name))
 
 
@@ -98,9 +96,7 @@ def _find_part(folder: Path, aliases: Sequence[str]) -> list[Path]:
         pair = [folder / f"text_{alias}", folder / f"label_{alias}"]
         if pair[0].exists() != pair[1].exists():
             there, gone = pair if pair[0].exists() else pair[::-1]
-            raise CorpusError(
-                f"AAPD's {there.name!r} must come with {gone.name!r}. Got no such file instead."
-            )
+            raise CorpusError(f"AAPD's {there.name!r} must come with {gone.name!r}. Got no such file instead.")
         if pair[0].exists():
             return pair
         for name in (f"{alias}.tsv", f"aapd_{alias}.tsv", f"{alias}.json"):

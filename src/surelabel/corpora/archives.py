@@ -52,8 +52,7 @@ def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
             _check_rest(archive, path)
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise CorpusError(
-            f"Archive {path.name!r} must be a whole tar file. Got a damaged one "
-            f"instead ({error}); fetch it again."
+            f"Archive {path.name!r} must be a whole tar file. Got a damaged one instead ({error}); fetch it again."
         ) from error
     return dict(sorted(members.items()))
 
@@ -72,6 +71,5 @@ def _check_name(name: str, path: Path) -> None:
     parts = PurePosixPath(name.replace("\\", "/"))
     if parts.is_absolute() or ".." in parts.parts or re.match(r"[A-Za-z]:", name):
         raise CorpusError(
-            f"Archive {path.name!r} must name files inside itself only. Got "
-            f"{name!r} instead; do not trust it."
+            f"Archive {path.name!r} must name files inside itself only. Got {name!r} instead; do not trust it."
         )

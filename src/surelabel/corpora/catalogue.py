@@ -101,9 +101,7 @@ def available() -> dict[str, str]:
     ['aapd', 'aapd20', 'arxiv']
     """
     names = {name: entry.description for name, entry in _ENTRIES.items()}
-    names.update(
-        {name: f"the texts of the 20 most frequent labels of {whole}" for name, whole in _REDUCED.items()}
-    )
+    names.update({name: f"the texts of the 20 most frequent labels of {whole}" for name, whole in _REDUCED.items()})
     return names
 
 
@@ -242,19 +240,14 @@ def _check_options(
     known = [each for each in inspect.signature(read).parameters if each not in {"path", *without}]
     unknown = [each for each in options if each not in known]
     if unknown:
-        raise InvalidInputError(
-            f"The options of load for {name} must be among {known}. Got {unknown[0]!r} instead."
-        )
+        raise InvalidInputError(f"The options of load for {name} must be among {known}. Got {unknown[0]!r} instead.")
 
 
-def _chosen(
-    corpus: Corpus, sizes: Mapping[str, Size | None], defaults: Mapping[str, Size]
-) -> dict[str, Size | None]:
+def _chosen(corpus: Corpus, sizes: Mapping[str, Size | None], defaults: Mapping[str, Size]) -> dict[str, Size | None]:
     """Return the sizes to draw: those asked for, else the defaults of parts that the corpus has not."""
     if "train" not in corpus.parts:
         warnings.warn(
-            f"Corpus {corpus.name!r} has no training part here, only {list(corpus.parts)}: "
-            "no other part is drawn.",
+            f"Corpus {corpus.name!r} has no training part here, only {list(corpus.parts)}: no other part is drawn.",
             DataWarning,
             stacklevel=3,
         )

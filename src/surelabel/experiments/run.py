@@ -84,6 +84,10 @@ def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Prob
     )
     fit_seconds = time.perf_counter() - start
     names = ("validation", "calibration", "test") if settings.conformal else ("validation", "test")
+    known = corpus.part("train", "validation", "calibration")
+    repeated = int(corpora.seen_before(corpus.part("test").texts, known.texts).sum())
+    if repeated:
+        _log.warning("%s: %d test texts stand in the other parts too", settings.name, repeated)
     parts = {}
     start = time.perf_counter()
     for name in names:
@@ -96,6 +100,7 @@ def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Prob
         "classifier": dataclasses.asdict(classifier.settings),
         "history": classifier.history_,
         "corpus": {"name": corpus.name, "fingerprint": corpus.fingerprint(), "n_training": len(training)},
+        "test_texts_seen_before": repeated,
         "fit_seconds": round(fit_seconds, 1),
         "predict_seconds": round(time.perf_counter() - start, 1),
     }
