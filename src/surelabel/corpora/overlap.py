@@ -12,11 +12,11 @@ __all__ = ["seen_before", "text_hash"]
 
 
 def text_hash(text: str) -> bytes:
-    """Return a hash of a text that does not depend on its case and white space.
+    r"""Return a hash of a text that does not depend on its case and white space.
 
     Examples
     --------
-    >>> text_hash("Wheat  prices\\nrise") == text_hash("wheat prices rise")
+    >>> text_hash("Wheat  prices\nrise") == text_hash("wheat prices rise")
     True
     """
     return hashlib.blake2b(" ".join(text.lower().split()).encode("utf-8", "surrogatepass"), digest_size=16).digest()
