@@ -1,93 +1,108 @@
-"""S and OF where candidates cannot be listed: floor and excess apart, bounds that hold and tighten."""
-
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn import metrics as sk
 
-import cases
 import reference
-from surelabel import ConformalLabelSets, LogLoss, LpNorm
-from surelabel.metrics import PValueSums, of_criterion, p_value_sums, s_criterion
+from surelabel import ConformalLabelSets, LogLoss, LpNorm, metrics
+from surelabel.exceptions import InvalidInputError
+
+MATRICES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6).flatmap(
+    lambda shape: st.tuples(hnp.arrays(np.bool_, shape), hnp.arrays(np.bool_, shape))
+)
 
 
-def _texts(seed, n_texts, n_labels):
+def test_classification_metrics_by_hand():
+    found = metrics.classification_metrics([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 1, 1]])
+    assert found.accuracy == 0.5
+    assert found.f1_micro == pytest.approx(2 * 2 / (3 + 3))
+    # Labels: 2*1/(2+1), 2*1/(1+1), 2*0/(0+1).
+    assert found.f1_macro == pytest.approx((2 / 3 + 1 + 0) / 3)
+    assert found.hamming_loss == pytest.approx(2 / 6)
+
+
+@given(MATRICES)
+def test_classification_metrics_equal_scikit_learn(pair):
+    labels, predicted = pair
+    found = metrics.classification_metrics(labels, predicted)
+    true, given_ = labels.astype(int), predicted.astype(int)
+    micro = sk.f1_score(true, given_, average="micro", zero_division=0) if true.shape[1] > 1 else found.f1_micro
+    macro = sk.f1_score(true, given_, average="macro", zero_division=0) if true.shape[1] > 1 else found.f1_macro
+    assert found.accuracy == pytest.approx((labels == predicted).all(axis=1).mean())
+    assert found.f1_micro == pytest.approx(micro)
+    assert found.f1_macro == pytest.approx(macro)
+    assert found.hamming_loss == pytest.approx((labels != predicted).mean())
+
+
+def test_classification_metrics_refuses_other_shapes():
+    with pytest.raises(InvalidInputError, match=r"'predicted'.*2 labels"):
+        metrics.classification_metrics([[1, 0]], [[1, 0, 0]])
+
+
+def test_size_statistics_by_hand():
+    found = metrics.size_statistics([0, 1, 1, 4, 14])
+    assert (found.mean, found.mean_lower, found.median, found.largest) == (4.0, 4.0, 1.0, 14.0)
+    assert (found.empty, found.single) == (0.2, 0.4)
+    assert found.quantiles[0.75] == 4.0
+    assert metrics.size_statistics([10**30, 10**30]).mean == pytest.approx(1e30)
+    assert metrics.size_statistics([4, 8], [2, 8]).mean_lower == 5.0
+
+
+def test_size_statistics_refuses_nothing():
+    with pytest.raises(InvalidInputError, match="sizes"):
+        metrics.size_statistics([])
+
+
+def _data(seed, n_labels=5, n=60):
     rng = np.random.default_rng(seed)
-    probabilities = rng.beta(0.3, 2.0, (n_texts, n_labels))
-    labels = rng.random((n_texts, n_labels)) < probabilities
-    labels[np.arange(n_texts), rng.integers(0, n_labels, n_texts)] = True
-    return probabilities, labels
+    probabilities = rng.choice([0.0, 0.1, 0.25, 0.5, 0.75, 1.0], size=(n, n_labels))
+    return probabilities, rng.random((n, n_labels)) < probabilities
 
 
-def test_floor_and_excess_by_hand():
-    # n = 1 with total 1/4; of {0} and {1} under L1, (3/4, 1/4): {0} costs 1/2, {1} 3/2. No candidate is within 1/4.
-    predictor = ConformalLabelSets(LpNorm(1), max_labels=1).calibrate([[1.0, 0.25]], [[1, 0]])
-    sums = p_value_sums(predictor, [[0.75, 0.25], [1.0, 0.0]])
-    assert sums.floor == 2 / 2
-    assert sums.excess_lower.tolist() == sums.excess_upper.tolist() == [0.0, 0.5]
-    assert sums.excess == (0.25, 0.25)
-    assert sums.mean == (1.25, 1.25)
+@pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
+@pytest.mark.parametrize("measure", [LpNorm(2), LpNorm(math.inf), LogLoss()])
+def test_curves_equal_one_prediction_a_level(measure):
+    probabilities, labels = _data(1)
+    predictor = ConformalLabelSets(measure, 1, 3).calibrate(probabilities[:40], labels[:40])
+    levels = ["0.01", "0.024", "0.05", "0.1", "0.29", "0.5", "0.9", "0.99"]
+    errors = metrics.error_rates(predictor, probabilities[40:], labels[40:], levels)
+    sizes = metrics.size_curve(predictor, probabilities[40:], levels)
+    for level, error, size in zip(levels, errors, sizes, strict=True):
+        one = predictor.predict_set(probabilities[40:], significance=level)
+        assert error == pytest.approx((~one.contains(labels[40:])).mean())
+        assert size.mean == size.mean_lower == pytest.approx(np.mean(one.sizes()))
+        assert size.median == np.median(one.sizes())
 
 
-def test_a_true_label_set_that_is_no_candidate_takes_nothing_from_of():
-    predictor = ConformalLabelSets(LpNorm(1), max_labels=1).calibrate([[1.0, 0.25]], [[1, 0]])
-    s = s_criterion(predictor, [[1.0, 0.0]])
-    assert of_criterion(predictor, [[1.0, 0.0]], [[1, 1]]).mean == s.mean
-    assert of_criterion(predictor, [[1.0, 0.0]], [[1, 0]]).mean == (0.5, 0.5)
+@pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
+def test_sizes_past_the_walk_are_bounded():
+    rng = np.random.default_rng(0)
+    probabilities = rng.random((40, 40))
+    labels = rng.random((40, 40)) < 0.5
+    predictor = ConformalLabelSets(LpNorm(2), 1, 20).calibrate(probabilities[:30], labels[:30])
+    for point in metrics.size_curve(predictor, probabilities[30:], ["0.1", "0.5"]):
+        assert point.mean_lower <= point.mean
+        assert point.mean_lower > 1e6
+        assert point.mean < 1.2 * point.mean_lower
 
 
-@pytest.mark.parametrize("measure", [LpNorm(2), LpNorm(8), LogLoss()], ids=repr)
-def test_bounds_by_tables_hold_the_sum_over_all_candidates(measure):
-    # More candidates than are ranked one by one: 2^20 of them, counted here by meeting in the middle.
-    probabilities, labels = _texts(1, 40, 20)
-    labels[:3] = ~labels[:3]  # strange texts, so that nearly all candidates are within the largest total
-    predictor = ConformalLabelSets(measure).calibrate(probabilities, labels)
-    row = probabilities[5]
-    absent, present = (np.array(part) for part in cases.costs_of(measure, row))
-    halves = []
-    for part in (slice(0, 10), slice(10, 20)):
-        rows = np.array(reference.candidates(10, 0, 10), dtype=bool)
-        halves.append(np.where(rows, present[part], absent[part]).sum(axis=1))
-    totals = np.sort(np.add.outer(*halves).ravel())
-    every = np.searchsorted(totals, predictor.calibration_.totals, side="right")
-    empty = math.fsum(absent) <= predictor.calibration_.totals
-    expected = float((every - empty).sum()) / 41
-    sums = p_value_sums(predictor, row[None, :], n_cells=512)
-    finer = p_value_sums(predictor, row[None, :], n_cells=16_384)
-    assert sums.floor == (2**20 - 1) / 41
-    assert sums.excess_lower[0] < sums.excess_upper[0]
-    tolerance = 1e-6 * expected
-    assert sums.excess_lower[0] - tolerance <= finer.excess_lower[0] <= expected + tolerance
-    assert expected - tolerance <= finer.excess_upper[0] <= sums.excess_upper[0] + tolerance
-    assert finer.excess_upper[0] - finer.excess_lower[0] < sums.excess_upper[0] - sums.excess_lower[0]
-    assert finer.excess_upper[0] <= 1.05 * finer.excess_lower[0]
-
-
-def test_ninety_labels_and_up_to_fifteen_in_a_label_set():
-    probabilities, labels = _texts(2, 120, 90)
-    probabilities = probabilities * 0.3
-    with cases.calibration_warnings_ignored():
-        predictor = ConformalLabelSets(LpNorm(2), max_labels=15).calibrate(probabilities, labels)
-    s = s_criterion(predictor, probabilities[:4])
-    of = of_criterion(predictor, probabilities[:4], labels[:4])
-    candidates = sum(math.comb(90, c) for c in range(1, 16))
-    assert s.floor == candidates / 121
-    assert candidates > 10**16
-    lower, upper = s.excess
-    assert 0 < lower <= upper <= 1.1 * lower
-    assert of.mean[0] <= s.mean[0]
-    assert of.mean[1] <= s.mean[1]
-
-
-def test_sums_of_sets_too_large_for_a_float_are_infinite_not_errors():
-    for measure in (LpNorm(2), LpNorm(math.inf)):
-        predictor = ConformalLabelSets(measure).calibrate(np.full((5, 1100), 0.5), np.eye(5, 1100))
-        sums = p_value_sums(predictor, np.full((1, 1100), 0.5))
-        assert sums.floor == math.inf
-        assert sums.mean[1] == math.inf
-
-
-def test_means_are_over_texts():
-    sums = PValueSums(1.0, np.array([1.0, 3.0]), np.array([2.0, 4.0]))
-    assert sums.excess == (2.0, 3.0)
-    assert sums.mean == (3.0, 4.0)
+@pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
+def test_s_and_of_by_definition():
+    probabilities, labels = _data(2, n_labels=4)
+    predictor = ConformalLabelSets(LpNorm(2), 1, 3).calibrate(probabilities[:40], labels[:40])
+    s = metrics.s_criterion(predictor, probabilities[40:])
+    of = metrics.of_criterion(predictor, probabilities[40:], labels[40:])
+    candidates = reference.candidates(4, 1, 3)
+    rows = np.array(candidates, dtype=bool)
+    by_definition = []
+    for row in probabilities[40:]:
+        by_definition.append(predictor.predict_p(np.repeat(row[None], len(rows), axis=0), rows).sum())
+    assert s.mean[0] == pytest.approx(np.mean(by_definition))
+    assert s.mean[1] == pytest.approx(np.mean(by_definition))
+    is_candidate = (labels[40:].sum(axis=1) >= 1) & (labels[40:].sum(axis=1) <= 3)
+    true = np.where(is_candidate, predictor.predict_p(probabilities[40:], labels[40:]), 0.0)
+    assert of.mean[0] == pytest.approx(np.mean(by_definition) - true.mean())
