@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ __all__ = ["confidence_credibility", "reliability"]
 # More points are drawn as a grid of shares: a point a text would be an ink blot, and a large file.
 _MAX_POINTS = 400
 _CELLS = 20
-_MAX_NAME = 24
+_MAX_COLUMNS = 20
 
 
 def _cloud(axes: Axes, confidence: FloatArray, credibility: FloatArray, least: float, in_cells: bool) -> None:
@@ -111,6 +112,14 @@ def _draw_pooled(axes: Axes, below: Axes, probabilities: FloatArray, labels: Boo
     format_shares(below.xaxis)
 
 
+def _shorten(name: str) -> str:
+    """Cut a name where it would take the room of the figure; letters of East Asian scripts are two columns wide."""
+    widths = np.cumsum([2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in name])
+    if not name or widths[-1] <= _MAX_COLUMNS:
+        return name
+    return name[: int(np.searchsorted(widths, _MAX_COLUMNS - 1, side="right"))] + "…"
+
+
 def worst_labels(probabilities: FloatArray, labels: BoolArray, n_worst: int) -> npt.NDArray[np.int64]:
     """Return the labels whose number of texts is the most unlike what their probabilities add up to, worst first."""
     expected = probabilities.sum(axis=0)
@@ -151,7 +160,7 @@ def reliability(
     axes.plot(expected, places, "o", markerfacecolor="none", color=SERIES[0][0], label="expected", linestyle="none")
     axes.plot(seen, places, "D", color=SERIES[1][0], label="seen", linestyle="none")
     shown = [printable(names[k]) for k in worst]
-    axes.set_yticks(places, [name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + "…" for name in shown])
+    axes.set_yticks(places, [_shorten(name) for name in shown])
     axes.tick_params(axis="y", length=0)
     axes.set_xscale("symlog", linthresh=10)
     axes.minorticks_off()
