@@ -8,7 +8,7 @@ import pytest
 import cases
 import reference
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
-from surelabel.metrics import PValueSums, of_criterion, p_value_sums, s_criterion
+from surelabel.criteria import PValueSums, of_criterion, p_value_sums, s_criterion
 
 
 def _texts(seed, n_texts, n_labels):
@@ -79,12 +79,14 @@ def test_ninety_labels_and_up_to_fifteen_in_a_label_set():
     assert of.mean[1] <= s.mean[1]
 
 
-def test_sums_of_sets_too_large_for_a_float_are_infinite_not_errors():
-    for measure in (LpNorm(2), LpNorm(math.inf)):
-        predictor = ConformalLabelSets(measure).calibrate(np.full((5, 1100), 0.5), np.eye(5, 1100))
-        sums = p_value_sums(predictor, np.full((1, 1100), 0.5))
-        assert sums.floor == math.inf
-        assert sums.mean[1] == math.inf
+@pytest.mark.parametrize("measure", [LpNorm(2), LpNorm(math.inf)], ids=repr)
+def test_a_floor_too_large_for_a_float_is_infinite_and_the_excess_exact(measure):
+    # 2^1100 candidates; of all of them, only a text's own label is within the calibration totals of 0.
+    predictor = ConformalLabelSets(measure).calibrate(np.eye(5, 1100), np.eye(5, 1100))
+    sums = p_value_sums(predictor, np.eye(1, 1100))
+    assert sums.floor == math.inf
+    assert sums.excess == (5 / 6, 5 / 6)
+    assert sums.mean == (math.inf, math.inf)
 
 
 def test_means_are_over_texts():

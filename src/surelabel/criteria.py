@@ -13,6 +13,8 @@ only.
 from __future__ import annotations
 
 import dataclasses
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -70,7 +72,7 @@ def counts_at(
     from surelabel._kernels import table  # noqa: PLC0415
 
     n_texts, n_thresholds = len(probabilities), len(thresholds)
-    every = float(calibration.n_candidates)
+    every = _as_float(calibration.n_candidates)
     bounds = np.full((n_texts, n_thresholds, 2), every)
     finite = int(np.sum(np.isfinite(thresholds)))
     if calibration.measure.aggregate == "max":
@@ -96,11 +98,19 @@ def counts_at(
     return bounds
 
 
+def _as_float(count: int | Fraction) -> float:
+    """Return a count as a float, inf where it is too large for one (over some 1,000 labels without limit)."""
+    try:
+        return float(count)
+    except OverflowError:
+        return math.inf
+
+
 def _counts_of_maximum(calibration: Calibration, probabilities: FloatArray, threshold: float) -> FloatArray:
     """Return the number of candidates of each text within a threshold, for a measure that takes the maximum."""
     absent, present = costs_of(calibration.measure, probabilities)
     rows = zip((absent > threshold) * 1.0, (present > threshold) * 1.0, strict=True)
-    return np.array([float(count_of_maximum(*row, 0.0, calibration.limits)) for row in rows])
+    return np.array([_as_float(count_of_maximum(*row, 0.0, calibration.limits)) for row in rows])
 
 
 def _rank_sums_of_maximum(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
@@ -149,7 +159,7 @@ def _rank_sums(calibration: Calibration, probabilities: FloatArray, n_cells: int
         most = greatest_size(absent[i], present[i], largest, hi)
         row = slice(i, i + 1)
         table.rank_sum_bounds(absent[row], present[row], calibration.totals, (lo, most), n_cells, sums[row])
-    every = float(calibration.n_candidates) * calibration.n_texts
+    every = _as_float(calibration.n_candidates * calibration.n_texts)
     return np.minimum(sums, every)
 
 
@@ -175,7 +185,8 @@ def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: 
     checked = calibration.as_probabilities(probabilities, who="p_value_sums")
     blocks = over_rows(lambda rows: _rank_sums(calibration, checked[rows], n_cells), len(checked), predictor.n_jobs)
     excess = np.concatenate(blocks) / (calibration.n_texts + 1)
-    return PValueSums(calibration.n_candidates / (calibration.n_texts + 1), excess[:, 0], excess[:, 1])
+    floor = _as_float(Fraction(calibration.n_candidates, calibration.n_texts + 1))
+    return PValueSums(floor, excess[:, 0], excess[:, 1])
 
 
 def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
