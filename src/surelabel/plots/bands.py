@@ -53,7 +53,7 @@ def error_band(
     >>> error_band(0.05, 1000)
     (0.033, 0.069)
     >>> error_band(0.05, 1000, 999)
-    (0.027, 0.077)
+    (0.028, 0.078)
     """
     if n_texts < 1 or (n_calibration is not None and n_calibration < 1):
         raise InvalidInputError(
