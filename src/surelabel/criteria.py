@@ -28,8 +28,8 @@ from surelabel.searches.cut import n_words, over_rows
 
 __all__ = ["PValueSums", "counts_at", "of_criterion", "p_value_sums", "s_criterion"]
 
-# Candidates a text that are ranked one by one; more are bounded by a table.
-_MAX_LISTED = 500_000
+# Candidates a text that are ranked one by one, those of 20 labels all; more are bounded by a table, as fast as that.
+_MAX_LISTED = 150_000
 # Steps that counting one text at one of many thresholds may take.
 _MAX_STEPS = 200_000
 
