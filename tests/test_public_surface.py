@@ -22,6 +22,8 @@ def test_public_names_are_pinned_and_sorted():
         "corpora",
         "exceptions",
         "metrics",
+        "plots",
+        "report",
         "text",
     ]
     assert surelabel.__all__ == sorted(surelabel.__all__)

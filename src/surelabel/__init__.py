@@ -17,7 +17,7 @@ from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
 from surelabel.prediction_sets import PredictionSet, PredictionSets
 
 if TYPE_CHECKING:
-    from surelabel import corpora, metrics, text
+    from surelabel import corpora, metrics, plots, report, text
     from surelabel.classifier import ConformalMultilabelClassifier
 
 __all__ = [
@@ -33,10 +33,12 @@ __all__ = [
     "corpora",
     "exceptions",
     "metrics",
+    "plots",
+    "report",
     "text",
 ]
 
-_LAZY_MODULES = ("corpora", "metrics", "text")
+_LAZY_MODULES = ("corpora", "metrics", "plots", "report", "text")
 
 
 def __getattr__(name: str) -> Any:

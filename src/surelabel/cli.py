@@ -69,6 +69,7 @@ def reproduce(
     """
     from surelabel.experiments import MEASURES, Folders, planned, run  # noqa: PLC0415
     from surelabel.experiments.publish import publish as publish_results  # noqa: PLC0415
+    from surelabel.experiments.reports import report_run  # noqa: PLC0415
 
     chosen = {name: MEASURES[name] for name in measure or MEASURES if name in MEASURES}
     unknown = sorted(set(measure or ()) - set(MEASURES))
@@ -77,10 +78,13 @@ def reproduce(
             f"expected some of {', '.join(MEASURES)}; got {', '.join(unknown)}", param_hint="--measure"
         )
     if not publish:
+        folders = Folders(runs, results / "runs")
         plan = planned(corpus or ["reuters20"], classifier or ["linear"], range(seeds))
         for number, settings in enumerate(plan, start=1):
             logging.getLogger(__name__).info("run %d of %d: %s", number, len(plan), settings.name)
-            run(settings, Folders(runs, results / "runs"), chosen)
+            run(settings, folders, chosen)
+            if settings.conformal:
+                _console.print(f"Report: {report_run(settings, folders)}")
     tables = publish_results(results / "runs", results, readme)
     if sys.stdout.isatty():
         for table in tables:

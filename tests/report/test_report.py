@@ -12,7 +12,7 @@ import pytest
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
 from surelabel.evaluation import evaluate
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
-from surelabel.report import ReportInput, build_content, find_overlap, render_report, write_report
+from surelabel.report import ReportInput, build_content, render_report, write_report
 from surelabel.report.render import bounds, level, number, percent
 
 NAMES = [f"topic-{k}" for k in range(8)]
@@ -276,11 +276,6 @@ def test_labels_outside_the_candidates_are_said():
         predictor.calibrate(*simulate(300, 1))
     content = build_content(dataclasses.replace(report, predictors={"L2": predictor}))
     assert any("that no prediction set can hold" in warning for warning in content.warnings)
-
-
-def test_overlap_ignores_white_space_and_case():
-    assert find_overlap(["A  b", "c"], ["a b\n", "d"]) == [0]
-    assert find_overlap([], ["a"]) == []
 
 
 @pytest.mark.parametrize(

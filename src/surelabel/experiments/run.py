@@ -14,7 +14,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.measures import SeparableMeasure
 from surelabel.metrics import classification_metrics, error_rates, size_curve
 
-__all__ = ["FORMAT", "Folders", "run"]
+__all__ = ["FORMAT", "Folders", "calibrated", "run"]
 
 _log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def _resplits(measure: SeparableMeasure, probabilities: Probabilities, n_resplit
     for seed in range(n_resplits):
         order = np.random.default_rng(seed).permutation(len(scores))
         held, rest = order[:n_calibration], order[n_calibration:]
-        predictor = _calibrated(measure, scores[held], labels[held], probabilities.max_labels)
+        predictor = calibrated(measure, scores[held], labels[held], probabilities.max_labels)
         errors = error_rates(predictor, scores[rest], labels[rest], RESPLIT_LEVELS)
         sizes = size_curve(predictor, scores[rest], RESPLIT_LEVELS, n_cells=1024)
         results.append(
@@ -151,11 +151,18 @@ def _resplits(measure: SeparableMeasure, probabilities: Probabilities, n_resplit
     return results
 
 
-def _calibrated(measure: SeparableMeasure, probabilities: Any, labels: Any, max_labels: int) -> ConformalLabelSets:
+def calibrated(
+    measure: SeparableMeasure,
+    probabilities: Any,
+    labels: Any,
+    max_labels: int,
+    label_names: Sequence[str] | None = None,
+) -> ConformalLabelSets:
     """Calibrate; texts whose label-set is no candidate are counted in the evaluation, not warned about."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
-        return ConformalLabelSets(measure, 1, max_labels).calibrate(probabilities, labels)
+        predictor = ConformalLabelSets(measure, 1, max_labels, label_names=label_names)
+        return predictor.calibrate(probabilities, labels)
 
 
 def _figures(
@@ -173,7 +180,7 @@ def _figures(
     evaluations, resplits = {}, {}
     for name, measure in measures.items():
         _log.info("%s: evaluating %s", settings.name, name)
-        predictor = _calibrated(measure, calibration.probabilities, calibration.labels, probabilities.max_labels)
+        predictor = calibrated(measure, calibration.probabilities, calibration.labels, probabilities.max_labels)
         evaluations[name] = evaluate(predictor, test.probabilities, test.labels).to_dict()
         resplits[name] = _resplits(measure, probabilities, 10)
     return {"underlying": figures, "evaluations": evaluations, "resplits": resplits}

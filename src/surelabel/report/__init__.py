@@ -17,7 +17,7 @@ label names are shown as text, whatever is in them. The same input gives the sam
 """
 
 from surelabel.report.content import ReportContent, build_content
-from surelabel.report.inputs import ReportInput, find_overlap
+from surelabel.report.inputs import ReportInput
 from surelabel.report.render import render_report, write_report
 
-__all__ = ["ReportContent", "ReportInput", "build_content", "find_overlap", "render_report", "write_report"]
+__all__ = ["ReportContent", "ReportInput", "build_content", "render_report", "write_report"]

@@ -13,12 +13,13 @@ import numpy as np
 
 from surelabel._validation import FloatArray
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.corpora.overlap import seen_before
 from surelabel.evaluation import Evaluation, default_levels, evaluate
 from surelabel.exceptions import CalibrationWarning
 from surelabel.metrics import SizeStatistics
 from surelabel.plots import error_band, printable
 from surelabel.prediction_sets import PredictionSet, PredictionSets
-from surelabel.report.inputs import CheckedInput, ReportInput, check_input, find_overlap
+from surelabel.report.inputs import CheckedInput, ReportInput, check_input
 
 __all__ = [
     "LEVELS",
@@ -299,7 +300,8 @@ def _notices(given: ReportInput, checked: CheckedInput) -> tuple[str, ...]:
     found = [printable(warning) for warning in given.warnings]
     n_texts = len(checked.probabilities)
     for part, others in given.other_texts.items() if given.texts is not None else ():
-        overlap = find_overlap(given.texts, others) if given.texts is not None else []
+        seen = [] if given.texts is None else seen_before(given.texts, others).tolist()
+        overlap = [i for i, is_seen in enumerate(seen) if is_seen]
         if overlap:
             found.append(
                 f"{len(overlap):,} of the {n_texts:,} texts of this report ({100 * len(overlap) / n_texts:.2g} %) are "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation import Evaluation
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["CheckedInput", "ReportInput", "check_input", "find_overlap"]
+__all__ = ["CheckedInput", "ReportInput", "check_input"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,23 +65,6 @@ class CheckedInput:
     probabilities: FloatArray
     labels: BoolArray
     label_names: tuple[str, ...]
-
-
-def _hash(text: str) -> bytes:
-    """Return a hash of a text that white space and letter case do not change."""
-    return hashlib.sha256(" ".join(text.casefold().split()).encode("utf-8", "surrogatepass")).digest()
-
-
-def find_overlap(texts: Sequence[str], others: Sequence[str]) -> list[int]:
-    """Return the indices of texts that are among others too, white space and letter case aside.
-
-    Examples
-    --------
-    >>> find_overlap(["Oil is up.", "Gold is down."], ["gold  is down."])
-    [1]
-    """
-    known = {_hash(text) for text in others}
-    return [i for i, text in enumerate(texts) if _hash(text) in known]
 
 
 def _check_evaluations(given: ReportInput, shape: tuple[int, int]) -> None:

@@ -1,0 +1,50 @@
+"""The report of a conformal run, from its probabilities and its result file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from surelabel import corpora
+from surelabel.artifacts import Probabilities
+from surelabel.evaluation import Evaluation
+from surelabel.experiments.run import Folders, calibrated
+from surelabel.experiments.settings import MEASURES, Settings
+from surelabel.report import ReportInput, write_report
+
+__all__ = ["report_run"]
+
+
+def report_run(settings: Settings, folders: Folders) -> Path:
+    """Write the HTML report of a finished conformal run beside its probabilities; return its path."""
+    probabilities = Probabilities.load(folders.runs / settings.name / "probabilities.npz")
+    result = json.loads(folders.result_of(settings).read_text(encoding="utf-8"))
+    corpus = corpora.load(settings.corpus, seed=settings.seed)
+    calibration, test = probabilities.parts["calibration"], probabilities.parts["test"]
+    names = [name for name in result["evaluations"] if name in MEASURES]
+    predictors = {
+        name: calibrated(
+            MEASURES[name],
+            calibration.probabilities,
+            calibration.labels,
+            probabilities.max_labels,
+            probabilities.label_names,
+        )
+        for name in sorted(names, key=lambda name: name != "LogLoss")
+    }
+    path = folders.runs / settings.name / "report.html"
+    write_report(
+        path,
+        ReportInput(
+            title=f"{settings.corpus}, {settings.classifier}",
+            predictors=predictors,
+            probabilities=test.probabilities,
+            labels=test.labels,
+            texts=corpus.part("test").texts,
+            settings={"seed": settings.seed, **probabilities.settings["classifier"]},
+            provenance=probabilities.settings["corpus"],
+            evaluations={name: Evaluation.from_dict(result["evaluations"][name]) for name in names},
+            other_texts={name: corpus.part(name).texts for name in ("train", "validation", "calibration")},
+        ),
+    )
+    return path
