@@ -14,8 +14,8 @@ __all__ = ["iterate_best_first"]
 
 # Running totals of the heap drift from the exact ones by less than this, for millions of steps.
 _DRIFT = 1e-9
-# Label-sets of equal total that are held back to give them in lexicographic order.
-_MOST_TIES = 16_384
+# Labels in all of the label-sets of equal total that are held back to give them in lexicographic order.
+_MOST_TIED_LABELS = 2**20
 
 
 class _Frontier:
@@ -100,8 +100,9 @@ class _Frontier:
 def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
     """Yield (total, packed label-set) of a text's members by ascending total.
 
-    Label-sets of equal total come in lexicographic order of their 0/1 rows, as long as no more than 16,384 are tied, or
-    so near to each other that running totals cannot tell; past that, in an order that depends on nothing but the row.
+    Label-sets of equal total come in lexicographic order of their 0/1 rows, as long as no more than 2^20 / max(64, d)
+    are tied, or so near to each other that running totals cannot tell; past that, in an order that depends on nothing
+    but the row.
     """
     threshold = float(cut.thresholds[row])
     if np.isneginf(threshold):
@@ -109,11 +110,12 @@ def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
     frontier = _Frontier(cut, row)
     waiting = np.empty((0, n_words(cut.calibration.n_labels)), dtype=np.uint64)
     totals = np.empty(0)
+    most_ties = max(256, _MOST_TIED_LABELS // max(64, cut.calibration.n_labels))
     batch = 16
     while len(waiting) or frontier.is_open:
         if frontier.is_open:
             taken = frontier.take(batch)
-            batch = min(2 * batch, _MOST_TIES)
+            batch = min(2 * batch, most_ties)
             waiting = np.concatenate([waiting, taken])
             totals = np.concatenate([totals, totals_of_words(cut, row, taken)])
         order = best_first_order(totals, waiting)
@@ -122,7 +124,7 @@ def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
         settled = len(totals)
         if frontier.is_open:
             settled = int(np.searchsorted(totals, frontier.next_total * (1.0 - _DRIFT), side="left"))
-        if settled == 0 and len(waiting) >= _MOST_TIES:
+        if settled == 0 and len(waiting) >= most_ties:
             settled = len(waiting)
         # Members may follow a label-set that is over by less than the drift, where too many are tied to be sorted.
         within = totals[:settled] <= threshold

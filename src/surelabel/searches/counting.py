@@ -18,6 +18,8 @@ __all__ = ["bounds_by_table", "count_by_walk", "count_of_maximum", "count_row", 
 TABLE_CELLS = 8192
 # Float64 cells of the largest table that refinement may use: 1 GiB.
 MAX_TABLE = 2**27
+# Additions that filling a table of TABLE_CELLS may take: about a second. Refinement may take more, in proportion.
+_TABLE_WORK = 2**30
 # Multisets that may be visited: by the compiled count, and by the one with integers of any size.
 _MAX_MULTISETS = 2_000_000
 _MAX_MULTISETS_BIG = 200_000
@@ -104,7 +106,9 @@ def bounds_by_table(
     rows = max(hi, int((present <= absent).sum())) + 1
     if rows * rows > MAX_TABLE:
         return 0, n_candidates
-    n_cells = max(64, min(n_cells, MAX_TABLE // rows - rows))
+    affordable = int(np.count_nonzero(np.abs(absent - present) <= threshold)) + 1
+    work = _TABLE_WORK * max(1, n_cells // TABLE_CELLS)
+    n_cells = max(64, min(n_cells, MAX_TABLE // rows - rows, work // (rows * affordable)))
     lower, upper = np.empty(1), np.empty(1)
     table.bounds_row(absent, present, np.array([threshold]), (limits[0], hi), n_cells, lower, upper)
     low = math.floor(min(lower[0], np.finfo(np.float64).max))
