@@ -161,7 +161,7 @@ def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) 
     return row, additions, removals, size, budget
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def fits(flips: Flips, start: int, need: int, budget: float) -> bool:
     """Tell whether the cheapest `need` flips from `start` on can be afforded."""
     if flips.costs.shape[0] - start < need:
@@ -174,7 +174,7 @@ def fits(flips: Flips, start: int, need: int, budget: float) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def end_of_affordable(flips: Flips, start: int, budget: float) -> int:
     """Return one past the last flip from `start` on that costs at most `budget`, by bisection."""
     low, high = start, flips.costs.shape[0]

@@ -32,23 +32,25 @@ _NO_LIMIT = 2**62
 class Sink(NamedTuple):
     """Where listed label-sets go: words (capacity, W) uint64; capacity 0 means that they are only counted.
 
-    `totals` is (capacity,) or (0,): totals up to rounding. `current` is the running label-set, packed; `top` is the
-    total of a label-set that leaves no budget.
+    `totals` is (capacity,) or (0,): totals up to rounding. `current` is the running label-set, packed; `masks`
+    (n_labels, W) has the bit of each addition, in the order of their costs; `top` is the total of a label-set that
+    leaves no budget.
     """
 
     words: Array
     totals: Array
     current: Array
+    masks: Array
     top: float
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def bit_of(label: int) -> Any:
     """Return the bit of a label in its word: label 0 is the highest."""
     return np.uint64(1) << np.uint64(63 - (label & 63))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _count_singles(row: Row, flips: Flips, start: int, budget: float, limit: int) -> tuple[int, int]:
     """Count single additions; return (count, work), where work passes `limit` as soon as counting is given up."""
     end = end_of_affordable(flips, start, budget)
@@ -87,7 +89,7 @@ def _count_pairs(row: Row, flips: Flips, start: int, budget: float, limit: int) 
     return count, work
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _write(sink: Sink, n: int, label: int, total: float) -> None:
     """Write the running label-set, with one label flipped where >= 0, as row n."""
     for w in range(sink.current.shape[0]):
@@ -98,63 +100,89 @@ def _write(sink: Sink, n: int, label: int, total: float) -> None:
         sink.totals[n] = total
 
 
-@njit(cache=True, nogil=True)
-def _write_run(sink: Sink, flips: Flips, start: int, end: int, n: int) -> None:
-    """Write the running label-set with each of flips start..end in turn: the innermost loop of listing."""
-    index = flips.index
-    words = sink.words
-    first = sink.current[0]
-    if words.shape[1] == 1:
-        for j in range(start, end):
-            words[n, 0] = first ^ bit_of(index[j])
-            n += 1
-    elif words.shape[1] == 2:
-        second = sink.current[1]
-        for j in range(start, end):
-            label = index[j]
-            bit = bit_of(label)
-            high = np.uint64(label >> 6) * bit
-            words[n, 0] = first ^ (bit ^ high)
-            words[n, 1] = second ^ high
-            n += 1
+@njit(cache=True, nogil=True, inline="always")
+def _write_run(sink: Sink, start: int, end: int, n: int) -> None:
+    """Write the running label-set with each of additions start..end in turn: the innermost loop of listing."""
+    rows = sink.words[n : n + end - start]
+    masks = sink.masks[start:end]
+    current = sink.current
+    if current.shape[0] == 1:
+        first = current[0]
+        for i in range(rows.shape[0]):
+            rows[i, 0] = first ^ masks[i, 0]
+    elif current.shape[0] == 2:
+        first, second = current[0], current[1]
+        for i in range(rows.shape[0]):
+            rows[i, 0] = first ^ masks[i, 0]
+            rows[i, 1] = second ^ masks[i, 1]
     else:
-        for j in range(start, end):
-            for w in range(words.shape[1]):
-                words[n, w] = sink.current[w]
-            words[n, index[j] >> 6] ^= bit_of(index[j])
-            n += 1
+        for i in range(rows.shape[0]):
+            for w in range(current.shape[0]):
+                rows[i, w] = current[w] ^ masks[i, w]
 
 
-@njit(cache=True, nogil=True)
-def _list_singles(row: Row, flips: Flips, sink: Sink, start: int, budget: float, n: int) -> int:
-    """Write all single additions from row n on; return the next free row."""
+@njit(cache=True, nogil=True, inline="always")
+def _list_run(row: Row, flips: Flips, sink: Sink, run: Any, budget: float, first: int, n: int) -> int:
+    """Write the running label-set with each of the additions run[0]..run[1]; return the next free row.
+
+    `first`, where >= 0, is a label that is flipped in the packed label-set but not in `member`.
+    """
+    start, end = run
     capacity = sink.words.shape[0]
-    end = end_of_affordable(flips, start, budget)
     sure = end
     while sure > start and budget - flips.costs[sure - 1] < row.slack:
         sure -= 1
     if n + (sure - start) > capacity:
         sure = end = start + capacity - n
-    _write_run(sink, flips, start, sure, n)
+    _write_run(sink, start, sure, n)
     if sink.totals.shape[0] > 0:
         for j in range(start, sure):
             sink.totals[n + j - start] = sink.top - (budget - flips.costs[j])
     n += sure - start
     for j in range(sure, end):
-        if n < capacity and is_inside(row, flips.index[j], -1):
+        if n < capacity and is_inside(row, flips.index[j], first):
             _write(sink, n, flips.index[j], sink.top - (budget - flips.costs[j]))
             n += 1
     return n
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _list_pairs(row: Row, flips: Flips, sink: Sink, start: int, budget: float, need: int, n: int) -> int:
+    """Write single additions, where one is enough, and pairs of them; return the next free row."""
+    costs = flips.costs
+    end = costs.shape[0]
+    for j in range(start, costs.shape[0]):
+        if costs[j] > budget or n >= sink.words.shape[0]:
+            break
+        left = budget - costs[j]
+        label = flips.index[j]
+        sink.current[label >> 6] ^= bit_of(label)
+        if need <= 1 and (left >= row.slack or is_inside(row, label, -1)):
+            _write(sink, n, -1, sink.top - left)
+            n += 1
+        while end > j + 1 and costs[end - 1] > left:
+            end -= 1
+        n = _list_run(row, flips, sink, (j + 1, max(end, j + 1)), left, label, n)
+        sink.current[label >> 6] ^= bit_of(label)
+    return n
+
+
 @njit(cache=True, nogil=True)
+def _set_masks(sink: Sink, additions: Flips) -> None:
+    """Write the bit of each addition once a row."""
+    sink.masks[:] = 0
+    for j in range(additions.index.shape[0]):
+        sink.masks[j, additions.index[j] >> 6] = bit_of(additions.index[j])
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _toggle(row: Row, sink: Sink, label: int) -> None:
     """Flip one label of the running label-set and of its packed form."""
     row.member[label] ^= 1
     sink.current[label >> 6] ^= bit_of(label)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, sizes: Any, limit: int, n: int) -> Any:
     """Finish a node without visiting its children, where none of them has children that must be walked.
 
@@ -172,21 +200,22 @@ def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, sizes
     costs = flips.costs
     n_flips = costs.shape[0]
     most, need = sizes
+    listing = sink.words.shape[0] > 0
     if most <= 0 or start >= n_flips or costs[start] > budget:
         return True, n, 0
-    listing = sink.words.shape[0] > 0
     if most == 1 or start + 1 >= n_flips or costs[start] + costs[start + 1] > budget:
         if listing:
-            return True, _list_singles(row, flips, sink, start, budget, n), 1
+            run = (start, end_of_affordable(flips, start, budget))
+            return True, _list_run(row, flips, sink, run, budget, -1, n), 1
         count, work = _count_singles(row, flips, start, budget, limit)
         return True, n + count, work
-    if listing:
+    if most > 2 and start + 2 < n_flips and costs[start] + costs[start + 1] + costs[start + 2] <= budget:
         return False, n, 0
-    if most == 2 or start + 2 >= n_flips or costs[start] + costs[start + 1] + costs[start + 2] > budget:
-        singles, work = (0, 0) if need > 1 else _count_singles(row, flips, start, budget, limit)
-        pairs, more = _count_pairs(row, flips, start, budget, limit - work)
-        return True, n + singles + pairs, work + more
-    return False, n, 0
+    if listing:
+        return True, _list_pairs(row, flips, sink, start, budget, need, n), 1
+    singles, work = (0, 0) if need > 1 else _count_singles(row, flips, start, budget, limit)
+    pairs, more = _count_pairs(row, flips, start, budget, limit - work)
+    return True, n + singles + pairs, work + more
 
 
 @njit(cache=True, nogil=True)
@@ -254,6 +283,8 @@ def walk_row(
     for k in range(absent.shape[0]):
         if row.member[k]:
             sink.current[k >> 6] ^= bit_of(k)
+    if listing:
+        _set_masks(sink, additions)
     n = 0
     work = 0
     start = 0
@@ -298,7 +329,9 @@ def walk_row(
 @njit(cache=True, nogil=True)
 def _sink(words: Array, totals: Array, n_labels: int, threshold: float, slack: float) -> Sink:
     """Make a sink for one row."""
-    return Sink(words, totals, np.zeros((n_labels + 63) >> 6, dtype=np.uint64), threshold + 0.5 * slack)
+    n_words = (n_labels + 63) >> 6
+    masks = np.empty((n_labels if words.shape[0] > 0 else 0, n_words), dtype=np.uint64)
+    return Sink(words, totals, np.zeros(n_words, dtype=np.uint64), masks, threshold + 0.5 * slack)
 
 
 @njit(cache=True, nogil=True)
