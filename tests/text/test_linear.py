@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,18 @@ def test_arrays_that_do_not_fit(topical, tmp_path):
     (tmp_path / "other" / "vocabulary.json").replace(tmp_path / "saved" / "vocabulary.json")
     with pytest.raises(ArtifactError, match="do not fit together"):
         classifier._read(tmp_path / "saved")
+
+
+def test_fits_at_the_same_time_are_repeatable():
+    rng = np.random.default_rng(0)
+    words = [f"word{i}" for i in range(60)]
+    texts = [" ".join(rng.choice(words, 12)) for _ in range(120)]
+    labels = rng.random((120, 6)) < 0.3
+
+    def fit(_):
+        return make("linear", min_texts=1).fit(texts, labels).predict_proba(texts)
+
+    first = fit(0)
+    with ThreadPoolExecutor(4) as threads:
+        for again in threads.map(fit, range(4)):
+            assert np.array_equal(first, again)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ __all__ = ["LinearClassifier"]
 
 _WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
 _ARRAYS, _VOCABULARY = "linear.npz", "vocabulary.json"
+# Fits at the same time would draw from one stream of random numbers, and none would be repeatable.
+_SOLVER = threading.Lock()
 
 
 class LinearClassifier(TextClassifier):
@@ -93,7 +94,7 @@ class LinearClassifier(TextClassifier):
         return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
 
     def _fit_labels(self, features: Any, labels: npt.NDArray[np.bool_]) -> None:
-        """Fit every label's regression; the solver leaves Python's lock, so threads share the work."""
+        """Fit every label's regression, one after the other: the solver's random numbers are the process' own."""
 
         def fit_label(label: int) -> None:
             positive = int(labels[:, label].sum())
@@ -111,11 +112,11 @@ class LinearClassifier(TextClassifier):
             self._weights[:, label] = regression.coef_[0]
             self._intercepts[label] = regression.intercept_[0]
 
-        with warnings.catch_warnings():
+        with _SOLVER, warnings.catch_warnings():
             # The last digits of a rare label's weights do not move its probabilities.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            with ThreadPoolExecutor(os.cpu_count()) as threads:
-                list(threads.map(fit_label, range(labels.shape[1])))
+            for label in range(labels.shape[1]):
+                fit_label(label)
 
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
         if not self._vocabulary:
