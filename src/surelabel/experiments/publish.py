@@ -8,7 +8,7 @@ from surelabel import plots
 from surelabel._storage import atomic_file
 from surelabel.evaluation import Evaluation
 from surelabel.exceptions import InvalidInputError
-from surelabel.experiments.tables import Result, Table, all_tables, load_results
+from surelabel.experiments.tables import Result, Table, all_tables, engine, load_results
 
 __all__ = ["publish", "readme_part"]
 
@@ -80,6 +80,9 @@ def readme_part(tables: list[Table], figures: list[str]) -> str:
             _only(by_name["sets"], significance="0.05").to_markdown(),
             "",
         ]
+    if "engine" in by_name:
+        lines += [f"The exact search beside the paper's. {by_name['engine'].note}", ""]
+        lines += [by_name["engine"].to_markdown(), ""]
     for name in [name for name in figures if name.startswith("reuters-")][:1] or figures[:1]:
         lines += [
             f"![error rate against significance, {name}](results/figures/{name}-error.svg)",
@@ -94,6 +97,9 @@ def publish(runs: Path, out: Path, readme: Path | None = None) -> list[Table]:
     """Build all tables and figures from the result files in `runs`; put the main ones into a README where given."""
     results = load_results(runs)
     tables = all_tables(results)
+    measured = engine(runs.parent / "engine.json")
+    if measured is not None:
+        tables.append(measured)
     for table in tables:
         note = f"\n{table.note}\n" if table.note else ""
         _write(out / "tables" / f"{table.name}.md", f"# {table.title}\n\n{table.to_markdown()}\n{note}")

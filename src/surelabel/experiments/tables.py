@@ -24,7 +24,7 @@ from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import FORMAT
 from surelabel.experiments.settings import CLASSIFIERS, CORPORA, MEASURES
 
-__all__ = ["Table", "all_tables", "load_results", "paper_figures", "readable"]
+__all__ = ["Table", "all_tables", "engine", "load_results", "paper_figures", "readable"]
 
 _log = logging.getLogger(__name__)
 
@@ -297,6 +297,33 @@ def sets(results: Iterable[Result]) -> Table:
         "mean N, own test", "mean N, re-splits", "median N",
     )  # fmt: skip
     return Table("sets", "Prediction sets: error rate and N criterion", header, tuple(rows))
+
+
+def engine(path: Path) -> Table | None:
+    """Tabulate the exact search against the Hamming ball from the engine benchmark's file, where there is one."""
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_text(encoding="utf-8"))
+    rows = tuple(
+        (
+            row["measure"],
+            row["significance"],
+            readable(row["mean_size"]),
+            f"{row['exact_ms_all_texts']:.1f}",
+            f"{row['ball_label_sets_all_texts']:.1e}",
+            f"{row['ball_prohibitive_percent']:.2f}",
+            f"{row['ratio_same_texts']:,.0f}",
+        )
+        for row in document["against_hamming_ball"]
+    )
+    header = (
+        "measure", "significance", "mean N", "exact search, ms for all texts", "Hamming ball, label-sets",
+        "its prohibitive %", "times faster",
+    )  # fmt: skip
+    texts = document["against_hamming_ball"][0]["texts"]
+    source = document["settings"]["source"]
+    note = f"{source}: {texts:,} test texts, one core; ratios are of the same texts in the same run."
+    return Table("engine", "Exact search against the Hamming ball", header, rows, note)
 
 
 def all_tables(results: list[Result]) -> list[Table]:
