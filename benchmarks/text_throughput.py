@@ -31,6 +31,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from surelabel import corpora
 from surelabel._storage import atomic_file
 from surelabel.exceptions import DataWarning
+from surelabel.experiments.run import machine, versions
 from surelabel.text import make
 from surelabel.text.base import LabelledTexts
 from surelabel.text.batching import Examples, pad, training_batches
@@ -38,7 +39,6 @@ from surelabel.text.cnn import ConvolutionalNetwork, RandinitClassifier
 from surelabel.text.settings import CnnSettings
 from surelabel.text.tokenisation import encode
 from surelabel.text.training import quiet_library
-from text_reproduce import machine, versions
 
 
 def seconds(function: Any) -> tuple[float, Any]:

@@ -32,7 +32,7 @@ from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.measures import SeparableMeasure
 from surelabel.metrics import classification_metrics, error_rates, size_curve
 
-__all__ = ["FORMAT", "Folders", "calibrated", "run"]
+__all__ = ["FORMAT", "Folders", "calibrated", "machine", "run", "versions"]
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Folders:
         return self.results / f"{settings.name}.json"
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Return the versions that figures may depend on."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
@@ -64,7 +64,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """Return what times depend on."""
     return {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
 
@@ -211,8 +211,8 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
         "n_labels": len(probabilities.label_names),
         "max_labels": probabilities.max_labels,
         "n_texts": {name: len(part) for name, part in probabilities.parts.items()},
-        "versions": _versions(),
-        "machine": _machine(),
+        "versions": versions(),
+        "machine": machine(),
         **_figures(settings, probabilities, measures),
     }
     with atomic_file(target) as temporary:
