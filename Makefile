@@ -50,6 +50,7 @@ format: $(BIN)/.dev  ## rewrite files as check wants them
 
 bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under results/
 	$(BENCH_VENV)/bin/python benchmarks/engine.py --out results/engine.json
+	$(BENCH_VENV)/bin/python benchmarks/lean_ball.py --out results/lean_ball.json
 	$(BENCH_VENV)/bin/python benchmarks/mulaconf_agreement.py --out results/mulaconf.json
 
 slow: $(BIN)/.dev  ## statistical tests of the theorem and other tests of minutes

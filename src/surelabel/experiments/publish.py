@@ -8,7 +8,7 @@ from surelabel import plots
 from surelabel._storage import atomic_file
 from surelabel.evaluation import Evaluation
 from surelabel.exceptions import InvalidInputError
-from surelabel.experiments.tables import Result, Table, all_tables, engine, load_results
+from surelabel.experiments.tables import Result, Table, all_tables, engine, lean_ball, load_results
 
 __all__ = ["publish", "readme_part"]
 
@@ -83,6 +83,8 @@ def readme_part(tables: list[Table], figures: list[str]) -> str:
     if "engine" in by_name:
         lines += [f"The exact search beside the paper's. {by_name['engine'].note}", ""]
         lines += [by_name["engine"].to_markdown(), ""]
+    if "lean-ball" in by_name:
+        lines += [by_name["lean-ball"].note, "", by_name["lean-ball"].to_markdown(), ""]
     for name in [name for name in figures if name.startswith("reuters-")][:1] or figures[:1]:
         lines += [
             f"![error rate against significance, {name}](results/figures/{name}-error.svg)",
@@ -97,9 +99,8 @@ def publish(runs: Path, out: Path, readme: Path | None = None) -> list[Table]:
     """Build all tables and figures from the result files in `runs`; put the main ones into a README where given."""
     results = load_results(runs)
     tables = all_tables(results)
-    measured = engine(runs.parent / "engine.json")
-    if measured is not None:
-        tables.append(measured)
+    measured = (engine(runs.parent / "engine.json"), lean_ball(runs.parent / "lean_ball.json"))
+    tables += [table for table in measured if table is not None]
     for table in tables:
         note = f"\n{table.note}\n" if table.note else ""
         _write(out / "tables" / f"{table.name}.md", f"# {table.title}\n\n{table.to_markdown()}\n{note}")
