@@ -31,15 +31,15 @@ def _change(absent: float, present: float, is_member: int) -> tuple[float, float
 
 
 @njit(cache=True, nogil=True)
-def _cheapest_flip(absent: Array, present: Array, member: Array, inside: int, first: int, skip: int) -> int:
-    """Return the cheapest label to flip among labels >= first with member == inside, other than `skip`.
+def _cheapest_flip(absent: Array, present: Array, member: Array, inside: int, first: int) -> int:
+    """Return the cheapest label to flip among labels >= first with member == inside.
 
     Ties: additions take the last label, removals the first, which keeps 0/1 rows lexicographically small.
     """
     best = _NONE
     best_high, best_low = 0.0, 0.0
     for k in range(first, absent.shape[0]):
-        if member[k] != inside or k == skip:
+        if member[k] != inside:
             continue
         high, low = _change(absent[k], present[k], inside)
         if best == _NONE or high < best_high or (high == best_high and low < best_low):
@@ -59,13 +59,13 @@ def _complete(absent: Array, present: Array, limits: Any, member: Array, first: 
         member[k] = 1 if present[k] < absent[k] else 0
         size += member[k]
     while size < limits[0]:
-        label = _cheapest_flip(absent, present, member, 0, first, _NONE)
+        label = _cheapest_flip(absent, present, member, 0, first)
         if label == _NONE:
             return False
         member[label] = 1
         size += 1
     while size > limits[1]:
-        label = _cheapest_flip(absent, present, member, 1, first, _NONE)
+        label = _cheapest_flip(absent, present, member, 1, first)
         if label == _NONE:
             return False
         member[label] = 0
@@ -94,8 +94,8 @@ def _second_total(absent: Array, present: Array, limits: Any, member: Array, par
     size = 0
     for k in range(absent.shape[0]):
         size += member[k]
-    addition = _cheapest_flip(absent, present, member, 0, 0, _NONE)
-    removal = _cheapest_flip(absent, present, member, 1, 0, _NONE)
+    addition = _cheapest_flip(absent, present, member, 0, 0)
+    removal = _cheapest_flip(absent, present, member, 1, 0)
     second = np.inf
     if addition != _NONE and size < limits[1]:
         second = min(second, _total_with(absent, present, member, partials, addition, _NONE))
@@ -169,8 +169,8 @@ def reachable_row(absent: Array, present: Array, threshold: float, limits: Any, 
     for k in range(n_labels):
         size += member[k]
     spare = (best, partials)
-    addition = _cheapest_flip(absent, present, member, 0, 0, _NONE)
-    removal = _cheapest_flip(absent, present, member, 1, 0, _NONE)
+    addition = _cheapest_flip(absent, present, member, 0, 0)
+    removal = _cheapest_flip(absent, present, member, 1, 0)
     for k in range(n_labels):
         reachable[k, member[k]] = True
         room = size > limits[0] if member[k] else size < limits[1]
