@@ -70,6 +70,7 @@ def reproduce(
     from surelabel.experiments import MEASURES, Folders, planned, run  # noqa: PLC0415
     from surelabel.experiments.publish import publish as publish_results  # noqa: PLC0415
     from surelabel.experiments.reports import report_run  # noqa: PLC0415
+    from surelabel.experiments.statistics import record_statistics  # noqa: PLC0415
 
     chosen = {name: MEASURES[name] for name in measure or MEASURES if name in MEASURES}
     unknown = sorted(set(measure or ()) - set(MEASURES))
@@ -79,7 +80,9 @@ def reproduce(
         )
     if not publish:
         folders = Folders(runs, results / "runs")
-        plan = planned(corpus or ["reuters20"], classifier or ["linear"], range(seeds))
+        names = corpus or ["reuters20"]
+        plan = planned(names, classifier or ["linear"], range(seeds))
+        record_statistics(names, results / "corpora.json")
         for number, settings in enumerate(plan, start=1):
             logging.getLogger(__name__).info("run %d of %d: %s", number, len(plan), settings.name)
             run(settings, folders, chosen)

@@ -1,5 +1,6 @@
 import json
 import logging
+import statistics
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,10 @@ from typer.testing import CliRunner
 
 from surelabel.cli import app
 from surelabel.exceptions import InvalidInputError
-from surelabel.experiments import Folders, Settings, planned, run
+from surelabel.experiments import MEASURES, Folders, Settings, planned, run
 from surelabel.experiments.publish import publish
+from surelabel.experiments.run import N_RESPLITS
+from surelabel.experiments.statistics import corpora_table, record_statistics
 from surelabel.experiments.tables import Table, load_results, paper_figures
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +34,13 @@ def test_a_run_keeps_settings_versions_and_figures(done):
         "corpus": "synthetic", "classifier": "linear", "conformal": True, "seed": 0, "options": [],
     }  # fmt: skip
     assert set(result["evaluations"]) == {"L2", "L4", "L8", "LogLoss"}
-    assert len(result["resplits"]["L2"]) == 10
+    assert len(result["resplits"]["L2"]["sizes"]) == 10
     assert "numpy" in result["versions"]
-    # Ten re-splits are exchangeable: their mean error is near the significance.
-    mean = sum(one["error"]["0.1"] for one in result["resplits"]["L2"]) / 10
-    assert 0.05 < mean < 0.15
+    # Re-splits are exchangeable: their mean error is near the significance, and not above it by more than chance.
+    errors = result["resplits"]["L2"]["errors"]["0.1"]
+    assert len(errors) == N_RESPLITS
+    mean = statistics.mean(errors)
+    assert 0.05 < mean < 0.1 + 4 * statistics.stdev(errors) / N_RESPLITS**0.5
 
 
 def test_a_finished_run_is_skipped_and_an_interrupted_one_goes_on(done, caplog):
@@ -53,6 +58,59 @@ def test_a_finished_run_is_skipped_and_an_interrupted_one_goes_on(done, caplog):
     old = json.loads(before)
     assert again["made_with"] == old["made_with"]
     assert again["underlying"] == old["underlying"]
+
+
+def test_a_run_is_given_the_measures_that_it_lacks(done, tmp_path):
+    _, folders = done
+    settings = Settings("synthetic", "linear")
+    few = Folders(folders.runs, tmp_path / "runs")
+    run(settings, few, {"L4": MEASURES["L4"]})
+    assert set(json.loads(few.result_of(settings).read_text())["evaluations"]) == {"L4"}
+    tables = {table.name: table for table in publish(few.results, tmp_path)}
+    assert [row[2] for row in tables["s-and-of"].rows] == ["L4"]
+    assert "-" in tables["forced"].rows[0]
+    run(settings, few, {"L4": MEASURES["L4"], "L2": MEASURES["L2"]})
+    result = json.loads(few.result_of(settings).read_text())
+    assert set(result["evaluations"]) == set(result["resplits"]) == {"L2", "L4"}
+
+
+def test_a_result_of_another_version_is_made_again(done, tmp_path):
+    _, folders = done
+    settings = Settings("synthetic", "linear", conformal=False)
+    other = Folders(folders.runs, tmp_path)
+    other.result_of(settings).write_text('{"format": "surelabel-run-0"}')
+    assert "underlying" in json.loads(run(settings, other).read_text())
+    other.result_of(settings).write_text("{")
+    assert "underlying" in json.loads(run(settings, other).read_text())
+
+
+def test_corpora_table(tmp_path, caplog):
+    path = tmp_path / "corpora.json"
+    assert corpora_table(path).rows == ()
+    record_statistics(["synthetic"], path)
+    before = path.read_bytes()
+    record_statistics(["synthetic"], path)
+    assert path.read_bytes() == before
+    assert corpora_table(path).rows[0][:2] == ("synthetic", "ours")
+    path.write_text(before.decode().replace('"synthetic"', '"reuters"'))
+    assert [row[:3] for row in corpora_table(path).rows][1] == ("reuters", "paper", "10,788")
+    path.write_text("[]")
+    assert corpora_table(path).rows == ()
+    assert "corpora.json is skipped" in caplog.text
+
+
+def test_findings(done):
+    folder, folders = done
+    tables = {table.name: table for table in publish(folders.results, folder / "results")}
+    held = tables["guarantee"]
+    assert {row[2] for row in held.rows} == set(MEASURES)
+    assert all(row[6] in ("held", "within chance", "above") for row in held.rows)
+    # Re-splits are exchangeable whatever the corpus: no mean is above its level by more than chance.
+    for row in held.rows:
+        mean, error = (float(part) for part in row[7].split(" ± "))
+        assert mean < float(row[3]) + 4 * max(error, 1e-4)
+    compared = tables["log-loss"].rows[0]
+    assert compared[7] in ("L2", "L4", "L8")
 
 
 def test_damaged_results_are_named_and_skipped(done, tmp_path, caplog):

@@ -8,7 +8,11 @@ from surelabel import plots
 from surelabel._storage import atomic_file
 from surelabel.evaluation import Evaluation
 from surelabel.exceptions import InvalidInputError
-from surelabel.experiments.tables import Result, Table, all_tables, engine, lean_ball, load_results
+from surelabel.experiments.benchmark_tables import benchmark_tables
+from surelabel.experiments.findings import guarantee, log_loss_against_norms
+from surelabel.experiments.run import N_RESPLITS
+from surelabel.experiments.statistics import corpora_table
+from surelabel.experiments.tables import Result, Table, all_tables, load_results
 
 __all__ = ["publish", "readme_part"]
 
@@ -74,8 +78,9 @@ def readme_part(tables: list[Table], figures: list[str]) -> str:
     if "sets" in by_name:
         lines += [
             "Prediction sets at significance 0.05. *Own test* is the corpus' own test part, which for Reuters is later",
-            "in time than what the classifier and the calibration saw; *re-splits* are ten random re-splits of",
-            "calibration and test texts (mean ± standard deviation), for which the guarantee is meant:",
+            f"in time than what the classifier and the calibration saw; *re-splits* are {N_RESPLITS} random re-splits",
+            "of calibration and test texts (mean ± standard deviation; N over the first ten), for which the guarantee",
+            "is meant:",
             "",
             _only(by_name["sets"], significance="0.05").to_markdown(),
             "",
@@ -98,9 +103,9 @@ def readme_part(tables: list[Table], figures: list[str]) -> str:
 def publish(runs: Path, out: Path, readme: Path | None = None) -> list[Table]:
     """Build all tables and figures from the result files in `runs`; put the main ones into a README where given."""
     results = load_results(runs)
-    tables = all_tables(results)
-    measured = (engine(runs.parent / "engine.json"), lean_ball(runs.parent / "lean_ball.json"))
-    tables += [table for table in measured if table is not None]
+    found = [guarantee(results), log_loss_against_norms(results)]
+    tables = [corpora_table(runs.parent / "corpora.json"), *all_tables(results), *found]
+    tables = [table for table in tables if table.rows] + benchmark_tables(runs.parent)
     for table in tables:
         note = f"\n{table.note}\n" if table.note else ""
         _write(out / "tables" / f"{table.name}.md", f"# {table.title}\n\n{table.to_markdown()}\n{note}")

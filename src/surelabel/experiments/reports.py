@@ -44,6 +44,7 @@ def report_run(settings: Settings, folders: Folders) -> Path:
             settings={"seed": settings.seed, **probabilities.settings["classifier"]},
             provenance=probabilities.settings["corpus"],
             evaluations={name: Evaluation.from_dict(result["evaluations"][name]) for name in names},
+            resplits={name: result["resplits"][name]["errors"] for name in names},
             other_texts={name: corpus.part(name).texts for name in ("train", "validation", "calibration")},
         ),
     )

@@ -22,6 +22,7 @@ import numpy as np
 
 from surelabel import corpora, text
 from surelabel._storage import atomic_file
+from surelabel._validation import FloatArray
 from surelabel.artifacts import PartProbabilities, Probabilities
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus
@@ -32,12 +33,15 @@ from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.measures import SeparableMeasure
 from surelabel.metrics import classification_metrics, error_rates, size_curve
 
-__all__ = ["FORMAT", "Folders", "calibrated", "machine", "run", "versions"]
+__all__ = ["FORMAT", "N_RESPLITS", "Folders", "calibrated", "machine", "resplits", "run", "versions"]
 
 _log = logging.getLogger(__name__)
 
-FORMAT = "surelabel-run-1"
+FORMAT = "surelabel-run-2"
 RESPLIT_LEVELS = ("0.01", "0.05", "0.1", "0.2")
+N_RESPLITS = 100
+"""Random re-splits whose error rates are measured; sizes, which take longer, are of the first ten."""
+_N_SIZED = 10
 _PACKAGES = ("surelabel", "numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "tokenizers", "gensim")
 
 
@@ -123,32 +127,37 @@ def _probabilities(settings: Settings, folders: Folders) -> Probabilities:
     return made
 
 
-def _resplits(measure: SeparableMeasure, probabilities: Probabilities, n_resplits: int) -> list[dict[str, Any]]:
+def resplits(measure: SeparableMeasure, probabilities: Probabilities) -> dict[str, Any]:
     """Evaluate on random re-splits of calibration and test texts, which are exchangeable whatever their dates.
 
     The classifier saw neither part, so it need not be trained again.
     """
     pooled = [probabilities.parts["calibration"], probabilities.parts["test"]]
-    scores = np.vstack([part.probabilities for part in pooled])
+    pool = np.vstack([part.probabilities for part in pooled])
     labels = np.vstack([part.labels for part in pooled])
     n_calibration = len(pooled[0])
-    results = []
-    for seed in range(n_resplits):
-        order = np.random.default_rng(seed).permutation(len(scores))
+    errors: dict[str, list[float]] = {level: [] for level in RESPLIT_LEVELS}
+    sized = []
+    for seed in range(N_RESPLITS):
+        order = np.random.default_rng(seed).permutation(len(pool))
         held, rest = order[:n_calibration], order[n_calibration:]
-        predictor = calibrated(measure, scores[held], labels[held], probabilities.max_labels)
-        errors = error_rates(predictor, scores[rest], labels[rest], RESPLIT_LEVELS)
-        sizes = size_curve(predictor, scores[rest], RESPLIT_LEVELS, n_cells=1024)
-        results.append(
-            {
-                "seed": seed,
-                "error": dict(zip(RESPLIT_LEVELS, errors.tolist(), strict=True)),
-                "mean_size": {level: size.mean for level, size in zip(RESPLIT_LEVELS, sizes, strict=True)},
-                "median_size": {level: size.median for level, size in zip(RESPLIT_LEVELS, sizes, strict=True)},
-                "s_excess": list(p_value_sums(predictor, scores[rest], n_cells=1024).excess),
-            }
-        )
-    return results
+        predictor = calibrated(measure, pool[held], labels[held], probabilities.max_labels)
+        rates = error_rates(predictor, pool[rest], labels[rest], RESPLIT_LEVELS)
+        for level, error in zip(RESPLIT_LEVELS, rates, strict=True):
+            errors[level].append(float(error))
+        if seed < _N_SIZED:
+            sized.append(_resplit_sizes(predictor, pool[rest]))
+    return {"errors": errors, "sizes": sized}
+
+
+def _resplit_sizes(predictor: ConformalLabelSets, probabilities: FloatArray) -> dict[str, Any]:
+    """Return how large the prediction sets of one re-split are."""
+    sizes = size_curve(predictor, probabilities, RESPLIT_LEVELS, n_cells=1024)
+    return {
+        "mean_size": {level: size.mean for level, size in zip(RESPLIT_LEVELS, sizes, strict=True)},
+        "median_size": {level: size.median for level, size in zip(RESPLIT_LEVELS, sizes, strict=True)},
+        "s_excess": list(p_value_sums(predictor, probabilities, n_cells=1024).excess),
+    }
 
 
 def calibrated(
@@ -165,25 +174,27 @@ def calibrated(
         return predictor.calibrate(probabilities, labels)
 
 
-def _figures(
-    settings: Settings, probabilities: Probabilities, measures: Mapping[str, SeparableMeasure]
-) -> dict[str, Any]:
-    """Return everything that is measured of a run."""
-    figures: dict[str, Any] = {
+def _underlying(probabilities: Probabilities) -> dict[str, Any]:
+    """Return how good the classifier itself is, on each part but the calibration texts."""
+    return {
         name: dataclasses.asdict(classification_metrics(part.labels, part.probabilities >= 0.5))
         for name, part in probabilities.parts.items()
         if name != "calibration"
     }
-    if not settings.conformal:
-        return {"underlying": figures}
+
+
+def _evaluations(
+    settings: Settings, probabilities: Probabilities, measures: Mapping[str, SeparableMeasure]
+) -> dict[str, dict[str, Any]]:
+    """Return what is measured of conformal prediction with each measure."""
     calibration, test = probabilities.parts["calibration"], probabilities.parts["test"]
-    evaluations, resplits = {}, {}
+    evaluations, redrawn = {}, {}
     for name, measure in measures.items():
         _log.info("%s: evaluating %s", settings.name, name)
         predictor = calibrated(measure, calibration.probabilities, calibration.labels, probabilities.max_labels)
         evaluations[name] = evaluate(predictor, test.probabilities, test.labels).to_dict()
-        resplits[name] = _resplits(measure, probabilities, 10)
-    return {"underlying": figures, "evaluations": evaluations, "resplits": resplits}
+        redrawn[name] = resplits(measure, probabilities)
+    return {"evaluations": evaluations, "resplits": redrawn}
 
 
 def _rounded(value: Any) -> Any:
@@ -197,14 +208,32 @@ def _rounded(value: Any) -> Any:
     return value
 
 
+def _done(path: Path) -> dict[str, Any] | None:
+    """Return a run's result, nothing where there is none of this version."""
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return document if document["format"] == FORMAT else None
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _log.warning("%s is made again: %s", path, error)
+        return None
+
+
 def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMeasure] = MEASURES) -> Path:
-    """Do one run, from where it was left; return its result file. A finished one is left alone."""
+    """Do one run, from where it was left; return its result file.
+
+    A finished one is left alone; one that lacks some of the measures is given those.
+    """
     target = folders.result_of(settings)
-    if target.is_file():
+    done = _done(target)
+    known = () if done is None else done.get("evaluations", ())
+    missing = {name: measure for name, measure in measures.items() if settings.conformal and name not in known}
+    if done is not None and not missing:
         _log.info("%s is done", settings.name)
         return target
     probabilities = _probabilities(settings, folders)
-    document = {
+    document = done or {
         "format": FORMAT,
         "run": dataclasses.asdict(settings),
         "made_with": probabilities.settings,
@@ -213,8 +242,10 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
         "n_texts": {name: len(part) for name, part in probabilities.parts.items()},
         "versions": versions(),
         "machine": machine(),
-        **_figures(settings, probabilities, measures),
+        "underlying": _underlying(probabilities),
     }
+    for kind, values in _evaluations(settings, probabilities, missing).items() if settings.conformal else ():
+        document[kind] = {**document.get(kind, {}), **values}
     with atomic_file(target) as temporary:
         temporary.write_text(json.dumps(_rounded(document), separators=(",", ":")) + "\n", encoding="utf-8")
     return target

@@ -24,12 +24,23 @@ from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import FORMAT
 from surelabel.experiments.settings import CLASSIFIERS, CORPORA, MEASURES
 
-__all__ = ["Table", "all_tables", "engine", "lean_ball", "load_results", "paper_figures", "readable"]
+__all__ = [
+    "LEVELS",
+    "Result",
+    "Table",
+    "all_tables",
+    "by_corpus",
+    "load_results",
+    "measures_of",
+    "paper_figures",
+    "readable",
+    "spread",
+    "three",
+]
 
 _log = logging.getLogger(__name__)
 
-_LEVELS = ("0.01", "0.05", "0.1", "0.2")
-STANDS_IN = {"arxiv": "aapd", "arxiv20": "aapd20", "debian-czech": "ctdc", "debian-czech20": "ctdc20"}
+LEVELS = ("0.01", "0.05", "0.1", "0.2")
 
 Result = dict[str, Any]
 
@@ -73,7 +84,7 @@ class Table:
         return stream.getvalue()
 
 
-_NAME_COLUMNS = ("corpus", "classifier", "measure", "source")
+_NAME_COLUMNS = ("corpus", "classifier", "measure", "source", "kind")
 
 
 def paper_figures() -> dict[str, Any]:
@@ -116,18 +127,18 @@ def readable(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
 
 
-def _spread(values: list[float], write: Callable[[float], str]) -> str:
+def spread(values: list[float], write: Callable[[float], str]) -> str:
     """Write a mean, with the standard deviation where there are several values."""
     mean = write(float(np.mean(values)))
     return mean if len(values) < 2 else f"{mean} ± {write(float(np.std(values, ddof=1)))}"
 
 
-def _three(value: float) -> str:
+def three(value: float) -> str:
     """Write a share with three digits after the point."""
     return f"{value:.3f}"
 
 
-def _groups(results: Iterable[Result], conformal: bool) -> list[tuple[str, str, list[Result]]]:
+def by_corpus(results: Iterable[Result], conformal: bool) -> list[tuple[str, str, list[Result]]]:
     """Group results by corpus and classifier, in the order of the paper."""
     found: dict[tuple[str, str], list[Result]] = {}
     for result in results:
@@ -139,6 +150,11 @@ def _groups(results: Iterable[Result], conformal: bool) -> list[tuple[str, str, 
         for classifier in CLASSIFIERS
         if (corpus, classifier) in found
     ]
+
+
+def measures_of(group: list[Result]) -> list[str]:
+    """Return the measures that every result of a group has, in the usual order."""
+    return [name for name in MEASURES if all(name in result["evaluations"] for result in group)]
 
 
 def _paper_row(section: str, corpus: str, classifier: str) -> dict[str, float]:
@@ -156,12 +172,12 @@ def without_icp(results: Iterable[Result]) -> Table:
     """Results of the classifiers themselves, trained with the calibration texts too."""
     metrics = ("accuracy", "f1_micro", "f1_macro", "hamming_loss")
     rows = []
-    for corpus, classifier, group in _groups(results, conformal=False):
-        ours = [_spread([r["underlying"]["test"][name] for r in group], _three) for name in metrics]
+    for corpus, classifier, group in by_corpus(results, conformal=False):
+        ours = [spread([r["underlying"]["test"][name] for r in group], three) for name in metrics]
         rows.append((corpus, classifier, "ours", str(len(group)), *ours))
         paper = _paper_row("underlying", corpus, classifier)
         if paper:
-            rows.append((corpus, classifier, "paper", "-", *(_or_dash(paper, name, _three) for name in metrics)))
+            rows.append((corpus, classifier, "paper", "-", *(_or_dash(paper, name, three) for name in metrics)))
     header = ("corpus", "classifier", "source", "seeds", "accuracy", "F1 micro", "F1 macro", "Hamming loss")
     return Table("without-icp", "Classification results without ICP", header, tuple(rows))
 
@@ -170,17 +186,23 @@ def forced(results: Iterable[Result]) -> Table:
     """Tabulate forced predictions, with confidence and credibility for each measure."""
     metrics = ("accuracy", "f1_micro", "f1_macro", "hamming_loss")
     rows = []
-    for corpus, classifier, group in _groups(results, conformal=True):
-        first = [r["evaluations"]["L2"]["forced"] for r in group]
-        ours = [_spread([values[name] for values in first], _three) for name in metrics]
+    for corpus, classifier, group in by_corpus(results, conformal=True):
+        at_hand = measures_of(group)
+        if not at_hand:
+            continue
+        first = [r["evaluations"][at_hand[0]]["forced"] for r in group]
+        ours = [spread([values[name] for values in first], three) for name in metrics]
         for kind in ("confidence", "credibility"):
-            ours += [_spread([r["evaluations"][name][kind] for r in group], _three) for name in MEASURES]
+            ours += [
+                spread([r["evaluations"][name][kind] for r in group], three) if name in at_hand else "-"
+                for name in MEASURES
+            ]
         rows.append((corpus, classifier, "ours", *ours))
         paper = _paper_row("forced", corpus, classifier)
         if paper:
-            theirs = [_or_dash(paper, name, _three) for name in metrics]
+            theirs = [_or_dash(paper, name, three) for name in metrics]
             for kind in ("confidence", "credibility"):
-                theirs += [_or_dash(paper, f"{kind}_{name}", _three) for name in MEASURES]
+                theirs += [_or_dash(paper, f"{kind}_{name}", three) for name in MEASURES]
             rows.append((corpus, classifier, "paper", *theirs))
     kinds = [f"{kind} {name}" for kind in ("conf.", "cred.") for name in MEASURES]
     header = ("corpus", "classifier", "source", "accuracy", "F1 micro", "F1 macro", "Hamming loss", *kinds)
@@ -196,9 +218,9 @@ def _interval(lower: float, upper: float) -> str:
 def sums(results: Iterable[Result]) -> Table:
     """S and OF over their floor, c / (n + 1), which depends on nothing."""
     rows = []
-    for corpus, classifier, group in _groups(results, conformal=True):
+    for corpus, classifier, group in by_corpus(results, conformal=True):
         paper = _paper_row("criteria", corpus, classifier)
-        for measure in MEASURES:
+        for measure in measures_of(group):
             values = [r["evaluations"][measure] for r in group]
             first = values[0]
             cells = []
@@ -221,9 +243,9 @@ def sums(results: Iterable[Result]) -> Table:
 def demand(results: Iterable[Result]) -> Table:
     """Tabulate what the searches consider at significance 0.05."""
     rows = []
-    for corpus, classifier, group in _groups(results, conformal=True):
+    for corpus, classifier, group in by_corpus(results, conformal=True):
         paper = _paper_row("search_cost_at_5_percent", corpus, classifier)
-        for measure in MEASURES:
+        for measure in measures_of(group):
             values = [r["evaluations"][measure]["demand"] for r in group]
 
             def mean(name: str, values: list[dict[str, float]] = values) -> float:
@@ -273,12 +295,12 @@ def _sizes(group: list[Result], measure: str, level: str) -> list[str]:
     points = [
         next(p for p in r["evaluations"][measure]["curve"] if float(p["significance"]) == float(level)) for r in group
     ]
-    resplits = [one for r in group for one in r["resplits"][measure]]
+    redrawn = [r["resplits"][measure] for r in group]
     return [
-        _spread([point["error"] for point in points], _three),
-        _spread([one["error"][level] for one in resplits], _three),
-        _spread([point["sizes"]["mean"] for point in points], readable),
-        _spread([one["mean_size"][level] for one in resplits], readable),
+        spread([point["error"] for point in points], three),
+        spread([error for one in redrawn for error in one["errors"][level]], three),
+        spread([point["sizes"]["mean"] for point in points], readable),
+        spread([sizes["mean_size"][level] for one in redrawn for sizes in one["sizes"]], readable),
         readable(float(np.mean([point["sizes"]["median"] for point in points]))),
     ]
 
@@ -287,9 +309,9 @@ def sets(results: Iterable[Result]) -> Table:
     """Error rates and sizes of prediction sets, on the corpus' own test part and on random re-splits."""
     rows = [
         (corpus, classifier, measure, level, *_sizes(group, measure, level))
-        for corpus, classifier, group in _groups(results, conformal=True)
-        for measure in MEASURES
-        for level in _LEVELS
+        for corpus, classifier, group in by_corpus(results, conformal=True)
+        for measure in measures_of(group)
+        for level in LEVELS
         if all(float(level) * (r["n_texts"]["calibration"] + 1) > 1 for r in group)
     ]
     header = (
@@ -297,63 +319,6 @@ def sets(results: Iterable[Result]) -> Table:
         "mean N, own test", "mean N, re-splits", "median N",
     )  # fmt: skip
     return Table("sets", "Prediction sets: error rate and N criterion", header, tuple(rows))
-
-
-def engine(path: Path) -> Table | None:
-    """Tabulate the exact search against the Hamming ball from the engine benchmark's file, where there is one."""
-    if not path.is_file():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
-    rows = tuple(
-        (
-            row["measure"],
-            row["significance"],
-            readable(row["mean_size"]),
-            f"{row['exact_ms_all_texts']:.1f}",
-            f"{row['ball_label_sets_all_texts']:.1e}",
-            f"{row['ball_prohibitive_percent']:.2f}",
-            f"{row['ratio_same_texts']:,.0f}",
-        )
-        for row in document["against_hamming_ball"]
-    )
-    header = (
-        "measure", "significance", "mean N", "exact search, ms for all texts", "Hamming ball, label-sets",
-        "its prohibitive %", "times faster",
-    )  # fmt: skip
-    texts = document["against_hamming_ball"][0]["texts"]
-    source = document["settings"]["source"]
-    note = f"{source}: {texts:,} test texts, one core; ratios are of the same texts in the same run."
-    return Table("engine", "Exact search against the Hamming ball", header, rows, note)
-
-
-def lean_ball(path: Path) -> Table | None:
-    """Tabulate the exact search against the leanest Hamming ball from that benchmark's file, where there is one."""
-    if not path.is_file():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
-    rows = tuple(
-        (
-            row["measure"],
-            row["significance"],
-            f"{row['texts']:,}",
-            f"{row['texts_out_of_reach']:,}",
-            f"{row['ball_label_sets']:.1e}",
-            f"{row['ball_ms']:.1f}",
-            f"{row['exact_ms']:.1f}",
-            readable(row["ratio"]),
-        )
-        for row in document["rows"]
-    )
-    header = (
-        "measure", "significance", "texts", "texts out of reach", "label-sets", "lean ball, ms", "exact search, ms",
-        "times faster",
-    )  # fmt: skip
-    note = (
-        f"A ball that only adds up flips in compiled loops and counts, on the texts with t at most "
-        f"{document['settings']['most_t']}: where t is small it is as fast as the exact search; with t its "
-        "work explodes."
-    )
-    return Table("lean-ball", "Exact search against the leanest Hamming ball", header, rows, note)
 
 
 def all_tables(results: list[Result]) -> list[Table]:

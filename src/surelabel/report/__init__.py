@@ -16,8 +16,8 @@ label names are shown as text, whatever is in them. The same input gives the sam
 (True, False)
 """
 
-from surelabel.report.content import ReportContent, build_content
+from surelabel.report.content import ReportContent, build_content, judge
 from surelabel.report.inputs import ReportInput
 from surelabel.report.render import render_report, write_report
 
-__all__ = ["ReportContent", "ReportInput", "build_content", "render_report", "write_report"]
+__all__ = ["ReportContent", "ReportInput", "build_content", "judge", "render_report", "write_report"]

@@ -45,7 +45,10 @@ _MAX_COUNTED = 100_000
 
 @dataclasses.dataclass(frozen=True)
 class GuaranteeRow:
-    """The guarantee at one level: error rate, what chance explains, and the sizes of sets; None where not measured."""
+    """The guarantee at one level: error rate, what chance explains, and the sizes of sets; None where not measured.
+
+    `resplits` has mean and standard deviation of the error rate over random re-splits.
+    """
 
     significance: str
     error: float | None
@@ -53,6 +56,7 @@ class GuaranteeRow:
     upper: float
     sizes: SizeStatistics | None
     verdict: Verdict
+    resplits: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +68,7 @@ class MeasureResults:
     evaluation: Evaluation
     rows: tuple[GuaranteeRow, ...]
     seconds: float | None
+    n_resplits: int = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -128,6 +133,11 @@ class ReportContent:
     doubts: tuple[LabelDoubt, ...]
 
     @property
+    def n_resplits(self) -> int:
+        """Random re-splits that were measured, 0 where none was."""
+        return max((measure.n_resplits for measure in self.measures), default=0)
+
+    @property
     def main(self) -> MeasureResults:
         """The measure that sets, texts and labels are shown of."""
         return self.measures[0]
@@ -173,7 +183,14 @@ def _with_level(levels: Sequence[str], significance: str) -> list[str]:
     return sorted([*levels, *more], key=float)
 
 
-def _guarantee(evaluation: Evaluation, significance: str) -> tuple[GuaranteeRow, ...]:
+def _mean_and_spread(errors: Sequence[float]) -> tuple[float, float] | None:
+    """Return mean and standard deviation, nothing of fewer than two."""
+    return (float(np.mean(errors)), float(np.std(errors, ddof=1))) if len(errors) > 1 else None
+
+
+def _guarantee(
+    evaluation: Evaluation, significance: str, resplits: Mapping[str, Sequence[float]]
+) -> tuple[GuaranteeRow, ...]:
     """Judge the error rate at each level that was measured."""
     rows = []
     for level in _with_level(LEVELS, significance):
@@ -184,7 +201,8 @@ def _guarantee(evaluation: Evaluation, significance: str) -> tuple[GuaranteeRow,
             rows.append(GuaranteeRow(level, None, *band, None, "unknown"))
             continue
         *band_seen, verdict = judge(point.error, level, evaluation.n_texts, evaluation.n_calibration)
-        rows.append(GuaranteeRow(level, point.error, band_seen[0], band_seen[1], point.sizes, verdict))
+        redrawn = _mean_and_spread(resplits.get(level, ()))
+        rows.append(GuaranteeRow(level, point.error, band_seen[0], band_seen[1], point.sizes, verdict, redrawn))
     return tuple(rows)
 
 
@@ -199,8 +217,10 @@ def _measure(given: ReportInput, checked: CheckedInput, name: str) -> MeasureRes
         evaluation = evaluate(
             predictor, checked.probabilities, checked.labels, levels=levels, demand_at=given.significance
         )
-    rows = _guarantee(evaluation, given.significance)
-    return MeasureResults(printable(name), printable(predictor.measure), evaluation, rows, seconds)
+    resplits = given.resplits.get(name, {})
+    rows = _guarantee(evaluation, given.significance, resplits)
+    n_resplits = max((len(errors) for errors in resplits.values()), default=0)
+    return MeasureResults(printable(name), printable(predictor.measure), evaluation, rows, seconds, n_resplits)
 
 
 def _names(mask: Any, checked: CheckedInput, order: FloatArray) -> Names:

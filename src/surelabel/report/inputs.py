@@ -35,6 +35,9 @@ class ReportInput:
         Results that are at hand; those of other predictors are computed.
     other_texts : mapping of name to sequence of str
         Texts of training and calibration by the name of their part, to look for overlap with `texts`.
+    resplits : mapping of name to mapping of significance to sequence of float
+        Error rates of random re-splits of calibration and evaluated texts, where they were measured: what the same
+        classifier and measure give where texts are exchangeable by construction.
     warnings : sequence of str
         Shown first.
     significance : str
@@ -53,6 +56,7 @@ class ReportInput:
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     evaluations: Mapping[str, Evaluation] = dataclasses.field(default_factory=dict)
     other_texts: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    resplits: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(default_factory=dict)
     warnings: Sequence[str] = ()
     significance: str = "0.05"
     n_examples: int = 8

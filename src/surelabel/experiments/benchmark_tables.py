@@ -1,0 +1,73 @@
+"""Tables of what the benchmarks measured, from their files under `results/`; none where a file is not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from surelabel.experiments.tables import Table, readable
+
+__all__ = ["benchmark_tables", "engine", "lean_ball"]
+
+
+def engine(path: Path) -> Table | None:
+    """Tabulate the exact search against the Hamming ball from the engine benchmark's file, where there is one."""
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_text(encoding="utf-8"))
+    rows = tuple(
+        (
+            row["measure"],
+            row["significance"],
+            readable(row["mean_size"]),
+            f"{row['exact_ms_all_texts']:.1f}",
+            f"{row['ball_label_sets_all_texts']:.1e}",
+            f"{row['ball_prohibitive_percent']:.2f}",
+            f"{row['ratio_same_texts']:,.0f}",
+        )
+        for row in document["against_hamming_ball"]
+    )
+    header = (
+        "measure", "significance", "mean N", "exact search, ms for all texts", "Hamming ball, label-sets",
+        "its prohibitive %", "times faster",
+    )  # fmt: skip
+    texts = document["against_hamming_ball"][0]["texts"]
+    source = document["settings"]["source"]
+    note = f"{source}: {texts:,} test texts, one core; ratios are of the same texts in the same run."
+    return Table("engine", "Exact search against the Hamming ball", header, rows, note)
+
+
+def lean_ball(path: Path) -> Table | None:
+    """Tabulate the exact search against the leanest Hamming ball from that benchmark's file, where there is one."""
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_text(encoding="utf-8"))
+    rows = tuple(
+        (
+            row["measure"],
+            row["significance"],
+            f"{row['texts']:,}",
+            f"{row['texts_out_of_reach']:,}",
+            f"{row['ball_label_sets']:.1e}",
+            f"{row['ball_ms']:.1f}",
+            f"{row['exact_ms']:.1f}",
+            readable(row["ratio"]),
+        )
+        for row in document["rows"]
+    )
+    header = (
+        "measure", "significance", "texts", "texts out of reach", "label-sets", "lean ball, ms", "exact search, ms",
+        "times faster",
+    )  # fmt: skip
+    note = (
+        f"A ball that only adds up flips in compiled loops and counts, on the texts with t at most "
+        f"{document['settings']['most_t']}: where t is small it is as fast as the exact search; with t its "
+        "work explodes."
+    )
+    return Table("lean-ball", "Exact search against the leanest Hamming ball", header, rows, note)
+
+
+def benchmark_tables(folder: Path) -> list[Table]:
+    """Return the tables of all benchmark files in a folder."""
+    tables = (engine(folder / "engine.json"), lean_ball(folder / "lean_ball.json"))
+    return [table for table in tables if table is not None]

@@ -1,0 +1,86 @@
+"""What the runs show about the guarantee and about the measures, as tables from result files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from surelabel.experiments.tables import LEVELS, Result, Table, by_corpus, measures_of, readable, spread, three
+from surelabel.plots import BAND, error_band
+from surelabel.report import judge
+
+__all__ = ["guarantee", "log_loss_against_norms"]
+
+_VERDICTS = {"held": "held", "chance": "within chance", "above": "above"}
+_NORMS = ("L2", "L4", "L8")
+
+
+def _point(result: Result, measure: str, level: str) -> dict[str, float]:
+    """Return the point of a measure's curve at a significance."""
+    curve = result["evaluations"][measure]["curve"]
+    found: dict[str, float] = next(point for point in curve if float(point["significance"]) == float(level))
+    return found
+
+
+def guarantee(results: Iterable[Result]) -> Table:
+    """Judge the error on the corpus' own test part, beside that of random re-splits, at each level.
+
+    Re-splits are exchangeable by construction, so there the guarantee must hold: the mean over them is at most
+    the significance up to its standard error. The own test part need not be exchangeable with the calibration texts.
+    """
+    rows = []
+    for corpus, classifier, group in by_corpus(results, conformal=True):
+        for measure in measures_of(group):
+            for level in LEVELS:
+                n_texts = group[0]["n_texts"]
+                if float(level) * (n_texts["calibration"] + 1) <= 1:
+                    continue
+                lower, upper = error_band(level, n_texts["test"], n_texts["calibration"])
+                own = [_point(r, measure, level)["error"] for r in group]
+                verdicts = [judge(error, level, n_texts["test"], n_texts["calibration"])[2] for error in own]
+                redrawn = [error for r in group for error in r["resplits"][measure]["errors"][level]]
+                error_of_mean = float(np.std(redrawn, ddof=1)) / len(redrawn) ** 0.5
+                rows.append(
+                    (
+                        corpus,
+                        classifier,
+                        measure,
+                        level,
+                        spread(own, three),
+                        f"{lower:.3f} to {upper:.3f}",
+                        ", ".join(_VERDICTS[verdict] for verdict in verdicts),
+                        f"{np.mean(redrawn):.4f} ± {error_of_mean:.4f}",
+                    )
+                )
+    header = (
+        "corpus", "classifier", "measure", "significance", "error, own test", "band of chance", "own test",
+        "mean error, re-splits",
+    )  # fmt: skip
+    note = (
+        f"The band holds {100 * BAND:.0f} of 100 experiments with exchangeable texts (beta-binomial: it allows for the "
+        "draw of the calibration texts too). ± here is the standard error of the mean over re-splits, which share one "
+        "pool of texts."
+    )
+    return Table("guarantee", "The guarantee: own test part and random re-splits", header, tuple(rows), note)
+
+
+def log_loss_against_norms(results: Iterable[Result]) -> Table:
+    """Compare mean N of LogLoss with the best norm's at the same significance, on the own test part and re-splits."""
+    rows = []
+    for corpus, classifier, group in by_corpus(results, conformal=True):
+        if not {"LogLoss", *_NORMS} <= set(measures_of(group)):
+            continue
+        for level in LEVELS:
+            if float(level) * (group[0]["n_texts"]["calibration"] + 1) <= 1:
+                continue
+            means = {
+                name: float(np.mean([s["mean_size"][level] for r in group for s in r["resplits"][name]["sizes"]]))
+                for name in ("LogLoss", *_NORMS)
+            }
+            best = min(_NORMS, key=lambda name: means[name])
+            cells = [readable(means[name]) for name in (*_NORMS, "LogLoss")]
+            rows.append((corpus, classifier, level, *cells, best, readable(means[best] / means["LogLoss"])))
+    header = ("corpus", "classifier", "significance", *_NORMS, "LogLoss", "best norm", "its N over LogLoss'")
+    note = "Mean N over re-splits of calibration and test texts; above 1 in the last column LogLoss has smaller sets."
+    return Table("log-loss", "LogLoss against the norms: mean N", header, tuple(rows), note)
