@@ -10,6 +10,7 @@ import surelabel
 
 def test_public_names_are_pinned_and_sorted():
     assert surelabel.__all__ == [
+        "Bundle",
         "ConformalLabelSets",
         "ConformalMultilabelClassifier",
         "ForcedPredictions",
@@ -21,6 +22,7 @@ def test_public_names_are_pinned_and_sorted():
         "__version__",
         "corpora",
         "exceptions",
+        "load_bundle",
         "metrics",
         "plots",
         "report",

@@ -18,9 +18,11 @@ from surelabel.prediction_sets import PredictionSet, PredictionSets
 
 if TYPE_CHECKING:
     from surelabel import corpora, metrics, plots, report, text
+    from surelabel.bundles import Bundle, load_bundle
     from surelabel.classifier import ConformalMultilabelClassifier
 
 __all__ = [
+    "Bundle",
     "ConformalLabelSets",
     "ConformalMultilabelClassifier",
     "ForcedPredictions",
@@ -32,6 +34,7 @@ __all__ = [
     "__version__",
     "corpora",
     "exceptions",
+    "load_bundle",
     "metrics",
     "plots",
     "report",
@@ -39,11 +42,16 @@ __all__ = [
 ]
 
 _LAZY_MODULES = ("corpora", "metrics", "plots", "report", "text")
+_LAZY_NAMES = {
+    "Bundle": "surelabel.bundles",
+    "ConformalMultilabelClassifier": "surelabel.classifier",
+    "load_bundle": "surelabel.bundles",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ConformalMultilabelClassifier":
-        return importlib.import_module("surelabel.classifier").ConformalMultilabelClassifier
+    if name in _LAZY_NAMES:
+        return getattr(importlib.import_module(_LAZY_NAMES[name]), name)
     if name in _LAZY_MODULES:
         return importlib.import_module(f"surelabel.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from surelabel._declared import check_npz
 from surelabel._storage import atomic_file
 from surelabel._validation import BoolArray, FloatArray, as_label_names, as_labels, as_probabilities
 from surelabel.exceptions import ArtifactError
@@ -80,6 +81,7 @@ class Probabilities:
         """Read a file made by `save`; anything else is refused."""
         file = Path(path)
         try:
+            check_npz(file)
             with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 header = json.loads(str(arrays["header"]))
                 if header.get("format") != _FORMAT or header.get("version") != _VERSION:

@@ -33,6 +33,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -41,12 +42,14 @@ from surelabel._validation import FloatArray
 from surelabel.exceptions import InvalidInputError
 
 __all__ = [
+    "MEASURES",
     "LogLoss",
     "LpNorm",
     "SeparableMeasure",
     "check_measure",
     "costs_of",
     "measure_from_spec",
+    "measure_name",
     "measure_to_spec",
 ]
 
@@ -160,6 +163,27 @@ class LogLoss:
 
 
 _KINDS: dict[str, type[Any]] = {"lp-norm": LpNorm, "log-loss": LogLoss}
+
+MEASURES: Mapping[str, SeparableMeasure] = {
+    "L2": LpNorm(2),
+    "L4": LpNorm(4),
+    "L8": LpNorm(8),
+    "LogLoss": LogLoss(),
+}
+"""Measures by the names that commands, tables and reports have for them."""
+
+
+def measure_name(measure: SeparableMeasure) -> str:
+    """Return the name of a measure for people.
+
+    Examples
+    --------
+    >>> measure_name(LpNorm(4)), measure_name(LogLoss()), measure_name(LogLoss(clip=0.01))
+    ('L4', 'LogLoss', 'LogLoss(clip=0.01)')
+    """
+    if type(measure) is LpNorm:
+        return f"L{measure.p:g}"
+    return "LogLoss" if measure == LogLoss() else repr(measure) if type(measure) is LogLoss else type(measure).__name__
 
 
 def check_measure(measure: Any, *, who: str) -> None:

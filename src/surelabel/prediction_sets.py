@@ -128,6 +128,25 @@ class PredictionSets(Sequence["PredictionSet"]):
         totals = totals_of(calibration.measure, self._cut.probabilities, checked)
         return np.asarray(calibration.is_candidate(checked) & (totals <= self._cut.thresholds))
 
+    def certain_and_possible(self) -> tuple[BoolArray, BoolArray]:
+        """Return which labels all members have, and which some have, for each text: two (n, d) bool arrays.
+
+        Certain labels are possible too; of an empty prediction set no label is either.
+        """
+        reachable = self._reachable(slice(0, len(self)))
+        return reachable[:, :, 1] & ~reachable[:, :, 0], reachable[:, :, 1]
+
+    def _reachable(self, rows: slice) -> BoolArray:
+        """Return (m, d, 2): whether some member has the label absent, and whether some has it present."""
+        from surelabel._kernels import forced  # noqa: PLC0415
+
+        absent, present, thresholds = self._cut.membership(rows)
+        calibration = self._cut.calibration
+        reachable = np.empty((len(absent), calibration.n_labels, 2), dtype=np.bool_)
+        for row in range(len(absent)):
+            forced.reachable_row(absent[row], present[row], thresholds[row], calibration.limits, reachable[row])
+        return reachable
+
     def search_report(self) -> SearchReport:
         """Return what the search has to consider for each text: the paper's table "Computational demand"."""
         return SEARCHES[self._search].report(self._cut)
@@ -263,12 +282,7 @@ class PredictionSet:
 
     def _reachable(self) -> BoolArray:
         """Return (d, 2): whether some member has the label absent, and whether some has it present."""
-        from surelabel._kernels import forced  # noqa: PLC0415
-
-        absent, present, thresholds = self._cut.membership(self._one)
-        reachable = np.empty((self._cut.calibration.n_labels, 2), dtype=np.bool_)
-        forced.reachable_row(absent[0], present[0], thresholds[0], self._cut.calibration.limits, reachable)
-        return reachable
+        return np.asarray(self._parent._reachable(self._one)[0])
 
     def _labels(self, mask: BoolArray) -> LabelSet:
         """Return the labels of a mask (d,) as names or indices."""

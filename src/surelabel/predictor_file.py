@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from surelabel._declared import check_arrays
 from surelabel._storage import atomic_file
 from surelabel._validation import FloatArray, as_label_names, check_limits
 from surelabel._version import __version__
@@ -126,6 +127,7 @@ def read_predictor(path: str | os.PathLike[str], given: SeparableMeasure | None)
     try:
         with zipfile.ZipFile(data) as archive:
             header = _header(archive, file)
+            check_arrays(archive, file)
             totals = _array(archive, "totals.npy", 1)
             probe = _array(archive, "probe.npy", 2)
         measure = _measure(header, given, probe, file)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from surelabel.exceptions import InvalidInputError
-from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
+from surelabel.measures import MEASURES
 
 __all__ = ["CLASSIFIERS", "CORPORA", "MEASURES", "Settings", "planned"]
 
@@ -26,12 +26,6 @@ CORPORA = (
     "synthetic",
 )
 CLASSIFIERS = ("linear", "randinit", "word2vec", "bert")
-MEASURES: Mapping[str, SeparableMeasure] = {
-    "L2": LpNorm(2),
-    "L4": LpNorm(4),
-    "L8": LpNorm(8),
-    "LogLoss": LogLoss(),
-}
 # What the classifiers are run with where nothing else is said: an encoder that a package registry carries, read as far
 # as nearly all texts go. Word vectors are trained on the training texts, which did better on Reuters' validation part
 # than GloVe's 50 components (micro-F1 .898 against .893).

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from surelabel._declared import check_npz
 from surelabel.exceptions import ArtifactError
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.settings import LinearSettings
@@ -138,12 +139,15 @@ class LinearClassifier(TextClassifier):
     def _read(self, folder: Path) -> None:
         try:
             self._vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
+            check_npz(folder / _ARRAYS)
             with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
                 self._idf, self._weights, self._intercepts = (
                     arrays["idf"],
                     arrays["weights"],
                     arrays["intercepts"],
                 )
+        except ArtifactError:
+            raise
         except (OSError, KeyError, ValueError) as error:
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
         self._vectorizer = self._make_vectorizer()

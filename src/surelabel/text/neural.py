@@ -15,6 +15,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
+from surelabel._declared import check_safetensors
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.batching import Examples, pad, prediction_batches
@@ -117,8 +118,11 @@ class NeuralClassifier(TextClassifier):
     def _read(self, folder: Path) -> None:
         self._tokenizer = read_tokenizer(folder / _TOKENIZER)
         try:
+            check_safetensors(folder / _WEIGHTS)
             network = self._rebuild(folder)
             safetensors.torch.load_model(network, str(folder / _WEIGHTS))
+        except ArtifactError:
+            raise
         except (OSError, RuntimeError, KeyError, ValueError, safetensors.SafetensorError) as error:
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
         device = "cuda" if torch.cuda.is_available() else "cpu"

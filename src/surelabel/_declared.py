@@ -1,0 +1,120 @@
+"""Sizes that files declare, checked against the bytes that are there before anything of that size is allocated.
+
+A header of a few bytes can claim an array of any size, and a reader that believes it asks for that much memory first.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from surelabel.exceptions import ArtifactError
+
+__all__ = ["check_arrays", "check_npz", "check_safetensors"]
+
+# What an archive unpacks to may be this large without question; more must be in proportion to what is packed.
+_FREE_BYTES = 64 * 2**20
+_MOST_RATIO = 100
+_MAX_TENSOR_HEADER = 100 * 2**20
+_TENSOR_BITS = {
+    "BOOL": 8,
+    "U8": 8,
+    "I8": 8,
+    "I16": 16,
+    "U16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "I32": 32,
+    "U32": 32,
+    "F32": 32,
+    "F64": 64,
+    "I64": 64,
+    "U64": 64,
+}
+
+
+def check_npz(path: Path) -> None:
+    """Raise ArtifactError unless every array of an `.npz` is of plain values and as large as its header says."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_arrays(archive, path)
+    except (zipfile.BadZipFile, EOFError, ValueError) as error:
+        if isinstance(error, ArtifactError):
+            raise
+        raise ArtifactError(f"{path} is no archive of arrays, or it is damaged: {error}.") from error
+
+
+def check_arrays(archive: zipfile.ZipFile, path: Path) -> None:
+    """Do what `check_npz` does for an archive that is open already."""
+    for entry in archive.infolist():
+        try:
+            _check_entry(archive, entry)
+        except ArtifactError as error:
+            raise ArtifactError(f"{path} is refused: {error}") from None
+
+
+def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """Check one member: its packed size against its claimed size, and that against the array's header."""
+    if entry.file_size > max(_FREE_BYTES, _MOST_RATIO * entry.compress_size):
+        raise ArtifactError(
+            f"{entry.filename} claims {entry.file_size:,} bytes, but there are {entry.compress_size:,} packed ones."
+        )
+    if not entry.filename.endswith(".npy"):
+        return
+    with archive.open(entry) as stream:
+        shape, dtype = _npy_header(stream)
+        declared = stream.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.hasobject:
+        raise ArtifactError(f"{entry.filename} holds Python objects, which only running code could read.")
+    if declared != entry.file_size:
+        raise ArtifactError(f"the array {entry.filename} claims {declared:,} bytes, but has {entry.file_size:,}.")
+
+
+def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the header of an array; leave the stream where its values begin."""
+    version = np.lib.format.read_magic(stream)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read:
+        raise ArtifactError(f"an array of format {version}, which surelabel does not write.")
+    shape, _, dtype = read[version](stream)
+    return shape, dtype
+
+
+def check_safetensors(path: Path) -> None:
+    """Raise ArtifactError unless the tensors of a `.safetensors` are as large as its header says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "weights.safetensors"
+    >>> _ = path.write_bytes(struct.pack("<Q", 10 * 2**30) + b"{}")
+    >>> check_safetensors(path)
+    Traceback (most recent call last):
+    surelabel.exceptions.ArtifactError: ...weights.safetensors is refused: its header claims 10,737,418,240 bytes.
+    """
+    n_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else n_bytes
+        if length > min(n_bytes - 8, _MAX_TENSOR_HEADER):
+            raise ArtifactError(f"{path} is refused: its header claims {length:,} bytes.")
+        header = file.read(length)
+    try:
+        tensors = json.load(io.BytesIO(header))
+        tensors.pop("__metadata__", None)
+        for name, tensor in tensors.items():
+            first, end = tensor["data_offsets"]
+            declared = math.prod(tensor["shape"]) * _TENSOR_BITS[tensor["dtype"]] // 8
+            if not 0 <= first <= end <= n_bytes - 8 - length or declared != end - first:
+                raise ArtifactError(f"{path} is refused: its tensor {name!r} claims {declared:,} bytes.")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, ArtifactError):
+            raise
+        raise ArtifactError(f"{path} holds no tensors, or it is damaged: {error!r}.") from error

@@ -1,0 +1,161 @@
+"""What a user is told of one text: the same on the command line, from the service and on the page."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from surelabel._validation import BoolArray, as_level
+from surelabel.conformal import ConformalLabelSets
+
+__all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlausibleLabelSet:
+    """A label-set that stays plausible, its labels in the order of the label names, and its p-value."""
+
+    labels: tuple[str, ...]
+    p_value: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What conformal prediction says about one text.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The forced prediction: the label-set with the highest p-value. Here and below labels are in the order of the
+        label names; where labels have no names, their numbers from 0 are.
+    confidence, credibility : float
+        Of the forced prediction, see `ForcedPredictions`.
+    significance : str
+        The level, as an exact decimal (a fraction where there is none).
+    size : int or None
+        Exact number of plausible label-sets; None where only bounds can be had within the work limit.
+    size_bounds : (int, int)
+        Certified bounds of the size, equal where it is exact.
+    n_candidates : int
+        Label-sets that were possible at all.
+    certain : tuple of str
+        Labels that every plausible label-set has.
+    possible : tuple of str
+        Labels that some plausible label-sets have, but not all.
+    top : tuple of PlausibleLabelSet
+        The most plausible label-sets, best first.
+    """
+
+    labels: tuple[str, ...]
+    confidence: float
+    credibility: float
+    significance: str
+    size: int | None
+    size_bounds: tuple[int, int]
+    n_candidates: int
+    certain: tuple[str, ...]
+    possible: tuple[str, ...]
+    top: tuple[PlausibleLabelSet, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: lists, strings and numbers."""
+        values = dataclasses.asdict(self)
+        for name in ("labels", "size_bounds", "certain", "possible"):
+            values[name] = list(values[name])
+        values["top"] = [{"labels": list(each.labels), "p_value": each.p_value} for each in self.top]
+        return values
+
+
+def _as_decimal(level: Fraction) -> str:
+    """Write a level exactly: as a decimal number where it is one, else as a fraction.
+
+    Examples
+    --------
+    >>> _as_decimal(Fraction(1, 20)), _as_decimal(Fraction(1, 3))
+    ('0.05', '1/3')
+    """
+    rest = level.denominator
+    places = dict.fromkeys((2, 5), 0)
+    for prime in places:
+        while rest % prime == 0:
+            rest //= prime
+            places[prime] += 1
+    if rest != 1:
+        return str(level)
+    digits = max(places.values())
+    return f"{Decimal(level.numerator * 10**digits // level.denominator).scaleb(-digits):f}"
+
+
+def _named(mask: BoolArray, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of a row's labels."""
+    return tuple(names[k] for k in np.flatnonzero(mask))
+
+
+def answer_probabilities(
+    predictor: ConformalLabelSets,
+    probabilities: Any,
+    *,
+    significance: Any = None,
+    confidence_level: Any = None,
+    top: int = 5,
+) -> list[Answer]:
+    """Answer for texts whose label probabilities are known.
+
+    A prediction set is never listed: one with 10^15 members takes as long as any other.
+
+    Parameters
+    ----------
+    predictor : ConformalLabelSets
+        Calibrated.
+    probabilities : (n, d) array-like
+    significance, confidence_level
+        As in `ConformalLabelSets.predict_set`: exactly one of the two.
+    top : int
+        Most plausible label-sets to name for each text.
+
+    Returns
+    -------
+    list of Answer, one a text
+
+    Examples
+    --------
+    >>> predictor = ConformalLabelSets(label_names=["grain", "trade", "wheat"])
+    >>> probabilities = [[0.9, 0.2, 0.3], [0.1, 0.8, 0.3], [0.7, 0.1, 0.4], [0.2, 0.9, 0.1]]
+    >>> predictor = predictor.calibrate(probabilities, [["grain", "wheat"], ["trade"], ["grain"], ["trade"]])
+    >>> answer = answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75)[0]
+    >>> answer.labels, answer.certain, answer.possible, answer.size, answer.n_candidates, answer.significance
+    (('grain', 'wheat'), ('grain',), ('wheat',), 2, 7, '0.25')
+    """
+    level = as_level(significance, confidence_level, who="answer_probabilities")
+    calibration = predictor._calibrated("answer_probabilities")
+    names = calibration.label_names or tuple(str(k) for k in range(calibration.n_labels))
+    order: dict[Any, int] = {label: k for k, label in enumerate(calibration.label_names or range(calibration.n_labels))}
+
+    def in_order(label_set: Iterable[Any]) -> tuple[str, ...]:
+        return tuple(names[k] for k in sorted(order[label] for label in label_set))
+
+    forced = predictor.predict(probabilities)
+    sets = predictor.predict_set(probabilities, significance=level)
+    lower, upper = sets.size_bounds()
+    every, some = sets.certain_and_possible()
+    significance, n_candidates = _as_decimal(level), calibration.n_candidates
+    return [
+        Answer(
+            labels=_named(forced.labels[row], names),
+            confidence=float(forced.confidence[row]),
+            credibility=float(forced.credibility[row]),
+            significance=significance,
+            size=int(lower[row]) if lower[row] == upper[row] else None,
+            size_bounds=(int(lower[row]), int(upper[row])),
+            n_candidates=n_candidates,
+            certain=_named(every[row], names),
+            possible=_named(some[row] & ~every[row], names),
+            top=tuple(PlausibleLabelSet(in_order(label_set), p_value) for label_set, p_value in plausible.top(top)),
+        )
+        for row, plausible in enumerate(sets)
+    ]

@@ -1,0 +1,160 @@
+"""A trained and calibrated model: from texts to answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from surelabel import text
+from surelabel._validation import FloatArray
+from surelabel.answers import Answer, answer_probabilities
+from surelabel.bundles.card import model_card
+from surelabel.bundles.folder import CARD, CLASSIFIER, EVALUATION, PREDICTOR, REPORT, check_folder, new_folder
+from surelabel.bundles.info import BundleInfo
+from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.evaluation import Evaluation
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.prediction_sets import PredictionSets
+from surelabel.text import TextClassifier
+
+__all__ = ["Bundle", "load_bundle"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Bundle:
+    """A text classifier, the predictor calibrated on its probabilities, and what is known of both.
+
+    Made by `surelabel train`, by `surelabel.pipeline.train_bundle`, or by `load_bundle` from a folder.
+
+    Attributes
+    ----------
+    classifier : TextClassifier
+    predictor : ConformalLabelSets
+        Calibrated, with label names.
+    info : BundleInfo
+    evaluation : mapping of measure name to Evaluation, or None
+        Figures on the test texts, those of the bundle's measure first.
+    report : Path or None
+        The HTML report about them.
+    """
+
+    classifier: TextClassifier
+    predictor: ConformalLabelSets
+    info: BundleInfo
+    evaluation: Mapping[str, Evaluation] | None = None
+    report: Path | None = None
+
+    def __post_init__(self) -> None:
+        names = self.predictor._calibrated("Bundle").label_names
+        if names is None or self.classifier.label_names_ != names:
+            raise InvalidInputError(
+                "The classifier and the predictor of a bundle must have the same label names. "
+                f"Got {_first(self.classifier.label_names_)} and {_first(names)}."
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Bundle {self.info.name!r}: {self.info.kind}, {len(self.label_names)} labels, {self.info.measure}, "
+            f"{self.predictor.calibration_.n_texts} calibration texts>"
+        )
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the labels, in the order of the columns of probabilities."""
+        names = self.predictor.calibration_.label_names
+        assert names is not None
+        return names
+
+    def predict_proba(self, texts: Iterable[str]) -> FloatArray:
+        """Return the probability of each label for each text, (n, d)."""
+        return self.classifier.predict_proba(texts)
+
+    def predict(self, texts: Iterable[str]) -> ForcedPredictions:
+        """Return the most plausible label-set of each text, with confidence and credibility."""
+        return self.predictor.predict(self.predict_proba(texts))
+
+    def predict_set(
+        self, texts: Iterable[str], *, significance: Any = None, confidence_level: Any = None
+    ) -> PredictionSets:
+        """Return the prediction set of each text; exactly one of significance and confidence_level must be given."""
+        return self.predictor.predict_set(
+            self.predict_proba(texts), significance=significance, confidence_level=confidence_level
+        )
+
+    def predict_p(self, texts: Iterable[str], labels: Any) -> FloatArray:
+        """Return the p-value of one given label-set a text, (n,): 0/1 rows, or one collection of label names a text."""
+        return self.predictor.predict_p(self.predict_proba(texts), labels)
+
+    def answers(
+        self, texts: Iterable[str], *, significance: Any = None, confidence_level: Any = None, top: int = 5
+    ) -> list[Answer]:
+        """Return what a user is told of each text; see `surelabel.answers.Answer`."""
+        probabilities = self.predict_proba(texts)
+        if len(probabilities) == 0:
+            return []
+        return answer_probabilities(
+            self.predictor, probabilities, significance=significance, confidence_level=confidence_level, top=top
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the bundle into a folder, whole or not at all; an older bundle there is replaced in one step."""
+        target = Path(folder)
+        with new_folder(target, {"info": self.info.to_dict()}) as temporary:
+            self.classifier.save(temporary / CLASSIFIER)
+            self.predictor.save(temporary / PREDICTOR)
+            (temporary / CARD).write_text(model_card(self), encoding="utf-8")
+            if self.evaluation is not None:
+                figures = {name: evaluation.to_dict() for name, evaluation in self.evaluation.items()}
+                (temporary / EVALUATION).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+            if self.report is not None:
+                shutil.copyfile(self.report, temporary / REPORT)
+        return target
+
+
+def _first(names: tuple[str, ...] | None) -> str:
+    """Show the beginning of some label names."""
+    return "none" if names is None else f"{len(names)} names ({', '.join(names[:3])}, ...)"
+
+
+def load_bundle(path: str | os.PathLike[str]) -> Bundle:
+    """Load a bundle from its folder: every file is checked, and no code from it is run.
+
+    Parameters
+    ----------
+    path : path
+        A folder written by `Bundle.save`, or by `surelabel train`.
+
+    Raises
+    ------
+    ArtifactError
+        There is no bundle, it is damaged, changed or of a newer format, or holds what does not belong there.
+    MissingDependencyError
+        The classifier is a neural one, and surelabel[text] is not installed.
+    """
+    folder = Path(path)
+    document = check_folder(folder)
+    try:
+        info = BundleInfo.from_dict(document.get("info"))
+        predictor = ConformalLabelSets.load(folder / PREDICTOR)
+        classifier = text.load(folder / CLASSIFIER)
+        evaluation = _read_evaluation(folder / EVALUATION)
+        report = folder / REPORT if (folder / REPORT).is_file() else None
+        return Bundle(classifier, predictor, info, evaluation, report)
+    except InvalidInputError as error:
+        raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error
+
+
+def _read_evaluation(path: Path) -> dict[str, Evaluation] | None:
+    """Read the figures of a bundle's evaluation, where it has them."""
+    if not path.is_file():
+        return None
+    try:
+        figures = json.loads(path.read_text(encoding="utf-8"))
+        return {name: Evaluation.from_dict(values) for name, values in figures.items()}
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}.") from error
