@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, overload
@@ -12,14 +11,21 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._validation import BoolArray, FloatArray
+from surelabel._validation import BoolArray, FloatArray, as_label_names
+from surelabel._wording import bounds_words, count_words
 from surelabel.calibration import totals_of
+from surelabel.descriptions import Budget, Description, Facts, Members, build_description
 from surelabel.exceptions import InvalidInputError, SearchLimitError, TruncationWarning
 from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport
 from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS, bounds_by_table
 from surelabel.searches.cut import Words, n_words, unpack
 
 __all__ = ["LabelSet", "PredictionSet", "PredictionSets", "to_label_sets"]
+
+# Members that are listed to describe a set; facts of more come from their costs.
+_MAX_DESCRIBED_BY_LIST = 4096
+# Labels that a description may name beside the certain ones, of a set that was counted and of one known by bounds.
+_MOST_NAMED, _MOST_NAMED_INEXACT = 24, 6
 
 # A label-set: names of its labels where names are known, indices where not.
 LabelSet: TypeAlias = frozenset[Any]
@@ -44,11 +50,6 @@ def _as_sizes(values: Sequence[int]) -> SizeArray:
     """Return sizes as int64 where they all fit, as Python integers of any size where not."""
     fits = max(values, default=0) <= np.iinfo(np.int64).max
     return np.array(values, dtype=np.int64 if fits else object)
-
-
-def _human(size: int) -> str:
-    """Write a number of label-sets readably."""
-    return f"{size:,}" if size < 10**9 else f"about 10^{math.log10(size):.1f}"
 
 
 class PredictionSets(Sequence["PredictionSet"]):
@@ -175,8 +176,7 @@ class PredictionSet:
         if self._parent._bounds[self._row] is None:
             return f"<PredictionSet of text {self._row}>"
         lower, upper = self.size_bounds
-        size = _human(lower) if lower == upper else f"{_human(lower)} to {_human(upper)}"
-        return f"<PredictionSet of text {self._row}: {size} label-sets>"
+        return f"<PredictionSet of text {self._row}: {bounds_words(lower, upper)} label-sets>"
 
     @property
     def size(self) -> int:
@@ -273,8 +273,8 @@ class PredictionSet:
         words = SEARCHES[self._parent._search].members(self._cut, self._row, int(limit))
         if len(words) == limit and self.size_bounds[1] > limit:
             warnings.warn(
-                f"The prediction set of text {self._row} has {_human(self.size_bounds[0])} label-sets or more; the "
-                f"best {limit:,} are returned. Give a larger 'limit' for more.",
+                f"The prediction set of text {self._row} has {count_words(self.size_bounds[0])} label-sets or more; "
+                f"the best {limit:,} are returned. Give a larger 'limit' for more.",
                 TruncationWarning,
                 stacklevel=2,
             )
@@ -306,15 +306,20 @@ class PredictionSet:
 
     def inclusion_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return certified bounds of the share of members that have each label, (d,) each; 0 for an empty set."""
-        lower, upper = self.size_bounds
         n_labels = self._cut.calibration.n_labels
         shares = np.zeros((2, n_labels))
-        if upper > 0:
-            counts = SEARCHES[self._parent._search].with_label(self._cut, self._row)
-            for k, (fewest, most) in enumerate(counts):
-                shares[0, k] = 0.0 if fewest == 0 else fewest / upper
-                shares[1, k] = 0.0 if most == 0 else min(1.0, most / max(lower, 1))
+        if self.size_bounds[1] > 0:
+            shares[:] = np.transpose(self._shares(range(n_labels)))
         return shares[0], shares[1]
+
+    def _shares(self, labels: Sequence[int]) -> list[tuple[float, float]]:
+        """Return bounds of the share of members that have each of some labels."""
+        lower, upper = self.size_bounds
+        counts = SEARCHES[self._parent._search].with_label(self._cut, self._row, labels)
+        return [
+            (0.0 if fewest == 0 else fewest / upper, 0.0 if most == 0 else min(1.0, most / max(lower, 1)))
+            for fewest, most in counts
+        ]
 
     def inclusion(self) -> FloatArray:
         """Return the share of members that have each label, (d,); zeros for an empty set.
@@ -332,6 +337,54 @@ class PredictionSet:
                 f"{lower[k]:.3g} and {upper[k]:.3g}. Use inclusion_bounds, or a larger work_limit."
             )
         return lower
+
+    def describe(self, label_names: Sequence[str] | None = None) -> Description:
+        """Return the set in a few statements, each true of every member; `str` of it is a sentence.
+
+        Parameters
+        ----------
+        label_names : sequence of str, optional
+            Names to use, those of the predictor by default.
+
+        Returns
+        -------
+        Description
+            With `complete`: whether it describes the members and no other label-set; `to_dict()` for JSON and
+            `to_svg()` for a picture.
+
+        Examples
+        --------
+        >>> from surelabel import ConformalLabelSets
+        >>> predictor = ConformalLabelSets(label_names=["corn", "grain", "oil", "wheat"])
+        >>> predictor = predictor.calibrate([[0.1, 0.9, 0.2, 0.4]] * 9, [["grain"]] * 7 + [["grain", "wheat"]] * 2)
+        >>> print(predictor.predict_set([[0.1, 0.9, 0.1, 0.5]], significance=0.2)[0].describe())
+        always: grain; often: wheat (50 %); 2 label-sets
+        """
+        size_bounds = self.size_bounds
+        calibration = self._cut.calibration
+        names = as_label_names(label_names, calibration.n_labels, who="describe")
+        best = np.zeros(calibration.n_labels, dtype=np.bool_)
+        facts: Facts | None = None
+        if self:
+            _, words = next(iter(SEARCHES[self._parent._search].iterate(self._cut, self._row)))
+            best = unpack(words[None, :], calibration.n_labels)[0]
+            facts = self._facts()
+        return build_description(
+            facts,
+            self._reachable(),
+            best,
+            size_bounds,
+            shares=self._shares,
+            names=names or calibration.label_names,
+            n_named=_MOST_NAMED if size_bounds[0] == size_bounds[1] else _MOST_NAMED_INEXACT,
+        )
+
+    def _facts(self) -> Facts:
+        """Return what a description is made from: the members where they are few, else their costs."""
+        if self.size_bounds[1] <= _MAX_DESCRIBED_BY_LIST:
+            return Members(self.to_array(_MAX_DESCRIBED_BY_LIST))
+        absent, present, thresholds = self._cut.membership(self._one)
+        return Budget(absent[0], present[0], float(thresholds[0]), self._cut.calibration.limits)
 
 
 def _check_count(parameter: str, value: Any, *, who: str) -> None:

@@ -207,6 +207,7 @@ def test_largest_and_empty_sets_are_listed():
     largest = sets[first.row - 1]
     assert set(first.certain.shown) == largest.certain
     assert set(first.open.shown) == largest.possible - largest.certain
+    assert first.description == str(largest.describe())
     assert first.excerpt == f"text number {first.row - 1}"
     assert all(example.size == (0, 0) and not example.covered for example in content.empty)
 

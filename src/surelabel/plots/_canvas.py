@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from surelabel._wording import printable
 from surelabel.exceptions import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ _FONTS = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-s
 _LOCK = threading.RLock()
 _TIMES = " \N{MULTIPLICATION SIGN} "
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# What XML cannot hold, and single surrogates, which no encoding can.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,17 +114,6 @@ def new_figure(width: float = 5.2, height: float = 3.3) -> Figure:
     """Return an empty figure, in inches, that no window or backend knows of."""
     figure: Figure = _import_matplotlib("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
     return figure
-
-
-def printable(text: Any) -> str:
-    """Return a text without characters that XML or UTF-8 cannot hold.
-
-    Examples
-    --------
-    >>> printable("oil" + chr(0))
-    'oil�'
-    """
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def count_text(value: float) -> str:

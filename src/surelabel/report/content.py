@@ -99,6 +99,7 @@ class TextExample:
     size: tuple[int, int]
     certain: Names
     open: Names
+    description: str
     covered: bool
 
 
@@ -274,6 +275,7 @@ class _Reader:
             size=self.sizes[row],
             certain=_names(certain, self.checked, order),
             open=_names(still_open, self.checked, order),
+            description=printable(self.sets[row].describe(self.checked.label_names)),
             covered=bool(self.covered[row]),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -194,8 +194,8 @@ class Search(Protocol):
         """Yield (total, packed member), best first."""
         ...
 
-    def with_label(self, cut: Cut, row: int) -> list[Bounds]:
-        """Return (lower, upper) bounds of the number of members that have each label."""
+    def with_label(self, cut: Cut, row: int, labels: Sequence[int]) -> list[Bounds]:
+        """Return (lower, upper) bounds of the number of members that have each of some labels."""
         ...
 
     def report(self, cut: Cut) -> SearchReport:

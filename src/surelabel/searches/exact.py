@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -58,18 +58,18 @@ class ExactSearch:
         """Yield members by a heap, best first."""
         return iterate_best_first(cut, row)
 
-    def with_label(self, cut: Cut, row: int) -> list[Bounds]:
-        """Count the members that have label k with k's absence made unaffordable, for each k."""
+    def with_label(self, cut: Cut, row: int, labels: Sequence[int]) -> list[Bounds]:
+        """Count the members that have label k with k's absence made unaffordable, for each k of some labels."""
         n_labels = cut.calibration.n_labels
         if np.isposinf(cut.thresholds[row]):
             lo, hi = cut.calibration.limits
             every = sum(binomials(n_labels - 1)[max(lo, 1) - 1 : hi])
-            return [(every, every)] * n_labels
+            return [(every, every)] * len(labels)
         absent, present, thresholds = cut.membership(slice(row, row + 1))
         step = max(1, _HELD_CELLS // n_labels)
         bounds: list[Bounds] = []
-        for start in range(0, n_labels, step):
-            held = np.arange(start, min(start + step, n_labels))
+        for start in range(0, len(labels), step):
+            held = np.asarray(labels[start : start + step], dtype=np.intp)
             without = np.repeat(absent, len(held), axis=0)
             without[np.arange(len(held)), held] = np.inf
             shared = np.broadcast_to(present, without.shape)

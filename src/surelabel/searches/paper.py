@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -92,10 +92,10 @@ class _ListingSearch:
         self._search(cut, row, words)
         return words[best_first_order(totals_of_words(cut, row, words), words)[:limit]]
 
-    def with_label(self, cut: Cut, row: int) -> list[Bounds]:
-        """Count the listed members that have each label."""
+    def with_label(self, cut: Cut, row: int, labels: Sequence[int]) -> list[Bounds]:
+        """Count the listed members that have each of some labels."""
         members = unpack(self.members(cut, row, self.prohibitive), cut.calibration.n_labels)
-        return [(count, count) for count in members.sum(axis=0).tolist()]
+        return [(count, count) for count in members[:, labels].sum(axis=0).tolist()]
 
     def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
         """Yield members, best first, after listing all of them."""
