@@ -25,7 +25,7 @@ $(DEMO_VENV)/bin/.demo: pyproject.toml constraints.txt
 $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/$(PIP_INSTALL) torch==2.13.0
-	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[corpora,text]'
+	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[corpora,minilm]'
 	@touch $@
 
 demo: $(DEMO_VENV)/bin/.demo  ## the engine at work: a table and a plot
@@ -52,6 +52,7 @@ bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under result
 	$(BENCH_VENV)/bin/python benchmarks/engine.py --out results/engine.json
 	$(BENCH_VENV)/bin/python benchmarks/lean_ball.py --out results/lean_ball.json
 	$(BENCH_VENV)/bin/python benchmarks/mulaconf_agreement.py --out results/mulaconf.json
+	$(BENCH_VENV)/bin/python benchmarks/text_throughput.py --plain-batches 40 --out results/text_throughput.json
 
 slow: $(BIN)/.dev  ## statistical tests of the theorem and other tests of minutes
 	$(BIN)/pytest -q -m slow

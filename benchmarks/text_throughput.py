@@ -7,7 +7,7 @@
 - randinit: an epoch with the fused convolution against the plain Conv2d-then-MaxPool module, the same
   batches, the same loss curve.
 
-    python benchmarks/text_throughput.py --output results/text_throughput.json
+    python benchmarks/text_throughput.py --out results/text_throughput.json
     python benchmarks/text_throughput.py --quick
 
 Speeds of the encoder do not depend on what it has learnt, so its new layer is left as it starts.
@@ -35,8 +35,8 @@ from surelabel.experiments.run import machine, versions
 from surelabel.text import make
 from surelabel.text.base import LabelledTexts
 from surelabel.text.batching import Examples, pad, training_batches
-from surelabel.text.cnn import ConvolutionalNetwork, RandinitClassifier
-from surelabel.text.settings import CnnSettings
+from surelabel.text.cnn import ConvolutionalNetwork, RandinitClassifier, Word2vecClassifier
+from surelabel.text.settings import CnnSettings, Word2vecSettings
 from surelabel.text.tokenisation import encode
 from surelabel.text.training import quiet_library
 
@@ -114,6 +114,18 @@ def measure_randinit(parts: dict[str, Any], n_plain: int, n_predicted: int) -> d
     }
 
 
+def measure_word2vec(parts: dict[str, Any], n_predicted: int) -> dict[str, float]:
+    """Measure prediction, and the training of word vectors that comes before that of the network."""
+    train, test = parts["train"], parts["test"]
+    classifier = Word2vecClassifier(Word2vecSettings())
+    vectors, _ = seconds(lambda: classifier._prepare(LabelledTexts(list(train.texts), train.labels)))
+    classifier.n_labels_ = train.labels.shape[1]
+    texts = list(test.texts[:n_predicted])
+    classifier.predict_proba(texts[:32])
+    predict, _ = seconds(lambda: classifier.predict_proba(texts))
+    return {"vectors_seconds": vectors, "texts_a_second": len(texts) / predict}
+
+
 class _Config(PretrainedConfig):
     model_type = "surelabel-benchmark"
 
@@ -183,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="reuters")
     parser.add_argument("--path", type=Path, help="where the corpus lies; else SURELABEL_DATA, the cache, the web")
-    parser.add_argument("--output", type=Path, default=Path("results/text_throughput.json"))
+    parser.add_argument("--out", type=Path, default=Path("results/text_throughput.json"))
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--quick", action="store_true", help="a few texts: does it run")
@@ -204,7 +216,9 @@ def main() -> None:
         print("bert", json.dumps(document["bert"]), flush=True)
         document["randinit"] = measure_randinit(parts, n_plain, n_predicted)
         print("randinit", json.dumps(document["randinit"]), flush=True)
-    with atomic_file(arguments.output) as temporary:
+        document["word2vec"] = measure_word2vec(parts, n_predicted)
+        print("word2vec", json.dumps(document["word2vec"]), flush=True)
+    with atomic_file(arguments.out) as temporary:
         temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from surelabel.experiments.tables import Table, readable
 
-__all__ = ["benchmark_tables", "engine", "lean_ball"]
+__all__ = ["benchmark_tables", "engine", "lean_ball", "text_throughput"]
 
 
 def engine(path: Path) -> Table | None:
@@ -67,7 +67,33 @@ def lean_ball(path: Path) -> Table | None:
     return Table("lean-ball", "Exact search against the leanest Hamming ball", header, rows, note)
 
 
+def text_throughput(path: Path) -> Table | None:
+    """Tabulate how fast the text classifiers are from that benchmark's file, where there is one."""
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_text(encoding="utf-8"))
+    beside = {
+        "linear": f"fit of {document['linear']['fit_texts']:,} texts: {document['linear']['fit_seconds']:.1f} s",
+        "randinit": f"an epoch: {document['randinit']['epoch_seconds']:.1f} s, "
+        f"{document['randinit']['times_faster']:.0f} times faster than plain Conv2d and MaxPool "
+        f"({document['randinit']['batches_compared']} batches of both; losses within "
+        f"{document['randinit']['largest_relative_loss_difference']:.0e})",
+        "word2vec": f"vectors of the training texts: {document['word2vec']['vectors_seconds']:.0f} s",
+        "bert": f"{document['bert']['times_faster']:.1f} times faster than transformers' pipeline "
+        f"({document['bert']['n_texts']} texts; probabilities within "
+        f"{document['bert']['largest_probability_difference']:.0e})",
+    }
+    rows = tuple((kind, readable(document[kind]["texts_a_second"]), text) for kind, text in beside.items())
+    bert = document["bert"]
+    note = f"Reuters, {document['threads']} threads; bert is {bert['model']} with at most {bert['max_tokens']} tokens."
+    return Table("text", "Text classifiers: texts a second", ("classifier", "texts a second", "beside"), rows, note)
+
+
 def benchmark_tables(folder: Path) -> list[Table]:
     """Return the tables of all benchmark files in a folder."""
-    tables = (engine(folder / "engine.json"), lean_ball(folder / "lean_ball.json"))
+    tables = (
+        engine(folder / "engine.json"),
+        lean_ball(folder / "lean_ball.json"),
+        text_throughput(folder / "text_throughput.json"),
+    )
     return [table for table in tables if table is not None]
