@@ -228,6 +228,37 @@ class ConformalLabelSets:
             )
         return smoothing.random(n_texts)
 
+    def _forced(self, calibration: Calibration, probabilities: FloatArray) -> tuple[BoolArray, FloatArray]:
+        """Return the cheapest candidate of each text, (n, d), and the totals of the two cheapest, (n, 2)."""
+        labels = np.empty(probabilities.shape, dtype=np.uint8)
+        totals = np.empty((len(probabilities), 2))
+
+        def force(rows: slice) -> None:
+            _force(calibration, probabilities[rows], labels[rows], totals[rows])
+
+        over_rows(force, len(probabilities), self.n_jobs)
+        return labels.view(np.bool_), totals
+
+    def totals(self, probabilities: Any, labels: Any = None) -> FloatArray:
+        """Return how strange each text is, (n,): the total of its given label-set, or of its most plausible one.
+
+        Totals rank texts as nonconformity scores do.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text, optional
+        """
+        calibration = self._calibrated("totals")
+        checked = calibration.as_probabilities(probabilities, who="totals")
+        if labels is None:
+            return np.ascontiguousarray(self._forced(calibration, checked)[1][:, 0])
+        known = calibration.as_labels(labels, len(checked), who="totals")
+        blocks = over_rows(
+            lambda rows: totals_of(calibration.measure, checked[rows], known[rows]), len(checked), self.n_jobs
+        )
+        return np.concatenate(blocks)
+
     def predict(self, probabilities: Any, *, smoothing: np.random.Generator | None = None) -> ForcedPredictions:
         """Return the label-set with the highest p-value for each text, with confidence and credibility.
 
@@ -242,17 +273,11 @@ class ConformalLabelSets:
         """
         calibration = self._calibrated("predict")
         checked = calibration.as_probabilities(probabilities, who="predict")
-        labels = np.empty(checked.shape, dtype=np.uint8)
-        totals = np.empty((len(checked), 2))
-
-        def force(rows: slice) -> None:
-            _force(calibration, checked[rows], labels[rows], totals[rows])
-
-        over_rows(force, len(checked), self.n_jobs)
+        labels, totals = self._forced(calibration, checked)
         ties = self._tie_breaks(smoothing, len(checked), "predict")
         credibility = calibration.p_values(totals[:, 0], ties)
         second = np.where(np.isinf(totals[:, 1]), 0.0, calibration.p_values(totals[:, 1], ties))
-        return ForcedPredictions(labels.view(np.bool_), 1.0 - second, credibility, calibration.label_names)
+        return ForcedPredictions(labels, 1.0 - second, credibility, calibration.label_names)
 
     def predict_p(self, probabilities: Any, labels: Any, *, smoothing: np.random.Generator | None = None) -> FloatArray:
         """Return the p-value of one given label-set a text, (n,).
@@ -267,11 +292,8 @@ class ConformalLabelSets:
         calibration = self._calibrated("predict_p")
         checked = calibration.as_probabilities(probabilities, who="predict_p")
         known = calibration.as_labels(labels, len(checked), who="predict_p")
-        blocks = over_rows(
-            lambda rows: totals_of(calibration.measure, checked[rows], known[rows]), len(checked), self.n_jobs
-        )
-        ties = self._tie_breaks(smoothing, len(checked), "predict_p")
-        return calibration.p_values(np.concatenate(blocks), ties)
+        totals = self.totals(checked, known)
+        return calibration.p_values(totals, self._tie_breaks(smoothing, len(checked), "predict_p"))
 
     def predict_set(
         self,

@@ -48,6 +48,7 @@ def figures(evaluations):
     points = rng.random(1000), rng.random(1000), rng.random(1000) < 0.5
     yield "confidence", lambda: plots.confidence_credibility(*points)
     yield "reliability", lambda: plots.reliability(probabilities, labels, NAMES)
+    yield "watch", lambda: plots.watch_path({"L2": np.linspace(-5, 9, 200), "log": [0.1, 80.0]})
     yield "load", lambda: plots.search_load({"Reuters": (90, 15), "AAPD": (54, 8)})
 
 
@@ -217,6 +218,15 @@ def test_search_load_has_the_paper_s_numbers():
     line = figure.axes[0].get_lines()[0]
     assert line.get_ydata()[2] == 4095
     assert line.get_ydata()[-1] == pytest.approx(56_799_694_075_334_047)
+
+
+def test_watch_path_draws_the_capital_from_one_and_the_line_of_the_alarm():
+    axes = plots.watch_path({"L2": [0.5, 1.0, 2.5]}, alpha=0.01).axes[0]
+    assert axes.lines[0].get_xydata().tolist() == [[0, 0], [1, 0.5], [2, 1], [3, 2.5]]
+    assert axes.lines[1].get_ydata()[0] == 2
+    assert axes.yaxis.get_major_formatter()(2, 0) == "10²"
+    with pytest.raises(InvalidInputError, match="watch_path"):
+        plots.watch_path({"L2": []})
 
 
 @pytest.mark.parametrize(

@@ -333,3 +333,21 @@ def test_numbers_are_written_to_be_read():
         "100.0 %",
     ]
     assert level("0.125").replace("\N{NO-BREAK SPACE}", " ") == "12.5 %"
+
+
+@pytest.mark.parametrize("flipped", [0.0, 0.2])
+def test_texts_in_order_are_watched(flipped):
+    told = given(flipped=flipped, in_order=True)
+    content = build_content(told)
+    assert content.watch.n_seen == 300
+    assert content.watch.alarm == (flipped > 0)
+    page = render_report(told)
+    assert 'id="figure-watch-title"' in page
+    assert ("✗ Alarm at text" in page) == (flipped > 0)
+    assert ("✓ No alarm after 300 texts" in page) == (flipped == 0)
+    Page(page)
+
+
+def test_texts_without_order_are_not_watched():
+    assert build_content(given()).watch is None
+    assert "figure-watch" not in render_report(given())

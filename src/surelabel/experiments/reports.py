@@ -9,7 +9,7 @@ from surelabel import corpora
 from surelabel.artifacts import Probabilities
 from surelabel.evaluation import Evaluation
 from surelabel.experiments.run import Folders, calibrated
-from surelabel.experiments.settings import MEASURES, Settings
+from surelabel.experiments.settings import IN_TIME_ORDER, MEASURES, Settings
 from surelabel.report import ReportInput, write_report
 
 __all__ = ["report_run"]
@@ -45,6 +45,7 @@ def report_run(settings: Settings, folders: Folders) -> Path:
             provenance=probabilities.settings["corpus"],
             evaluations={name: Evaluation.from_dict(result["evaluations"][name]) for name in names},
             resplits={name: result["resplits"][name]["errors"] for name in names},
+            in_order=settings.corpus in IN_TIME_ORDER,
             other_texts={name: corpus.part(name).texts for name in ("train", "validation", "calibration")},
         ),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures import MEASURES
 
-__all__ = ["CLASSIFIERS", "CORPORA", "MEASURES", "Settings", "planned"]
+__all__ = ["CLASSIFIERS", "CORPORA", "IN_TIME_ORDER", "MEASURES", "Settings", "planned"]
 
 CORPORA = (
     "reuters",
@@ -25,6 +25,8 @@ CORPORA = (
     "ctdc20",
     "synthetic",
 )
+# Corpora whose test part is in the order of time: the ids of Reuters-21578 are chronological.
+IN_TIME_ORDER = ("reuters", "reuters20")
 CLASSIFIERS = ("linear", "randinit", "word2vec", "bert")
 # What the classifiers are run with where nothing else is said: an encoder that a package registry carries, read as far
 # as nearly all texts go. Word vectors are trained on the training texts, which did better on Reuters' validation part

@@ -15,6 +15,7 @@ from surelabel.plots.bands import BAND, error_band
 from surelabel.plots.efficiency import search_load, size_curve, size_histogram
 from surelabel.plots.quality import confidence_credibility, reliability
 from surelabel.plots.validity import error_curve, p_value_histogram
+from surelabel.plots.watch import watch_path
 
 __all__ = [
     "BAND",
@@ -30,4 +31,5 @@ __all__ = [
     "size_histogram",
     "to_png",
     "to_svg",
+    "watch_path",
 ]

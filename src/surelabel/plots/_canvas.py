@@ -78,7 +78,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _import_matplotlib(module: str) -> Any:
+def import_matplotlib(module: str) -> Any:
     """Import a module of matplotlib; where it is absent, say what to install."""
     try:
         return importlib.import_module(module)
@@ -91,7 +91,7 @@ def _import_matplotlib(module: str) -> Any:
 @contextlib.contextmanager
 def _drawing() -> Iterator[None]:
     """Hold the lock, with matplotlib's defaults and the style of the project."""
-    style = _import_matplotlib("matplotlib.style")
+    style = import_matplotlib("matplotlib.style")
     with _LOCK, style.context(["default", _STYLE]), warnings.catch_warnings():
         # Text stays text in SVG: a viewer has glyphs that the font of the layout has not.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
@@ -112,8 +112,19 @@ def drawn(function: Callable[P, T]) -> Callable[P, T]:
 
 def new_figure(width: float = 5.2, height: float = 3.3) -> Figure:
     """Return an empty figure, in inches, that no window or backend knows of."""
-    figure: Figure = _import_matplotlib("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = import_matplotlib("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
     return figure
+
+
+def power_text(exponent: int) -> str:
+    """Write a power of ten.
+
+    Examples
+    --------
+    >>> power_text(-2), power_text(0)
+    ('10⁻²', '1')
+    """
+    return "10" + str(exponent).translate(_SUPERSCRIPTS) if exponent else "1"
 
 
 def count_text(value: float) -> str:
@@ -127,13 +138,13 @@ def count_text(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:,.10g}"
     digits, _, exponent = f"{Decimal(value):.1e}".partition("e")
-    power = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+    power = power_text(int(exponent))
     return power if digits == "1.0" else f"{digits.removesuffix('.0')}{_TIMES}{power}"
 
 
 def format_counts(axis: Any) -> None:
     """Label the ticks of an axis with short counts, at most eight of them."""
-    ticker = _import_matplotlib("matplotlib.ticker")
+    ticker = import_matplotlib("matplotlib.ticker")
     axis.set_major_locator(ticker.LogLocator(numticks=8))
     axis.set_minor_locator(ticker.NullLocator())
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: count_text(value)))
@@ -141,7 +152,7 @@ def format_counts(axis: Any) -> None:
 
 def format_shares(axis: Any) -> None:
     """Label the ticks of an axis as percentages."""
-    ticker = _import_matplotlib("matplotlib.ticker")
+    ticker = import_matplotlib("matplotlib.ticker")
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
 
 

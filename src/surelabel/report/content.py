@@ -20,9 +20,11 @@ from surelabel.metrics import SizeStatistics
 from surelabel.plots import error_band, printable
 from surelabel.prediction_sets import PredictionSet, PredictionSets
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
+from surelabel.watch import ExchangeabilityWatch, WatchState
 
 __all__ = [
     "LEVELS",
+    "WATCH_ALPHA",
     "GuaranteeRow",
     "LabelDoubt",
     "MeasureResults",
@@ -38,6 +40,8 @@ Verdict: TypeAlias = Literal["held", "chance", "above", "unknown"]
 
 _EXCERPT = 280
 _MAX_NAMES = 12
+# Bound of the probability that a report's watch raises a false alarm.
+WATCH_ALPHA = 0.01
 _MAX_LABELS = 15
 # In larger prediction sets the share of members that have a label is not counted.
 _MAX_COUNTED = 100_000
@@ -132,6 +136,7 @@ class ReportContent:
     empty: tuple[TextExample, ...]
     n_empty: int
     doubts: tuple[LabelDoubt, ...]
+    watch: WatchState | None = None
 
     @property
     def n_resplits(self) -> int:
@@ -348,6 +353,13 @@ def _notices(given: ReportInput, checked: CheckedInput) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _watched(given: ReportInput, checked: CheckedInput) -> WatchState:
+    """Watch the main predictor's texts in their order."""
+    predictor = next(iter(given.predictors.values()))
+    watch = ExchangeabilityWatch.from_predictor(predictor, alpha=WATCH_ALPHA)
+    return watch.update(checked.probabilities, checked.labels)
+
+
 def build_content(given: ReportInput) -> ReportContent:
     """Compute everything that a report says."""
     checked = check_input(given)
@@ -369,4 +381,5 @@ def build_content(given: ReportInput) -> ReportContent:
         empty=empty,
         n_empty=n_empty,
         doubts=reader.doubts(),
+        watch=_watched(given, checked) if given.in_order else None,
     )

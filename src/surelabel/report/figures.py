@@ -10,7 +10,7 @@ import numpy as np
 
 from surelabel import plots
 from surelabel.exceptions import CalibrationWarning
-from surelabel.report.content import ReportContent
+from surelabel.report.content import WATCH_ALPHA, ReportContent
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
 
 if TYPE_CHECKING:
@@ -151,10 +151,26 @@ def _add_quality(album: _Album, given: ReportInput, content: ReportContent, chec
     )
 
 
+def _add_watch(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
+    """Draw the watch, where texts have an order."""
+    if content.watch is None:
+        return
+    state = content.watch
+    said = f"alarm at text {state.alarm_at:,}" if state.alarm else "no alarm"
+    album.add(
+        "watch",
+        plots.watch_path({content.main.name: state.path}, alpha=WATCH_ALPHA),
+        "Exchangeability watch",
+        f"Capital of the watch ({content.main.name}) against texts, on a logarithmic axis. It stays below the dashed "
+        "line where texts are exchangeable; where it crosses, the alarm is raised.",
+        f"Capital ends at 10 to the power {state.log10_martingale:.1f}, {said}.",
+    )
+
+
 def build_figures(given: ReportInput, content: ReportContent) -> dict[str, ReportFigure]:
     """Draw the figures of a report, by name."""
     checked = check_input(given)
     album = _Album()
-    for add in (_add_validity, _add_efficiency, _add_quality):
+    for add in (_add_validity, _add_watch, _add_efficiency, _add_quality):
         add(album, given, content, checked)
     return album.figures

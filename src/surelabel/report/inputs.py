@@ -38,6 +38,8 @@ class ReportInput:
     resplits : mapping of name to mapping of significance to sequence of float
         Error rates of random re-splits of calibration and evaluated texts, where they were measured: what the same
         classifier and measure give where texts are exchangeable by construction.
+    in_order : bool
+        Whether texts stand in the order in which they came: their exchangeability is then watched.
     warnings : sequence of str
         Shown first.
     significance : str
@@ -57,6 +59,7 @@ class ReportInput:
     evaluations: Mapping[str, Evaluation] = dataclasses.field(default_factory=dict)
     other_texts: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     resplits: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(default_factory=dict)
+    in_order: bool = False
     warnings: Sequence[str] = ()
     significance: str = "0.05"
     n_examples: int = 8

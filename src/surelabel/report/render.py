@@ -11,7 +11,7 @@ from surelabel._storage import atomic_file
 from surelabel._version import __version__
 from surelabel.exceptions import MissingDependencyError
 from surelabel.plots import BAND
-from surelabel.report.content import ReportContent, build_content
+from surelabel.report.content import WATCH_ALPHA, ReportContent, build_content
 from surelabel.report.figures import build_figures
 from surelabel.report.inputs import ReportInput
 
@@ -110,6 +110,7 @@ def _render(given: ReportInput, content: ReportContent) -> str:
         style=Markup(style),  # noqa: S704 (a file of the package)
         version=__version__,
         inside=BAND,
+        watch_alpha=WATCH_ALPHA,
     )
     return page.strip() + "\n"
 
