@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from surelabel import corpora, metrics, plots, report, text
     from surelabel.bundles import Bundle, load_bundle
     from surelabel.classifier import ConformalMultilabelClassifier
+    from surelabel.recalibration import Recalibration
+    from surelabel.watch import ExchangeabilityWatch
 
 __all__ = [
     "Bundle",
     "ConformalLabelSets",
     "ConformalMultilabelClassifier",
+    "ExchangeabilityWatch",
     "ForcedPredictions",
     "LogLoss",
     "LpNorm",
     "PredictionSet",
     "PredictionSets",
+    "Recalibration",
     "SeparableMeasure",
     "__version__",
     "corpora",
@@ -45,6 +49,8 @@ _LAZY_MODULES = ("corpora", "metrics", "plots", "report", "text")
 _LAZY_NAMES = {
     "Bundle": "surelabel.bundles",
     "ConformalMultilabelClassifier": "surelabel.classifier",
+    "ExchangeabilityWatch": "surelabel.watch",
+    "Recalibration": "surelabel.recalibration",
     "load_bundle": "surelabel.bundles",
 }
 

@@ -23,12 +23,14 @@ from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
 from surelabel.measures import LpNorm, SeparableMeasure, check_measure
 from surelabel.prediction_sets import PredictionSets
+from surelabel.recalibration import Recalibration
 
 __all__ = ["ConformalMultilabelClassifier"]
 
 _DEFAULT_MEASURE = LpNorm(2)
 _FITTED = (
-    "estimator_", "n_labels_", "label_names_", "classes_", "max_labels_", "n_features_in_", "feature_names_in_",
+    "estimator_", "n_labels_", "label_names_", "classes_", "max_labels_", "recalibration_",
+    "n_features_in_", "feature_names_in_",
 )  # fmt: skip
 
 
@@ -48,8 +50,11 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     calibration_size : int, float or None
         Where given, `fit` holds out so many of its texts (or such a share), at random, and calibrates with them. Where
         None, call `calibrate` with texts of your own.
+    recalibrate : int, float, Recalibration or None
+        Correct the estimator's probabilities, label by label, before they are used. A number or share: `fit` holds out
+        so many of its texts for that, apart from training and calibration. A fitted `Recalibration` is used as it is.
     random_state : int, RandomState or None
-        For that draw.
+        For these draws.
 
     Attributes
     ----------
@@ -57,6 +62,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     predictor_ : ConformalLabelSets
     label_names_ : tuple of str or None
     n_labels_ : int
+    recalibration_ : Recalibration or None
 
     Examples
     --------
@@ -80,6 +86,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         max_labels: int | str | None = "train",
         search: str = "exact",
         calibration_size: float | None = None,
+        recalibrate: float | Recalibration | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -89,6 +96,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         self.max_labels = max_labels
         self.search = search
         self.calibration_size = calibration_size
+        self.recalibrate = recalibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -137,19 +145,31 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         labels = as_labels(Y, who="fit", parameter="Y", n_texts=_n_rows(X))
         names = names_of_columns(Y)
-        calibration = None
-        if self.calibration_size is not None:
-            train, calibration = train_test_split(
-                np.arange(len(labels)), test_size=self.calibration_size, random_state=self.random_state
-            )
-            rest = _rows(X, calibration), labels[calibration]
-            X, labels = _rows(X, train), labels[train]
-        estimator = clone(self.estimator).fit(X, labels.astype(np.int64), **fit_params)
-        largest = max(int(labels.sum(axis=1).max()), self.min_labels)
+        held = self.recalibrate if not isinstance(self.recalibrate, Recalibration) else None
+        train, calibration, correction = self._divide(len(labels), self.calibration_size, held)
+        known = labels[train]
+        estimator = clone(self.estimator).fit(_rows(X, train), known.astype(np.int64), **fit_params)
+        largest = max(int(known.sum(axis=1).max()), self.min_labels)
         fitted = self._describe(estimator, labels.shape[1], names, largest)
+        if correction is not None:
+            raw = self._probabilities(estimator, _rows(X, correction), labels.shape[1])
+            fitted["recalibration_"] = Recalibration.fit(raw, labels[correction])
         if calibration is not None:
-            fitted["predictor_"] = self._calibrated(fitted, *rest)
+            fitted["predictor_"] = self._calibrated(fitted, _rows(X, calibration), labels[calibration])
         return self._take(fitted)
+
+    def _divide(self, n_texts: int, *sizes: Any) -> list[Any]:
+        """Return rows to train with, and rows held out for each size, None where it is None; none twice."""
+        train, held = np.arange(n_texts), []
+        for given in sizes:
+            size, part = given, None
+            if size is not None:
+                # A share is one of all texts, whatever was held out before.
+                if not isinstance(size, (int, np.integer)) and len(train) < n_texts:
+                    size = size * n_texts / len(train)
+                train, part = train_test_split(train, test_size=size, random_state=self.random_state)
+            held.append(part)
+        return [train, *held]
 
     def _describe(self, estimator: Any, n_labels: int, names: Sequence[str] | None, largest: int | None) -> Any:
         """Return the attributes that a fitted estimator gives."""
@@ -159,6 +179,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             "label_names_": as_label_names(names, n_labels, who="fit"),
             "classes_": [np.array([0, 1])] * n_labels,
             "max_labels_": largest if self.max_labels == "train" else self.max_labels,
+            "recalibration_": self.recalibrate if isinstance(self.recalibrate, Recalibration) else None,
         }
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
@@ -191,6 +212,11 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
                     f"The estimator of this {type(self).__name__} is not fitted yet. Call 'fit' before 'calibrate', or "
                     "pass a fitted one in sklearn.frozen.FrozenEstimator."
                 ) from error
+            if self.recalibrate is not None and not isinstance(self.recalibrate, Recalibration):
+                raise InvalidInputError(
+                    f"The 'recalibrate' parameter of {type(self).__name__} must be a fitted Recalibration where the "
+                    f"estimator was fitted elsewhere: no texts can be held out. Got {self.recalibrate!r} instead."
+                )
             columns = np.shape(Y)[1] if getattr(Y, "ndim", 0) == 2 else None
             n_labels = self._probabilities(self.estimator, X, columns).shape[1]
             fitted = self._describe(self.estimator, n_labels, names_of_columns(Y), None)
@@ -198,7 +224,8 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
 
     def _calibrated(self, fitted: dict[str, Any], X: Any, Y: Any) -> ConformalLabelSets:
         """Return a predictor calibrated with a fitted estimator's probabilities."""
-        probabilities = self._probabilities(fitted["estimator_"], X, fitted["n_labels_"])
+        raw = self._probabilities(fitted["estimator_"], X, fitted["n_labels_"])
+        probabilities = _corrected(raw, fitted["recalibration_"])
         names = fitted["label_names_"] if fitted["label_names_"] is not None else names_of_columns(Y)
         return self._new_predictor(fitted["max_labels_"], names).calibrate(probabilities, Y)
 
@@ -221,12 +248,12 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         return as_probabilities(raw, who="predict_proba", n_labels=n_labels)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the estimator's probabilities, (n, d)."""
+        """Return the estimator's probabilities, (n, d), corrected where `recalibrate` says so."""
         if not hasattr(self, "estimator_"):
             raise NotCalibratedError(
                 f"This {type(self).__name__} is not fitted yet. Call 'fit' before 'predict_proba'."
             )
-        return self._probabilities(self.estimator_, X, self.n_labels_)
+        return _corrected(self._probabilities(self.estimator_, X, self.n_labels_), self.recalibration_)
 
     def _predictor(self, who: str) -> ConformalLabelSets:
         """Return the calibrated predictor, or raise where there is none."""
@@ -271,6 +298,11 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             label_names=self.predictor_.calibration_.label_names,
         )
         return float(np.average((predicted == labels).all(axis=1), weights=sample_weight))
+
+
+def _corrected(probabilities: FloatArray, recalibration: Recalibration | None) -> FloatArray:
+    """Return probabilities, corrected where there is a recalibration."""
+    return probabilities if recalibration is None else recalibration.transform(probabilities)
 
 
 def _n_rows(values: Any) -> int:
