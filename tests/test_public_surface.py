@@ -28,6 +28,7 @@ def test_public_names_are_pinned_and_sorted():
         "metrics",
         "plots",
         "report",
+        "service",
         "text",
     ]
     assert surelabel.__all__ == sorted(surelabel.__all__)

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-__all__ = ["bounds_words", "count_words", "number_word", "printable", "share_words"]
+__all__ = ["bounds_words", "count_words", "number_word", "power_words", "printable", "share_words"]
 
 # What XML cannot hold, and single surrogates, which no encoding can.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -44,6 +44,26 @@ def count_words(count: int) -> str:
     ('1,234', 'about 10^12.0')
     """
     return f"{count:,}" if count < 10**9 else f"about 10^{math.log10(count):.1f}"
+
+
+def power_words(count: int) -> str:
+    """Write a whole number of any size: in digits, or as two digits times a power of ten.
+
+    Examples
+    --------
+    >>> power_words(12_345), power_words(1_234_567_890_123_456_789)
+    ('12,345', '1.2 × 10^18')
+    """
+    if count < 10**7:
+        return f"{count:,}"
+    # In whole numbers: a float ends at 10^308.
+    exponent = int((count.bit_length() - 1) * math.log10(2))
+    if count >= 10 ** (exponent + 1):
+        exponent += 1
+    digits = (count + 5 * 10 ** (exponent - 2)) // 10 ** (exponent - 1)
+    if digits == 100:
+        digits, exponent = 10, exponent + 1
+    return f"{digits // 10}.{digits % 10} × 10^{exponent}"
 
 
 def bounds_words(lower: int, upper: int) -> str:

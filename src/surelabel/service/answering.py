@@ -1,0 +1,230 @@
+"""From requests to answers: checks against the limits, the classifier in batches, the conformal step in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from surelabel.answers import Answer, answer_probabilities
+from surelabel.exceptions import SearchLimitError
+from surelabel.service.batching import ClosedError, MicroBatcher, QueueFullError
+from surelabel.service.errors import ServiceError
+from surelabel.service.metrics import ServiceMetrics
+from surelabel.service.schemas import (
+    PredictRequest,
+    PredictResponse,
+    PValueRequest,
+    PValueResponse,
+    count_of,
+    text_answer,
+)
+from surelabel.service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from surelabel._validation import FloatArray
+    from surelabel.bundles import Bundle
+
+__all__ = ["Answerer"]
+
+_Result = TypeVar("_Result")
+# Texts that the conformal step does in one go: the largest sets take milliseconds each, and others wait.
+_PART_TEXTS = 16
+
+
+def _invalid(field: str | None, message: str, what_to_do: str) -> ServiceError:
+    """Build the error of a request that passes a limit or names what there is not."""
+    return ServiceError(422, "invalid_request", message, what_to_do, field=field)
+
+
+def _busy(code: str, message: str, seconds: int = 1) -> ServiceError:
+    """Build the error that asks a client to come back."""
+    return ServiceError(
+        503,
+        code,
+        message,
+        f"Try again in {seconds} s, with fewer requests at once.",
+        headers={"Retry-After": str(seconds)},
+    )
+
+
+class Answerer:
+    """Answers requests with one bundle.
+
+    The event loop only waits here: classifier and conformal step run in worker threads.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Classifier and calibrated predictor.
+    settings : ServiceSettings
+    metrics : ServiceMetrics
+    """
+
+    def __init__(self, bundle: Bundle, settings: ServiceSettings, metrics: ServiceMetrics) -> None:
+        self.bundle = bundle
+        self.settings = settings
+        self.metrics = metrics
+        self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
+        self._batcher = MicroBatcher(
+            self._classify,
+            max_batch_texts=settings.max_batch_texts,
+            max_wait=settings.max_wait,
+            max_queue_texts=settings.max_queue_texts,
+            on_batch=metrics.saw_batch,
+        )
+        metrics.queue_texts.set_function(lambda: self._batcher.n_waiting)
+        self._threads = concurrent.futures.ThreadPoolExecutor(
+            settings.conformal_threads, thread_name_prefix="surelabel-conformal"
+        )
+
+    def start(self) -> None:
+        """Begin to work; call it within a running event loop."""
+        self._batcher.start()
+
+    async def close(self) -> None:
+        """Take nothing more and finish what runs."""
+        await self._batcher.close()
+        self._threads.shutdown()
+
+    async def warm_up(self) -> None:
+        """Answer a text of no client: what is compiled or loaded on first use is then there."""
+        probabilities = await self._batcher.predict_proba(["warm-up"])
+        # The smallest level that still rules something out: the set then has members to name.
+        level = Fraction(2, self.bundle.predictor.calibration_.n_texts + 2)
+        await self._in_thread(lambda: answer_probabilities(self.bundle.predictor, probabilities, significance=level))
+        await self._in_thread(lambda: self.bundle.predictor.predict_p(probabilities, [[]]))
+
+    async def predict(self, request: PredictRequest) -> bytes:
+        """Return the answer to a request, as JSON."""
+        texts = request.all_texts
+        self._check_texts(texts, field="text" if "text" in request.model_fields_set else "texts")
+        self._check_top(request.top, len(texts))
+        async with self._limited_time():
+            probabilities = await self._batcher.predict_proba(texts)
+            answers: list[Answer] = []
+            for start in range(0, len(texts), _PART_TEXTS):
+                answers += await self._answer(probabilities[start : start + _PART_TEXTS], request)
+            self.metrics.saw_answers(answers)
+            if len(answers) <= _PART_TEXTS:
+                return self._predict_response(answers)
+            return await self._in_thread(lambda: self._predict_response(answers))
+
+    async def _answer(self, probabilities: FloatArray, request: PredictRequest) -> list[Answer]:
+        """Do the conformal step for some texts of a request."""
+
+        def answer() -> tuple[float, list[Answer]]:
+            start = time.perf_counter()
+            found = answer_probabilities(self.bundle.predictor, probabilities, **request.level, top=request.top)
+            return time.perf_counter() - start, found
+
+        seconds, found = await self._in_thread(answer)
+        self.metrics.saw_conformal(seconds)
+        return found
+
+    def _predict_response(self, answers: list[Answer]) -> bytes:
+        """Write the answer to a request as JSON."""
+        first = answers[0]
+        response = PredictResponse(
+            significance=first.significance,
+            n_candidates=count_of(first.n_candidates, first.n_candidates),
+            answers=[text_answer(answer) for answer in answers],
+        )
+        return response.model_dump_json().encode()
+
+    async def p_value(self, request: PValueRequest) -> bytes:
+        """Return the p-value of a label-set, as JSON."""
+        self._check_texts([request.text], field="text")
+        self._check_labels(request.labels)
+        numbers = sorted({self._label_numbers[name] for name in request.labels})
+        calibration = self.bundle.predictor.calibration_
+        row = np.zeros((1, calibration.n_labels), dtype=np.bool_)
+        row[0, numbers] = True
+
+        def compute() -> tuple[float, float]:
+            start = time.perf_counter()
+            found = float(self.bundle.predictor.predict_p(probabilities, row)[0])
+            return time.perf_counter() - start, found
+
+        async with self._limited_time():
+            probabilities = await self._batcher.predict_proba([request.text])
+            seconds, found = await self._in_thread(compute)
+        self.metrics.saw_conformal(seconds)
+        response = PValueResponse(
+            labels=[self.bundle.label_names[number] for number in numbers],
+            p_value=found,
+            is_candidate=bool(calibration.is_candidate(row)[0]),
+        )
+        return response.model_dump_json().encode()
+
+    def _classify(self, texts: list[str]) -> FloatArray:
+        """Call the classifier; runs in its worker thread."""
+        start = time.perf_counter()
+        try:
+            return self.bundle.predict_proba(texts)
+        finally:
+            self.metrics.saw_classifier(time.perf_counter() - start)
+
+    async def _in_thread(self, function: Callable[[], _Result]) -> _Result:
+        """Call a function in a worker thread of the conformal step."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
+
+    @contextlib.asynccontextmanager
+    async def _limited_time(self) -> AsyncIterator[None]:
+        """Turn what keeps a request from being answered into an error that a client can act on."""
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                yield
+        except TimeoutError:
+            raise _busy("timeout", f"No answer within {self.settings.timeout:g} s.", seconds=5) from None
+        except QueueFullError:
+            raise _busy("queue_full", "Too many texts wait for the classifier already.") from None
+        except ClosedError:
+            raise _busy("stopping", "The service is stopping.", seconds=10) from None
+        except SearchLimitError as error:
+            raise _invalid(
+                None, f"The answer would take too much work: {error}", "Ask for a larger significance, or fewer texts."
+            ) from None
+
+    def _check_texts(self, texts: list[str], field: str) -> None:
+        """Check the number of texts and their lengths."""
+        if len(texts) > self.settings.max_texts:
+            raise _invalid(
+                field,
+                f"A request can have {self.settings.max_texts:,} texts. Got {len(texts):,}.",
+                "Send them in several requests.",
+            )
+        for number, text in enumerate(texts):
+            if len(text) > self.settings.max_text_chars:
+                raise _invalid(
+                    field if field == "text" else f"texts[{number}]",
+                    f"A text can have {self.settings.max_text_chars:,} characters. Got {len(text):,}.",
+                    "Shorten the text, or split it.",
+                )
+
+    def _check_top(self, top: int, n_texts: int) -> None:
+        """Check how many label-sets are asked for."""
+        if top > self.settings.max_top:
+            raise _invalid("top", f"'top' can be {self.settings.max_top:,}. Got {top:,}.", "Ask for fewer label-sets.")
+        if top * n_texts > self.settings.max_label_sets:
+            raise _invalid(
+                "top",
+                f"'top' times the number of texts can be {self.settings.max_label_sets:,}. Got {top * n_texts:,}.",
+                "Ask for fewer label-sets, or send the texts in several requests.",
+            )
+
+    def _check_labels(self, labels: list[str]) -> None:
+        """Check that labels are known."""
+        for number, name in enumerate(labels):
+            if name not in self._label_numbers:
+                raise _invalid(
+                    f"labels[{number}]",
+                    f"There is no label {name[:80]!r}.",
+                    "Use names that GET /v1/model lists under 'labels'.",
+                )

@@ -1,0 +1,323 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+
+from surelabel._version import __version__
+from surelabel.service.answering import Answerer
+from surelabel.service.documentation import body_of, complete_description, statuses
+from surelabel.service.errors import ServiceError, as_validation_error, error_response
+from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, check_token
+from surelabel.service.metrics import ServiceMetrics
+from surelabel.service.model import describe_model
+from surelabel.service.pages import static_files
+from surelabel.service.schemas import (
+    HealthResponse,
+    ModelResponse,
+    PredictRequest,
+    PredictResponse,
+    PValueRequest,
+    PValueResponse,
+)
+from surelabel.service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from surelabel.bundles import Bundle
+
+__all__ = ["create_app"]
+
+_log = logging.getLogger(__name__)
+_Body = TypeVar("_Body", bound=BaseModel)
+# Larger bodies are parsed in a thread.
+_SMALL_BODY = 2**16
+# Times the limit on bodies that are read, but not kept.
+_READ_ON = 4
+
+
+def _too_large(limit: int) -> ServiceError:
+    """Build the error of a body that is over the limit."""
+    return ServiceError(
+        413,
+        "body_too_large",
+        f"A body can have {limit:,} bytes.",
+        "Send fewer or shorter texts.",
+        # The rest of the body is not read, so nothing can follow on this connection.
+        headers={"Connection": "close"},
+    )
+
+
+async def _read_limited(request: Request, limit: int) -> bytes:
+    """Read a body that may have `limit` bytes, whatever its head claims.
+
+    A larger one is read on for a while, without being kept: most clients read an answer only after they have sent all,
+    and would see a broken connection instead of the error.
+    """
+    most = _READ_ON * limit
+    claimed = request.headers.get("content-length", "")
+    if claimed.isdigit() and int(claimed) > most:
+        raise _too_large(limit)
+    body = bytearray()
+    n_bytes = 0
+    async for chunk in request.stream():
+        n_bytes += len(chunk)
+        if n_bytes > most:
+            break
+        if n_bytes <= limit:
+            body += chunk
+    if n_bytes > limit:
+        raise _too_large(limit)
+    return bytes(body)
+
+
+async def _read_body(request: Request, model: type[_Body], settings: ServiceSettings) -> _Body:
+    """Read and check a JSON body."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise ServiceError(
+            415,
+            "not_json",
+            f"The body must be application/json. Got {media_type[:80] or 'no type'!r}.",
+            "Send the header 'Content-Type: application/json'.",
+        )
+    try:
+        async with asyncio.timeout(settings.body_timeout):
+            body = await _read_limited(request, settings.max_body_bytes)
+    except TimeoutError:
+        raise ServiceError(
+            408,
+            "body_timeout",
+            f"The body did not come within {settings.body_timeout:g} s.",
+            "Send it again over a faster connection.",
+            headers={"Connection": "close"},
+        ) from None
+    try:
+        if len(body) <= _SMALL_BODY:
+            return model.model_validate_json(body)
+        return await asyncio.to_thread(model.model_validate_json, body)
+    except ValidationError as error:
+        raise as_validation_error(error.errors(include_url=False, include_input=False)) from None
+
+
+def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> None:
+    """Add what programs call."""
+    model = describe_model(answerer.bundle, settings)
+    example = model.examples[0]
+
+    @app.post(
+        "/v1/predict",
+        response_model=PredictResponse,
+        responses=statuses(400, 401, 408, 413, 415, 422),
+        openapi_extra=body_of(
+            PredictRequest,
+            {
+                "one text": {"value": {"text": example, "significance": 0.05}},
+                "several texts": {"value": {"texts": model.examples, "confidence_level": "0.9", "top": 3}},
+            },
+        ),
+        summary="Which label-sets stay plausible for texts",
+    )
+    async def predict(request: Request) -> Response:
+        check_token(request, settings.token)
+        body = await _read_body(request, PredictRequest, settings)
+        return Response(await answerer.predict(body), media_type="application/json")
+
+    @app.post(
+        "/v1/p-value",
+        response_model=PValueResponse,
+        responses=statuses(400, 401, 408, 413, 415, 422),
+        openapi_extra=body_of(PValueRequest, {"a label-set": {"value": {"text": example, "labels": model.labels[:1]}}}),
+        summary="How plausible one label-set is for a text",
+    )
+    async def p_value(request: Request) -> Response:
+        check_token(request, settings.token)
+        body = await _read_body(request, PValueRequest, settings)
+        return Response(await answerer.p_value(body), media_type="application/json")
+
+    described = model.model_dump_json().encode()
+
+    @app.get(
+        "/v1/model", response_model=ModelResponse, responses=statuses(401), summary="What the service answers with"
+    )
+    async def get_model(request: Request) -> Response:
+        check_token(request, settings.token)
+        return Response(described, media_type="application/json")
+
+
+def _add_watching(app: FastAPI, metrics: ServiceMetrics, settings: ServiceSettings) -> None:
+    """Add what watches the service."""
+
+    @app.get("/healthz", responses=statuses(), summary="Whether the process is alive")
+    async def healthz() -> HealthResponse:
+        return HealthResponse(status="alive")
+
+    @app.get("/readyz", responses=statuses(503), summary="Whether it can answer without delay")
+    async def readyz(request: Request) -> HealthResponse:
+        if not request.app.state.ready:
+            raise ServiceError(
+                503,
+                "not_ready",
+                "The service is starting or stopping.",
+                "Try again soon.",
+                headers={"Retry-After": "1"},
+            )
+        return HealthResponse(status="ready")
+
+    @app.get(
+        "/metrics",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}, **statuses(401)},
+        summary="Metrics for Prometheus",
+    )
+    async def get_metrics(request: Request) -> Response:
+        check_token(request, settings.token, basic=True)
+        return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _add_pages(app: FastAPI, report: Path | None, settings: ServiceSettings) -> None:
+    """Add what a browser shows."""
+    files = static_files()
+
+    def send(name: str, request: Request) -> Response:
+        if name not in files:
+            raise HTTPException(404)
+        file = files[name]
+        headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
+        if name.endswith(".html"):
+            headers["Content-Security-Policy"] = PAGE_POLICY
+        if request.headers.get("if-none-match") == file.etag:
+            return Response(status_code=304, headers=headers)
+        return Response(file.content, media_type=file.media_type, headers=headers)
+
+    @app.get("/", include_in_schema=False)
+    async def page(request: Request) -> Response:
+        return send("index.html", request)
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str, request: Request) -> Response:
+        return send(name, request)
+
+    @app.get(
+        "/report",
+        response_class=Response,
+        responses={200: {"content": {"text/html": {}}, "description": "The report."}, **statuses(401, 404)},
+        summary="The evaluation report of the model",
+    )
+    async def get_report(request: Request) -> Response:
+        check_token(request, settings.token, basic=True)
+        if report is None:
+            raise ServiceError(
+                404, "no_report", "The bundle has no report.", "Make one with 'surelabel evaluate', and serve again."
+            )
+        return FileResponse(
+            report, media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": REPORT_POLICY}
+        )
+
+
+def _add_error_handlers(app: FastAPI) -> None:
+    """Tell every error in one shape, without what only the log should have."""
+
+    @app.exception_handler(ServiceError)
+    async def told(request: Request, error: ServiceError) -> Response:
+        return error_response(error)
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        code, what_to_do = {
+            404: ("not_found", "See /openapi.json for what there is."),
+            405: ("wrong_method", "See /openapi.json for the methods of each address."),
+        }.get(error.status_code, ("refused", "See /openapi.json."))
+        message = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
+        return error_response(
+            ServiceError(error.status_code, code, message, what_to_do, headers=dict(error.headers or {}))
+        )
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        return error_response(
+            ServiceError(500, "internal", "The service failed to answer.", "Tell whoever runs it; the log says why.")
+        )
+
+
+def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastAPI:
+    """Make the service of a bundle.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        As `surelabel.load_bundle` gives it.
+    settings : ServiceSettings, optional
+        Limits, token, batching.
+
+    Returns
+    -------
+    FastAPI
+        An ASGI application; `surelabel.service.run` runs it.
+    """
+    settings = settings or ServiceSettings()
+    metrics = ServiceMetrics()
+    answerer = Answerer(bundle, settings, metrics)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        answerer.start()
+        warming = asyncio.create_task(_warm_up(app, answerer))
+        yield
+        app.state.ready = False
+        metrics.ready.set(0)
+        await warming
+        await answerer.close()
+
+    app = FastAPI(
+        title="Surelabel",
+        version=__version__,
+        description="Which sets of labels a text can plausibly have, with a guarantee.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.ready = False
+    app.state.metrics = metrics
+    _add_api(app, answerer, settings)
+    _add_watching(app, metrics, settings)
+    _add_pages(app, None if bundle.report is None else Path(bundle.report), settings)
+    _add_error_handlers(app)
+    app.add_middleware(Guard, settings=settings, metrics=metrics)
+    _describe_once(app, settings, list(bundle.label_names))
+    return app
+
+
+async def _warm_up(app: FastAPI, answerer: Answerer) -> None:
+    """Get ready, and say so."""
+    try:
+        await answerer.warm_up()
+    except Exception:
+        _log.exception("The first answer failed: the service is alive, but not ready.")
+        return
+    app.state.ready = True
+    answerer.metrics.ready.set(1)
+
+
+def _describe_once(app: FastAPI, settings: ServiceSettings, label_names: list[str]) -> None:
+    """Make the OpenAPI description once, complete."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            description = plain()
+            complete_description(description, settings, label_names)
+            app.openapi_schema = description
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]

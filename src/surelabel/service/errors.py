@@ -1,0 +1,97 @@
+"""Errors that a client is told, in one shape: what is wrong and what to do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi.responses import Response
+
+__all__ = ["STATUS_TEXTS", "ServiceError", "as_validation_error", "error_response"]
+
+STATUS_TEXTS = {
+    400: "The body is not JSON.",
+    401: "The token is missing or wrong.",
+    404: "There is nothing at this address.",
+    405: "The address does not take this method.",
+    408: "The body did not come in time.",
+    413: "The body is larger than the service takes.",
+    415: "The body is of a type other than application/json.",
+    421: "The request is addressed to a host name that the service does not answer for.",
+    422: "The body is JSON, but not a request that can be answered.",
+    500: "The service failed. Its log says why.",
+    503: "The service is busy, starting or stopping: come back after Retry-After seconds.",
+}
+"""What every status that the service answers with means."""
+
+
+class ServiceError(Exception):
+    """An answer that is no success.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    code : str
+        A word for programs.
+    message, what_to_do : str
+        Sentences for people.
+    field : str, optional
+        Which part of the request is wrong.
+    headers : dict, optional
+        More headers of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        what_to_do: str,
+        *,
+        field: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.what_to_do = what_to_do
+        self.field = field
+        self.headers = headers or {}
+
+
+def error_response(error: ServiceError) -> Response:
+    """Return the answer that tells an error."""
+    told = {"code": error.code, "message": error.message, "what_to_do": error.what_to_do, "field": error.field}
+    # ASCII: a message may quote anything, even half a surrogate pair.
+    return Response(
+        json.dumps({"error": told}).encode("ascii"),
+        status_code=error.status,
+        media_type="application/json",
+        headers=error.headers,
+    )
+
+
+def _place(location: tuple[Any, ...]) -> str:
+    """Write where in the body something is, like texts[3]; names of types that pydantic adds are left out."""
+    indices = "".join(f"[{part}]" for part in location[1:] if isinstance(part, int))
+    return f"{location[0]}{indices}"[:200] if location else ""
+
+
+def as_validation_error(details: list[Any]) -> ServiceError:
+    """Turn pydantic's list of what is wrong into one error about the first of it."""
+    first = details[0]
+    if first["type"] == "json_invalid":
+        return ServiceError(400, "not_json", f"The body is not JSON: {first['ctx']['error']}.", "Send JSON in UTF-8.")
+    place = _place(first["loc"])
+    others = sorted({_place(each["loc"]) for each in details} - {place})
+    more = f" Wrong too: {', '.join(others)[:200]}." if others else ""
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return ServiceError(
+        422,
+        "invalid_request",
+        f"{place}: {message}.{more}" if place else f"{message[:1].upper()}{message[1:]}.{more}",
+        "Mend the request as /openapi.json describes it.",
+        field=place or None,
+    )

@@ -1,0 +1,160 @@
+"""What every request passes: host name, number at once, headers of every answer, metrics; and the token."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import time
+from typing import TYPE_CHECKING
+
+from fastapi import Request
+
+from surelabel.service.errors import ServiceError, error_response
+from surelabel.service.metrics import ServiceMetrics
+from surelabel.service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["PAGE_POLICY", "REPORT_POLICY", "Guard", "check_token"]
+
+_NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+PAGE_POLICY = (
+    f"{_NOTHING}; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""Content-security policy of the page: its own files and nothing else; markup from strings is impossible."""
+REPORT_POLICY = f"{_NOTHING}; style-src 'unsafe-inline'; img-src data:; sandbox allow-popups allow-top-navigation"
+"""Content-security policy of the report: its inline style, no script."""
+
+_HEADERS = {
+    "content-security-policy": _NOTHING,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+# Never turned away: whoever watches the service must see it when it is busy.
+_WATCHERS = ("/healthz", "/readyz", "/metrics")
+
+
+def _host_name(scope: Scope) -> str:
+    """Return the host name that a request is addressed to, without port."""
+    value = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1").lower()
+    if value.startswith("["):
+        return value[1:].partition("]")[0]
+    return value.rpartition(":")[0] if ":" in value else value
+
+
+class Guard:
+    """ASGI middleware around the whole service.
+
+    Parameters
+    ----------
+    app : ASGI application
+    settings : ServiceSettings
+    metrics : ServiceMetrics
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: ServiceMetrics) -> None:
+        self.app = app
+        self.settings = settings
+        self.metrics = metrics
+        self._now = 0
+        metrics.requests_now.set_function(lambda: self._now)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it here."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        status = 500
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(
+                        (name.encode(), value.encode())
+                        for name, value in _HEADERS.items()
+                        if name.encode() not in present
+                    ),
+                ]
+            await send(message)
+
+        self._now += 1
+        try:
+            refusal = self._refusal(scope)
+            app = self.app if refusal is None else error_response(refusal)
+            await app(scope, receive, send_with_headers)
+        finally:
+            self._now -= 1
+            endpoint = getattr(scope.get("route"), "path", "other")
+            self.metrics.requests.labels(endpoint, str(status)).inc()
+            self.metrics.request_seconds.labels(endpoint).observe(time.perf_counter() - start)
+
+    def _refusal(self, scope: Scope) -> ServiceError | None:
+        """Return why a request is not let through, None where it is."""
+        hosts = self.settings.hosts
+        if "*" not in hosts and _host_name(scope) not in hosts:
+            return ServiceError(
+                421,
+                "wrong_host",
+                f"This service does not answer for the host {_host_name(scope)[:100]!r}.",
+                "Use the address it was started with, or add the name to 'allowed_hosts'.",
+            )
+        if self._now > self.settings.max_requests and scope["path"] not in _WATCHERS:
+            return ServiceError(
+                503,
+                "too_many_requests",
+                f"{self.settings.max_requests:,} requests are under way already.",
+                "Try again in 1 s, with fewer requests at once.",
+                headers={"Retry-After": "1"},
+            )
+        return None
+
+
+def _given_token(header: str, *, basic: bool) -> str:
+    """Return the token that an Authorization header holds; as a password too, which a browser can ask for."""
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if basic and scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value.strip(), validate=True).decode("utf-8").partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""
+
+
+def check_token(request: Request, token: str | None, *, basic: bool = False) -> None:
+    """Raise unless a request brings the token, where there is one; the comparison takes the same time for any.
+
+    Parameters
+    ----------
+    request : Request
+    token : str or None
+    basic : bool
+        Accept it as the password of HTTP Basic too.
+    """
+    if token is None:
+        return
+    given = _given_token(request.headers.get("authorization", ""), basic=basic)
+    if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode()):
+        challenge = 'Basic realm="surelabel", charset="UTF-8"' if basic else 'Bearer realm="surelabel"'
+        raise ServiceError(
+            401,
+            "unauthorized",
+            "This service needs a token, and the request has none or a wrong one.",
+            "Send the header 'Authorization: Bearer <token>'"
+            + (", or the token as password of any user." if basic else "."),
+            headers={"WWW-Authenticate": challenge},
+        )

@@ -1,0 +1,63 @@
+"""The page's files, and the texts that it offers to try."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.resources
+from collections.abc import Sequence
+
+__all__ = ["StaticFile", "example_texts", "static_files"]
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_UNRELATED = "The ferry to the island leaves at a quarter past nine; bring a coat, it is windy on deck."
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticFile:
+    """A file of the page."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def static_files() -> dict[str, StaticFile]:
+    """Read the page's files, by name. Only what is in this table can be served: no path is ever joined."""
+    found = {}
+    for file in importlib.resources.files("surelabel.service").joinpath("static").iterdir():
+        suffix = file.name[file.name.rfind(".") :]
+        if suffix in _TYPES:
+            content = file.read_bytes()
+            found[file.name] = StaticFile(content, _TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    return found
+
+
+def _words(name: str) -> str:
+    """Write a label's name as words."""
+    return " ".join(name.replace("_", " ").replace("-", " ").replace("/", " ").split())
+
+
+def example_texts(label_names: Sequence[str]) -> list[str]:
+    """Return texts to try: two that use names of labels as words, and one about something else.
+
+    Examples
+    --------
+    >>> example_texts(["corn", "grain"])[0]
+    'A note on corn and grain: corn is up again this week, and so is the talk about grain.'
+    """
+    named = [words for words in map(_words, label_names) if words][:4]
+    texts = []
+    if len(named) >= 2:
+        first, second = named[:2]
+        texts.append(
+            f"A note on {first} and {second}: {first} is up again this week, and so is the talk about {second}."
+        )
+    if named:
+        texts.append(f"Everything there is to know about {named[-1]}. Questions on {named[-1]} are answered below.")
+    return [*texts, _UNRELATED]

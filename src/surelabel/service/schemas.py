@@ -1,0 +1,247 @@
+"""What requests and answers look like."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from surelabel._wording import power_words
+
+if TYPE_CHECKING:
+    from surelabel.answers import Answer
+
+__all__ = [
+    "Count",
+    "ErrorResponse",
+    "EvaluationResponse",
+    "HealthResponse",
+    "LevelResponse",
+    "LimitsResponse",
+    "ModelResponse",
+    "PValueRequest",
+    "PValueResponse",
+    "PlausibleLabelSetResponse",
+    "PredictRequest",
+    "PredictResponse",
+    "TextAnswer",
+    "count_of",
+    "text_answer",
+]
+
+DEFAULT_SIGNIFICANCE = "0.05"
+# A decimal number between 0 and 1 with at most 40 digits.
+_DECIMAL = r"^0?\.[0-9]{0,19}[1-9][0-9]{0,19}$"
+Level = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | Annotated[str, Field(pattern=_DECIMAL)]
+
+
+def _as_whole(value: Any) -> Any:
+    """Return 3.0 as 3: to JSON they are the same number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_as_whole)]
+
+
+class _Request(BaseModel):
+    """Strict: what is not described is refused, nothing is guessed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class PredictRequest(_Request):
+    """Texts to predict label-sets for, and how often the answer may be wrong."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["text"]}, {"required": ["texts"]}],
+            "not": {"required": ["significance", "confidence_level"]},
+        }
+    )
+
+    text: str = Field("", description="One text; or give `texts`.")
+    texts: list[str] = Field([], min_length=1, description="Several texts; or give `text`.")
+    significance: Level = Field(
+        DEFAULT_SIGNIFICANCE,
+        description="Share of texts whose true label-set may be missed, taken as the decimal number that is written; "
+        "a number, or a string with the digits.",
+    )
+    confidence_level: Level = Field("0.95", description="1 - significance, in its place.")
+    top: WholeNumber = Field(
+        5, ge=0, le=10**6, description="How many of the most plausible label-sets to name for each text."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Check what goes with what."""
+        if len({"text", "texts"} & self.model_fields_set) != 1:
+            raise ValueError("exactly one of 'text' and 'texts' must be given")
+        if {"significance", "confidence_level"} <= self.model_fields_set:
+            raise ValueError("at most one of 'significance' and 'confidence_level' can be given")
+        return self
+
+    @property
+    def all_texts(self) -> list[str]:
+        """The texts, however they were given."""
+        return [self.text] if "text" in self.model_fields_set else self.texts
+
+    @property
+    def level(self) -> dict[str, Any]:
+        """The level as keyword arguments of the conformal step."""
+        if "confidence_level" in self.model_fields_set:
+            return {"confidence_level": self.confidence_level}
+        return {"significance": self.significance}
+
+
+class PValueRequest(_Request):
+    """A text and a label-set for it."""
+
+    text: str
+    labels: list[str] = Field(description="Names of labels; none, for the empty label-set.")
+
+
+class Count(BaseModel):
+    """A number of label-sets, which may be larger than JavaScript's or JSON libraries' numbers hold."""
+
+    lower: str = Field(description="Certified lower bound, decimal digits.", pattern="^[0-9]+$")
+    upper: str = Field(description="Certified upper bound; the same as `lower` where the number is exact.")
+    exact: bool = Field(description="Whether the two bounds are the same.")
+    readable: str = Field(description="The number for people, like 1.2 × 10^16.")
+
+
+class PlausibleLabelSetResponse(BaseModel):
+    """A label-set that stays plausible."""
+
+    labels: list[str]
+    p_value: float = Field(ge=0, le=1)
+
+
+class TextAnswer(BaseModel):
+    """What conformal prediction says about one text."""
+
+    labels: list[str] = Field(description="The forced prediction: the label-set with the highest p-value.")
+    confidence: float = Field(ge=0, le=1, description="1 - the second highest p-value: how implausible all others are.")
+    credibility: float = Field(
+        ge=0, le=1, description="The highest p-value: low where the text is unlike the calibration texts."
+    )
+    size: Count = Field(description="Label-sets that stay plausible.")
+    certain: list[str] = Field(description="Labels that all plausible label-sets have.")
+    possible: list[str] = Field(description="Labels that some plausible label-sets have, but not all.")
+    top: list[PlausibleLabelSetResponse] = Field(description="The most plausible label-sets, best first.")
+
+
+class PredictResponse(BaseModel):
+    """One answer a text, in the order of the texts."""
+
+    significance: str = Field(description="The level that was used, exactly.")
+    n_candidates: Count = Field(description="Label-sets that were possible at all.")
+    answers: list[TextAnswer]
+
+
+class PValueResponse(BaseModel):
+    """How plausible a label-set is for a text."""
+
+    labels: list[str] = Field(description="The label-set, in the order of the model's labels.")
+    p_value: float = Field(ge=0, le=1)
+    is_candidate: bool = Field(
+        description="Whether it has as many labels as a label-set may have. Prediction sets hold candidates only."
+    )
+
+
+class LimitsResponse(BaseModel):
+    """Limits of one request."""
+
+    max_body_bytes: int
+    max_texts: int
+    max_text_chars: int
+    max_top: int
+    max_label_sets: int = Field(description="Texts times top.")
+
+
+class LevelResponse(BaseModel):
+    """What was measured at one significance."""
+
+    significance: str
+    error: float = Field(description="Share of test texts whose true label-set was missed.")
+    mean_size: float = Field(description="Mean number of plausible label-sets.")
+    median_size: float
+
+
+class EvaluationResponse(BaseModel):
+    """Figures on the test texts."""
+
+    n_texts: int
+    accuracy: float = Field(description="Share of texts whose forced label-set is right as a whole.")
+    f1_micro: float
+    f1_macro: float
+    levels: list[LevelResponse]
+
+
+class ModelResponse(BaseModel):
+    """What the service answers with."""
+
+    version: str = Field(description="Of Surelabel.")
+    name: str
+    classifier: str = Field(description="Kind of the text classifier.")
+    measure: str = Field(description="Nonconformity measure.")
+    corpus: str = Field(description="What the classifier was trained on.")
+    labels: list[str]
+    min_labels: int
+    max_labels: int
+    n_candidates: Count
+    n_calibration: int = Field(description="Calibration texts.")
+    smallest_p_value: float = Field(description="1 / (n_calibration + 1): no smaller significance rules anything out.")
+    notes: list[str] = Field(description="What a user of the model should know.")
+    evaluation: EvaluationResponse | None = Field(description="Figures of its evaluation, where the bundle has them.")
+    has_report: bool = Field(description="Whether /report has something to show.")
+    examples: list[str] = Field(description="Texts to try.")
+    limits: LimitsResponse
+
+
+class HealthResponse(BaseModel):
+    """Whether the service is alive, or ready."""
+
+    status: str
+
+
+class ErrorDetails(BaseModel):
+    """What is wrong and what to do."""
+
+    code: str
+    message: str
+    what_to_do: str
+    field: str | None = Field(description="Which part of the request is wrong, where it is one part.")
+
+
+class ErrorResponse(BaseModel):
+    """The one shape of every error."""
+
+    error: ErrorDetails
+
+
+def _digits(number: int) -> str:
+    """Write all digits of a whole number; `str` refuses more than some thousand."""
+    return format(Decimal(number), "f")
+
+
+def count_of(lower: int, upper: int) -> Count:
+    """Return a number of label-sets that is known by certified bounds."""
+    shown = power_words(lower), power_words(upper)
+    text = shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"
+    if lower != upper and shown[0] == shown[1]:
+        text = f"about {text}"
+    return Count(lower=_digits(lower), upper=_digits(upper), exact=lower == upper, readable=text)
+
+
+def text_answer(answer: Answer) -> TextAnswer:
+    """Return the answer about one text as the service sends it."""
+    return TextAnswer(
+        labels=list(answer.labels),
+        confidence=answer.confidence,
+        credibility=answer.credibility,
+        size=count_of(*answer.size_bounds),
+        certain=list(answer.certain),
+        possible=list(answer.possible),
+        top=[PlausibleLabelSetResponse(labels=list(each.labels), p_value=each.p_value) for each in answer.top],
+    )

@@ -1,0 +1,87 @@
+"""Running the service until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import warnings
+from typing import Any
+
+import uvicorn
+
+from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.service.app import create_app
+from surelabel.service.settings import ServiceSettings
+
+__all__ = ["run"]
+
+_log = logging.getLogger(__name__)
+TOKEN_VARIABLE = "SURELABEL_TOKEN"  # noqa: S105 (the variable's name)
+_SHORT_TOKEN = 16
+
+
+def _listen(settings: ServiceSettings) -> socket.socket:
+    """Open the socket, so that a port that is taken is told before anything is loaded."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=512)
+    except OSError as error:
+        raise InvalidInputError(
+            f"The service cannot listen on {settings.host} port {settings.port}: {error.strerror or error}. "
+            "Choose another port, or end what uses this one."
+        ) from error
+
+
+def _address(listening: socket.socket) -> str:
+    """Return the address that a browser can open."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def run(
+    bundle_path: str | os.PathLike[str],
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    *,
+    allow_unprotected: bool = False,
+    **limits: Any,
+) -> None:
+    """Serve a bundle until SIGINT or SIGTERM; what is running then is finished first.
+
+    Parameters
+    ----------
+    bundle_path : path
+        Folder of a bundle.
+    host, port
+        Where to listen; port 0 takes a free one. The log says the address.
+    token : str, optional
+        Bearer token; that of the environment variable SURELABEL_TOKEN where None.
+    allow_unprotected : bool
+        Serve other machines without a token.
+    **limits
+        Other fields of `ServiceSettings`.
+    """
+    from surelabel.bundles import load_bundle  # noqa: PLC0415
+
+    token = token or os.environ.get(TOKEN_VARIABLE) or None
+    settings = ServiceSettings(host=host, port=port, token=token, allow_unprotected=allow_unprotected, **limits)
+    if token is not None and len(token) < _SHORT_TOKEN:
+        _log.warning("The token has fewer than %d characters: it can be guessed.", _SHORT_TOKEN)
+    # A client chooses the level: too few calibration texts for it is news to the client, whom /v1/model tells.
+    warnings.filterwarnings("ignore", category=CalibrationWarning)
+    with _listen(settings) as listening:
+        app = create_app(load_bundle(bundle_path), settings)
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=10,
+            timeout_graceful_shutdown=int(settings.timeout) + 1,
+            ws="none",
+        )
+        _log.info("Serving on %s (Ctrl-C ends it).", _address(listening))
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,131 @@
+"""What can be set about a service, checked when it is made."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+
+from surelabel.exceptions import InvalidInputError
+
+__all__ = ["ServiceSettings", "is_loopback"]
+
+_WHOLE_NUMBERS = {
+    "max_body_bytes": 1_024,
+    "max_texts": 1,
+    "max_text_chars": 1,
+    "max_top": 1,
+    "max_label_sets": 1,
+    "max_requests": 1,
+    "max_batch_texts": 1,
+    "max_queue_texts": 1,
+    "conformal_threads": 1,
+}
+_SECONDS = ("max_wait", "timeout", "body_timeout")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host name or address.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclasses.dataclass(frozen=True)
+class ServiceSettings:
+    """Where a service listens, who may ask, and how much.
+
+    Attributes
+    ----------
+    host, port
+        Where it listens; only this machine can reach the default. Port 0 takes a free one.
+    token : str, optional
+        Bearer token that a client must send. Needed where others than this machine can reach the host.
+    allow_unprotected : bool
+        Serve other machines without a token all the same.
+    allowed_hosts : tuple of str, optional
+        Host names that a request may be addressed to, ("*",) for any. None: this machine's names where the host is a
+        loopback address, which keeps other sites' pages in a browser out; else any.
+    max_body_bytes, max_texts, max_text_chars, max_top
+        Limits of one request: its body, texts, characters a text, label-sets to name a text.
+    max_label_sets : int
+        Texts times top of one request.
+    max_requests : int
+        Requests under way at once; one more is told to come back later.
+    max_batch_texts : int
+        Texts that the classifier is given at once; 1 turns micro-batching off.
+    max_wait : float
+        Seconds that a request may wait for others to share a batch with.
+    max_queue_texts : int
+        Texts that may wait for the classifier; a request past that is told to come back later.
+    conformal_threads : int
+        Threads of the conformal step.
+    timeout, body_timeout : float
+        Seconds a request may take after its body has come, and seconds its body may take.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = dataclasses.field(default=None, repr=False)
+    allow_unprotected: bool = False
+    allowed_hosts: tuple[str, ...] | None = None
+    max_body_bytes: int = 2 * 2**20
+    max_texts: int = 256
+    max_text_chars: int = 200_000
+    max_top: int = 100
+    max_label_sets: int = 10_000
+    max_requests: int = 256
+    max_batch_texts: int = 64
+    max_wait: float = 0.003
+    max_queue_texts: int = 2_048
+    conformal_threads: int = 2
+    timeout: float = 60.0
+    body_timeout: float = 20.0
+
+    def __post_init__(self) -> None:
+        for name, least in _WHOLE_NUMBERS.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise InvalidInputError(
+                    f"The {name!r} setting of a service must be a whole number of {least:,} or more. "
+                    f"Got {value!r} instead."
+                )
+        for name in _SECONDS:
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
+                raise InvalidInputError(
+                    f"The {name!r} setting of a service must be seconds, 0 or more. Got {value!r} instead."
+                )
+        if not isinstance(self.port, int) or not 0 <= self.port <= 65_535:
+            raise InvalidInputError(f"The 'port' setting must be from 0 to 65535. Got {self.port!r} instead.")
+        self._check_token()
+
+    def _check_token(self) -> None:
+        """Check the token, and that there is one where others can reach the service."""
+        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
+            raise InvalidInputError(
+                "The 'token' setting of a service must be printable ASCII characters, at least one that is no space. "
+                "Make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
+            )
+        if self.token is None and not is_loopback(self.host) and not self.allow_unprotected:
+            raise InvalidInputError(
+                f"Other machines may reach {self.host!r}, so the service needs a token. Give one (SURELABEL_TOKEN or "
+                "'token'), or listen on 127.0.0.1, or insist with 'allow_unprotected'."
+            )
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Host names that a request may be addressed to; ("*",) for any."""
+        if self.allowed_hosts is not None:
+            return tuple(host.lower() for host in self.allowed_hosts)
+        if is_loopback(self.host):
+            return ("127.0.0.1", "localhost", "::1", self.host.lower())
+        return ("*",)

@@ -1,0 +1,87 @@
+// Showing the answer about one text.
+
+import { labelList, make, number } from "./dom.js";
+import { UNLIKE, confidenceWords, credibilityWords, percent, share } from "./words.js";
+
+function measure(name, value, [style, words, why]) {
+  return make("div", {}, make("dt", {}, name),
+    make("dd", {}, make("b", {}, share(value)), " ", make("span", { class: `words ${style}` }, words), make("p", {}, why)));
+}
+
+function forcedCard(answer) {
+  return make("section", { class: "card", "aria-labelledby": "forced-title" },
+    make("h2", { id: "forced-title" }, "Label-set that fits best"),
+    labelList(answer.labels, "large", { none: "no labels" }),
+    make("dl", { class: "measures" },
+      measure("Confidence", answer.confidence, confidenceWords(answer.confidence, answer.credibility)),
+      measure("Credibility", answer.credibility, credibilityWords(answer.credibility))));
+}
+
+function unlikeWarning(answer) {
+  if (answer.credibility > UNLIKE) return null;
+  return make("div", { class: "warning", role: "note" }, make("p", {},
+    make("strong", {}, "This text is unlike the texts that the model was calibrated on. "),
+    "The guarantee is made for texts like those. Take the labels as a guess, and let a person look at it."));
+}
+
+function sentence(answer, response) {
+  const { size } = answer;
+  if (size.upper === "0") {
+    return make("p", { class: "sentence" }, make("b", {}, "No"), " label-set stays plausible, of ",
+      number(response.n_candidates.readable), ".");
+  }
+  const one = size.upper === "1";
+  return make("p", { class: "sentence" }, make("b", {}, number(size.readable)), one ? " label-set stays plausible, of " : " label-sets stay plausible, of ",
+    number(response.n_candidates.readable), ".");
+}
+
+function hint(answer, response, model) {
+  if (answer.size.upper === "0") {
+    return `The best one has a p-value of ${share(answer.credibility)}, and it takes more than ${response.significance} at this confidence. At a higher confidence more label-sets are plausible.`;
+  }
+  // Not so at equality, whatever the last digits of the two numbers are.
+  if (Number(response.significance) < model.smallest_p_value * (1 - 1e-9)) {
+    return `${model.n_calibration.toLocaleString("en")} calibration texts are too few for this confidence: nothing can be ruled out. Choose a lower one.`;
+  }
+  return null;
+}
+
+function plausibleCard(answer, response, model, level) {
+  const about = hint(answer, response, model);
+  const card = make("section", { class: "card plausible", "aria-labelledby": "plausible-title" },
+    make("h2", { id: "plausible-title" }, `At ${percent(level)} confidence`), sentence(answer, response),
+    about && make("p", { class: "hint" }, about));
+  if (answer.size.upper === "0") return card;
+  card.append(
+    make("h3", {}, "Certain labels ", make("span", {}, "in all of them")), labelList(answer.certain, "certain"),
+    make("h3", {}, "Possible labels ", make("span", {}, "in some of them")), labelList(answer.possible, "possible"));
+  return card;
+}
+
+function bar(pValue, significance) {
+  const filled = make("span");
+  filled.style.width = `${100 * pValue}%`;
+  const mark = make("i");
+  mark.style.left = `${100 * significance}%`;
+  return make("div", { class: "bar", "aria-hidden": "true" }, filled, mark);
+}
+
+function topCard(answer, response) {
+  if (answer.top.length === 0) return null;
+  const significance = Number(response.significance);
+  const items = answer.top.map((each) => make("li", {},
+    labelList(each.labels, "small", { none: "no labels" }), bar(each.p_value, significance),
+    make("span", { class: "p" }, make("span", { class: "visually-hidden" }, "p-value "), share(each.p_value))));
+  return make("section", { class: "card", "aria-labelledby": "top-title" },
+    make("h2", { id: "top-title" }, answer.size.upper === String(answer.top.length) ? "Plausible label-sets" : "Most plausible label-sets"),
+    make("p", { class: "hint" }, `With their p-values; the mark is at ${response.significance}.`),
+    make("ol", { class: "top" }, ...items));
+}
+
+/** Put the answer about one text into an element, in place of what is there. */
+export function showAnswer(element, response, model, level) {
+  const answer = response.answers[0];
+  element.replaceChildren(...[
+    unlikeWarning(answer), forcedCard(answer), plausibleCard(answer, response, model, level), topCard(answer, response),
+  ].filter(Boolean));
+}

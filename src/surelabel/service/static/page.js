@@ -1,0 +1,172 @@
+// The page: what happens when something is entered, moved or pressed.
+
+import { showAnswer } from "./answer.js";
+import { Problem, getModel, hasToken, predict, rememberToken } from "./client.js";
+import { byId, make, number } from "./dom.js";
+import { TableMode } from "./table.js";
+import { DEFAULT_LEVEL, LEVELS, percent, promise, spoken } from "./words.js";
+
+const TOP = 10;
+const DEBOUNCE = 200;
+let model = null;
+let asking = null;
+let again = null;
+let waiting = 0;
+
+const level = () => LEVELS[Number(byId("confidence").value)];
+const say = (text) => { byId("status").textContent = text; };
+
+function calm() {
+  byId("problem").hidden = true;
+  again = null;
+}
+
+/** Show what went wrong; what was shown before stays. */
+function complain(problem, retry) {
+  const known = problem instanceof Problem;
+  if (known && problem.status === 401) {
+    askForToken(hasToken());
+    return;
+  }
+  byId("problem-title").textContent = known ? problem.message : "Something went wrong on this page.";
+  byId("problem-text").textContent = known ? problem.whatToDo : "Reload it and try again.";
+  byId("again").hidden = !retry;
+  byId("problem").hidden = false;
+  again = retry;
+}
+
+function askForToken(wrong) {
+  rememberToken(null);
+  byId("token-form").hidden = false;
+  byId("main").hidden = true;
+  byId("model-line").textContent = "";
+  byId("token-problem").textContent = wrong ? "That token is wrong." : "";
+  byId("token").select();
+  byId("token").focus();
+}
+
+/** Learn about the model, and show what depends on it. */
+async function begin() {
+  try {
+    model = await getModel();
+  } catch (problem) {
+    complain(problem, begin);
+    return;
+  }
+  calm();
+  const tokenAsked = !byId("token-form").hidden;
+  byId("token-form").hidden = true;
+  byId("main").hidden = false;
+  if (tokenAsked) byId("text").focus();
+  byId("model-line").replaceChildren(
+    `${model.name} · ${model.labels.length.toLocaleString("en")} labels · ${model.classifier} classifier · calibrated on ${model.n_calibration.toLocaleString("en")} texts · `,
+    number(model.n_candidates.readable), " possible label-sets");
+  byId("report-link").hidden = !model.has_report;
+  const examples = model.examples.map((example) => make("button", { type: "button", dir: "auto", title: example.slice(0, 300), click: () => {
+    byId("text").value = example;
+    countCharacters();
+    askNow();
+  } }, example.slice(0, 160)));
+  byId("examples").replaceChildren(byId("examples-title"), ...examples);
+  byId("examples").hidden = examples.length === 0;
+}
+
+function countCharacters() {
+  const n = byId("text").value.length;
+  byId("text-count").textContent = `${n.toLocaleString("en")} ${n === 1 ? "character" : "characters"}`;
+}
+
+function showLevel() {
+  byId("confidence-shown").textContent = percent(level());
+  byId("confidence").setAttribute("aria-valuetext", percent(level()));
+  byId("confidence-words").textContent = promise(level());
+}
+
+/** Ask about the text at the level. The last answer stays until the new one is there. */
+async function askNow() {
+  clearTimeout(waiting);
+  asking?.abort();
+  const text = byId("text").value;
+  if (!model || text.trim() === "") {
+    say("Enter a text first.");
+    byId("text").focus();
+    return;
+  }
+  const mine = new AbortController();
+  const asked = level();
+  asking = mine;
+  byId("answer").setAttribute("aria-busy", "true");
+  try {
+    const response = await predict([text], asked, TOP, mine.signal);
+    if (asking !== mine) return;
+    calm();
+    showAnswer(byId("answer"), response, model, asked);
+    say(spoken(response.answers[0], asked));
+  } catch (problem) {
+    if (problem.name !== "AbortError" && asking === mine) complain(problem, askNow);
+  } finally {
+    if (asking === mine) byId("answer").removeAttribute("aria-busy");
+  }
+}
+
+function chooseTab(chosen) {
+  for (const name of ["text", "table"]) {
+    const selected = name === chosen;
+    byId(`tab-${name}`).setAttribute("aria-selected", String(selected));
+    byId(`tab-${name}`).tabIndex = selected ? 0 : -1;
+    byId(`panel-${name}`).hidden = !selected;
+  }
+  byId("answer").hidden = chosen !== "text";
+  byId("table-result").hidden = chosen !== "table";
+  calm();
+}
+
+function listen() {
+  byId("panel-text").addEventListener("submit", (event) => {
+    event.preventDefault();
+    askNow();
+  });
+  byId("text").addEventListener("input", countCharacters);
+  byId("text").addEventListener("paste", () => setTimeout(() => {
+    countCharacters();
+    if (byId("text").value.trim()) askNow();
+  }));
+  byId("text").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) askNow();
+  });
+  byId("clear").addEventListener("click", () => {
+    byId("text").value = "";
+    countCharacters();
+    byId("text").focus();
+  });
+  byId("confidence").addEventListener("input", () => {
+    showLevel();
+    clearTimeout(waiting);
+    if (!byId("panel-text").hidden && byId("text").value.trim()) waiting = setTimeout(askNow, DEBOUNCE);
+  });
+  byId("again").addEventListener("click", () => again?.());
+  byId("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    rememberToken(byId("token").value.trim());
+    begin();
+  });
+  for (const tab of ["text", "table"]) {
+    const other = tab === "text" ? "table" : "text";
+    byId(`tab-${tab}`).addEventListener("click", () => chooseTab(tab));
+    byId(`tab-${tab}`).addEventListener("keydown", (event) => {
+      if (!["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) return;
+      event.preventDefault();
+      const goal = event.key === "Home" ? "text" : event.key === "End" ? "table" : other;
+      chooseTab(goal);
+      byId(`tab-${goal}`).focus();
+    });
+  }
+}
+
+byId("confidence").max = String(LEVELS.length - 1);
+byId("confidence").value = String(LEVELS.indexOf(DEFAULT_LEVEL));
+new TableMode({ model: () => model, level, say, complain, calm });
+showLevel();
+countCharacters();
+listen();
+begin();

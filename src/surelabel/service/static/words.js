@@ -1,0 +1,56 @@
+// Numbers in words.
+
+/** Levels of the slider, as the decimals that are sent. */
+export const LEVELS = ["0.5", "0.6", "0.7", "0.8", "0.85", "0.9", "0.95", "0.975", "0.98", "0.99", "0.995", "0.999"];
+export const DEFAULT_LEVEL = "0.95";
+/** Credibility at which a text is called unlike the calibration texts. */
+export const UNLIKE = 0.05;
+
+const trimmed = (value, digits) => String(Number(value.toFixed(digits)));
+
+/** Write a level as a percentage. */
+export const percent = (level) => `${trimmed(100 * Number(level), 3)} %`;
+
+/** Say what a confidence level promises. */
+export function promise(level) {
+  const missed = 1 / (1 - Number(level));
+  const often = missed < 2.6 ? `${trimmed(100 / missed, 1)} texts in 100` : `1 text in ${Math.round(missed).toLocaleString("en")}`;
+  return `The true label-set may be missed for ${often}, no more.`;
+}
+
+/** Write a p-value, confidence or credibility. */
+export const share = (value) => (value > 0 && value < 0.001 ? "< 0.001" : value.toFixed(3));
+
+/** Say how sure an answer is: [style, words, explanation]. */
+export function confidenceWords(confidence, credibility) {
+  // All others are implausible then, but so is the best.
+  if (credibility <= UNLIKE) return ["bad", "Says nothing here", "No label-set fits well, the best one neither."];
+  const why = `Every other label-set has a p-value of ${share(1 - confidence)} or less.`;
+  if (confidence >= 0.99) return ["good", "Very sure", why];
+  if (confidence >= 0.95) return ["good", "Sure", why];
+  if (confidence >= 0.8) return ["fair", "Fairly sure", why];
+  return ["bad", "Not sure", `Another label-set has a p-value of ${share(1 - confidence)}.`];
+}
+
+/** Say how typical a text is: [style, words, explanation]. */
+export function credibilityWords(credibility) {
+  const share100 = trimmed(100 * credibility, credibility < 0.1 ? 1 : 0);
+  const why = `About ${share100} % of calibration texts looked as strange as this one, or stranger.`;
+  if (credibility > 0.2) return ["good", "Like the calibration texts", why];
+  if (credibility > UNLIKE) return ["fair", "Somewhat unusual", why];
+  return ["bad", "Unlike the calibration texts", why];
+}
+
+/** Write labels as a phrase. */
+export function phrase(labels) {
+  if (labels.length === 0) return "no labels";
+  if (labels.length === 1) return labels[0];
+  return `${labels.slice(0, -1).join(", ")} and ${labels[labels.length - 1]}`;
+}
+
+/** Say the answer in a sentence, for screen readers. */
+export function spoken(answer, level) {
+  const size = answer.size.readable.replace("10^", "10 to the power of ");
+  const unlike = answer.credibility <= UNLIKE ? " Caution: the text is unlike the calibration texts." : "";
+  return `Best label-set: ${phrase(answer.labels)}. At ${percent(level)} confidence, ${size} label-sets stay plausible.${unlike}`;
+}

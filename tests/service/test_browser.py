@@ -1,0 +1,399 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright."""
+
+import csv
+import io
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from service_running import HOSTILE, NAMES, make_bundle, serving, start
+from surelabel.service import ServiceSettings
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+TOKEN = "a token of some length"
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page with all that it complained of and asked for."""
+
+    def __init__(self, browser, url, **options):
+        self.url = url
+        self.context = browser.new_context(viewport={"width": 1100, "height": 800}, **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.complaints = []
+        self.requests = []
+        self.page.on("console", self._hear)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(f"{url}/")
+
+    def _hear(self, message):
+        if message.type in {"error", "warning"}:
+            self.complaints.append(message.text)
+
+    def ask(self, text):
+        self.page.fill("#text", text)
+        self.page.click("#ask")
+
+    def slide(self, level):
+        """Move the slider to a level with the keyboard."""
+        slider = self.page.locator("#confidence")
+        slider.focus()
+        for key in ("ArrowLeft", "ArrowRight"):
+            for _ in range(12):
+                if slider.get_attribute("aria-valuetext") == level:
+                    return
+                slider.press(key)
+        assert slider.get_attribute("aria-valuetext") == level
+
+    def text(self, selector):
+        return self.page.inner_text(selector)
+
+    def wait_for(self, selector, text):
+        self.page.locator(selector, has_text=text).first.wait_for()
+
+    def close(self, expected=()):
+        """Close it; nothing but the expected complaints was made, and no other host was asked."""
+        complaints = [each for each in self.complaints if not any(re.search(pattern, each) for pattern in expected)]
+        assert complaints == []
+        assert {re.match(r"(blob:)?https?://[^/]+", url).group().removeprefix("blob:") for url in self.requests} == {
+            self.url
+        }
+        self.context.close()
+
+
+@pytest.fixture
+def visit(browser, service):
+    visit = Visit(browser, service.url)
+    visit.page.wait_for_selector("#examples:not([hidden])")
+    yield visit
+    visit.close()
+
+
+def test_paste_slide_and_read_the_answer(visit):
+    page = visit.page
+    assert "90 labels" in visit.text("#model-line")
+    assert "1.2 × 10" in visit.text("#model-line")
+    page.focus("#text")
+    page.evaluate(
+        """() => {
+          const data = new DataTransfer();
+          data.setData("text/plain", "corn and wheat maybe");
+          const field = document.getElementById("text");
+          field.value = "corn and wheat maybe";
+          field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+        }"""
+    )
+    visit.wait_for("#plausible-title", "At 95 % confidence")
+    assert page.locator(".chips.large li").all_inner_texts() == ["corn", "wheat"]
+    first = page.locator(".plausible .sentence b").inner_text()
+    assert re.search("sure", visit.text(".measures"), re.IGNORECASE)
+    assert "calibration texts" in visit.text(".measures")
+    assert page.locator(".top > li").count() >= 1
+    assert page.get_attribute("#confidence", "aria-valuetext") == "95 %"
+    visit.slide("80 %")
+    visit.wait_for("#plausible-title", "At 80 % confidence")
+    assert page.locator(".plausible .sentence b").inner_text() != first
+    assert "At 80 % confidence" in visit.text("#status")
+    assert "1 text in 5" in visit.text("#confidence-words")
+
+
+def test_the_last_answer_stays_while_the_next_is_awaited(visit):
+    page = visit.page
+    visit.ask("corn")
+    page.wait_for_selector("#forced-title")
+    page.route("**/v1/predict", lambda route: (page.wait_for_timeout(400), route.continue_()))
+    visit.slide("90 %")
+    page.wait_for_selector("#answer[aria-busy=true]")
+    assert page.locator(".chips.large li").all_inner_texts() == ["corn"]
+    visit.wait_for("#plausible-title", "At 90 % confidence")
+    assert page.get_attribute("#answer", "aria-busy") is None
+    page.unroute("**/v1/predict")
+
+
+def test_moving_the_slider_fast_asks_once(visit):
+    visit.ask("corn")
+    visit.page.wait_for_selector("#forced-title")
+    before = sum("/v1/predict" in url for url in visit.requests)
+    visit.slide("50 %")
+    visit.wait_for("#plausible-title", "At 50 % confidence")
+    assert sum("/v1/predict" in url for url in visit.requests) - before <= 3
+
+
+def test_a_text_unlike_the_others_is_called_out_and_its_set_is_empty(visit):
+    visit.ask("nothing that is known here")
+    visit.wait_for(".warning", "unlike the texts that the model was calibrated on")
+    assert "No label-set stays plausible" in visit.text(".plausible .sentence")
+    assert "Caution" in visit.text("#status")
+
+
+def test_a_huge_set_is_readable(visit):
+    visit.slide("99.5 %")
+    visit.ask("nothing that is known here")
+    visit.wait_for("#plausible-title", "At 99.5 % confidence")
+    assert visit.page.locator(".plausible .sentence sup").count() == 2
+    assert visit.page.locator(".chips.possible li").count() == 40
+    visit.page.click("text=Show 50 more")
+    assert visit.page.locator(".chips.possible li").count() == 90
+
+
+def utf16(text):
+    """Return the code units that JavaScript has for a text, half pairs too."""
+    octets = text.encode("utf-16-le", "surrogatepass")
+    return [int.from_bytes(octets[at : at + 2], "little") for at in range(0, len(octets), 2)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [HOSTILE, "corn " + "x" * 100_000, "مرحبا corn \u202e\u2066 wheat", "👩‍👩‍👧‍👦" * 500 + " corn", "\ud800 corn"],
+)
+def test_hostile_texts_stay_texts(visit, text):
+    page = visit.page
+    page.evaluate(
+        'units => { document.getElementById("text").value = units.map((unit) => String.fromCharCode(unit)).join(""); }',
+        utf16(text),
+    )
+    page.click("#ask")
+    page.wait_for_selector("#forced-title")
+    assert page.title() == "Surelabel: which labels are sure"
+    assert page.locator("main script, main img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_hostile_label_names_stay_texts(browser):
+    names = ("<img/src=x>", '"><script>alert(1)</script>', "\u202eright-to-left", *NAMES[3:])
+    with serving(make_bundle(names=names)) as running:
+        visit = Visit(browser, running.url)
+        visit.page.wait_for_selector("#examples:not([hidden])")
+        visit.ask(names[0])
+        visit.wait_for(".chips.large li", "<img/src=x>")
+        assert visit.page.locator("main img, main script").count() == 0
+        visit.close()
+
+
+def test_examples_are_asked_at_once(visit):
+    visit.page.locator("#examples button").last.click()
+    visit.page.wait_for_selector("#forced-title")
+    assert "ferry" in visit.page.input_value("#text")
+
+
+def test_an_empty_text_is_not_asked(visit):
+    visit.page.click("#ask")
+    visit.wait_for("#status", "Enter a text first")
+    assert not any("/v1/predict" in url for url in visit.requests)
+    assert visit.page.evaluate("document.activeElement.id") == "text"
+
+
+def test_keyboard_alone(visit):
+    page = visit.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.focus("#tab-text")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-table"
+    assert page.locator("#panel-table").is_visible()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "text"
+    page.keyboard.type("wheat")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#forced-title")
+
+
+def test_too_long_a_text_says_what_to_do(visit):
+    visit.page.evaluate("() => { document.getElementById('text').value = 'x'.repeat(200001); }")
+    visit.page.click("#ask")
+    visit.wait_for("#problem", "200,000 characters")
+    assert "Shorten the text" in visit.text("#problem")
+    visit.complaints.clear()  # Chromium tells the console of every answer that is no success
+
+
+def test_tokens(browser):
+    with serving(make_bundle(), ServiceSettings(token=TOKEN)) as running:
+        visit = Visit(browser, running.url)
+        page = visit.page
+        page.wait_for_selector("#token-form:not([hidden])")
+        assert not page.locator("#main").is_visible()
+        assert page.evaluate("document.activeElement.id") == "token"
+        page.fill("#token", "wrong")
+        page.keyboard.press("Enter")
+        visit.wait_for("#token-problem", "That token is wrong")
+        page.fill("#token", TOKEN)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#examples:not([hidden])")
+        assert not page.locator("#token-form").is_visible()
+        visit.ask("corn")
+        page.wait_for_selector("#forced-title")
+        page.reload()
+        page.wait_for_selector("#examples:not([hidden])")
+        visit.close(expected=["401"])
+
+
+def test_server_gone(browser):
+    running = start(make_bundle())
+    visit = Visit(browser, running.url)
+    visit.page.wait_for_selector("#examples:not([hidden])")
+    visit.ask("corn")
+    visit.page.wait_for_selector("#forced-title")
+    running.stop()
+    visit.slide("80 %")
+    visit.wait_for("#problem", "The server cannot be reached")
+    assert visit.page.locator(".chips.large li").all_inner_texts() == ["corn"]
+    assert visit.page.input_value("#text") == "corn"
+    assert visit.page.locator("#again").is_visible()
+    visit.close(expected=["ERR_CONNECTION_REFUSED"])
+
+
+def test_a_busy_server_is_asked_again(visit):
+    page = visit.page
+    answers = iter([503])
+
+    def busy_once(route):
+        if next(answers, None):
+            body = '{"error": {"code": "queue_full", "message": "Busy.", "what_to_do": "Wait.", "field": null}}'
+            route.fulfill(status=503, headers={"Retry-After": "1"}, content_type="application/json", body=body)
+        else:
+            route.continue_()
+
+    page.route("**/v1/predict", busy_once)
+    visit.ask("corn")
+    visit.wait_for("#problem", "Busy.")
+    page.click("#again")
+    page.wait_for_selector("#forced-title")
+    assert not page.locator("#problem").is_visible()
+    visit.complaints.clear()
+
+
+def upload(page, name, content):
+    page.click("#tab-table")
+    page.set_input_files("#file", {"name": name, "mimeType": "text/csv", "buffer": content})
+
+
+def test_table(visit):
+    page = visit.page
+    rows = [
+        ["id", "text"],
+        ["1", 'corn, "wheat"\nand more'],
+        ["2", "unknown"],
+        ["3", HOSTILE.replace("\u0000", "")],
+        ["4", ""],
+    ]
+    rows += [[str(number), "trade " * (number % 50)] for number in range(5, 205)]
+    written = io.StringIO()
+    csv.writer(written).writerows(rows)
+    upload(page, "texts.csv", written.getvalue().encode())
+    visit.wait_for("#run-table", "Predict 204 rows")
+    assert page.eval_on_selector("#column", "field => field.selectedOptions[0].textContent") == "text"
+    page.click("#run-table")
+    page.wait_for_selector("#download")
+    assert "204 of 204 rows answered" in visit.text("#table-done")
+    assert page.locator("#table-result tbody tr").count() == 50
+    with page.expect_download() as download:
+        page.click("#download")
+    assert download.value.suggested_filename == "texts-answers.csv"
+    found = list(csv.reader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig"), newline="")))
+    assert [row[:2] for row in found] == [[cell.replace("\r\n", "\n") for cell in row] for row in rows]
+    assert found[0][2:5] == ["surelabel_labels", "surelabel_confidence", "surelabel_credibility"]
+    assert found[1][2] == "corn"
+    assert found[-1][2] == "trade"
+    assert all(0 <= float(row[3]) <= 1 for row in found[1:])
+
+
+def test_table_with_semicolons_old_encoding_and_a_text_that_is_too_long(visit):
+    content = "Nummer;Text\r\n1;corn für wheat\r\n2;" + "x" * 200_001 + "\r\n3;trade"
+    upload(visit.page, "old.csv", content.encode("windows-1252"))
+    visit.page.click("#run-table")
+    visit.page.wait_for_selector("#download")
+    cells = visit.page.locator("#table-result tbody tr").all_inner_texts()
+    assert "corn für wheat" in cells[0]
+    assert "longer than 200,000 characters" in cells[1]
+    assert "trade" in cells[2]
+
+
+@pytest.mark.parametrize(("content", "says"), [(b"", "no row"), (b"text\n", "no row"), (b'text\n"open', "not closed")])
+def test_tables_that_cannot_be_read(visit, content, says):
+    upload(visit.page, "bad.csv", content)
+    visit.wait_for("#problem", says)
+    assert visit.page.locator("#run-table").is_disabled()
+
+
+def test_report_opens_with_its_style_and_without_scripts(browser, tmp_path):
+    report = tmp_path / "report.html"
+    report.write_text(
+        "<!doctype html><title>figures</title><style>p{color:rgb(1,2,3)}</style><p>Figures</p>"
+        "<script>document.title='run'</script>",
+        encoding="utf-8",
+    )
+    with serving(make_bundle(report=report)) as running:
+        visit = Visit(browser, running.url)
+        visit.page.wait_for_selector("#report-link:not([hidden])")
+        with visit.context.expect_page() as opened:
+            visit.page.click("#report-link")
+        page = opened.value
+        page.wait_for_selector("p")
+        assert page.eval_on_selector("p", "p => getComputedStyle(p).color") == "rgb(1, 2, 3)"
+        assert page.title() == "figures"
+        visit.close()
+
+
+CHECKS = Path(__file__).with_name("page_checks.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_roles_and_contrast(browser, service, scheme):
+    visit = Visit(browser, service.url, color_scheme=scheme)
+    page = visit.page
+    page.wait_for_selector("#examples:not([hidden])")
+    for step in (lambda: None, lambda: visit.ask("corn maybe wheat"), lambda: visit.ask("unknown text")):
+        step()
+        page.wait_for_timeout(300)
+        assert page.evaluate(CHECKS) == []
+    upload(page, "texts.csv", b"text\ncorn\nunknown")
+    page.click("#run-table")
+    page.wait_for_selector("#download")
+    assert page.evaluate(CHECKS) == []
+    assert page.get_attribute("#status", "role") == "status"
+    assert page.get_attribute("#problem", "role") == "alert"
+    visit.close()
+
+
+def test_narrow_screens_do_not_scroll_sideways(browser, service):
+    visit = Visit(browser, service.url)
+    page = visit.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.wait_for_selector("#examples:not([hidden])")
+    visit.slide("99.5 %")
+    for text in ("corn wheat maybe", "unknown", "x" * 3_000 + " corn"):
+        visit.ask(text)
+        page.wait_for_selector("#forced-title")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    upload(page, "texts.csv", b"text\ncorn\n" + b"x" * 3_000)
+    page.click("#run-table")
+    page.wait_for_selector("#download")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    visit.close()

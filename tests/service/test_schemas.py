@@ -1,0 +1,114 @@
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from surelabel._wording import power_words
+from surelabel.answers import Answer, PlausibleLabelSet
+from surelabel.service.schemas import PredictRequest, count_of, text_answer
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0"),
+        (1, "1"),
+        (9_999_999, "9,999,999"),
+        (10**7, "1.0 × 10^7"),
+        (99_499_999, "9.9 × 10^7"),
+        (99_500_000, "1.0 × 10^8"),
+        (12_345_678_901_234_567, "1.2 × 10^16"),
+        (2**1000, "1.1 × 10^301"),
+    ],
+)
+def test_numbers_are_readable(number, shown):
+    assert power_words(number) == shown
+
+
+@hypothesis.given(st.integers(10**7, 10**320))
+def test_readable_numbers_are_within_half_a_digit(number):
+    digits, _, exponent = power_words(number).partition(" × 10^")
+    shown = int(digits.replace(".", "")) * 10 ** (int(exponent) - 1)
+    assert 1 <= float(digits) < 10
+    assert 2 * abs(shown - number) <= 10 ** (int(exponent) - 1)
+
+
+def test_sizes_keep_every_digit():
+    number = 2**53 + 1
+    assert count_of(number, number).model_dump() == {
+        "lower": "9007199254740993",
+        "upper": "9007199254740993",
+        "exact": True,
+        "readable": "9.0 × 10^15",
+    }
+    assert count_of(10**5000, 10**5000).lower == "1" + "0" * 5000  # more digits than str gives
+
+
+@pytest.mark.parametrize(
+    ("bounds", "shown"), [((5, 5), "5"), ((10**9, 10**9 + 1), "about 1.0 × 10^9"), ((10, 20), "10 to 20")]
+)
+def test_bounds(bounds, shown):
+    assert count_of(*bounds).readable == shown
+    assert count_of(*bounds).exact is (bounds[0] == bounds[1])
+
+
+def test_answer_goes_over_whole():
+    answer = Answer(
+        ("a",), 0.9, 0.5, "0.05", None, (3, 10**20), 2**70, ("a",), ("b", "c"), (PlausibleLabelSet(("a",), 0.5),)
+    )
+    assert text_answer(answer).model_dump() == {
+        "labels": ["a"],
+        "confidence": 0.9,
+        "credibility": 0.5,
+        "size": {"lower": "3", "upper": "1" + "0" * 20, "exact": False, "readable": "3 to 1.0 × 10^20"},
+        "certain": ["a"],
+        "possible": ["b", "c"],
+        "top": [{"labels": ["a"], "p_value": 0.5}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "level"),
+    [
+        ('{"text": "a"}', {"significance": "0.05"}),
+        ('{"texts": ["a"], "significance": 0.07}', {"significance": 0.07}),
+        ('{"texts": ["a"], "significance": ".070"}', {"significance": ".070"}),
+        ('{"text": "a", "confidence_level": "0.9"}', {"confidence_level": "0.9"}),
+    ],
+)
+def test_levels_are_kept_as_written(body, level):
+    request = PredictRequest.model_validate_json(body)
+    assert request.level == level
+    assert request.all_texts == ["a"]
+
+
+def test_whole_numbers_may_be_written_with_a_point():
+    assert PredictRequest.model_validate_json('{"text": "a", "top": 3.0}').top == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}",
+        '{"text": "a", "texts": ["b"]}',
+        '{"texts": []}',
+        '{"text": null, "texts": ["a"]}',
+        '{"text": "a", "significance": null}',
+        '{"texts": [1]}',
+        '{"texts": "a"}',
+        '{"text": "\\ud800"}',
+        '{"text": "a", "significance": 0}',
+        '{"text": "a", "significance": 1}',
+        '{"text": "a", "significance": NaN}',
+        '{"text": "a", "significance": "1e-99999999"}',
+        '{"text": "a", "significance": "0.0"}',
+        '{"text": "a", "significance": true}',
+        '{"text": "a", "significance": 0.1, "confidence_level": 0.9}',
+        '{"text": "a", "top": -1}',
+        '{"text": "a", "top": 1.5}',
+        '{"text": "a", "other": 1}',
+    ],
+)
+def test_requests_that_are_refused(body):
+    with pytest.raises(ValidationError):
+        PredictRequest.model_validate_json(body)

@@ -1,0 +1,104 @@
+"""A small model whose answers are known, and real services on the loopback address."""
+
+import contextlib
+import dataclasses
+import socket
+import threading
+import time
+
+import httpx
+import numpy as np
+import uvicorn
+
+from surelabel import ConformalLabelSets, LpNorm
+from surelabel.bundles import Bundle, BundleInfo
+from surelabel.service import ServiceSettings, create_app
+
+NAMES = ("corn", "grain", "trade", "wheat", *(f"topic-{number:02d}" for number in range(5, 91)))
+HOSTILE = '<script>alert(1)</script><img src=x onerror="document.title=1"> \u202eevil\u202c שלום 👩‍👩‍👧 \u0000 end'
+
+
+class KeywordClassifier:
+    """Names of labels in a text make them likely; a text without any makes nothing likely and nothing unlikely."""
+
+    kind = "keyword"
+    label_names_ = NAMES
+
+    def predict_proba(self, texts):
+        names = self.label_names_
+        rows = np.full((len(texts), len(names)), 0.02)
+        for row, text in zip(rows, texts, strict=True):
+            words = set(text.lower().replace(",", " ").split())
+            if "break" in words:
+                raise ValueError("this text breaks the classifier")
+            known = [number for number, name in enumerate(names) if name in words]
+            row[known] = 0.93
+            if "maybe" in words:
+                row[:8] = np.clip(row[:8], 0.35, 0.8)
+            if not known:
+                row[:] = 0.45
+        return rows
+
+
+def make_bundle(names=NAMES, **parts):
+    """Calibrate on texts of one to three label names; some have a label too few or too many, a few twenty too many."""
+    rng = np.random.default_rng(0)
+    classifier = KeywordClassifier()
+    classifier.label_names_ = names
+    label_sets = [rng.choice(12, size=rng.integers(1, 4), replace=False) for _ in range(399)]
+    labels = np.zeros((399, len(names)), dtype=bool)
+    for row, chosen in zip(labels, label_sets, strict=True):
+        row[chosen] = True
+    texts = [
+        " ".join(names[number] for number in chosen) + " maybe" * (i % 5 == 0) for i, chosen in enumerate(label_sets)
+    ]
+    wrong = rng.random(399) < 0.1
+    labels[wrong, rng.integers(0, 12, size=int(wrong.sum()))] ^= True
+    labels[~labels.any(axis=1), 0] = True
+    labels[:16, 60:80] = True
+    predictor = ConformalLabelSets(LpNorm(2), label_names=names).calibrate(classifier.predict_proba(texts), labels)
+    info = BundleInfo("keywords", "keyword", "2025-01-01T00:00:00Z", {}, {}, "made up", "0", {}, {}, 0, "L2")
+    return dataclasses.replace(Bundle(classifier, predictor, info), **parts)
+
+
+@dataclasses.dataclass
+class Running:
+    """A service that runs."""
+
+    url: str
+    server: uvicorn.Server
+    thread: threading.Thread
+    app: object
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+    def client(self, **options):
+        return httpx.Client(base_url=self.url, timeout=30, **options)
+
+
+def start(bundle, settings=None, *, wait=True, **options):
+    """Start a service in a thread, on a free port."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    app = create_app(bundle, settings or ServiceSettings())
+    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", **options)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    running = Running(f"http://127.0.0.1:{listening.getsockname()[1]}", server, thread, app)
+    deadline = time.monotonic() + 60
+    while not (app.state.ready if wait else server.started):
+        assert time.monotonic() < deadline, "the service did not become ready"
+        time.sleep(0.02)
+    return running
+
+
+@contextlib.contextmanager
+def serving(bundle, settings=None, **options):
+    running = start(bundle, settings, **options)
+    try:
+        yield running
+    finally:
+        running.stop()
