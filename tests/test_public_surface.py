@@ -28,6 +28,7 @@ def test_public_names_are_pinned_and_sorted():
         "metrics",
         "plots",
         "report",
+        "rivals",
         "service",
         "text",
     ]

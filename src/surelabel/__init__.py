@@ -17,7 +17,7 @@ from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
 from surelabel.prediction_sets import PredictionSet, PredictionSets
 
 if TYPE_CHECKING:
-    from surelabel import corpora, metrics, plots, report, service, text
+    from surelabel import corpora, metrics, plots, report, rivals, service, text
     from surelabel.bundles import Bundle, load_bundle
     from surelabel.classifier import ConformalMultilabelClassifier
     from surelabel.recalibration import Recalibration
@@ -42,11 +42,12 @@ __all__ = [
     "metrics",
     "plots",
     "report",
+    "rivals",
     "service",
     "text",
 ]
 
-_LAZY_MODULES = ("corpora", "metrics", "plots", "report", "service", "text")
+_LAZY_MODULES = ("corpora", "metrics", "plots", "report", "rivals", "service", "text")
 _LAZY_NAMES = {
     "Bundle": "surelabel.bundles",
     "ConformalMultilabelClassifier": "surelabel.classifier",

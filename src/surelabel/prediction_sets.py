@@ -20,7 +20,7 @@ from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport
 from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS, bounds_by_table
 from surelabel.searches.cut import Words, n_words, unpack
 
-__all__ = ["LabelSet", "PredictionSet", "PredictionSets", "to_label_sets"]
+__all__ = ["LabelSet", "PredictionSet", "PredictionSets", "SizeArray", "as_sizes", "to_label_sets"]
 
 # Members that are listed to describe a set; facts of more come from their costs.
 _MAX_DESCRIBED_BY_LIST = 4096
@@ -46,7 +46,7 @@ def to_label_sets(labels: BoolArray, names: tuple[str, ...] | None) -> list[Labe
     return [frozenset(names[k] for k in row) for row in rows]
 
 
-def _as_sizes(values: Sequence[int]) -> SizeArray:
+def as_sizes(values: Sequence[int]) -> SizeArray:
     """Return sizes as int64 where they all fit, as Python integers of any size where not."""
     fits = max(values, default=0) <= np.iinfo(np.int64).max
     return np.array(values, dtype=np.int64 if fits else object)
@@ -120,7 +120,7 @@ class PredictionSets(Sequence["PredictionSet"]):
         """Return certified (lower, upper) bounds of the sizes, each (n,); equal where the size is exact."""
         self._fill_bounds(range(len(self)))
         known = [bounds for bounds in self._bounds if bounds is not None]
-        return _as_sizes([lower for lower, _ in known]), _as_sizes([upper for _, upper in known])
+        return as_sizes([lower for lower, _ in known]), as_sizes([upper for _, upper in known])
 
     def contains(self, labels: Any) -> BoolArray:
         """Tell for each text, (n,), whether its prediction set contains the given label-set."""

@@ -1,0 +1,114 @@
+"""Whole label-sets: this package's method as one of the rivals, and the same over seen label-sets only."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from surelabel._validation import FloatArray, as_labels, as_level, as_probabilities
+from surelabel.calibration import totals_of
+from surelabel.conformal import ConformalLabelSets
+from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.measures import LpNorm, SeparableMeasure, costs_of
+from surelabel.prediction_sets import PredictionSets
+from surelabel.rivals.protocol import ListedSets, checked_data, not_calibrated, rank_threshold
+from surelabel.searches.cut import pack
+
+__all__ = ["LabelPowerset", "SeenPowerset"]
+
+_DEFAULT_MEASURE = LpNorm(2)
+
+
+class LabelPowerset:
+    """`ConformalLabelSets` with one measure, as a rival among others.
+
+    Parameters
+    ----------
+    measure : measure
+    min_labels, max_labels : int
+        As of `ConformalLabelSets`.
+    name : str, optional
+        The measure's by default.
+    """
+
+    guarantee = "the label-set is missed in at most e of texts"
+
+    def __init__(
+        self,
+        measure: SeparableMeasure = _DEFAULT_MEASURE,
+        min_labels: int = 1,
+        max_labels: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.name = name if name is not None else repr(measure)
+        self.predictor = ConformalLabelSets(measure, min_labels, max_labels)
+
+    def calibrate(self, probabilities: Any, labels: Any) -> LabelPowerset:
+        """Calibrate the predictor anew; label-sets that are no candidates count as errors, without a warning."""
+        predictor = ConformalLabelSets(**self.predictor.get_params())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            self.predictor = predictor.calibrate(probabilities, labels)
+        return self
+
+    def predict_set(self, probabilities: Any, *, significance: Any) -> PredictionSets:
+        """Return the predictor's sets."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            return self.predictor.predict_set(probabilities, significance=significance)
+
+
+class SeenPowerset:
+    """Each label-set of the training texts is a class of its own (Wang et al. 2015, PS-MLCP).
+
+    A calibration text with another label-set is as strange as can be, so that texts with unseen label-sets use up the
+    errors that are allowed.
+
+    Parameters
+    ----------
+    seen : (n, d) 0/1 array-like or sparse matrix
+        Labels of training texts; not of calibration texts.
+    measure : measure
+    name : str
+    """
+
+    guarantee = (
+        "the label-set is missed in at most e of texts, as long as no more than e have one that was not seen in "
+        "training; else in as many as those"
+    )
+
+    def __init__(self, seen: Any, measure: SeparableMeasure = _DEFAULT_MEASURE, name: str = "seen label-sets") -> None:
+        self.name = name
+        self._seen = np.unique(as_labels(seen, who="SeenPowerset", parameter="seen"), axis=0)
+        self._measure = measure
+        if measure.aggregate != "sum":
+            raise InvalidInputError(
+                f"The 'measure' parameter of SeenPowerset must add costs up. Got {measure!r} instead."
+            )
+        self._scores: FloatArray | None = None
+
+    def calibrate(self, probabilities: Any, labels: Any) -> SeenPowerset:
+        """Score true label-sets; unseen ones are infinitely strange."""
+        checked, known = checked_data(probabilities, labels, "calibrate")
+        places = {row.tobytes() for row in self._seen}
+        is_seen = np.array([row.tobytes() in places for row in known])
+        totals = np.where(is_seen, totals_of(self._measure, checked, known), np.inf)
+        self._scores = np.sort(totals)
+        return self
+
+    def predict_set(self, probabilities: Any, *, significance: Any) -> ListedSets:
+        """Score every seen label-set."""
+        from surelabel._kernels import exact_sum  # noqa: PLC0415
+
+        if self._scores is None:
+            raise not_calibrated(self)
+        checked = as_probabilities(probabilities, who="predict_set", n_labels=self._seen.shape[1])
+        threshold = rank_threshold(self._scores, as_level(significance, None, who="predict_set"))
+        absent, present = costs_of(self._measure, checked)
+        words = pack(self._seen)
+        totals = np.empty((len(checked), len(words)))
+        for i in range(len(checked)):
+            exact_sum.totals_of_words(absent[i], present[i], words, totals[i])
+        return ListedSets(totals <= threshold, self._seen)

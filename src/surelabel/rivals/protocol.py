@@ -1,0 +1,166 @@
+"""What a rival must have, and the two forms that its sets take."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from surelabel._validation import BoolArray, FloatArray, as_labels, as_probabilities, check_limits
+from surelabel.calibration import binomials
+from surelabel.exceptions import NotCalibratedError
+from surelabel.prediction_sets import SizeArray, as_sizes
+
+__all__ = [
+    "Limits",
+    "ListedSets",
+    "ProductSets",
+    "Rival",
+    "SetsOfTexts",
+    "checked_data",
+    "checked_limits",
+    "not_calibrated",
+    "rank_threshold",
+]
+
+
+class SetsOfTexts(Protocol):
+    """One set of label-sets a text."""
+
+    def sizes(self) -> SizeArray:
+        """Return the exact number of label-sets of each, (n,)."""
+        ...
+
+    def contains(self, labels: Any) -> BoolArray:
+        """Tell for each text, (n,), whether its set has the given label-set."""
+        ...
+
+
+class Rival(Protocol):
+    """A way to predict sets of label-sets."""
+
+    @property
+    def name(self) -> str:
+        """Short name, for tables and figures."""
+        ...
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed at significance e, in words."""
+        ...
+
+    def calibrate(self, probabilities: Any, labels: Any) -> Rival:
+        """Learn from held-out texts with known labels; return self."""
+        ...
+
+    def predict_set(self, probabilities: Any, *, significance: Any) -> SetsOfTexts:
+        """Return a set of label-sets for each text."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Candidates of all rivals: label-sets of min_labels..max_labels labels, None for no limit."""
+
+    min_labels: int = 1
+    max_labels: int | None = None
+
+    def of(self, n_labels: int) -> tuple[int, int]:
+        """Return both limits as numbers."""
+        return self.min_labels, n_labels if self.max_labels is None else min(self.max_labels, n_labels)
+
+    def admit(self, labels: BoolArray) -> BoolArray:
+        """Tell which rows of labels are candidates, (n,)."""
+        lo, hi = self.of(labels.shape[1])
+        sizes = labels.sum(axis=1)
+        return np.asarray((sizes >= lo) & (sizes <= hi))
+
+
+def checked_limits(min_labels: Any, max_labels: Any, who: str) -> Limits:
+    """Check limits on the number of labels."""
+    check_limits(min_labels, max_labels, who=who)
+    return Limits(int(min_labels), None if max_labels is None else int(max_labels))
+
+
+def checked_data(probabilities: Any, labels: Any, who: str) -> tuple[FloatArray, BoolArray]:
+    """Check calibration data."""
+    checked = as_probabilities(probabilities, who=who)
+    return checked, as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked))
+
+
+def not_calibrated(rival: Any) -> NotCalibratedError:
+    """Return the error of a prediction that was asked for too early."""
+    return NotCalibratedError(
+        f"This {type(rival).__name__} is not calibrated yet. Call 'calibrate' before 'predict_set'."
+    )
+
+
+def rank_threshold(scores: FloatArray, level: Fraction) -> float:
+    """Return the largest score with p > level, p = (#{a_i >= a} + 1) / (n + 1), for ascending scores (n,)."""
+    k = int(level * (len(scores) + 1))
+    return float("inf") if k == 0 else float(scores[len(scores) - k])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ProductSets:
+    """Sets that allow each label to be absent, present or both, whatever the others are.
+
+    Attributes
+    ----------
+    allowed : (n, d, 2) bool
+        Whether a label may be absent, and present.
+    limits : Limits
+    """
+
+    allowed: BoolArray
+    limits: Limits
+
+    def sizes(self) -> SizeArray:
+        """Count by binomials: labels that may be both are free."""
+        n_labels = self.allowed.shape[1]
+        lo, hi = self.limits.of(n_labels)
+        absent, present = self.allowed[:, :, 0], self.allowed[:, :, 1]
+        impossible = (~(absent | present)).sum(axis=1) > 0
+        needed = (present & ~absent).sum(axis=1)
+        free = (present & absent).sum(axis=1)
+        counts = [
+            0 if never else sum(binomials(open_)[max(lo - must, 0) : max(hi - must + 1, 0)])
+            for never, must, open_ in zip(impossible.tolist(), needed.tolist(), free.tolist(), strict=True)
+        ]
+        return as_sizes(counts)
+
+    def contains(self, labels: Any) -> BoolArray:
+        """Look up every label."""
+        known = as_labels(labels, who="contains", n_labels=self.allowed.shape[1], n_texts=len(self.allowed))
+        fits = np.where(known, self.allowed[:, :, 1], self.allowed[:, :, 0]).all(axis=1)
+        return np.asarray(fits & self.limits.admit(known))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ListedSets:
+    """Sets out of a list of candidates.
+
+    Attributes
+    ----------
+    members : (n, m) bool
+        Which candidates are in the set of a text.
+    candidates : (m, d) bool
+        Different from each other.
+    """
+
+    members: BoolArray
+    candidates: BoolArray
+
+    def sizes(self) -> SizeArray:
+        """Count members."""
+        return as_sizes(self.members.sum(axis=1).tolist())
+
+    def contains(self, labels: Any) -> BoolArray:
+        """Look for a label-set among the candidates; one that is none is in no set."""
+        n_texts, n_labels = len(self.members), self.candidates.shape[1]
+        known = as_labels(labels, who="contains", n_labels=n_labels, n_texts=n_texts)
+        places = {row.tobytes(): place for place, row in enumerate(self.candidates)}
+        found = [places.get(row.tobytes(), -1) for row in known]
+        return np.array([place >= 0 and self.members[i, place] for i, place in enumerate(found)], dtype=np.bool_)

@@ -1,0 +1,75 @@
+"""Conformal risk control of recall, through MAPIE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surelabel._validation import BoolArray, FloatArray, as_level, as_probabilities
+from surelabel.exceptions import MissingDependencyError
+from surelabel.rivals.protocol import ProductSets, checked_data, checked_limits, not_calibrated
+
+__all__ = ["RecallControl"]
+
+# Thresholds on probabilities that are tried; rare labels need small ones.
+_THRESHOLDS = np.concatenate([[0.0], np.geomspace(1e-5, 0.1, 60), np.linspace(0.11, 0.99, 60)])
+
+
+def _controller() -> Any:
+    """Return MAPIE's class, or say what to install."""
+    try:
+        from mapie.risk_control import MultiLabelClassificationController  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingDependencyError(
+            "RecallControl needs MAPIE 1.2 or later, which is not installed. Install it with: "
+            "pip install 'surelabel[rivals]'."
+        ) from error
+    return MultiLabelClassificationController
+
+
+class RecallControl:
+    """The labels over a threshold that keeps the mean recall (Angelopoulos et al. 2024, as MAPIE has it).
+
+    The answer is a set of labels; it stands for all candidates that have no other label.
+
+    Parameters
+    ----------
+    min_labels, max_labels : int
+        Candidates, as of `ConformalLabelSets`.
+    """
+
+    name = "recall control"
+    guarantee = (
+        "the share of a text's true labels that are missed is at most e on average over texts; of whole label-sets "
+        "nothing is said"
+    )
+
+    def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:
+        self._limits = checked_limits(min_labels, max_labels, type(self).__name__)
+        self._data: tuple[FloatArray, BoolArray] | None = None
+
+    def calibrate(self, probabilities: Any, labels: Any) -> RecallControl:
+        """Keep texts that have labels: recall is not defined for others."""
+        _controller()
+        checked, known = checked_data(probabilities, labels, "calibrate")
+        labelled = known.any(axis=1)
+        self._data = checked[labelled], known[labelled]
+        return self
+
+    def predict_set(self, probabilities: Any, *, significance: Any) -> ProductSets:
+        """Return all candidates within the labels over the threshold."""
+        if self._data is None:
+            raise not_calibrated(self)
+        calibration, labels = self._data
+        checked = as_probabilities(probabilities, who="predict_set", n_labels=calibration.shape[1])
+        level = as_level(significance, None, who="predict_set")
+        controller = _controller()(
+            predict_function=lambda values: values,
+            risk="recall",
+            method="crc",
+            target_level=float(1 - level),
+            predict_params=_THRESHOLDS,
+        ).calibrate(calibration, labels.astype(np.int64))
+        plausible = np.asarray(controller.predict(checked), dtype=np.bool_).reshape(checked.shape)
+        return ProductSets(np.stack([np.ones_like(plausible), plausible], axis=2), self._limits)

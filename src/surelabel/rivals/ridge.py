@@ -1,0 +1,204 @@
+"""Prediction without a calibration part, for small data: transductive and cross-conformal, around ridge regression.
+
+Ridge regression of the 0/1 labels on features is the cheap classifier: refitting it with one more text is a rank-one
+update, so that transductive prediction is exact and affordable. Its score is the squared distance between a text's
+labels and its fitted values.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from surelabel._validation import BoolArray, FloatArray, as_labels, as_level
+from surelabel.calibration import binomials
+from surelabel.exceptions import InvalidInputError
+from surelabel.rivals.protocol import Limits, ListedSets, checked_limits, not_calibrated
+
+__all__ = ["CrossConformalRidge", "TransductiveRidge"]
+
+# Candidates that are listed where none are given.
+_MAX_CANDIDATES = 2**14
+# Scores this near to each other, relative to the larger, count as equal: p-values may only err upwards.
+_TIE = 1e-9
+
+
+def _as_features(values: Any, who: str, n_features: int | None = None) -> FloatArray:
+    """Return features as a float64 array (n, p) of finite numbers with a constant behind them."""
+    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+    if array.ndim != 2 or not np.isfinite(array).all() or len(array) == 0:
+        raise InvalidInputError(
+            f"The features given to {who} must be a (n_texts, n_features) array of finite numbers. "
+            f"Got shape {array.shape} instead."
+        )
+    if n_features is not None and array.shape[1] != n_features:
+        raise InvalidInputError(f"The features given to {who} must be {n_features}. Got {array.shape[1]} instead.")
+    return np.column_stack([array, np.ones(len(array))])
+
+
+def _list_candidates(n_labels: int, limits: Limits) -> BoolArray:
+    """Return all candidates, where they are not too many."""
+    lo, hi = limits.of(n_labels)
+    count = sum(binomials(n_labels)[lo : hi + 1])
+    if count > _MAX_CANDIDATES:
+        raise InvalidInputError(
+            f"There are {count:,} candidates, more than {_MAX_CANDIDATES:,}. Give 'candidates', such as the label-sets "
+            "seen in training, or lower max_labels."
+        )
+    rows = np.zeros((count, n_labels), dtype=np.bool_)
+    chosen = itertools.chain.from_iterable(itertools.combinations(range(n_labels), size) for size in range(lo, hi + 1))
+    for row, labels in zip(rows, chosen, strict=True):
+        row[list(labels)] = True
+    return rows
+
+
+class _Ridge:
+    """What both have: features, labels, candidates."""
+
+    def __init__(
+        self, *, penalty: float = 1.0, candidates: Any = None, min_labels: int = 1, max_labels: int | None = None
+    ) -> None:
+        who = type(self).__name__
+        if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not penalty > 0:
+            raise InvalidInputError(f"The 'penalty' parameter of {who} must be a number > 0. Got {penalty!r} instead.")
+        self._penalty = float(penalty)
+        self._limits = checked_limits(min_labels, max_labels, who)
+        self._given = None if candidates is None else as_labels(candidates, who=who, parameter="candidates")
+        self._features: FloatArray | None = None
+        self._labels: FloatArray = np.empty((0, 0))
+        self._candidates: BoolArray = np.empty((0, 0), dtype=np.bool_)
+
+    def _take(self, features: Any, labels: Any) -> None:
+        """Keep checked data."""
+        checked = _as_features(features, "calibrate")
+        known = as_labels(labels, who="calibrate", n_texts=len(checked))
+        if self._given is None:
+            self._candidates = _list_candidates(known.shape[1], self._limits)
+        else:
+            as_labels(self._given, who="calibrate", parameter="candidates", n_labels=known.shape[1])
+            admitted = self._given[self._limits.admit(self._given)]
+            self._candidates = np.unique(admitted, axis=0)
+        self._features, self._labels = checked, known.astype(np.float64)
+
+    def _fit(self, rows: Any) -> tuple[FloatArray, FloatArray]:
+        """Return (X'X + penalty)^-1 and the coefficients of a ridge regression on some rows."""
+        assert self._features is not None
+        features = self._features[rows]
+        inverse = np.linalg.inv(features.T @ features + self._penalty * np.eye(features.shape[1]))
+        return inverse, inverse @ (features.T @ self._labels[rows])
+
+    def _ranks(self, features: FloatArray) -> Any:
+        """Return for each text and candidate how many calibration texts are at least as strange, (n, m)."""
+        raise NotImplementedError
+
+    def predict_set(self, features: Any, *, significance: Any) -> ListedSets:
+        """Return the candidates whose p-value is over the significance."""
+        if self._features is None:
+            raise not_calibrated(self)
+        level = as_level(significance, None, who="predict_set")
+        checked = _as_features(features, "predict_set", self._features.shape[1] - 1)
+        k = int(level * (len(self._features) + 1))
+        return ListedSets(self._ranks(checked) >= k, self._candidates)
+
+
+class TransductiveRidge(_Ridge):
+    """Full (transductive) conformal prediction: for each candidate the model is fitted again with it.
+
+    Parameters
+    ----------
+    penalty : float
+        Of ridge regression.
+    candidates : (m, d) 0/1 array-like, optional
+        Label-sets to consider, all within the limits by default, at most 2^14.
+    min_labels, max_labels : int
+        Limits of candidates.
+    """
+
+    name = "transductive ridge"
+    guarantee = "the label-set is missed in at most e of texts, where it is a candidate; no text is kept from training"
+
+    def calibrate(self, features: Any, labels: Any) -> TransductiveRidge:
+        """Take all texts with known labels, (n, p) and (n, d): nothing is held out."""
+        self._take(features, labels)
+        self._inverse, self._coefficients = self._fit(slice(None))
+        assert self._features is not None
+        self._residuals = self._labels - self._features @ self._coefficients
+        return self
+
+    def _ranks(self, features: FloatArray) -> Any:
+        """Rank by rank-one updates.
+
+        With h_i = x_i' G x and c = 1 + x' G x, residuals of the refitted model are r_i - (h_i / c) (Y - f) for a
+        calibration text and (Y - f) / c for the new one, f its fitted values before.
+        """
+        assert self._features is not None
+        candidates = self._candidates.astype(np.float64)
+        own = self._residuals @ candidates.T
+        squares = (self._residuals**2).sum(axis=1)[:, None]
+        ranks = np.empty((len(features), len(candidates)), dtype=np.int64)
+        for row, text in enumerate(features):
+            direction = self._inverse @ text
+            scale = 1.0 + float(text @ direction)
+            weights = ((self._features @ direction) / scale)[:, None]
+            fitted = text @ self._coefficients
+            distance = ((candidates - fitted) ** 2).sum(axis=1)
+            across = own - (self._residuals @ fitted)[:, None]
+            scores = squares - 2.0 * weights * across + weights**2 * distance
+            new = distance / scale**2
+            ranks[row] = (scores >= new - _TIE * (squares + new)).sum(axis=0)
+        return ranks
+
+
+class CrossConformalRidge(_Ridge):
+    """Cross-conformal prediction: each fold is calibrated with a model fitted on the others (Vovk 2015).
+
+    Parameters
+    ----------
+    n_folds : int
+    seed : int
+        Of the folds.
+    penalty, candidates, min_labels, max_labels
+        As of `TransductiveRidge`.
+    """
+
+    name = "cross-conformal ridge"
+    guarantee = (
+        "the label-set, where it is a candidate, is missed in at most 2 e of texts and a little more (2 K / n for K "
+        "folds of n texts); in practice in about e"
+    )
+
+    def __init__(self, *, n_folds: int = 5, seed: int = 0, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
+            raise InvalidInputError(
+                f"The 'n_folds' parameter of CrossConformalRidge must be 2 or more. Got {n_folds!r} instead."
+            )
+        self._n_folds, self._seed = int(n_folds), seed
+
+    def calibrate(self, features: Any, labels: Any) -> CrossConformalRidge:
+        """Fit a model a fold, (n, p) and (n, d), and score the fold with it."""
+        self._take(features, labels)
+        assert self._features is not None
+        n_texts = len(self._features)
+        if n_texts < self._n_folds:
+            raise InvalidInputError(f"calibrate needs a text a fold, {self._n_folds}. Got {n_texts} instead.")
+        fold = np.random.default_rng(self._seed).permutation(np.arange(n_texts) % self._n_folds)
+        self._models = []
+        for k in range(self._n_folds):
+            _, coefficients = self._fit(fold != k)
+            residuals = self._labels[fold == k] - self._features[fold == k] @ coefficients
+            self._models.append((coefficients, np.sort((residuals**2).sum(axis=1))))
+        return self
+
+    def _ranks(self, features: FloatArray) -> Any:
+        """Rank among each fold under the fold's own model."""
+        candidates = self._candidates.astype(np.float64)
+        sizes = candidates.sum(axis=1)
+        ranks = np.zeros((len(features), len(candidates)), dtype=np.int64)
+        for coefficients, scores in self._models:
+            fitted = features @ coefficients
+            new = (fitted**2).sum(axis=1)[:, None] - 2.0 * fitted @ candidates.T + sizes
+            ranks += len(scores) - np.searchsorted(scores, new * (1.0 - _TIE) - _TIE, side="left")
+        return ranks
