@@ -58,6 +58,23 @@ class Probabilities:
     max_labels: int
     settings: dict[str, Any]
 
+    def redivided(self, seed: int) -> tuple[PartProbabilities, PartProbabilities]:
+        """Return calibration and test texts shuffled together and divided anew, of the same numbers.
+
+        Divided so they are exchangeable, whatever their dates; the classifier saw neither part, so it need not be
+        trained again.
+        """
+        parts = [self.parts["calibration"], self.parts["test"]]
+        pool = np.vstack([part.probabilities for part in parts])
+        labels = np.vstack([part.labels for part in parts])
+        ids = [identity for part in parts for identity in part.ids]
+        order = np.random.default_rng(seed).permutation(len(pool))
+        held, rest = order[: len(parts[0])], order[len(parts[0]) :]
+        return (
+            PartProbabilities(pool[held], labels[held], tuple(ids[i] for i in held)),
+            PartProbabilities(pool[rest], labels[rest], tuple(ids[i] for i in rest)),
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it to one file, whole or not at all."""
         header = {

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, plots
+from surelabel.comparison import Comparison, ComparisonRecord
 from surelabel.evaluation import evaluate
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
 
@@ -38,6 +39,25 @@ def texts_of(svg):
     return [node.text for node in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
+def compared():
+    """Two methods, one of which has only empty sets at one level."""
+    records = [
+        ComparisonRecord(method, level, split, 0.1 * split, size, size, None)
+        for method, level, size in (("L2", "0.1", 3.0), ("L2", "0.2", 0.0), ("<b>", "0.1", 1e20), ("<b>", "0.2", 5.0))
+        for split in (0, 1)
+    ]
+    return Comparison("own", 10, 10, 6, 6, {"L2": "all", "<b>": "none"}, tuple(records))
+
+
+def test_comparison_draws_means_with_their_spread():
+    errors, sizes = plots.comparison(compared()).axes
+    assert [label.get_text() for label in errors.get_yticklabels()] == ["L2", "<b>"]
+    assert errors.containers[0].lines[0].get_xdata().tolist() == [0.05, 0.05]
+    assert sizes.containers[0].lines[0].get_xdata().tolist() == [3.0, 1e20]
+    with pytest.raises(InvalidInputError, match="comparison draws"):
+        plots.comparison(Comparison("own", 1, 1, 1, 1, {}, ()))
+
+
 def figures(evaluations):
     probabilities, labels = simulate(300)
     rng = np.random.default_rng(0)
@@ -49,6 +69,7 @@ def figures(evaluations):
     yield "confidence", lambda: plots.confidence_credibility(*points)
     yield "reliability", lambda: plots.reliability(probabilities, labels, NAMES)
     yield "watch", lambda: plots.watch_path({"L2": np.linspace(-5, 9, 200), "log": [0.1, 80.0]})
+    yield "comparison", lambda: plots.comparison(compared())
     yield "load", lambda: plots.search_load({"Reuters": (90, 15), "AAPD": (54, 8)})
 
 

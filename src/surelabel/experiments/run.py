@@ -18,8 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from surelabel import corpora, text
 from surelabel._storage import atomic_file
 from surelabel._validation import FloatArray
@@ -33,7 +31,18 @@ from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.measures import SeparableMeasure
 from surelabel.metrics import classification_metrics, error_rates, size_curve
 
-__all__ = ["FORMAT", "N_RESPLITS", "Folders", "calibrated", "machine", "resplits", "run", "versions"]
+__all__ = [
+    "FORMAT",
+    "N_RESPLITS",
+    "Folders",
+    "calibrated",
+    "machine",
+    "probabilities_of",
+    "resplits",
+    "rounded",
+    "run",
+    "versions",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -112,7 +121,7 @@ def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Prob
     return Probabilities(parts, tuple(corpus.label_names), largest, described)
 
 
-def _probabilities(settings: Settings, folders: Folders) -> Probabilities:
+def probabilities_of(settings: Settings, folders: Folders) -> Probabilities:
     """Return a run's probabilities, from its file where it has got that far."""
     folder = folders.runs / settings.name
     file = folder / "probabilities.npz"
@@ -128,25 +137,17 @@ def _probabilities(settings: Settings, folders: Folders) -> Probabilities:
 
 
 def resplits(measure: SeparableMeasure, probabilities: Probabilities) -> dict[str, Any]:
-    """Evaluate on random re-splits of calibration and test texts, which are exchangeable whatever their dates.
-
-    The classifier saw neither part, so it need not be trained again.
-    """
-    pooled = [probabilities.parts["calibration"], probabilities.parts["test"]]
-    pool = np.vstack([part.probabilities for part in pooled])
-    labels = np.vstack([part.labels for part in pooled])
-    n_calibration = len(pooled[0])
+    """Evaluate on random re-splits of calibration and test texts."""
     errors: dict[str, list[float]] = {level: [] for level in RESPLIT_LEVELS}
     sized = []
     for seed in range(N_RESPLITS):
-        order = np.random.default_rng(seed).permutation(len(pool))
-        held, rest = order[:n_calibration], order[n_calibration:]
-        predictor = calibrated(measure, pool[held], labels[held], probabilities.max_labels)
-        rates = error_rates(predictor, pool[rest], labels[rest], RESPLIT_LEVELS)
+        calibration, test = probabilities.redivided(seed)
+        predictor = calibrated(measure, calibration.probabilities, calibration.labels, probabilities.max_labels)
+        rates = error_rates(predictor, test.probabilities, test.labels, RESPLIT_LEVELS)
         for level, error in zip(RESPLIT_LEVELS, rates, strict=True):
             errors[level].append(float(error))
         if seed < _N_SIZED:
-            sized.append(_resplit_sizes(predictor, pool[rest]))
+            sized.append(_resplit_sizes(predictor, test.probabilities))
     return {"errors": errors, "sizes": sized}
 
 
@@ -197,14 +198,14 @@ def _evaluations(
     return {"evaluations": evaluations, "resplits": redrawn}
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Round floats to seven digits: enough for every figure, and stable files."""
     if isinstance(value, float):
         return float(f"{value:.7g}")
     if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
+        return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
+        return [rounded(item) for item in value]
     return value
 
 
@@ -232,7 +233,7 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
     if done is not None and not missing:
         _log.info("%s is done", settings.name)
         return target
-    probabilities = _probabilities(settings, folders)
+    probabilities = probabilities_of(settings, folders)
     document = done or {
         "format": FORMAT,
         "run": dataclasses.asdict(settings),
@@ -247,5 +248,5 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
     for kind, values in _evaluations(settings, probabilities, missing).items() if settings.conformal else ():
         document[kind] = {**document.get(kind, {}), **values}
     with atomic_file(target) as temporary:
-        temporary.write_text(json.dumps(_rounded(document), separators=(",", ":")) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(rounded(document), separators=(",", ":")) + "\n", encoding="utf-8")
     return target

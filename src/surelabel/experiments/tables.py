@@ -84,7 +84,7 @@ class Table:
         return stream.getvalue()
 
 
-_NAME_COLUMNS = ("corpus", "classifier", "measure", "source", "kind")
+_NAME_COLUMNS = ("corpus", "classifier", "measure", "method", "source", "kind")
 
 
 def paper_figures() -> dict[str, Any]:

@@ -12,6 +12,7 @@ the text colour of the page it stands in. Importing this module does not import 
 
 from surelabel.plots._canvas import count_text, printable, to_png, to_svg
 from surelabel.plots.bands import BAND, error_band
+from surelabel.plots.comparison import comparison
 from surelabel.plots.efficiency import search_load, size_curve, size_histogram
 from surelabel.plots.quality import confidence_credibility, reliability
 from surelabel.plots.validity import error_curve, p_value_histogram
@@ -19,6 +20,7 @@ from surelabel.plots.watch import watch_path
 
 __all__ = [
     "BAND",
+    "comparison",
     "confidence_credibility",
     "count_text",
     "error_band",

@@ -24,7 +24,7 @@ significance. All have the same candidates, count exactly, and say what they gua
 """
 
 from surelabel.rivals.powerset import LabelPowerset, SeenPowerset
-from surelabel.rivals.protocol import ListedSets, ProductSets, Rival, SetsOfTexts
+from surelabel.rivals.protocol import ListedSets, ProductSets, Rival, SetsOfTexts, sets_at
 from surelabel.rivals.recall import RecallControl
 from surelabel.rivals.relevance import BonferroniRelevance, InstanceReproduction, PerLabelRelevance
 from surelabel.rivals.ridge import CrossConformalRidge, TransductiveRidge
@@ -42,4 +42,5 @@ __all__ = [
     "SeenPowerset",
     "SetsOfTexts",
     "TransductiveRidge",
+    "sets_at",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,16 +100,20 @@ class SeenPowerset:
         return self
 
     def predict_set(self, probabilities: Any, *, significance: Any) -> ListedSets:
-        """Score every seen label-set."""
+        """Return the seen label-sets whose p-value is over the significance."""
+        return self.predict_sets(probabilities, [significance])[0]
+
+    def predict_sets(self, probabilities: Any, levels: Sequence[Any]) -> list[ListedSets]:
+        """Return the same at several significances; every seen label-set is scored once."""
         from surelabel._kernels import exact_sum  # noqa: PLC0415
 
         if self._scores is None:
             raise not_calibrated(self)
         checked = as_probabilities(probabilities, who="predict_set", n_labels=self._seen.shape[1])
-        threshold = rank_threshold(self._scores, as_level(significance, None, who="predict_set"))
+        thresholds = [rank_threshold(self._scores, as_level(level, None, who="predict_set")) for level in levels]
         absent, present = costs_of(self._measure, checked)
         words = pack(self._seen)
         totals = np.empty((len(checked), len(words)))
         for i in range(len(checked)):
             exact_sum.totals_of_words(absent[i], present[i], words, totals[i])
-        return ListedSets(totals <= threshold, self._seen)
+        return [ListedSets(totals <= threshold, self._seen) for threshold in thresholds]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ __all__ = [
     "checked_limits",
     "not_calibrated",
     "rank_threshold",
+    "sets_at",
 ]
 
 
@@ -58,6 +60,14 @@ class Rival(Protocol):
     def predict_set(self, probabilities: Any, *, significance: Any) -> SetsOfTexts:
         """Return a set of label-sets for each text."""
         ...
+
+
+def sets_at(rival: Rival, probabilities: Any, levels: Sequence[Any]) -> list[SetsOfTexts]:
+    """Return a rival's sets at several significances; one that can scores candidates once for all of them."""
+    if hasattr(rival, "predict_sets"):
+        found: list[SetsOfTexts] = rival.predict_sets(probabilities, levels)
+        return found
+    return [rival.predict_set(probabilities, significance=level) for level in levels]
 
 
 @dataclasses.dataclass(frozen=True)

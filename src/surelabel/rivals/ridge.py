@@ -8,6 +8,7 @@ labels and its fitted values.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -95,12 +96,16 @@ class _Ridge:
 
     def predict_set(self, features: Any, *, significance: Any) -> ListedSets:
         """Return the candidates whose p-value is over the significance."""
+        return self.predict_sets(features, [significance])[0]
+
+    def predict_sets(self, features: Any, levels: Sequence[Any]) -> list[ListedSets]:
+        """Return the same at several significances; candidates are ranked once."""
         if self._features is None:
             raise not_calibrated(self)
-        level = as_level(significance, None, who="predict_set")
-        checked = _as_features(features, "predict_set", self._features.shape[1] - 1)
-        k = int(level * (len(self._features) + 1))
-        return ListedSets(self._ranks(checked) >= k, self._candidates)
+        n_texts = len(self._features)
+        least = [int(as_level(level, None, who="predict_set") * (n_texts + 1)) for level in levels]
+        ranks = self._ranks(_as_features(features, "predict_set", self._features.shape[1] - 1))
+        return [ListedSets(ranks >= k, self._candidates) for k in least]
 
 
 class TransductiveRidge(_Ridge):
@@ -137,13 +142,14 @@ class TransductiveRidge(_Ridge):
         candidates = self._candidates.astype(np.float64)
         own = self._residuals @ candidates.T
         squares = (self._residuals**2).sum(axis=1)[:, None]
+        sizes = candidates.sum(axis=1)
         ranks = np.empty((len(features), len(candidates)), dtype=np.int64)
         for row, text in enumerate(features):
             direction = self._inverse @ text
             scale = 1.0 + float(text @ direction)
             weights = ((self._features @ direction) / scale)[:, None]
             fitted = text @ self._coefficients
-            distance = ((candidates - fitted) ** 2).sum(axis=1)
+            distance = np.maximum(float(fitted @ fitted) - 2.0 * (candidates @ fitted) + sizes, 0.0)
             across = own - (self._residuals @ fitted)[:, None]
             scores = squares - 2.0 * weights * across + weights**2 * distance
             new = distance / scale**2

@@ -1,0 +1,221 @@
+"""Methods side by side: size and error of all of them, on the same probabilities and the same re-splits.
+
+Calibration and test texts are shuffled together and divided anew for each split, so that they are exchangeable; every
+method is calibrated and measured on the same ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from surelabel._validation import as_level
+from surelabel.artifacts import PartProbabilities, Probabilities
+from surelabel.criteria import p_value_sums
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.measures import SeparableMeasure
+from surelabel.metrics import error_rates, size_curve, size_statistics
+from surelabel.rivals import LabelPowerset, Rival, sets_at
+
+__all__ = ["DEFAULT_LEVELS", "Comparison", "ComparisonRecord", "ComparisonRow", "compare"]
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_LEVELS = ("0.01", "0.05", "0.1", "0.2")
+# Cells of the tables that bound sizes past counting; many splits are averaged.
+_CELLS = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparisonRecord:
+    """One method at one significance on one split.
+
+    Attributes
+    ----------
+    method, significance : str
+    split : int
+        Seed of the split.
+    error : float
+        Share of texts whose true label-set is outside the set.
+    mean_size, median_size : float
+        Label-sets in a set; upper bounds where they are not exact.
+    s_excess : float or None
+        Excess of the S criterion over its floor, upper bound; None where a method has no p-values for all candidates.
+        The same at every significance.
+    """
+
+    method: str
+    significance: str
+    split: int
+    error: float
+    mean_size: float
+    median_size: float
+    s_excess: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparisonRow:
+    """One method at one significance, over splits: (mean, standard deviation) of each."""
+
+    method: str
+    significance: str
+    error: tuple[float, float]
+    mean_size: tuple[float, float]
+    median_size: tuple[float, float]
+    s_excess: tuple[float, float] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What was measured of several methods.
+
+    Attributes
+    ----------
+    source : str
+        The probabilities that all methods had.
+    n_calibration, n_texts, n_labels, max_labels : int
+    guarantees : dict of str to str
+        What each method guarantees at significance e, in their order.
+    records : tuple of ComparisonRecord
+    """
+
+    source: str
+    n_calibration: int
+    n_texts: int
+    n_labels: int
+    max_labels: int
+    guarantees: dict[str, str]
+    records: tuple[ComparisonRecord, ...]
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The significances, as they were given."""
+        return tuple(dict.fromkeys(record.significance for record in self.records))
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return len({record.split for record in self.records})
+
+    def row(self, method: str, significance: str) -> ComparisonRow:
+        """Return one method at one significance, over splits."""
+        found = [r for r in self.records if r.method == method and r.significance == significance]
+        if not found:
+            raise KeyError(f"There is no record of {method!r} at significance {significance!r}.")
+        excess = [record.s_excess for record in found if record.s_excess is not None]
+        return ComparisonRow(
+            method,
+            significance,
+            _spread([record.error for record in found]),
+            _spread([record.mean_size for record in found]),
+            _spread([record.median_size for record in found]),
+            _spread(excess) if excess else None,
+        )
+
+    def rows(self) -> list[ComparisonRow]:
+        """Return all methods at all significances."""
+        return [self.row(method, level) for level in self.levels for method in self.guarantees]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Comparison:
+        """Return the inverse of `to_dict`."""
+        try:
+            records = tuple(ComparisonRecord(**record) for record in values["records"])
+            return cls(**{**values, "records": records})
+        except (KeyError, TypeError) as error:
+            raise ArtifactError(f"These are not the values of a comparison: {error!r}.") from error
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return mean and standard deviation; of one value the latter is 0."""
+    array = np.array(values)
+    return float(array.mean()), float(array.std(ddof=1)) if len(array) > 1 else 0.0
+
+
+def _measure(
+    rival: Rival, split: int, calibration: PartProbabilities, test: PartProbabilities, levels: Sequence[str]
+) -> list[ComparisonRecord]:
+    """Calibrate and measure one method on one split."""
+    rival.calibrate(calibration.probabilities, calibration.labels)
+    excess = None
+    if isinstance(rival, LabelPowerset):
+        predictor = rival.predictor
+        errors = error_rates(predictor, test.probabilities, test.labels, levels).tolist()
+        sizes = size_curve(predictor, test.probabilities, levels, n_cells=_CELLS)
+        excess = p_value_sums(predictor, test.probabilities, n_cells=_CELLS).excess[1]
+    else:
+        sets = sets_at(rival, test.probabilities, levels)
+        errors = [float(1.0 - found.contains(test.labels).mean()) for found in sets]
+        sizes = [size_statistics(found.sizes()) for found in sets]
+    return [
+        ComparisonRecord(rival.name, level, split, error, size.mean, size.median, excess)
+        for level, error, size in zip(levels, errors, sizes, strict=True)
+    ]
+
+
+def compare(
+    parts: Probabilities,
+    measures: Mapping[str, SeparableMeasure],
+    rivals: Sequence[Rival] = (),
+    levels: Sequence[Any] = DEFAULT_LEVELS,
+    *,
+    n_splits: int = 10,
+    seed: int = 0,
+) -> Comparison:
+    """Measure this package's method with several measures, and rivals, on the same re-splits.
+
+    Parameters
+    ----------
+    parts : Probabilities
+        A classifier's, with parts "calibration" and "test"; it must have been trained on neither.
+    measures : mapping of name to measure
+        Fitted, where they must be, on other texts than these.
+    rivals : sequence of Rival
+    levels : sequence of significances
+    n_splits : int
+    seed : int
+        Of the first split; the others follow.
+
+    Returns
+    -------
+    Comparison
+    """
+    methods: list[Rival] = [LabelPowerset(m, 1, parts.max_labels, name) for name, m in measures.items()]
+    methods += rivals
+    names = [method.name for method in methods]
+    if not names or len(set(names)) < len(names):
+        raise InvalidInputError(f"compare needs methods with different names. Got {names} instead.")
+    if isinstance(n_splits, bool) or not isinstance(n_splits, (int, np.integer)) or n_splits < 1:
+        raise InvalidInputError(f"The 'n_splits' parameter of compare must be 1 or more. Got {n_splits!r} instead.")
+    for level in levels:
+        as_level(level, None, who="compare")
+    records: list[ComparisonRecord] = []
+    for number in range(n_splits):
+        calibration, test = parts.redivided(seed + number)
+        for method in methods:
+            _log.info("split %d of %d: %s", number + 1, n_splits, method.name)
+            records += _measure(method, seed + number, calibration, test, [str(level) for level in levels])
+    return Comparison(
+        source=_source(parts),
+        n_calibration=len(parts.parts["calibration"]),
+        n_texts=len(parts.parts["test"]),
+        n_labels=len(parts.label_names),
+        max_labels=parts.max_labels,
+        guarantees={method.name: method.guarantee for method in methods},
+        records=tuple(records),
+    )
+
+
+def _source(parts: Probabilities) -> str:
+    """Name the corpus and the classifier, where they are known."""
+    run = parts.settings.get("run", {})
+    known = [str(run[key]) for key in ("corpus", "classifier") if key in run]
+    return ", ".join(known) or "probabilities of a user's own"

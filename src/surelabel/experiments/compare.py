@@ -1,0 +1,140 @@
+"""One corpus, all methods: this package's with several measures and its rivals, from a run's probabilities."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from surelabel import corpora, plots
+from surelabel._storage import atomic_file
+from surelabel._validation import BoolArray
+from surelabel.comparison import DEFAULT_LEVELS, Comparison, compare
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.experiments.run import Folders, probabilities_of, rounded
+from surelabel.experiments.settings import MEASURES, Settings
+from surelabel.experiments.tables import Table, readable, three
+from surelabel.measures import LogLoss, SeparableMeasure
+from surelabel.rivals import (
+    BonferroniRelevance,
+    CrossConformalRidge,
+    InstanceReproduction,
+    PerLabelRelevance,
+    RecallControl,
+    Rival,
+    SeenPowerset,
+    TransductiveRidge,
+)
+
+__all__ = ["RIVALS", "compare_run", "comparison_table", "load_comparison", "make_rivals"]
+
+# By the names that the command has for them: from the training labels and the largest number of labels of one text.
+RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
+    "seen": lambda seen, most: SeenPowerset(seen, LogLoss()),
+    "bonferroni": lambda seen, most: BonferroniRelevance(1, most),
+    "per-label": lambda seen, most: PerLabelRelevance(1, most),
+    "instance-reproduction": lambda seen, most: InstanceReproduction(1, most),
+    "cross-conformal": lambda seen, most: CrossConformalRidge(candidates=seen, max_labels=most),
+    "transductive": lambda seen, most: TransductiveRidge(candidates=seen, max_labels=most),
+    "recall": lambda seen, most: RecallControl(1, most),
+}
+
+
+def make_rivals(names: Sequence[str], seen: BoolArray, max_labels: int) -> list[Rival]:
+    """Make rivals by name; those that list candidates have the label-sets of the training texts."""
+    unknown = sorted(set(names) - set(RIVALS))
+    if unknown:
+        raise InvalidInputError(f"Rivals are {', '.join(RIVALS)}. Got {', '.join(unknown)} instead.")
+    return [RIVALS[name](seen, max_labels) for name in names]
+
+
+def compare_run(
+    settings: Settings,
+    folders: Folders,
+    out: Path,
+    *,
+    measures: Mapping[str, SeparableMeasure] = MEASURES,
+    rivals: Sequence[str] = tuple(RIVALS),
+    levels: Sequence[Any] = DEFAULT_LEVELS,
+    n_splits: int = 10,
+    seed: int = 0,
+) -> Comparison:
+    """Compare all methods on a run's probabilities, which are made where they are not there yet.
+
+    Writes `<out>/comparisons/<corpus>-<classifier>.json`, the table beside it, and a figure to `<out>/figures`.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of a conformal run.
+    folders : Folders
+        Where runs keep their probabilities.
+    out : path
+        Folder of results.
+    measures : mapping of name to measure
+    rivals : sequence of str
+        Names out of RIVALS.
+    levels, n_splits, seed
+        As of `surelabel.comparison.compare`.
+    """
+    probabilities = probabilities_of(settings, folders)
+    seen = corpora.load(settings.corpus, seed=settings.seed).part("train").labels
+    others = make_rivals(rivals, seen, probabilities.max_labels)
+    compared = compare(probabilities, measures, others, levels, n_splits=n_splits, seed=seed)
+    name = f"{settings.corpus}-{settings.classifier}"
+    table = comparison_table(compared, name)
+    figure = plots.to_svg(
+        plots.comparison(compared),
+        name=f"{name}-comparison",
+        title=f"{compared.source}: methods side by side",
+        description=table.note,
+        ink="#777777",
+    )
+    documents = {
+        out / "comparisons" / f"{name}.json": json.dumps(rounded(compared.to_dict()), separators=(",", ":")) + "\n",
+        out / "comparisons" / f"{name}.md": f"# {table.title}\n\n{table.to_markdown()}\n\n{table.note}\n",
+        out / "figures" / f"{name}-comparison.svg": figure,
+    }
+    for path, text in documents.items():
+        with atomic_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return compared
+
+
+def load_comparison(path: Path) -> Comparison:
+    """Read a comparison that `compare_run` wrote."""
+    try:
+        return Comparison.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ArtifactError(f"{path} is not a comparison, or it is damaged: {error}.") from error
+
+
+def comparison_table(compared: Comparison, name: str = "comparison") -> Table:
+    """Tabulate a comparison; the note says what each method guarantees."""
+
+    def written(pair: tuple[float, float] | None, write: Callable[[float], str]) -> str:
+        return "-" if pair is None else f"{write(pair[0])} ± {write(pair[1])}"
+
+    rows = tuple(
+        (
+            row.method,
+            row.significance,
+            written(row.error, three),
+            written(row.mean_size, readable),
+            written(row.median_size, readable),
+            written(row.s_excess, readable),
+        )
+        for row in compared.rows()
+    )
+    promised: dict[str, list[str]] = {}
+    for method, guarantee in compared.guarantees.items():
+        promised.setdefault(guarantee, []).append(method)
+    note = (
+        f"{compared.n_calibration:,} calibration and {compared.n_texts:,} test texts, shuffled together and divided "
+        f"anew {compared.n_splits} times: mean ± standard deviation. What is guaranteed at significance e: "
+        + "; ".join(f"{', '.join(methods)}: {guarantee}" for guarantee, methods in promised.items())
+        + "."
+    )
+    header = ("method", "significance", "error", "mean N", "median N", "S excess")
+    return Table(name, f"{compared.source}: methods side by side", header, rows, note)

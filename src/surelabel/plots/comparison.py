@@ -1,0 +1,66 @@
+"""Methods side by side: error and size of each, at several significances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surelabel.comparison import Comparison
+from surelabel.exceptions import InvalidInputError
+from surelabel.plots._canvas import INK, SERIES, drawn, format_counts, format_shares, new_figure, printable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["comparison"]
+
+
+@drawn
+def comparison(compared: Comparison) -> Figure:
+    """Draw, a method a row, the error rate and the mean number of label-sets at each significance.
+
+    Marks are means over splits, lines through them one standard deviation to either side. Upright lines on the left are
+    the significances: a mark to the right of its own line is an error rate over what was asked for.
+    """
+    levels, methods = compared.levels, list(compared.guarantees)
+    if not 1 <= len(levels) <= len(SERIES):
+        raise InvalidInputError(f"comparison draws 1 to {len(SERIES)} significances. Got {len(levels)} instead.")
+    figure = new_figure(8.2, 1.4 + 0.32 * len(methods))
+    errors, sizes = figure.subplots(1, 2, sharey=True)
+    places = np.arange(len(methods))
+    for i, (level, (colour, line, marker)) in enumerate(zip(levels, SERIES, strict=False)):
+        rows = [compared.row(method, level) for method in methods]
+        shifted = places + 0.18 * (i - (len(levels) - 1) / 2)
+        errors.axvline(float(level), color=colour, linestyle=line, linewidth=0.9, alpha=0.8, zorder=0)
+        # A logarithmic axis has no 0: sets that are all empty stand at its left end.
+        floor = 0.05
+        for axes, values in ((errors, [row.error for row in rows]), (sizes, [row.mean_size for row in rows])):
+            means = np.array([mean for mean, _ in values])
+            spread = np.array([deviation for _, deviation in values])
+            lower = spread
+            if axes is sizes:
+                means = np.maximum(means, floor)
+                lower = np.minimum(spread, means - floor * 0.9)
+            axes.errorbar(
+                means,
+                shifted,
+                xerr=[lower, spread],
+                fmt=marker,
+                color=colour,
+                linewidth=1.0,
+                label=f"{100 * float(level):.4g} %",
+            )
+    errors.set_yticks(places, [printable(method) for method in methods])
+    errors.invert_yaxis()
+    errors.set_xlim(left=0)
+    errors.set(xlabel="error rate")
+    format_shares(errors.xaxis)
+    sizes.set(xlabel="label-sets in a set, mean", xscale="log")
+    format_counts(sizes.xaxis)
+    for axes in (errors, sizes):
+        axes.hlines(places + 0.5, 0, 1, transform=axes.get_yaxis_transform(), color=INK, linewidth=0.3, alpha=0.3)
+    figure.legend(
+        *errors.get_legend_handles_labels(), loc="outside upper center", ncols=len(levels), title="significance"
+    )
+    return figure

@@ -1,0 +1,63 @@
+"""A corpus, all methods: files that are written, what they say."""
+
+import pytest
+
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.experiments import MEASURES, Folders, Settings
+from surelabel.experiments.compare import RIVALS, compare_run, comparison_table, load_comparison
+
+QUICK = [name for name in RIVALS if name not in ("recall", "transductive")]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare")
+    folders = Folders(folder / "runs", folder / "results" / "runs")
+    measures = {name: MEASURES[name] for name in ("L2", "LogLoss")}
+    settings = Settings("synthetic", "linear")
+    compared = compare_run(
+        settings, folders, folder / "results", measures=measures, rivals=QUICK, levels=["0.05", "0.2"], n_splits=2
+    )
+    return folder / "results", compared
+
+
+def test_files_are_written_and_read_again(done):
+    results, compared = done
+    again = load_comparison(results / "comparisons" / "synthetic-linear.json")
+    assert again.guarantees == compared.guarantees
+    assert [r.method for r in again.records] == [r.method for r in compared.records]
+    assert again.records[0].error == pytest.approx(compared.records[0].error, rel=1e-6)
+    svg = (results / "figures" / "synthetic-linear-comparison.svg").read_text()
+    assert "Bonferroni" in svg
+    assert "significance" in svg
+    broken = results / "comparisons" / "broken.json"
+    broken.write_text("[")
+    with pytest.raises(ArtifactError, match="damaged"):
+        load_comparison(broken)
+
+
+def test_the_table_has_every_method_at_every_level_and_what_it_guarantees(done):
+    results, compared = done
+    table = comparison_table(compared)
+    assert len(table.rows) == 2 * (2 + len(QUICK))
+    assert table.rows[0][:2] == ("L2", "0.05")
+    assert "L2, LogLoss: the label-set is missed in at most e of texts" in table.note
+    assert "per label: each label, for itself" in table.note
+    assert table.to_markdown() in (results / "comparisons" / "synthetic-linear.md").read_text()
+
+
+def test_the_guarantee_of_label_sets_holds_on_re_splits(done):
+    _, compared = done
+    for method in ("L2", "LogLoss", "Bonferroni"):
+        mean, deviation = compared.row(method, "0.2").error
+        assert mean < 0.2 + 0.05 + deviation
+
+
+def test_unknown_rivals_are_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="Rivals are seen, bonferroni"):
+        compare_run(
+            Settings("synthetic", "linear"),
+            Folders(tmp_path / "runs", tmp_path),
+            tmp_path,
+            rivals=["mulaconf"],
+        )
