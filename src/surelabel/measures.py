@@ -50,6 +50,7 @@ __all__ = [
     "costs_of",
     "measure_from_spec",
     "measure_name",
+    "measure_named",
     "measure_to_spec",
 ]
 
@@ -171,6 +172,27 @@ MEASURES: Mapping[str, SeparableMeasure] = {
     "LogLoss": LogLoss(),
 }
 """Measures by the names that commands, tables and reports have for them."""
+
+
+def measure_named(name: str) -> SeparableMeasure:
+    """Return the measure of a name: LogLoss, or L and a number from 1 on, or Linf.
+
+    Examples
+    --------
+    >>> measure_named("L2"), measure_named("linf")
+    (LpNorm(p=2), LpNorm(p=inf))
+    """
+    for known, measure in MEASURES.items():
+        if name.lower() == known.lower():
+            return measure
+    try:
+        if name[:1] in {"L", "l"}:
+            return LpNorm(float(name[1:]))
+    except ValueError:
+        pass
+    raise InvalidInputError(
+        f"A measure must be one of {', '.join(MEASURES)}, or L and a number >= 1. Got {name!r} instead."
+    )
 
 
 def measure_name(measure: SeparableMeasure) -> str:

@@ -13,6 +13,7 @@
 """
 
 from surelabel.bundles.bundle import Bundle, load_bundle
+from surelabel.bundles.folder import check_target
 from surelabel.bundles.info import BundleInfo
 
-__all__ = ["Bundle", "BundleInfo", "load_bundle"]
+__all__ = ["Bundle", "BundleInfo", "check_target", "load_bundle"]

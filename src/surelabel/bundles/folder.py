@@ -14,7 +14,17 @@ from surelabel._storage import atomic_folder
 from surelabel._version import __version__
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
-__all__ = ["CARD", "CLASSIFIER", "DESCRIPTION", "EVALUATION", "PREDICTOR", "REPORT", "check_folder", "new_folder"]
+__all__ = [
+    "CARD",
+    "CLASSIFIER",
+    "DESCRIPTION",
+    "EVALUATION",
+    "PREDICTOR",
+    "REPORT",
+    "check_folder",
+    "check_target",
+    "new_folder",
+]
 
 DESCRIPTION, CLASSIFIER, PREDICTOR = "bundle.json", "classifier", "predictor.npz"
 EVALUATION, REPORT, CARD = "evaluation.json", "report.html", "README.md"

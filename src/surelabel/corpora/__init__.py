@@ -13,7 +13,7 @@ Corpus 'synthetic': 2,000 texts, 24 labels (train 1,100, validation 200, calibra
 """
 
 from surelabel.corpora.aapd import read_aapd
-from surelabel.corpora.catalogue import available, load
+from surelabel.corpora.catalogue import available, is_at_hand, load
 from surelabel.corpora.corpus import PARTS, Corpus, Part, Provenance
 from surelabel.corpora.ctdc import read_ctdc
 from surelabel.corpora.goemotions import read_goemotions
@@ -40,6 +40,7 @@ __all__ = [
     "cache_folder",
     "find_reuters",
     "generate_synthetic",
+    "is_at_hand",
     "load",
     "read_aapd",
     "read_ctdc",

@@ -17,13 +17,13 @@ from surelabel.corpora.goemotions import read_goemotions
 from surelabel.corpora.places import DATA_VARIABLE, cache_folder, find
 from surelabel.corpora.reduction import reduced
 from surelabel.corpora.reuters import read_reuters
-from surelabel.corpora.reuters_source import find_reuters
+from surelabel.corpora.reuters_source import REUTERS_NAMES, find_reuters
 from surelabel.corpora.splits import Size, split
 from surelabel.corpora.synthetic import generate_synthetic
 from surelabel.corpora.tabular import FORMATS, read_table
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
-__all__ = ["available", "load"]
+__all__ = ["available", "is_at_hand", "load"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,22 @@ def available() -> dict[str, str]:
     names = {name: entry.description for name, entry in _ENTRIES.items()}
     names.update({name: f"the texts of the 20 most frequent labels of {whole}" for name, whole in _REDUCED.items()})
     return names
+
+
+def is_at_hand(name: str) -> bool:
+    """Tell whether a named corpus can be loaded without fetching anything.
+
+    Examples
+    --------
+    >>> is_at_hand("synthetic")
+    True
+    """
+    whole = _REDUCED.get(name, name)
+    if whole not in _ENTRIES:
+        raise InvalidInputError(f"A corpus must be one of {sorted(available())}. Got {name!r} instead.")
+    if whole == "reuters":
+        return find(REUTERS_NAMES)[0] is not None
+    return not _ENTRIES[whole].places or find(_ENTRIES[whole].places)[0] is not None
 
 
 def load(

@@ -11,7 +11,7 @@ from surelabel.corpora.places import DATA_VARIABLE, cache_folder, find, sha256
 from surelabel.corpora.reuters import source_files
 from surelabel.exceptions import CorpusError, DownloadError
 
-__all__ = ["MIRRORS", "NPM_PACKAGE", "find_reuters"]
+__all__ = ["MIRRORS", "NPM_PACKAGE", "REUTERS_NAMES", "find_reuters"]
 
 MIRRORS = (
     "https://archive.ics.uci.edu/ml/machine-learning-databases/reuters21578-mld/reuters21578.tar.gz",
@@ -27,7 +27,7 @@ ARCHIVE_SHA256 = "f3622c94eb6784cfd7e5bbdfdac8503624cb7f52fc5e83628470ed8dcb6dc3
 SGML_SHA256 = "3764d62c6c42ea64f88199a398af03059fb823de62120deefa5cc71f2502a3b3"
 NPM_SHA256 = "627d6d8144d8793db675d4fb29b66055b2ef8285b6c8b14979fef124cd7742db"
 
-_NAMES = (ARCHIVE, NPM_ARCHIVE, "reuters21578", "reuters")
+REUTERS_NAMES = (ARCHIVE, NPM_ARCHIVE, "reuters21578", "reuters")
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def find_reuters(path: str | Path | None = None, *, allow_download: bool = True,
     DownloadError
         With everything that was tried, each with the reason, and what to do by hand.
     """
-    found, tried = find(_NAMES, path)
+    found, tried = find(REUTERS_NAMES, path)
     if found is not None:
         reason = None if path is not None else _damage(found)
         if reason is None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from surelabel import corpora
 from surelabel.artifacts import Probabilities
 from surelabel.evaluation import Evaluation
-from surelabel.experiments.run import Folders, calibrated
+from surelabel.experiments.run import Folders
 from surelabel.experiments.settings import IN_TIME_ORDER, MEASURES, Settings
+from surelabel.pipeline.steps import calibrated
 from surelabel.report import ReportInput, write_report
 
 __all__ = ["report_run"]

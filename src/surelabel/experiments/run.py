@@ -7,41 +7,38 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import json
 import logging
 import os
 import platform
 import time
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from surelabel import corpora, text
+from surelabel import corpora
 from surelabel._storage import atomic_file
 from surelabel._validation import FloatArray
-from surelabel.artifacts import PartProbabilities, Probabilities
+from surelabel.artifacts import Probabilities
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus
 from surelabel.criteria import p_value_sums
 from surelabel.evaluation import evaluate
-from surelabel.exceptions import ArtifactError, CalibrationWarning
+from surelabel.exceptions import ArtifactError
 from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.measures import SeparableMeasure
 from surelabel.metrics import classification_metrics, error_rates, size_curve
+from surelabel.pipeline.steps import calibrated, fitted_classifier, n_repeated_texts, part_probabilities, versions
 
 __all__ = [
     "FORMAT",
     "N_RESPLITS",
     "Folders",
-    "calibrated",
     "machine",
     "probabilities_of",
     "resplits",
     "rounded",
     "run",
-    "versions",
 ]
 
 _log = logging.getLogger(__name__)
@@ -51,7 +48,6 @@ RESPLIT_LEVELS = ("0.01", "0.05", "0.1", "0.2")
 N_RESPLITS = 100
 """Random re-splits whose error rates are measured; sizes, which take longer, are of the first ten."""
 _N_SIZED = 10
-_PACKAGES = ("surelabel", "numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "tokenizers", "gensim")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,17 +62,6 @@ class Folders:
         return self.results / f"{settings.name}.json"
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that figures may depend on."""
-    found = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
 def machine() -> dict[str, Any]:
     """Return what times depend on."""
     return {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
@@ -85,29 +70,16 @@ def machine() -> dict[str, Any]:
 def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Probabilities:
     """Train the classifier (from its last checkpoint where there is one) and run it on the other parts."""
     training = corpus.part("train") if settings.conformal else corpus.part("train", "calibration")
-    validation = corpus.part("validation")
-    classifier = text.make(settings.classifier, **settings.classifier_options())
     start = time.perf_counter()
-    classifier.fit(
-        training.texts,
-        training.label_matrix,
-        validation=(validation.texts, validation.label_matrix),
-        label_names=corpus.label_names,
-        checkpoint_folder=None if settings.classifier == "linear" else folder / "checkpoints",
-    )
+    options = settings.classifier_options()
+    classifier = fitted_classifier(corpus, training, settings.classifier, options, folder / "checkpoints")
     fit_seconds = time.perf_counter() - start
     names = ("validation", "calibration", "test") if settings.conformal else ("validation", "test")
-    known = corpus.part("train", "validation", "calibration")
-    repeated = int(corpora.seen_before(corpus.part("test").texts, known.texts).sum())
+    repeated = n_repeated_texts(corpus, "test")
     if repeated:
         _log.warning("%s: %d test texts stand in the other parts too", settings.name, repeated)
-    parts = {}
     start = time.perf_counter()
-    for name in names:
-        part = corpus.part(name)
-        parts[name] = PartProbabilities(
-            classifier.predict_proba(part.texts), part.labels, tuple(str(identity) for identity in part.ids)
-        )
+    parts = {name: part_probabilities(classifier, corpus.part(name)) for name in names}
     described = {
         "run": dataclasses.asdict(settings),
         "classifier": dataclasses.asdict(classifier.settings),
@@ -159,20 +131,6 @@ def _resplit_sizes(predictor: ConformalLabelSets, probabilities: FloatArray) -> 
         "median_size": {level: size.median for level, size in zip(RESPLIT_LEVELS, sizes, strict=True)},
         "s_excess": list(p_value_sums(predictor, probabilities, n_cells=1024).excess),
     }
-
-
-def calibrated(
-    measure: SeparableMeasure,
-    probabilities: Any,
-    labels: Any,
-    max_labels: int,
-    label_names: Sequence[str] | None = None,
-) -> ConformalLabelSets:
-    """Calibrate; texts whose label-set is no candidate are counted in the evaluation, not warned about."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        predictor = ConformalLabelSets(measure, 1, max_labels, label_names=label_names)
-        return predictor.calibrate(probabilities, labels)
 
 
 def _underlying(probabilities: Probabilities) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from surelabel.exceptions import DataWarning, InvalidInputError
 
-__all__ = ["as_label_names", "as_labels", "as_texts", "warn_about_labels"]
+__all__ = ["as_label_names", "as_labels", "as_texts", "encodable", "warn_about_labels"]
 
 
 def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
@@ -48,10 +48,10 @@ def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
             DataWarning,
             stacklevel=3,
         )
-    return [_encodable(text) for text in found]
+    return [encodable(text) for text in found]
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Replace lone surrogates, which no tokenizer can encode, by question marks."""
     if text.isascii():
         return text

@@ -1,4 +1,4 @@
-"""The command line: parse, call one function, print."""
+"""`surelabel reproduce` and `surelabel serve`."""
 
 from __future__ import annotations
 
@@ -8,47 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.logging import RichHandler
 from rich.markdown import Markdown
 
-import surelabel
-from surelabel.exceptions import SurelabelError
+from surelabel.cli.application import Debug, Quiet, app, console, say
+from surelabel.cli.commands_model import ModelFolder
 
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    help="Multi-label text classification that knows when it is sure.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-_console = Console()
-_errors = Console(stderr=True)
-
-
-def _print_version(asked: bool) -> None:
-    """Print the version and stop, where it was asked for."""
-    if asked:
-        _console.print(f"surelabel {surelabel.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def common(
-    *,
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and stop.", callback=_print_version, is_eager=True)
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")] = False,
-) -> None:
-    """Multi-label text classification that knows when it is sure."""
-    logging.basicConfig(
-        level=logging.WARNING if quiet else logging.INFO,
-        format="%(message)s",
-        handlers=[RichHandler(console=_errors, show_path=False, rich_tracebacks=False)],
-        force=True,
-    )
-    logging.getLogger("numba").setLevel(logging.WARNING)
+__all__ = ["reproduce", "serve"]
 
 
 @app.command()
@@ -62,10 +27,14 @@ def reproduce(
     results: Annotated[Path, typer.Option(help="Result files, tables and figures.")] = Path("results"),
     readme: Annotated[Path | None, typer.Option(help="A README to put the main table and figures into.")] = None,
     publish: Annotated[bool, typer.Option("--publish", help="Only build tables and figures from results.")] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Run the paper's experiments: train, calibrate, evaluate, tabulate. Finished runs are skipped, others go on.
 
-    Example: surelabel reproduce --corpus reuters20 --classifier linear
+    \b
+    Example:
+      surelabel reproduce --corpus reuters20 --classifier linear
     """
     from surelabel.experiments import MEASURES, Folders, planned, run  # noqa: PLC0415
     from surelabel.experiments.publish import publish as publish_results  # noqa: PLC0415
@@ -87,21 +56,39 @@ def reproduce(
             logging.getLogger(__name__).info("run %d of %d: %s", number, len(plan), settings.name)
             run(settings, folders, chosen)
             if settings.conformal:
-                _console.print(f"Report: {report_run(settings, folders)}")
+                say(f"Report: {report_run(settings, folders)}")
     tables = publish_results(results / "runs", results, readme)
     if sys.stdout.isatty():
         for table in tables:
-            _console.print(Markdown(f"## {table.title}\n\n{table.to_markdown()}"))
-    _console.print(f"Tables and figures are in {results / 'tables'} and {results / 'figures'}.")
+            console.print(Markdown(f"## {table.title}\n\n{table.to_markdown()}"))
+    say(f"Tables and figures are in {results / 'tables'} and {results / 'figures'}.")
 
 
-def main() -> None:
-    """Run the command line; an error on purpose is one sentence, not a traceback."""
-    try:
-        app()
-    except SurelabelError as error:
-        _errors.print(f"surelabel: {error}", style="red", markup=False, highlight=False)
-        raise SystemExit(1) from None
-    except KeyboardInterrupt:
-        _errors.print("surelabel: stopped; run the same command again to go on.", markup=False)
-        raise SystemExit(130) from None
+@app.command()
+def serve(
+    folder: ModelFolder,
+    *,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine's need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="SURELABEL_TOKEN", help="Bearer token that clients must send.", show_envvar=True),
+    ] = None,
+    allow_unprotected: Annotated[
+        bool, typer.Option("--allow-unprotected", help="Listen for other machines without a token all the same.")
+    ] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Serve a model: a page for people at /, and the same for programs under /v1.
+
+    \b
+    Examples:
+      surelabel serve models/reuters
+      SURELABEL_TOKEN=... surelabel serve models/reuters --host 0.0.0.0 --port 8080
+    """
+    from surelabel.service import run  # noqa: PLC0415
+
+    run(folder, host, port, token, allow_unprotected=allow_unprotected)

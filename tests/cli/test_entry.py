@@ -17,6 +17,6 @@ def test_an_error_is_one_sentence():
         check=False,
         timeout=120,
     )
-    assert found.returncode == 1
+    assert found.returncode == 2
     assert found.stderr.startswith("surelabel: The 'corpus' of an experiment must be one of")
     assert "Traceback" not in found.stderr

@@ -1,0 +1,129 @@
+"""`surelabel data`: which corpora there are, getting one, counting one."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
+from surelabel.cli.corpus_options import (
+    CorpusName,
+    Encoding,
+    Id,
+    Labels,
+    Separator,
+    SplitColumn,
+    Text,
+    load_corpus,
+)
+from surelabel.cli.tables import print_json, print_table
+
+__all__ = ["data"]
+
+_STATISTICS = {
+    "docs": "texts",
+    "proper_train": "training texts",
+    "avg_labels": "labels a text",
+    "avg_words": "words a text",
+}
+
+data = typer.Typer(help="Corpora: list them, get one, count one.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
+
+@data.command("list")
+def list_corpora(*, as_json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
+    """List the corpora that have a name, and whether they are at hand.
+
+    \b
+    Example:
+      surelabel data list
+    """
+    from surelabel import corpora  # noqa: PLC0415
+
+    found = {name: corpora.is_at_hand(name) for name in corpora.available()}
+    if as_json:
+        print_json([{"name": n, "at_hand": found[n], "description": d} for n, d in corpora.available().items()])
+        return
+    rows = [(name, "yes" if found[name] else "no", text) for name, text in corpora.available().items()]
+    print_table(("corpus", "at hand", "what"), rows)
+
+
+@data.command("get")
+def get_corpus(
+    name: Annotated[str, typer.Argument(help="A known name, see surelabel data list.")],
+    *,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Get a corpus: fetch it where that is possible, check it, and say what it is.
+
+    \b
+    Example:
+      surelabel data get reuters
+    """
+    from surelabel import corpora  # noqa: PLC0415
+
+    if name not in corpora.available():
+        raise typer.BadParameter(f"expected one of {', '.join(corpora.available())}; got {name!r}", param_hint="NAME")
+    corpus = corpora.load(name)
+    say(repr(corpus))
+    say(f"Source: {corpus.provenance.source}. Licence: {corpus.provenance.licence}.")
+
+
+@data.command("stats")
+def stats(
+    corpus: CorpusName,
+    *,
+    text: Text = None,
+    labels: Labels = None,
+    separator: Separator = ",",
+    id_column: Id = None,
+    encoding: Encoding = "utf-8",
+    split_column: SplitColumn = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Count texts, labels and words of a corpus, and of its parts.
+
+    \b
+    Examples:
+      surelabel data stats reuters
+      surelabel data stats tickets.csv --text body --labels tags --separator ';'
+    """
+    from surelabel import corpora  # noqa: PLC0415
+
+    found = load_corpus(
+        corpus,
+        seed=seed,
+        text=text,
+        labels=labels,
+        separator=separator,
+        id=id_column,
+        encoding=encoding,
+        split_column=split_column,
+    )
+    counted = dataclasses.asdict(corpora.statistics(found))
+    if as_json:
+        print_json({"corpus": found.name, "fingerprint": found.fingerprint(), **counted})
+        return
+    counts = found.labels.sum(axis=0)
+    names = {
+        "docs": "texts",
+        "proper_train": "training texts",
+        "avg_labels": "labels a text",
+        "avg_words": "words a text",
+    }
+    rows = [(names.get(name, name.replace("_", " ")), _number(value)) for name, value in counted.items()]
+    print_table(("what", "number"), rows, title=found.name)
+    order = counts.argsort(kind="stable")[::-1]
+    top = [(found.label_names[k], f"{counts[k]:,}") for k in order[:10]]
+    print_table(("most frequent labels", "texts"), top)
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

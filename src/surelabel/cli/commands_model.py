@@ -1,0 +1,284 @@
+"""`surelabel train`, `calibrate` and `evaluate`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
+from surelabel.cli.corpus_options import (
+    CorpusName,
+    Encoding,
+    Id,
+    Labels,
+    Separator,
+    SplitColumn,
+    Text,
+    load_corpus,
+)
+from surelabel.cli.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    from surelabel.evaluation import Evaluation
+
+__all__ = ["ModelFolder", "print_evaluations"]
+
+ModelFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model, made by surelabel train.")]
+_MeasureHelp = "LogLoss, or L and a number (L2, L4, L8, Linf)."
+_LEVELS = (0.01, 0.05, 0.1, 0.2)
+
+
+@app.command()
+def train(
+    corpus: CorpusName,
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model; an older model there is replaced.")],
+    classifier: Annotated[
+        Literal["linear", "randinit", "word2vec", "bert"],
+        typer.Option(help="linear takes seconds and no torch; the others are the paper's."),
+    ] = "linear",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(help="A setting of the classifier, e.g. epochs=3 or model=minilm; several times for several."),
+    ] = None,
+    measure: Annotated[str, typer.Option(help=f"Nonconformity measure: {_MeasureHelp}")] = "LogLoss",
+    min_labels: Annotated[
+        int | None, typer.Option(min=0, help="Fewest labels of a text [default: as in training].")
+    ] = None,
+    max_labels: Annotated[
+        int | None, typer.Option(min=1, help="Most labels of a text [default: as in training].")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with an interrupted training.")] = False,
+    text: Text = None,
+    labels: Labels = None,
+    separator: Separator = ",",
+    id_column: Id = None,
+    encoding: Encoding = "utf-8",
+    split_column: SplitColumn = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train a classifier, calibrate it, evaluate it, and put all of it into a folder.
+
+    Calibration texts are never trained on, test texts only measured on. An interrupted training goes on when the
+    same command is run again.
+
+    \b
+    Examples:
+      surelabel train reuters --out models/reuters
+      surelabel train tickets.csv --text subject --text body --labels tags --separator ';' --out models/tickets
+      surelabel train reuters --classifier bert --setting model=minilm --out models/reuters-bert
+    """
+    from surelabel.measures import measure_named  # noqa: PLC0415
+    from surelabel.pipeline import TrainingSettings, train_to_folder  # noqa: PLC0415
+
+    settings = TrainingSettings(
+        kind=classifier,
+        options=_as_settings(setting or []),
+        measure=measure_named(measure),
+        seed=seed,
+        min_labels=min_labels,
+        max_labels=max_labels,
+        name=name,
+    )
+    found = load_corpus(
+        corpus,
+        seed=seed,
+        text=text,
+        labels=labels,
+        separator=separator,
+        id=id_column,
+        encoding=encoding,
+        split_column=split_column,
+    )
+    bundle = train_to_folder(found, out, settings, resume=not fresh)
+    if as_json:
+        print_json({"folder": str(out), "info": bundle.info.to_dict(), "figures": figures_of(bundle.evaluation)})
+        return
+    print_evaluations(bundle.evaluation)
+    say(f"The model is in {out}.")
+    if bundle.report is not None:
+        say(f"The report is {bundle.report}.")
+    say(f"Next: surelabel predict {out} FILE, or surelabel serve {out}")
+
+
+def _as_settings(given: list[str]) -> dict[str, Any]:
+    """Return settings from name=value, where a value is JSON or else a string."""
+    settings: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"expected NAME=VALUE; got {each!r}", param_hint="--setting")
+        try:
+            settings[name] = json.loads(value)
+        except ValueError:
+            settings[name] = value
+    return settings
+
+
+@app.command()
+def calibrate(
+    folder: ModelFolder,
+    corpus: CorpusName,
+    *,
+    measure: Annotated[str | None, typer.Option(help=f"{_MeasureHelp} [default: the model's]")] = None,
+    part: Annotated[
+        str | None, typer.Option(help="Part to calibrate with, or all [default: calibration; all of a new file].")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Another folder [default: DIR itself].")] = None,
+    text: Text = None,
+    labels: Labels = None,
+    separator: Separator = ",",
+    id_column: Id = None,
+    encoding: Encoding = "utf-8",
+    split_column: SplitColumn = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Calibrate a model anew, or with another measure, without training it again.
+
+    CORPUS is what it was trained on, whose calibration part is taken, or new texts with labels, all of which are.
+
+    \b
+    Examples:
+      surelabel calibrate models/reuters reuters --measure L4 --out models/reuters-l4
+      surelabel calibrate models/tickets tickets-of-may.csv --text body --labels tags
+    """
+    from surelabel.bundles import check_target, load_bundle  # noqa: PLC0415
+    from surelabel.measures import measure_named  # noqa: PLC0415
+    from surelabel.pipeline import calibrate_bundle  # noqa: PLC0415
+
+    target = out or folder
+    chosen = None if measure is None else measure_named(measure)
+    check_target(target)
+    bundle = load_bundle(folder)
+    found = load_corpus(
+        corpus,
+        seed=_seed(seed, bundle.info.seed),
+        bundle=bundle,
+        text=text,
+        labels=labels,
+        separator=separator,
+        id=id_column,
+        encoding=encoding,
+        split_column=split_column,
+    )
+    with tempfile.TemporaryDirectory(prefix="surelabel-") as work:
+        new = calibrate_bundle(bundle, found, measure=chosen, part=part, work_folder=Path(work))
+        new.save(target)
+    if as_json:
+        print_json({"folder": str(target), "info": new.info.to_dict(), "figures": figures_of(new.evaluation)})
+        return
+    print_evaluations(new.evaluation)
+    n_texts = new.predictor.calibration_.n_texts
+    say(f"Calibrated with {n_texts:,} texts ({new.info.measure}). The model is in {target}.")
+
+
+@app.command()
+def evaluate(
+    folder: ModelFolder,
+    corpus: CorpusName,
+    *,
+    part: Annotated[
+        str | None, typer.Option(help="Part to measure on, or all [default: test; all of a new file].")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    text: Text = None,
+    labels: Labels = None,
+    separator: Separator = ",",
+    id_column: Id = None,
+    encoding: Encoding = "utf-8",
+    split_column: SplitColumn = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Measure a model on texts with known labels: whether the guarantee is kept, and how large are the sets.
+
+    \b
+    Examples:
+      surelabel evaluate models/reuters reuters
+      surelabel evaluate models/tickets tickets-of-june.csv --text body --labels tags --report june.html
+    """
+    from surelabel.bundles import load_bundle  # noqa: PLC0415
+    from surelabel.pipeline import evaluate_bundle  # noqa: PLC0415
+
+    bundle = load_bundle(folder)
+    found = load_corpus(
+        corpus,
+        seed=_seed(seed, bundle.info.seed),
+        bundle=bundle,
+        text=text,
+        labels=labels,
+        separator=separator,
+        id=id_column,
+        encoding=encoding,
+        split_column=split_column,
+    )
+    evaluation = evaluate_bundle(bundle, found, part=part, report=report)
+    if as_json:
+        print_json(evaluation.to_dict())
+    else:
+        print_evaluations({bundle.info.measure: evaluation})
+    if report is not None and not as_json:
+        say(f"The report is {report}.")
+
+
+def _seed(given: int | None, trained: int | None) -> int:
+    """Return the seed of the parts: as given, else that of training."""
+    return given if given is not None else trained or 0
+
+
+def figures_of(evaluations: Mapping[str, Evaluation] | None) -> list[dict[str, Any]]:
+    """Return the figures that a user looks at first, a measure and level each."""
+    return [
+        {
+            "measure": name,
+            "significance": point.significance,
+            "error": point.error,
+            "mean_size": point.sizes.mean,
+            "median_size": point.sizes.median,
+            "single": point.sizes.single,
+            "empty": point.sizes.empty,
+            "n_texts": evaluation.n_texts,
+        }
+        for name, evaluation in (evaluations or {}).items()
+        for point in evaluation.curve
+        if float(point.significance) in _LEVELS
+    ]
+
+
+def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
+    """Print how good forced predictions are, how often the true label-set is missed, and how large sets are."""
+    if not evaluations:
+        return
+    first = next(iter(evaluations.values()))
+    rows = [
+        (
+            each["measure"],
+            each["significance"],
+            f"{each['error']:.3f}",
+            f"{each['mean_size']:,.2f}",
+            f"{each['median_size']:,.0f}",
+            f"{each['single']:.1%}",
+            f"{each['empty']:.1%}",
+        )
+        for each in figures_of(evaluations)
+    ]
+    headings = ("measure", "significance", "error rate", "mean N", "median N", "one label-set", "none")
+    print_table(headings, rows, title=f"{first.n_texts:,} texts; N label-sets stay plausible")
+    say(
+        f"Best guess alone: right as a whole {first.forced.accuracy:.1%}, micro-F1 {first.forced.f1_micro:.3f}, "
+        f"macro-F1 {first.forced.f1_macro:.3f}."
+    )

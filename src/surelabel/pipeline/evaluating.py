@@ -1,0 +1,253 @@
+"""Calibrate and evaluate on the texts of a part; never on texts that a classifier was trained on."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from surelabel.artifacts import PartProbabilities
+from surelabel.bundles import Bundle
+from surelabel.conformal import ConformalLabelSets
+from surelabel.corpora import Corpus, Part
+from surelabel.evaluation import Evaluation, evaluate
+from surelabel.exceptions import InvalidInputError
+from surelabel.measures import MEASURES, SeparableMeasure, measure_name
+from surelabel.pipeline.steps import calibrated, part_probabilities
+
+__all__ = [
+    "Figures",
+    "Limits",
+    "calibrate_bundle",
+    "calibrated_and_evaluated",
+    "evaluate_bundle",
+    "held_out_part",
+    "is_same_source",
+    "try_report",
+]
+
+_log = logging.getLogger(__name__)
+
+Limits: TypeAlias = tuple[int, int]
+"""Fewest and most labels of a label-set."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Figures:
+    """Predictors by name of measure, the bundle's own first, and their evaluations where there are test texts."""
+
+    predictors: Mapping[str, ConformalLabelSets]
+    evaluations: Mapping[str, Evaluation] | None
+
+    @property
+    def predictor(self) -> ConformalLabelSets:
+        """The bundle's own predictor."""
+        return next(iter(self.predictors.values()))
+
+
+def calibrated_and_evaluated(
+    measure: SeparableMeasure,
+    compared: Mapping[str, SeparableMeasure],
+    parts: Mapping[str, PartProbabilities],
+    label_names: tuple[str, ...],
+    limits: Limits,
+) -> Figures:
+    """Calibrate a measure, and those that it is compared with, and evaluate them where there is a test part."""
+    calibration, test = parts["calibration"], parts.get("test")
+    predictors = {
+        name: calibrated(
+            each, calibration.probabilities, calibration.labels, limits[1], label_names, min_labels=limits[0]
+        )
+        for name, each in {measure_name(measure): measure, **compared}.items()
+    }
+    if test is None:
+        return Figures(predictors, None)
+    evaluations = {}
+    for name, predictor in predictors.items():
+        _log.info("evaluating %s on %d texts", name, len(test))
+        evaluations[name] = evaluate(predictor, test.probabilities, test.labels)
+    return Figures(predictors, evaluations)
+
+
+def report_on(
+    path: Path, bundle: Bundle, figures: Figures, known: PartProbabilities, held_out: Part, corpus: Corpus
+) -> Path:
+    """Write the report on a bundle's figures on held-out texts; return its path."""
+    from surelabel.report import ReportInput, write_report  # noqa: PLC0415 (matplotlib, which may be missing)
+
+    info = bundle.info
+    is_own = corpus.fingerprint() == info.fingerprint
+    others = [name for name in corpus.parts if is_own and name not in held_out.name.split("+")]
+    given = ReportInput(
+        title=info.name if is_own else f"{info.name} on {corpus.name}",
+        predictors=figures.predictors,
+        probabilities=known.probabilities,
+        labels=known.labels,
+        texts=held_out.texts,
+        settings={"classifier": info.kind, **info.settings},
+        provenance={
+            "corpus": corpus.name,
+            "part": held_out.name,
+            "fingerprint": corpus.fingerprint(),
+            **dataclasses.asdict(corpus.provenance),
+        },
+        evaluations=figures.evaluations or {},
+        other_texts={name: corpus.part(name).texts for name in others},
+    )
+    write_report(path, given)
+    return path
+
+
+def try_report(
+    path: Path, bundle: Bundle, figures: Figures, known: PartProbabilities, held_out: Part, corpus: Corpus
+) -> Path | None:
+    """Write the report; where what it needs is not installed, say so and go on without."""
+    try:
+        return report_on(path, bundle, figures, known, held_out, corpus)
+    except ImportError as error:
+        _log.warning("there is no report: %s; pip install 'surelabel[plots]'", error)
+        return None
+
+
+def is_same_source(bundle: Bundle, corpus: Corpus) -> bool:
+    """Tell whether a corpus comes from the file that the bundle's classifier was trained on."""
+    provenance = bundle.info.provenance
+    checksum = corpus.provenance.checksum
+    if checksum is not None:
+        return bool(provenance.get("checksum") == checksum)
+    return bool(provenance.get("source") == corpus.provenance.source)
+
+
+def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None = None) -> Part:
+    """Return the texts of a corpus that may calibrate or evaluate a bundle.
+
+    Of the corpus that the classifier was trained on, its calibration or test part; of another corpus, its own part of
+    that name where it has one, else all of it.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    corpus : Corpus
+    default : {"calibration", "test"}
+        Part to take where none is asked for.
+    part : str, optional
+        Part to take; "all" for all texts.
+
+    Raises
+    ------
+    InvalidInputError
+        The classifier was trained on texts of that part, or parts were drawn in another way than at training.
+    """
+    names = tuple(corpus.parts) if part == "all" else (part or default,)
+    if corpus.fingerprint() == bundle.info.fingerprint:
+        if not set(names) <= {"calibration", "test"}:
+            raise InvalidInputError(
+                f"The model was trained on the {names[0]} part of {corpus.name!r}: take its calibration or test part."
+            )
+        return corpus.part(*names)
+    if is_same_source(bundle, corpus):
+        raise InvalidInputError(
+            f"Corpus {corpus.name!r} is what the model was trained on, but its parts were drawn in another way, so "
+            f"that training texts would count as new. Use seed {bundle.info.seed} and the columns of training."
+        )
+    drawn = corpus.split is not None and default in corpus.split.sizes
+    if part is None and (drawn or default not in corpus.parts):
+        names = tuple(corpus.parts)
+    return corpus.part(*names)
+
+
+def _labels_of(bundle: Bundle, part: Part) -> Any:
+    """Return a part's labels in the order of the bundle's label names."""
+    columns = {name: k for k, name in enumerate(bundle.label_names)}
+    known = part.labels
+    unknown = [name for k, name in enumerate(part.label_names) if name not in columns and known[:, k].any()]
+    if unknown:
+        raise InvalidInputError(
+            f"The labels of the texts must be among the model's {len(columns)}. Got {unknown[0]!r} "
+            f"({len(unknown)} such labels): rename or remove them, or train a model with them."
+        )
+    labels = np.zeros((len(part), len(columns)), dtype=np.bool_)
+    for k, name in enumerate(part.label_names):
+        if name in columns:
+            labels[:, columns[name]] = known[:, k]
+    return labels
+
+
+def _probabilities(bundle: Bundle, part: Part) -> PartProbabilities:
+    """Return the bundle's probabilities for a part, with labels in its own order."""
+    return dataclasses.replace(part_probabilities(bundle.classifier, part), labels=_labels_of(bundle, part))
+
+
+def calibrate_bundle(
+    bundle: Bundle,
+    corpus: Corpus,
+    *,
+    measure: SeparableMeasure | None = None,
+    part: str | None = None,
+    work_folder: Path | None = None,
+) -> Bundle:
+    """Return the bundle with a new calibration, a new measure, or both; its classifier is not trained again.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    corpus : Corpus
+        Texts to calibrate with, see `held_out_part`. The figures of an evaluation go with the old calibration; new
+        ones are made where this is the corpus of training, which has test texts.
+    measure : SeparableMeasure, optional
+        The bundle's own by default.
+    part : str, optional
+        Part to calibrate with.
+    work_folder : path, optional
+        Where a report is written; None makes none.
+    """
+    chosen = bundle.predictor.measure if measure is None else measure
+    held_out = held_out_part(bundle, corpus, "calibration", part)
+    parts = {"calibration": _probabilities(bundle, held_out)}
+    own = corpus.fingerprint() == bundle.info.fingerprint
+    if own and "test" in corpus.parts and "test" not in held_out.name.split("+"):
+        parts["test"] = _probabilities(bundle, corpus.part("test"))
+    limits = (bundle.predictor.min_labels, bundle.predictor.calibration_.max_labels)
+    compared = MEASURES if "test" in parts else {}
+    figures = calibrated_and_evaluated(chosen, compared, parts, bundle.label_names, limits)
+    where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
+    info = dataclasses.replace(
+        bundle.info,
+        measure=measure_name(chosen),
+        calibrated_on={**where, "part": held_out.name, "n_texts": len(held_out)},
+        evaluated_on={} if "test" not in parts else {**where, "part": "test", "n_texts": len(parts["test"])},
+    )
+    new = Bundle(bundle.classifier, figures.predictor, info, figures.evaluations)
+    if work_folder is not None and "test" in parts:
+        path = work_folder / "report.html"
+        report = try_report(path, new, figures, parts["test"], corpus.part("test"), corpus)
+        new = dataclasses.replace(new, report=report)
+    return new
+
+
+def evaluate_bundle(
+    bundle: Bundle, corpus: Corpus, *, part: str | None = None, report: Path | None = None
+) -> Evaluation:
+    """Measure a bundle on texts with known labels.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    corpus : Corpus
+        See `held_out_part` for which of its texts count.
+    part : str, optional
+        Part to measure on, the test part by default.
+    report : path, optional
+        File to write a report into; needs surelabel[plots].
+    """
+    held_out = held_out_part(bundle, corpus, "test", part)
+    known = _probabilities(bundle, held_out)
+    evaluation = evaluate(bundle.predictor, known.probabilities, known.labels)
+    if report is not None:
+        name = bundle.info.measure
+        report_on(report, bundle, Figures({name: bundle.predictor}, {name: evaluation}), known, held_out, corpus)
+    return evaluation

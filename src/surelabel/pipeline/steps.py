@@ -1,0 +1,84 @@
+"""The steps that bundles and the paper's experiments share, one function each."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from surelabel import corpora, text
+from surelabel.artifacts import PartProbabilities
+from surelabel.conformal import ConformalLabelSets
+from surelabel.corpora import Corpus, Part
+from surelabel.exceptions import CalibrationWarning
+from surelabel.measures import SeparableMeasure
+from surelabel.text import TextClassifier
+
+__all__ = ["calibrated", "fitted_classifier", "n_repeated_texts", "part_probabilities", "versions"]
+
+_PACKAGES = ("surelabel", "numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "tokenizers", "gensim")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that figures may depend on."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def fitted_classifier(
+    corpus: Corpus,
+    training: Part,
+    kind: str,
+    options: Mapping[str, Any],
+    checkpoint_folder: Path | None = None,
+) -> TextClassifier:
+    """Train a classifier on some texts of a corpus, from its last checkpoint where there is one.
+
+    The validation part, where there is one, says when to stop.
+    """
+    classifier = text.make(kind, **options)
+    validation = corpus.part("validation") if "validation" in corpus.parts else None
+    return classifier.fit(
+        training.texts,
+        training.label_matrix,
+        validation=None if validation is None else (validation.texts, validation.label_matrix),
+        label_names=corpus.label_names,
+        checkpoint_folder=None if kind == "linear" else checkpoint_folder,
+    )
+
+
+def part_probabilities(classifier: TextClassifier, part: Part) -> PartProbabilities:
+    """Return a classifier's probabilities for a part, with its labels."""
+    return PartProbabilities(classifier.predict_proba(part.texts), part.labels, tuple(map(str, part.ids)))
+
+
+def n_repeated_texts(corpus: Corpus, part: str) -> int:
+    """Return how many texts of a part stand in an earlier part too: train, validation, calibration, test."""
+    earlier = [name for name in corpora.PARTS[: corpora.PARTS.index(part)] if name in corpus.parts]
+    if part not in corpus.parts or not earlier:
+        return 0
+    return int(corpora.seen_before(corpus.part(part).texts, corpus.part(*earlier).texts).sum())
+
+
+def calibrated(
+    measure: SeparableMeasure,
+    probabilities: Any,
+    labels: Any,
+    max_labels: int | None,
+    label_names: Sequence[str] | None = None,
+    *,
+    min_labels: int = 1,
+) -> ConformalLabelSets:
+    """Calibrate; texts whose label-set is no candidate are counted in the evaluation, not warned about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        predictor = ConformalLabelSets(measure, min_labels, max_labels, label_names=label_names)
+        return predictor.calibrate(probabilities, labels)

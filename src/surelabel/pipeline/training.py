@@ -1,0 +1,234 @@
+"""Train, calibrate, evaluate and report, and go on where that was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from surelabel import text
+from surelabel._storage import atomic_file
+from surelabel.bundles import Bundle, BundleInfo, check_target, load_bundle
+from surelabel.corpora import Corpus
+from surelabel.exceptions import ArtifactError, CorpusError
+from surelabel.measures import MEASURES, LogLoss, SeparableMeasure, measure_name
+from surelabel.pipeline.evaluating import Figures, Limits, calibrated_and_evaluated, try_report
+from surelabel.pipeline.examples import worked_examples
+from surelabel.pipeline.steps import fitted_classifier, n_repeated_texts, part_probabilities, versions
+from surelabel.text import TextClassifier
+
+__all__ = ["TrainingSettings", "train_bundle", "train_to_folder"]
+
+_log = logging.getLogger(__name__)
+_RUN = "run.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+    """How a bundle is made.
+
+    Parameters
+    ----------
+    kind : {"linear", "randinit", "word2vec", "bert"}
+    options : mapping
+        Settings of the classifier that differ from its defaults.
+    measure : SeparableMeasure
+        Of the bundle's predictor.
+    compared : mapping of name to SeparableMeasure
+        Measures that are evaluated beside it.
+    seed : int
+        Of training; goes into the classifier's settings.
+    min_labels, max_labels : int, optional
+        Limits on the number of labels of a label-set. By default those of the proper training texts: at least 1 where
+        every one of them has a label, at most as many as one of them has.
+    name : str, optional
+        Of the model; corpus and kind by default.
+    """
+
+    kind: str = "linear"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    measure: SeparableMeasure = dataclasses.field(default_factory=LogLoss)
+    compared: Mapping[str, SeparableMeasure] = dataclasses.field(default_factory=lambda: MEASURES)
+    seed: int = 0
+    min_labels: int | None = None
+    max_labels: int | None = None
+    name: str | None = None
+
+
+def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_folder: Path | None = None) -> Bundle:
+    """Train a classifier on the training part, calibrate on the calibration part, evaluate on the test part.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        With a training and a calibration part; with a test part it is evaluated too.
+    settings : TrainingSettings, optional
+    work_folder : path, optional
+        Where checkpoints, the fitted classifier and the report go; with the same corpus and settings a second call
+        goes on from what is there. None keeps nothing and makes no report.
+
+    Returns
+    -------
+    Bundle
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> corpus = corpora.load("synthetic", n_texts=300, n_labels=5)
+    >>> train_bundle(corpus, TrainingSettings(compared={}))
+    <Bundle 'synthetic, linear': linear, 5 labels, LogLoss, 45 calibration texts>
+    """
+    settings = settings or TrainingSettings()
+    _check_parts(corpus)
+    notes = _notes(corpus)
+    for note in notes:
+        _log.warning("%s", note)
+    classifier = _classifier(corpus, settings, work_folder)
+    _log.info("calibrating with %d texts", len(corpus.parts["calibration"]))
+    names = tuple(name for name in ("calibration", "test") if name in corpus.parts)
+    parts = {name: part_probabilities(classifier, corpus.part(name)) for name in names}
+    figures = calibrated_and_evaluated(
+        settings.measure, settings.compared, parts, corpus.label_names, _limits(corpus, settings)
+    )
+    info = _info(corpus, settings, classifier, notes, figures)
+    bundle = Bundle(classifier, figures.predictor, info, figures.evaluations)
+    if "test" in parts:
+        test = corpus.part("test")
+        examples = worked_examples(bundle.predictor, parts["test"].probabilities, test.texts)
+        bundle = dataclasses.replace(
+            bundle, info=dataclasses.replace(info, examples=tuple(test.texts[example.row] for example in examples))
+        )
+        if work_folder is not None:
+            path = work_folder / "report.html"
+            report = try_report(path, bundle, figures, parts["test"], test, corpus)
+            bundle = dataclasses.replace(bundle, report=report)
+    return bundle
+
+
+def train_to_folder(
+    corpus: Corpus,
+    out: str | os.PathLike[str],
+    settings: TrainingSettings | None = None,
+    *,
+    resume: bool = True,
+) -> Bundle:
+    """Train a bundle into a folder; called again after a kill, it goes on where it was.
+
+    What is half done lies in a hidden folder beside `out`, which is removed at the end. An older bundle at `out`
+    stays as it is until the new one is whole.
+
+    Parameters
+    ----------
+    corpus, settings
+        As in `train_bundle`.
+    out : path
+        A new or empty folder, or an older bundle.
+    resume : bool
+        False starts anew.
+    """
+    target = Path(out)
+    check_target(target)
+    work_folder = target.absolute().parent / f".{target.absolute().name}.training"
+    if not resume:
+        shutil.rmtree(work_folder, ignore_errors=True)
+    bundle = train_bundle(corpus, settings, work_folder)
+    bundle.save(target)
+    shutil.rmtree(work_folder, ignore_errors=True)
+    return load_bundle(target)
+
+
+def _check_parts(corpus: Corpus) -> None:
+    """Raise where a corpus has no texts to train or to calibrate with."""
+    for name in ("train", "calibration"):
+        if name not in corpus.parts or len(corpus.parts[name]) == 0:
+            raise CorpusError(
+                f"Corpus {corpus.name!r} must have a {name} part to make a model. It has {', '.join(corpus.parts)}."
+            )
+
+
+def _notes(corpus: Corpus) -> tuple[str, ...]:
+    """Say which parts hold texts of earlier parts."""
+    counts = {name: n_repeated_texts(corpus, name) for name in ("calibration", "test")}
+    return tuple(
+        f"{count:,} of the {len(corpus.parts[name]):,} {name} texts stand in an earlier part too: "
+        "figures on them say nothing about new texts."
+        for name, count in counts.items()
+        if count
+    )
+
+
+def _limits(corpus: Corpus, settings: TrainingSettings) -> Limits:
+    """Return the limits on the number of labels: as set, else those of the proper training texts."""
+    sizes = corpus.part("train").labels.sum(axis=1)
+    fewest = min(1, int(sizes.min())) if settings.min_labels is None else settings.min_labels
+    most = max(int(sizes.max()), fewest, 1) if settings.max_labels is None else settings.max_labels
+    return fewest, most
+
+
+def _classifier(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None) -> TextClassifier:
+    """Return the trained classifier, from the work folder where it was finished there."""
+    options = {**settings.options, "seed": settings.seed}
+    text.make(settings.kind, **options)  # settings that are wrong are told before anything is written
+    training = corpus.part("train")
+    if work_folder is None:
+        return fitted_classifier(corpus, training, settings.kind, options)
+    identity = {"kind": settings.kind, "options": options, "fingerprint": corpus.fingerprint()}
+    _open_work_folder(work_folder, identity)
+    folder = work_folder / "classifier"
+    if folder.is_dir():
+        try:
+            found = text.load(folder)
+        except ArtifactError as error:
+            _log.warning("%s It is trained again.", error)
+        else:
+            _log.info("the classifier was trained already; going on with it")
+            return found
+    _log.info("training %s on %d texts", settings.kind, len(training))
+    classifier = fitted_classifier(corpus, training, settings.kind, options, work_folder / "checkpoints")
+    classifier.save(folder)
+    return classifier
+
+
+def _open_work_folder(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Make the work folder; one of another corpus or other settings is emptied first."""
+    described = json.dumps(identity, sort_keys=True, default=str)
+    file = folder / _RUN
+    if folder.is_dir() and (not file.is_file() or file.read_text(encoding="utf-8") != described):
+        shutil.rmtree(folder)
+    with atomic_file(file) as temporary:
+        temporary.write_text(described, encoding="utf-8")
+
+
+def _info(
+    corpus: Corpus,
+    settings: TrainingSettings,
+    classifier: TextClassifier,
+    notes: tuple[str, ...],
+    figures: Figures,
+) -> BundleInfo:
+    """Describe a bundle."""
+    fingerprint = corpus.fingerprint()
+    where = {"corpus": corpus.name, "fingerprint": fingerprint}
+    sizes = {name: len(rows) for name, rows in corpus.parts.items()}
+    return BundleInfo(
+        name=settings.name or f"{corpus.name}, {settings.kind}",
+        kind=settings.kind,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+        settings=dataclasses.asdict(classifier.settings),
+        corpus=corpus.name,
+        fingerprint=fingerprint,
+        provenance={**dataclasses.asdict(corpus.provenance), "notes": list(corpus.provenance.notes)},
+        part_sizes=sizes,
+        seed=None if corpus.split is None else corpus.split.seed,
+        measure=measure_name(settings.measure),
+        calibrated_on={**where, "part": "calibration", "n_texts": sizes["calibration"]},
+        evaluated_on={} if figures.evaluations is None else {**where, "part": "test", "n_texts": sizes["test"]},
+        notes=notes,
+    )

@@ -1,0 +1,121 @@
+"""Answers to a stream of texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from surelabel.bundles import Bundle
+from surelabel.exceptions import CorpusError
+from surelabel.streams.inputs import PartSource, TextBatch, TextSource
+from surelabel.streams.outputs import Record
+from surelabel.streams.resuming import ResumableOutput
+
+__all__ = ["AnswerSettings", "predict_batches", "predict_file"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerSettings:
+    """What is asked about each text.
+
+    Parameters
+    ----------
+    significance : str
+        Share of texts whose true label-set may be missed, as typed.
+    top : int
+        Most plausible label-sets to name.
+    with_text : bool
+        Whether a record repeats the text.
+    """
+
+    significance: str = "0.05"
+    top: int = 5
+    with_text: bool = False
+
+
+def predict_batches(
+    bundle: Bundle, batches: Iterable[TextBatch], settings: AnswerSettings | None = None
+) -> Iterator[list[Record]]:
+    """Yield the answers to each batch, as plain values.
+
+    A record has the text's `row` (from 1), its `id` where it has one, and the fields of `Answer.to_dict`. The answers
+    do not depend on how texts are divided into batches (for bert, but for rounding in the classifier).
+    """
+    settings = settings or AnswerSettings()
+    for batch in batches:
+        answers = bundle.answers(batch.texts, significance=settings.significance, top=settings.top)
+        records: list[Record] = []
+        for k, answer in enumerate(answers):
+            record: dict[str, Any] = {"row": batch.first_row + k + 1}
+            if batch.ids is not None:
+                record["id"] = batch.ids[k]
+            if settings.with_text:
+                record["text"] = batch.texts[k]
+            records.append({**record, **answer.to_dict()})
+        yield records
+
+
+def predict_file(
+    bundle: Bundle,
+    source: TextSource | PartSource,
+    target: str | os.PathLike[str],
+    settings: AnswerSettings | None = None,
+    *,
+    resume: bool = False,
+    batch_size: int = 256,
+    separator: str = ",",
+    advance: Callable[[TextBatch], None] | None = None,
+) -> int:
+    """Answer to all texts of a file in another file, which is whole or not there; return how many rows it has.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    source : TextSource or PartSource
+        A file, not standard input, where the run is to go on after an interruption.
+    target : path
+        Its suffix says the format: .jsonl, .csv or .parquet.
+    settings : AnswerSettings, optional
+    resume : bool
+        Go on with what an interrupted run of the same texts, model and settings left.
+    batch_size : int
+    separator : str
+        Between labels in a cell of csv.
+    advance : callable, optional
+        Called with each batch when it is written.
+    """
+    settings = settings or AnswerSettings()
+    identity = {
+        "model": _identity(bundle),
+        "input": None if source.is_stdin else source.identity(),
+        "settings": dataclasses.asdict(settings),
+    }
+    output = ResumableOutput(target, identity, resume=resume, top=settings.top, separator=separator)
+    with output:
+        if output.n_rows:
+            _log.info("going on after %d texts", output.n_rows)
+        for batch in source.batches(batch_size, skip=output.n_rows):
+            output.write(next(predict_batches(bundle, [batch], settings)))
+            if advance is not None:
+                advance(batch)
+        if output.n_rows == 0:
+            raise CorpusError(f"{source.name!r} must have one text at least. Got none instead.")
+    return output.n_rows
+
+
+def _identity(bundle: Bundle) -> dict[str, Any]:
+    """Return what a bundle's answers depend on."""
+    info = bundle.info
+    totals = bundle.predictor.calibration_.totals
+    return {
+        "name": info.name,
+        "fingerprint": info.fingerprint,
+        "settings": info.to_dict()["settings"],
+        "measure": info.measure,
+        "calibration": [len(totals), float(totals[0]), float(totals.sum())],
+    }

@@ -1,0 +1,159 @@
+"""What the commands do, in this process."""
+
+import csv
+import io
+import json
+
+import pytest
+from pyarrow import parquet
+
+from bundle_cases import corpus, small_bundle
+from surelabel import load_bundle
+from surelabel.cli import app
+
+OWN = ("--text", "body", "--labels", "tags", "--separator", ";")
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "new.txt"
+    path.write_text("".join(" ".join(text.split()) + "\n" for text in corpus().part("test").texts[:10]))
+    return path
+
+
+def test_help_has_examples_for_every_command(run):
+    assert "surelabel demo" in run("--help").out
+    assert "Exit codes" in run("--help").out
+    names = [command.callback.__name__ for command in app.registered_commands]
+    assert names == ["demo", "train", "calibrate", "predict", "evaluate", "reproduce", "serve"]
+    for words in (*([name] for name in names), ["data", "list"], ["data", "get"], ["data", "stats"]):
+        found = run(*words, "--help")
+        assert found.code == 0
+        assert f"  surelabel {' '.join(words)}" in found.out.partition("Example")[2]
+        assert "--debug" in found.out
+
+
+def test_version(run):
+    assert run("--version").out.startswith("surelabel ")
+
+
+def test_data(run, own_file):
+    listed = json.loads(run("data", "list", "--json").out)
+    assert any(each["name"] == "synthetic" and each["at_hand"] for each in listed)
+    assert "synthetic" in run("data", "list").out
+    assert "2,000 texts, 24 labels" in run("data", "get", "synthetic").out
+    counted = json.loads(run("data", "stats", own_file, *OWN, "--json").out)
+    assert (counted["docs"], counted["labels"]) == (600, 8)
+    shown = run("data", "stats", own_file, *OWN).out
+    assert "600" in shown
+    assert "most frequent labels" in shown
+
+
+def test_train_calibrate_evaluate(run, own_file, tmp_path):
+    model = tmp_path / "model"
+    found = run("train", own_file, *OWN, "--out", model, "--name", "tickets", "--setting", "min_texts=2", "--quiet")
+    assert found.code == 0, found.err
+    assert "micro-F1" in found.out
+    assert f"surelabel serve {model}" in found.out
+    assert "training" not in found.err
+    bundle = load_bundle(model)
+    assert (bundle.info.name, bundle.info.measure, bundle.info.settings["min_texts"]) == ("tickets", "LogLoss", 2)
+    assert list(bundle.evaluation) == ["LogLoss", "L2", "L4", "L8"]
+    assert bundle.report is not None
+
+    found = run("calibrate", model, own_file, *OWN, "--measure", "L4", "--json", "--out", tmp_path / "other")
+    assert json.loads(found.out)["info"]["measure"] == "L4"
+    assert load_bundle(tmp_path / "other").predictor.calibration_.n_texts == 90
+    assert load_bundle(model).info == bundle.info
+
+    found = run("evaluate", model, own_file, *OWN, "--report", tmp_path / "report.html")
+    assert "120 texts" in found.out
+    assert (tmp_path / "report.html").is_file()
+    figures = json.loads(run("evaluate", model, own_file, *OWN, "--json").out)
+    assert figures["n_texts"] == 120
+
+
+def test_calibrate_in_place(run, trained, own_file, tmp_path):
+    load_bundle(trained).save(tmp_path / "model")
+    found = run("calibrate", tmp_path / "model", own_file, *OWN, "--measure", "l2")
+    assert "Calibrated with 90 texts (L2)" in found.out
+    assert load_bundle(tmp_path / "model").info.measure == "L2"
+
+
+def test_a_trained_model_as_json(run, own_file, tmp_path):
+    found = run("train", own_file, *OWN, "--out", tmp_path / "m", "--json", "--seed", "3", "--measure", "L2", "--fresh")
+    document = json.loads(found.out)
+    assert document["info"]["seed"] == 3
+    assert {each["measure"] for each in document["figures"]} == {"L2", "L4", "L8", "LogLoss"}
+
+
+def _expected(**options):
+    answers = small_bundle().answers([*corpus().part("test").texts[:10]], **options)
+    return [{"row": row + 1, **answer.to_dict()} for row, answer in enumerate(answers)]
+
+
+def test_predict_in_a_pipe_is_jsonl(run, model, texts):
+    found = run("predict", model, texts)
+    assert [json.loads(line) for line in found.out.splitlines()] == _expected(significance="0.05")
+    found = run("predict", model, texts, "--confidence-level", "0.9", "--top", "2", "--json", "--batch-size", "3")
+    assert [json.loads(line) for line in found.out.splitlines()] == _expected(significance="0.1", top=2)
+
+
+def test_predict_as_csv_and_table(run, model, texts):
+    rows = list(csv.DictReader(io.StringIO(run("predict", model, texts, "--format", "csv", "--with-text").out)))
+    assert len(rows) == 10
+    assert rows[0]["text"] == texts.read_text().splitlines()[0]
+    shown = run("predict", model, texts, "--format", "table").out
+    assert "Significance 0.05; plausible of 92 label-sets" in shown
+    assert "best guess" in shown
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet"])
+def test_predict_into_a_file(run, model, texts, tmp_path, name):
+    found = run("predict", model, texts, "--out", tmp_path / name)
+    assert found.out == f"10 answers are in {tmp_path / name}.\n"
+    assert run("predict", model, texts, "--out", tmp_path / name, "--resume", "--quiet").out == ""
+    if name.endswith("jsonl"):
+        found = [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+        assert found == _expected(significance="0.05")
+    elif name.endswith("parquet"):
+        assert parquet.read_table(tmp_path / name).num_rows == 10
+
+
+def test_predict_a_known_corpus(run, model):
+    found = run("predict", model, "synthetic", "--top", "0")
+    assert len(found.out.splitlines()) == 400
+    assert json.loads(found.out.splitlines()[0])["id"].startswith("synthetic-")
+
+
+def test_predict_warns_of_a_level_that_is_too_small(run, model, texts):
+    found = run("predict", model, texts, "--significance", "0.001", "--top", "1")
+    assert found.code == 0
+    assert "warning: 90 calibration texts are too few for significance 0.001" in found.err
+    assert "Traceback" not in found.err
+
+
+def test_demo(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("SURELABEL_DATA", raising=False)
+    monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
+    found = run("demo", "--offline", "--out", tmp_path / "demo", "--quiet")
+    assert found.code == 0, found.err
+    for part in (
+        "Reuters is not used: it is not on this machine.",
+        "A SURE ONE",
+        "In truth:",
+        f"The report on it:       {tmp_path / 'demo' / 'report.html'}",
+        f"surelabel serve {tmp_path / 'demo'}",
+    ):
+        assert part in found.out
+    assert load_bundle(tmp_path / "demo").info.corpus == "synthetic"
+
+
+def test_serve_calls_the_service(run, model, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "surelabel.service.run", lambda *arguments, **options: calls.append((arguments, options)), raising=False
+    )
+    monkeypatch.setenv("SURELABEL_TOKEN", "secret")
+    assert run("serve", model, "--port", "0").code == 0
+    assert calls == [((model, "127.0.0.1", 0, "secret"), {"allow_unprotected": False})]

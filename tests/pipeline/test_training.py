@@ -1,0 +1,124 @@
+"""From a corpus to a bundle."""
+
+import dataclasses
+import logging
+
+import numpy as np
+import pytest
+
+from bundle_cases import corpus
+from surelabel import LpNorm, corpora, load_bundle, text
+from surelabel.corpora import Corpus
+from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.pipeline import TrainingSettings, train_bundle, train_to_folder
+
+QUICK = TrainingSettings(compared={})
+
+
+def test_each_part_is_used_for_its_purpose():
+    found = corpus()
+    bundle = train_bundle(found, QUICK)
+    train, calibration, test = (found.part(name) for name in ("train", "calibration", "test"))
+    alone = text.make("linear", seed=0).fit(train.texts, train.label_matrix, label_names=found.label_names)
+    assert np.array_equal(alone.predict_proba(test.texts), bundle.predict_proba(test.texts))
+    totals = bundle.predictor.calibration_.totals
+    assert len(totals) == len(calibration)
+    again = dataclasses.replace(QUICK, seed=0)
+    assert np.array_equal(train_bundle(found, again).predictor.calibration_.totals, totals)
+    assert bundle.predictor.max_labels == train.labels.sum(axis=1).max()
+    assert bundle.evaluation["LogLoss"].n_texts == len(test)
+    assert bundle.info.part_sizes == {name: len(rows) for name, rows in found.parts.items()}
+    assert bundle.info.fingerprint == found.fingerprint()
+    assert bundle.info.versions["numpy"] == np.__version__
+    assert 1 <= len(bundle.info.examples) <= 3
+    assert bundle.report is None
+
+
+def test_what_is_asked_for(tmp_path):
+    settings = TrainingSettings(
+        measure=LpNorm(4), compared={"L2": LpNorm(2)}, min_labels=0, max_labels=2, name="mine", options={"min_texts": 1}
+    )
+    bundle = train_to_folder(corpus(), tmp_path / "model", settings)
+    assert list(bundle.evaluation) == ["L4", "L2"]
+    assert bundle.predictor.measure == LpNorm(4)
+    assert (bundle.predictor.min_labels, bundle.predictor.max_labels) == (0, 2)
+    assert bundle.info.name == "mine"
+    assert bundle.info.settings["min_texts"] == 1
+    assert bundle.report.read_text().startswith("<!DOCTYPE html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_texts_without_labels_admit_the_empty_label_set():
+    whole = corpora.load("synthetic", n_texts=400, n_labels=4, test=0, validation=0, calibration=0)
+    sets = [set() if row % 10 == 0 else each for row, each in enumerate(whole.label_sets)]
+    with pytest.warns(UserWarning, match="have no label"):
+        found = Corpus.from_label_sets("some", whole.texts, sets)
+    parts = {"train": range(300), "calibration": range(300, 400)}
+    bundle = train_bundle(found.with_parts({name: list(rows) for name, rows in parts.items()}), QUICK)
+    assert bundle.predictor.min_labels == 0
+    assert bundle.evaluation is None
+    assert bundle.info.examples == ()
+
+
+def test_repeated_texts_are_told(caplog):
+    found = corpus()
+    texts = list(found.texts)
+    texts[found.parts["test"][0]] = texts[found.parts["train"][0]].upper()
+    with caplog.at_level(logging.WARNING):
+        bundle = train_bundle(dataclasses.replace(found, texts=tuple(texts)), QUICK)
+    assert "1 of the 120 test texts stand in an earlier part too" in bundle.info.notes[0]
+    assert bundle.info.notes[0] in caplog.text
+
+
+def test_a_corpus_without_calibration_texts_is_refused():
+    whole = corpora.load("synthetic", n_texts=100, test=0, validation=0, calibration=0)
+    with pytest.raises(CorpusError, match="must have a calibration part"):
+        train_bundle(whole)
+
+
+def test_a_stopped_training_goes_on(tmp_path, monkeypatch, caplog):
+    found = corpus()
+    whole = train_to_folder(found, tmp_path / "whole", QUICK)
+    work = tmp_path / ".model.training"
+
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("surelabel.pipeline.training.calibrated_and_evaluated", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_to_folder(found, tmp_path / "model", QUICK)
+    assert not (tmp_path / "model").exists()
+    assert (work / "classifier").is_dir()
+    with caplog.at_level(logging.INFO):
+        bundle = train_to_folder(found, tmp_path / "model", QUICK)
+    assert "was trained already" in caplog.text
+    assert not work.exists()
+    assert np.array_equal(bundle.predictor.calibration_.totals, whole.predictor.calibration_.totals)
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"options": {"min_texts": 1}}])
+def test_other_settings_start_anew(tmp_path, monkeypatch, change):
+    found = corpus()
+    with monkeypatch.context() as patched:
+        patched.setattr("surelabel.bundles.Bundle.save", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train_to_folder(found, tmp_path / "model", QUICK)
+    bundle = train_to_folder(found, tmp_path / "model", dataclasses.replace(QUICK, **change))
+    assert {**bundle.info.settings, "options": None}.items() >= ({"seed": 1} if "seed" in change else {}).items()
+    assert bundle.info.settings["min_texts"] == (1 if "options" in change else 3)
+
+
+def test_a_damaged_work_folder_is_made_again(tmp_path):
+    work = tmp_path / ".model.training"
+    (work / "classifier").mkdir(parents=True)
+    (work / "classifier" / "classifier.json").write_text("{")
+    bundle = train_to_folder(corpus(), tmp_path / "model", QUICK)
+    assert load_bundle(tmp_path / "model").info == bundle.info
+
+
+def test_a_folder_of_something_else_is_told_before_training(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setattr("surelabel.pipeline.training.train_bundle", lambda *_: 1 / 0)
+    with pytest.raises(InvalidInputError, match="something else"):
+        train_to_folder(corpus(), tmp_path)
