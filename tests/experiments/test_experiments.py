@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from surelabel.cli import app
 from surelabel.exceptions import InvalidInputError
 from surelabel.experiments import MEASURES, Folders, Settings, planned, run
+from surelabel.experiments.benchmark_tables import benchmark_tables
 from surelabel.experiments.publish import publish
 from surelabel.experiments.run import N_RESPLITS
 from surelabel.experiments.statistics import corpora_table, record_statistics
@@ -191,3 +192,17 @@ def test_command_line(done):
     refused = CliRunner().invoke(app, ["reproduce", "--measure", "L3"])
     assert refused.exit_code == 2
     assert CliRunner().invoke(app, ["--version"]).output.startswith("surelabel ")
+
+
+def test_the_watch_benchmark_is_tabulated(tmp_path):
+    shares = {"orders": 10, "0.01": {"alarms": 0, "share": 0.0, "most_by_chance": 1}}
+    kinds = {"random": shares, "calibration first, test shuffled": shares}
+    document = {
+        "source": "reuters", "n_calibration": 999, "n_test": 3019,
+        "L2": {"time": {"alarm_at": 1024, "log10_peak": 57.48}, **kinds},
+        "LogLoss": {"time": {"alarm_at": None, "log10_peak": 0.5}, **kinds},
+    }  # fmt: skip
+    (tmp_path / "watch.json").write_text(json.dumps(document))
+    (table,) = benchmark_tables(tmp_path)
+    assert table.rows == (("L2", "1,024", "10^57.5", "0.000", "0.000"), ("LogLoss", "none", "10^0.5", "0.000", "0.000"))
+    assert "999 calibration texts" in table.note

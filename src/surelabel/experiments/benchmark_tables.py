@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from surelabel.experiments.tables import Table, readable
+from surelabel.experiments.tables import Table, readable, three
 
-__all__ = ["benchmark_tables", "engine", "lean_ball", "text_throughput"]
+__all__ = ["benchmark_tables", "engine", "lean_ball", "text_throughput", "watch"]
 
 
 def engine(path: Path) -> Table | None:
@@ -89,11 +89,44 @@ def text_throughput(path: Path) -> Table | None:
     return Table("text", "Text classifiers: texts a second", ("classifier", "texts a second", "beside"), rows, note)
 
 
+def watch(path: Path) -> Table | None:
+    """Tabulate when the exchangeability watch raised its alarm from that benchmark's file, where there is one."""
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_text(encoding="utf-8"))
+    watched = {name: value for name, value in document.items() if isinstance(value, dict)}
+    alpha, mixed, shuffled = "0.01", "random", "calibration first, test shuffled"
+    rows = tuple(
+        (
+            name,
+            "none" if value["time"]["alarm_at"] is None else f"{value['time']['alarm_at']:,}",
+            f"10^{value['time']['log10_peak']:.1f}",
+            three(value[mixed][alpha]["share"]),
+            three(value[shuffled][alpha]["share"]),
+        )
+        for name, value in watched.items()
+    )
+    header = (
+        "measure", "alarm at text, time order", "largest capital, time order", "alarms, random orders",
+        "alarms, test shuffled",
+    )  # fmt: skip
+    first = next(iter(watched.values()))
+    note = (
+        f"{document['source']}: {document['n_calibration']:,} calibration texts, then {document['n_test']:,} test "
+        f"texts; alpha {alpha}. In {first[mixed]['orders']:,} random orders of all of them alarms are false, and their "
+        "share may be alpha at most. With the test texts shuffled among themselves only the step from training time to "
+        f"test time is left to be seen ({first[shuffled]['orders']:,} orders): most of what the watch sees in time "
+        "order is that like texts come in bursts."
+    )
+    return Table("watch", "The exchangeability watch", header, rows, note)
+
+
 def benchmark_tables(folder: Path) -> list[Table]:
     """Return the tables of all benchmark files in a folder."""
     tables = (
         engine(folder / "engine.json"),
         lean_ball(folder / "lean_ball.json"),
         text_throughput(folder / "text_throughput.json"),
+        watch(folder / "watch.json"),
     )
     return [table for table in tables if table is not None]

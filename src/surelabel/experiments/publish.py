@@ -90,6 +90,8 @@ def readme_part(tables: list[Table], figures: list[str]) -> str:
         lines += [by_name["engine"].to_markdown(), ""]
     if "lean-ball" in by_name:
         lines += [by_name["lean-ball"].note, "", by_name["lean-ball"].to_markdown(), ""]
+    if "watch" in by_name:
+        lines += [f"The exchangeability watch. {by_name['watch'].note}", "", by_name["watch"].to_markdown(), ""]
     if "text" in by_name:
         lines += [f"The text classifiers. {by_name['text'].note}", "", by_name["text"].to_markdown(), ""]
     for name in [name for name in figures if name.startswith("reuters-")][:1] or figures[:1]:
