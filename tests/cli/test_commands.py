@@ -25,7 +25,7 @@ def test_help_has_examples_for_every_command(run):
     assert "surelabel demo" in run("--help").out
     assert "Exit codes" in run("--help").out
     names = [command.callback.__name__ for command in app.registered_commands]
-    assert names == ["demo", "train", "calibrate", "predict", "evaluate", "reproduce", "serve"]
+    assert names == ["demo", "train", "calibrate", "predict", "evaluate", "watch", "compare", "reproduce", "serve"]
     for words in (*([name] for name in names), ["data", "list"], ["data", "get"], ["data", "stats"]):
         found = run(*words, "--help")
         assert found.code == 0

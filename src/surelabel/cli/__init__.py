@@ -1,9 +1,16 @@
 """The command line: parse, call one function, print. One file a group of commands."""
 
-from surelabel.cli import commands_data, commands_demo, commands_model, commands_predict, commands_run  # noqa: F401
+from surelabel.cli import (  # noqa: F401
+    commands_compare,
+    commands_data,
+    commands_demo,
+    commands_model,
+    commands_predict,
+    commands_run,
+)
 from surelabel.cli.application import app, main
 
 __all__ = ["app", "main"]
 
-_ORDER = ("demo", "train", "calibrate", "predict", "evaluate", "reproduce", "serve")
+_ORDER = ("demo", "train", "calibrate", "predict", "evaluate", "watch", "compare", "reproduce", "serve")
 app.registered_commands.sort(key=lambda command: _ORDER.index(getattr(command.callback, "__name__", "")))

@@ -22,6 +22,7 @@ from surelabel.pipeline.steps import calibrated, part_probabilities
 __all__ = [
     "Figures",
     "Limits",
+    "bundle_probabilities",
     "calibrate_bundle",
     "calibrated_and_evaluated",
     "evaluate_bundle",
@@ -177,7 +178,7 @@ def _labels_of(bundle: Bundle, part: Part) -> Any:
     return labels
 
 
-def _probabilities(bundle: Bundle, part: Part) -> PartProbabilities:
+def bundle_probabilities(bundle: Bundle, part: Part) -> PartProbabilities:
     """Return the bundle's probabilities for a part, with labels in its own order."""
     return dataclasses.replace(part_probabilities(bundle.classifier, part), labels=_labels_of(bundle, part))
 
@@ -207,10 +208,10 @@ def calibrate_bundle(
     """
     chosen = bundle.predictor.measure if measure is None else measure
     held_out = held_out_part(bundle, corpus, "calibration", part)
-    parts = {"calibration": _probabilities(bundle, held_out)}
+    parts = {"calibration": bundle_probabilities(bundle, held_out)}
     own = corpus.fingerprint() == bundle.info.fingerprint
     if own and "test" in corpus.parts and "test" not in held_out.name.split("+"):
-        parts["test"] = _probabilities(bundle, corpus.part("test"))
+        parts["test"] = bundle_probabilities(bundle, corpus.part("test"))
     limits = (bundle.predictor.min_labels, bundle.predictor.calibration_.max_labels)
     compared = MEASURES if "test" in parts else {}
     figures = calibrated_and_evaluated(chosen, compared, parts, bundle.label_names, limits)
@@ -245,7 +246,7 @@ def evaluate_bundle(
         File to write a report into; needs surelabel[plots].
     """
     held_out = held_out_part(bundle, corpus, "test", part)
-    known = _probabilities(bundle, held_out)
+    known = bundle_probabilities(bundle, held_out)
     evaluation = evaluate(bundle.predictor, known.probabilities, known.labels)
     if report is not None:
         name = bundle.info.measure
