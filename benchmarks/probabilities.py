@@ -35,13 +35,18 @@ class Measured:
         )
 
 
-def measured(path: str | None) -> Measured:
-    """Train the linear classifier and return its probabilities on the calibration and test parts (seed 0)."""
+def corpus_to_measure(path: str | None) -> corpora.Corpus:
+    """Return Reuters, or the synthetic corpus where it cannot be had."""
     try:
-        corpus = corpora.load("reuters", path=path)
+        return corpora.load("reuters", path=path)
     except CorpusError as error:
         print(f"Reuters cannot be had, the synthetic corpus stands in: {str(error).splitlines()[0]}")
-        corpus = corpora.load("synthetic", n_texts=11_000, n_labels=90, test=3019, validation=1000, calibration=999)
+        return corpora.load("synthetic", n_texts=11_000, n_labels=90, test=3019, validation=1000, calibration=999)
+
+
+def measured(path: str | None) -> Measured:
+    """Train the linear classifier and return its probabilities on the calibration and test parts (seed 0)."""
+    corpus = corpus_to_measure(path)
     train, validation = corpus.part("train"), corpus.part("validation")
     classifier = text.make("linear").fit(train.texts, train.labels, validation=(validation.texts, validation.labels))
     calibration, test = corpus.part("calibration"), corpus.part("test")

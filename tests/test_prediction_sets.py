@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse
 
 from surelabel import ConformalLabelSets, LpNorm, PredictionSet, PredictionSets
+from surelabel.exceptions import InvalidInputError
 from surelabel.prediction_sets import to_label_sets
 
 NAMES = ["corn", "gold", "oil"]
@@ -49,6 +50,19 @@ def test_slices_keep_their_tie_breaks(predictor):
     part = smoothed[4:8]
     for i in range(4):
         assert part[i].top(9) == smoothed[4 + i].top(9)
+
+
+@pytest.mark.parametrize("search", ["exact", "powerset"])
+@pytest.mark.parametrize("smoothing", [None, np.random.default_rng(1)])
+def test_the_best_of_all_sets_are_the_best_of_each(search, smoothing):
+    predictor = ConformalLabelSets(LpNorm(1), label_names=NAMES, search=search).calibrate(PROBABILITIES, LABELS)
+    for level in (0.05, 0.2, 0.7):
+        sets = predictor.predict_set(PROBABILITIES, significance=level, smoothing=smoothing)
+        for k in (0, 1, 3, 100):
+            assert sets.top(k) == [one.top(k) for one in sets]
+    assert sets.top_indices(2)[0] == [(sorted(NAMES.index(name) for name in names), p) for names, p in sets[0].top(2)]
+    with pytest.raises(InvalidInputError, match="top"):
+        sets.top(-1)
 
 
 def test_names_go_in_and_come_out_in_every_form(predictor, sets):

@@ -43,6 +43,9 @@ def _check_sets(problem, measure, search):
         assert one.excluded == reference.excluded(members, d)
         assert one.inclusion().tolist() == reference.inclusion(members, d)
     assert sets.sizes().tolist() == expected_sizes
+    assert sets.top(10**6) == [one.top(10**6) for one in sets]
+    assert sets.top(2) == [one.top(2) for one in sets]
+    assert sets.top(0) == [[]] * len(sets)
     contains = [cases.as_set(labels) in one for labels, one in zip(problem.test_labels, sets, strict=True)]
     assert sets.contains(problem.test_labels).tolist() == contains
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -145,11 +144,6 @@ def answer_probabilities(
     level = as_level(significance, confidence_level, who="answer_probabilities")
     calibration = predictor._calibrated("answer_probabilities")
     names = calibration.label_names or tuple(str(k) for k in range(calibration.n_labels))
-    order: dict[Any, int] = {label: k for k, label in enumerate(calibration.label_names or range(calibration.n_labels))}
-
-    def in_order(label_set: Iterable[Any]) -> tuple[str, ...]:
-        return tuple(names[k] for k in sorted(order[label] for label in label_set))
-
     forced = predictor.predict(probabilities)
     sets = predictor.predict_set(probabilities, significance=level)
     lower, upper = sets.size_bounds()
@@ -166,7 +160,7 @@ def answer_probabilities(
             n_candidates=n_candidates,
             certain=_named(every[row], names),
             possible=_named(some[row] & ~every[row], names),
-            top=tuple(PlausibleLabelSet(in_order(label_set), p_value) for label_set, p_value in plausible.top(top)),
+            top=tuple(PlausibleLabelSet(tuple(names[k] for k in labels), p_value) for labels, p_value in best),
         )
-        for row, plausible in enumerate(sets)
+        for row, best in enumerate(sets.top_indices(top))
     ]

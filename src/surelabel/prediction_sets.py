@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -18,7 +18,8 @@ from surelabel.descriptions import Budget, Description, Facts, Members, build_de
 from surelabel.exceptions import InvalidInputError, SearchLimitError, TruncationWarning
 from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport
 from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS, bounds_by_table
-from surelabel.searches.cut import Words, n_words, unpack
+from surelabel.searches.cut import BLOCK_ROWS, IntArray, Words, n_words, unpack
+from surelabel.searches.few import FEW, best_of_few, can_be_listed
 
 __all__ = ["LabelSet", "PredictionSet", "PredictionSets", "SizeArray", "as_sizes", "to_label_sets"]
 
@@ -40,10 +41,12 @@ def to_label_sets(labels: BoolArray, names: tuple[str, ...] | None) -> list[Labe
     >>> to_label_sets(np.array([[True, False]]), ("grain", "wheat"))
     [frozenset({'grain'})]
     """
-    rows = (np.flatnonzero(row).tolist() for row in labels)
-    if names is None:
-        return [frozenset(row) for row in rows]
-    return [frozenset(names[k] for k in row) for row in rows]
+    return [_as_label_set(np.flatnonzero(row).tolist(), names) for row in labels]
+
+
+def _as_label_set(indices: Iterable[int], names: tuple[str, ...] | None) -> LabelSet:
+    """Return label indices as a frozenset of names, of indices where names are None."""
+    return frozenset(indices if names is None else (names[k] for k in indices))
 
 
 def as_sizes(values: Sequence[int]) -> SizeArray:
@@ -147,6 +150,43 @@ class PredictionSets(Sequence["PredictionSet"]):
         for row in range(len(absent)):
             forced.reachable_row(absent[row], present[row], thresholds[row], calibration.limits, reachable[row])
         return reachable
+
+    def top(self, k: int) -> list[list[tuple[LabelSet, float]]]:
+        """Return the k best members of each prediction set with their p-values: quicker than asking one by one."""
+        _check_count("k", k, who="top")
+        names = self._cut.calibration.label_names
+        return [[(_as_label_set(labels, names), p_value) for labels, p_value in best] for best in self.top_indices(k)]
+
+    def top_indices(self, k: int) -> list[list[tuple[list[int], float]]]:
+        """Return what `top` returns with ascending label indices in place of label-sets."""
+        _check_count("k", k, who="top_indices")
+        self._fill_bounds(range(len(self)))
+        listed = self._search == "exact" and can_be_listed(self._cut)
+        tops: list[list[tuple[list[int], float]]] = []
+        few: list[tuple[int, int]] = []
+        for row, bounds in enumerate(self._bounds):
+            assert bounds is not None
+            is_few = listed and bounds[0] == bounds[1] <= FEW
+            tops.append([] if is_few or k == 0 else self[row]._top_indices(k))
+            if is_few and bounds[1] > 0 and k > 0:
+                few.append((row, bounds[1]))
+        for start in range(0, len(few), BLOCK_ROWS):
+            rows, sizes = np.array(few[start : start + BLOCK_ROWS], dtype=np.int64).T
+            which, totals, words = best_of_few(self._cut, rows, sizes, int(k))
+            for row, best in zip(which.tolist(), self._indexed(which, totals, words), strict=True):
+                tops[row].append(best)
+        return tops
+
+    def _indexed(self, rows: IntArray, totals: FloatArray, words: Words) -> list[tuple[list[int], float]]:
+        """Return packed label-sets of rows as ascending label indices, with their p-values."""
+        calibration = self._cut.calibration
+        ties = None if self._tie_breaks is None else self._tie_breaks[rows]
+        p_values = calibration.p_values(totals, ties).tolist()
+        label_sets: list[list[int]] = [[] for _ in p_values]
+        places, labels = unpack(words, calibration.n_labels).nonzero()
+        for place, label in zip(places.tolist(), labels.tolist(), strict=True):
+            label_sets[place].append(label)
+        return list(zip(label_sets, p_values, strict=True))
 
     def search_report(self) -> SearchReport:
         """Return what the search has to consider for each text: the paper's table "Computational demand"."""
@@ -256,13 +296,16 @@ class PredictionSet:
     def top(self, k: int) -> list[tuple[LabelSet, float]]:
         """Return the k best members with their p-values, highest first; fewer where there are fewer."""
         _check_count("k", k, who="top")
-        best = list(itertools.islice(SEARCHES[self._parent._search].iterate(self._cut, self._row), int(k)))
+        names = self._cut.calibration.label_names
+        return [(_as_label_set(labels, names), p_value) for labels, p_value in self._top_indices(int(k))]
+
+    def _top_indices(self, k: int) -> list[tuple[list[int], float]]:
+        """Return the k best members as ascending label indices, with their p-values."""
+        best = list(itertools.islice(SEARCHES[self._parent._search].iterate(self._cut, self._row), k))
         totals = np.array([total for total, _ in best])
-        ties = self._parent._tie_breaks
-        p_values = self._cut.calibration.p_values(totals, None if ties is None else ties[self._one])
         words = np.array([packed for _, packed in best], dtype=np.uint64)
         words = words.reshape(len(best), n_words(self._cut.calibration.n_labels))
-        return list(zip(self._named(words), p_values.tolist(), strict=True))
+        return self._parent._indexed(np.full(len(best), self._row), totals, words)
 
     def to_array(self, limit: int = 1_000_000) -> BoolArray:
         """Return the members as 0/1 rows (m, d), best first.

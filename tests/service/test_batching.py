@@ -1,15 +1,26 @@
 import asyncio
+import dataclasses
 import threading
 import time
 
-import numpy as np
 import pytest
 
 from surelabel.service.batching import ClosedError, MicroBatcher, QueueFullError
 
 
+@dataclasses.dataclass(frozen=True)
+class Lengths:
+    """Asks for the lengths of texts."""
+
+    texts: tuple
+
+    @property
+    def n_texts(self):
+        return len(self.texts)
+
+
 class Recorder:
-    """A classifier that gives each text its length, and remembers its batches."""
+    """Answers with the length of each text, and remembers its batches."""
 
     def __init__(self, seconds=0.0):
         self.batches = []
@@ -18,16 +29,22 @@ class Recorder:
         self.gate = threading.Event()
         self.gate.set()
 
-    def __call__(self, texts):
-        self.batches.append(list(texts))
+    def __call__(self, questions):
+        texts = [text for question in questions for text in question.texts]
+        self.batches.append(texts)
         self.threads.add(threading.current_thread().name)
         assert self.gate.wait(10)
         time.sleep(self.seconds)
         if "bad" in texts:
             raise ValueError("a bad text")
-        if "short" in texts:
-            return np.zeros((0, 1))
-        return np.array([[float(len(text))] for text in texts])
+        return [
+            KeyError("odd") if "odd" in question.texts else [len(text) for text in question.texts]
+            for question in questions
+        ]
+
+
+def ask(batcher, *texts, **options):
+    return asyncio.create_task(batcher.ask(Lengths(texts), **options))
 
 
 def with_batcher(classify, use, **options):
@@ -54,11 +71,11 @@ def test_one_request_goes_alone_and_at_once():
     classify = Recorder()
 
     async def use(batcher):
-        return await batcher.predict_proba(["abc"])
+        return await ask(batcher, "abc")
 
-    assert with_batcher(classify, use, max_wait=20.0).tolist() == [[3.0]]
+    assert with_batcher(classify, use, max_wait=20.0) == [3]
     assert classify.batches == [["abc"]]
-    assert classify.threads == {"surelabel-classifier_0"}
+    assert classify.threads == {"surelabel-worker_0"}
 
 
 def test_requests_that_come_while_it_works_share_a_batch_and_keep_their_rows():
@@ -67,15 +84,15 @@ def test_requests_that_come_while_it_works_share_a_batch_and_keep_their_rows():
     seen = []
 
     async def use(batcher):
-        requests = [asyncio.create_task(batcher.predict_proba(["x"]))]
+        requests = [ask(batcher, "x")]
         await until(lambda: classify.batches)
-        requests += [asyncio.create_task(batcher.predict_proba(["a" * n] * (n % 2 + 1))) for n in range(5)]
+        requests += [ask(batcher, *["a" * n] * (n % 2 + 1)) for n in range(5)]
         await until(lambda: batcher.n_waiting == 7)
         classify.gate.set()
         return await asyncio.gather(*requests)
 
     rows = with_batcher(classify, use, on_batch=lambda *counts: seen.append(counts))
-    assert [row.ravel().tolist() for row in rows] == [[1.0], [0.0], [1.0, 1.0], [2.0], [3.0, 3.0], [4.0]]
+    assert rows == [[1], [0], [1, 1], [2], [3, 3], [4]]
     assert [len(batch) for batch in classify.batches] == [1, 4, 3]
     assert seen == [(1, 1), (3, 4), (2, 3)]
 
@@ -85,17 +102,17 @@ def test_after_a_shared_batch_the_next_waits_for_company_but_not_longer_than_sai
     classify.gate.clear()
 
     async def use(batcher):
-        first = [asyncio.create_task(batcher.predict_proba(["x"]))]
+        first = [ask(batcher, "x")]
         await until(lambda: classify.batches)
-        first += [asyncio.create_task(batcher.predict_proba(["y"])) for _ in range(2)]
+        first += [ask(batcher, "y") for _ in range(2)]
         await until(lambda: batcher.n_waiting == 2)
         classify.gate.set()
         await asyncio.gather(*first)
-        one = asyncio.create_task(batcher.predict_proba(["p"]))
+        one = ask(batcher, "p")
         await asyncio.sleep(0.01)
-        two = asyncio.create_task(batcher.predict_proba(["q"]))
+        two = ask(batcher, "q")
         await asyncio.gather(one, two)
-        await batcher.predict_proba(["alone, after a shared batch"])
+        await ask(batcher, "alone, after a shared batch")
 
     with_batcher(classify, use, max_wait=0.3)
     assert classify.batches[1:] == [["y", "y"], ["p", "q"], ["alone, after a shared batch"]]
@@ -106,43 +123,34 @@ def test_a_bad_request_fails_alone():
     classify.gate.clear()
 
     async def use(batcher):
-        requests = [asyncio.create_task(batcher.predict_proba(["x"]))]
+        requests = [ask(batcher, "x")]
         await until(lambda: classify.batches)
-        requests += [asyncio.create_task(batcher.predict_proba([text])) for text in ("fine", "bad", "good!")]
+        requests += [ask(batcher, text) for text in ("fine", "bad", "good!")]
         await until(lambda: batcher.n_waiting == 3)
         classify.gate.set()
         return await asyncio.gather(*requests, return_exceptions=True)
 
     _, fine, bad, good = with_batcher(classify, use)
-    assert (fine.item(), good.item()) == (4.0, 5.0)
+    assert (fine, good) == ([4], [5])
     assert isinstance(bad, ValueError)
 
 
-def test_a_classifier_that_loses_rows_is_an_error():
-    async def use(batcher):
-        await batcher.predict_proba(["short"])
-
-    with pytest.raises(RuntimeError, match="0 rows for 1 texts"):
-        with_batcher(Recorder(), use)
-
-
-def test_a_long_request_goes_in_parts_and_lets_others_in_between():
+def test_an_exception_in_place_of_an_answer_is_raised_to_who_asked():
     classify = Recorder()
     classify.gate.clear()
 
     async def use(batcher):
-        long = asyncio.create_task(batcher.predict_proba([str(n) for n in range(10)]))
+        requests = [ask(batcher, "x")]
         await until(lambda: classify.batches)
-        other = asyncio.create_task(batcher.predict_proba(["other"]))
-        await until(lambda: batcher.n_waiting == 1)
+        requests += [ask(batcher, "odd"), ask(batcher, "even")]
+        await until(lambda: batcher.n_waiting == 2)
         classify.gate.set()
-        await other
-        before = len(classify.batches)
-        return before, await long
+        return await asyncio.gather(*requests, return_exceptions=True)
 
-    before, rows = with_batcher(classify, use, max_wait=0.0)
-    assert before < len(classify.batches)
-    assert rows.ravel().tolist() == [1.0] * 10
+    _, odd, even = with_batcher(classify, use)
+    assert isinstance(odd, KeyError)
+    assert even == [4]
+    assert len(classify.batches) == 2
 
 
 def test_a_full_queue_turns_requests_away_but_not_those_it_let_in():
@@ -150,16 +158,17 @@ def test_a_full_queue_turns_requests_away_but_not_those_it_let_in():
     classify.gate.clear()
 
     async def use(batcher):
-        running = asyncio.create_task(batcher.predict_proba(["x"]))
+        running = ask(batcher, "x")
         await until(lambda: classify.batches)
-        waiting = asyncio.create_task(batcher.predict_proba(["y"] * 3))
+        waiting = ask(batcher, *["y"] * 3)
         await until(lambda: batcher.n_waiting == 3)
         with pytest.raises(QueueFullError):
-            await batcher.predict_proba(["z"])
+            await ask(batcher, "z")
+        further = ask(batcher, "part of what was let in", admitted=True)
         classify.gate.set()
-        return await asyncio.gather(running, waiting)
+        return await asyncio.gather(running, waiting, further)
 
-    assert len(with_batcher(classify, use, max_queue_texts=3)[1]) == 3
+    assert with_batcher(classify, use, max_queue_texts=3)[1:] == [[1, 1, 1], [23]]
 
 
 def test_requests_given_up_are_not_computed():
@@ -167,9 +176,9 @@ def test_requests_given_up_are_not_computed():
     classify.gate.clear()
 
     async def use(batcher):
-        running = asyncio.create_task(batcher.predict_proba(["x"]))
+        running = ask(batcher, "x")
         await until(lambda: classify.batches)
-        given_up = asyncio.create_task(batcher.predict_proba(["never"]))
+        given_up = ask(batcher, "never")
         await until(lambda: batcher.n_waiting == 1)
         given_up.cancel()
         classify.gate.set()
@@ -183,11 +192,11 @@ def test_closing_finishes_what_waits_and_takes_nothing_more():
     classify = Recorder(seconds=0.01)
 
     async def use(batcher):
-        requests = [asyncio.create_task(batcher.predict_proba([str(n)])) for n in range(9)]
+        requests = [ask(batcher, str(n)) for n in range(9)]
         await asyncio.sleep(0)
         await batcher.close()
         with pytest.raises(ClosedError):
-            await batcher.predict_proba(["late"])
+            await ask(batcher, "late")
         return await asyncio.gather(*requests)
 
     assert len(with_batcher(classify, use)) == 9
@@ -198,7 +207,7 @@ def test_the_event_loop_goes_on_while_the_classifier_works():
 
     async def use(batcher):
         ticks = 0
-        request = asyncio.create_task(batcher.predict_proba(["x"]))
+        request = ask(batcher, "x")
         while not request.done():
             await asyncio.sleep(0.005)
             ticks += 1

@@ -70,10 +70,10 @@ def test_answer_goes_over_whole():
 @pytest.mark.parametrize(
     ("body", "level"),
     [
-        ('{"text": "a"}', {"significance": "0.05"}),
-        ('{"texts": ["a"], "significance": 0.07}', {"significance": 0.07}),
-        ('{"texts": ["a"], "significance": ".070"}', {"significance": ".070"}),
-        ('{"text": "a", "confidence_level": "0.9"}', {"confidence_level": "0.9"}),
+        ('{"text": "a"}', ("significance", "0.05")),
+        ('{"texts": ["a"], "significance": 0.07}', ("significance", 0.07)),
+        ('{"texts": ["a"], "significance": ".070"}', ("significance", ".070")),
+        ('{"text": "a", "confidence_level": "0.9"}', ("confidence_level", "0.9")),
     ],
 )
 def test_levels_are_kept_as_written(body, level):

@@ -16,6 +16,7 @@ from surelabel.calibration import Calibration
 from surelabel.measures import costs_of
 
 __all__ = [
+    "BLOCK_ROWS",
     "Bounds",
     "Cut",
     "IntArray",

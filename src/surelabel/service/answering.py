@@ -1,20 +1,18 @@
-"""From requests to answers: checks against the limits, the classifier in batches, the conformal step in threads."""
+"""From requests to answers: checks against the limits, and the way to the worker thread and back."""
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel.answers import Answer, answer_probabilities
 from surelabel.exceptions import SearchLimitError
 from surelabel.service.batching import ClosedError, MicroBatcher, QueueFullError
+from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion
 from surelabel.service.errors import ServiceError
 from surelabel.service.metrics import ServiceMetrics
 from surelabel.service.schemas import (
@@ -28,13 +26,12 @@ from surelabel.service.schemas import (
 from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
-    from surelabel._validation import FloatArray
+    from surelabel.answers import Answer
     from surelabel.bundles import Bundle
 
 __all__ = ["Answerer"]
 
-_Result = TypeVar("_Result")
-# Texts that the conformal step does in one go: the largest sets take milliseconds each, and others wait.
+# Texts of one request that are computed in one go: the largest sets take milliseconds each, and others wait.
 _PART_TEXTS = 16
 
 
@@ -57,7 +54,7 @@ def _busy(code: str, message: str, seconds: int = 1) -> ServiceError:
 class Answerer:
     """Answers requests with one bundle.
 
-    The event loop only waits here: classifier and conformal step run in worker threads.
+    The event loop only waits here: classifier and conformal step run in a worker thread.
 
     Parameters
     ----------
@@ -72,17 +69,15 @@ class Answerer:
         self.settings = settings
         self.metrics = metrics
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
-        self._batcher = MicroBatcher(
-            self._classify,
+        self._part_texts = min(_PART_TEXTS, settings.max_batch_texts)
+        self._batcher: MicroBatcher[SetsQuestion | LabelSetQuestion, Any] = MicroBatcher(
+            BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal),
             max_batch_texts=settings.max_batch_texts,
             max_wait=settings.max_wait,
             max_queue_texts=settings.max_queue_texts,
             on_batch=metrics.saw_batch,
         )
         metrics.queue_texts.set_function(lambda: self._batcher.n_waiting)
-        self._threads = concurrent.futures.ThreadPoolExecutor(
-            settings.conformal_threads, thread_name_prefix="surelabel-conformal"
-        )
 
     def start(self) -> None:
         """Begin to work; call it within a running event loop."""
@@ -91,52 +86,29 @@ class Answerer:
     async def close(self) -> None:
         """Take nothing more and finish what runs."""
         await self._batcher.close()
-        self._threads.shutdown()
 
     async def warm_up(self) -> None:
         """Answer a text of no client: what is compiled or loaded on first use is then there."""
-        probabilities = await self._batcher.predict_proba(["warm-up"])
+        calibration = self.bundle.predictor.calibration_
         # The smallest level that still rules something out: the set then has members to name.
-        level = Fraction(2, self.bundle.predictor.calibration_.n_texts + 2)
-        await self._in_thread(lambda: answer_probabilities(self.bundle.predictor, probabilities, significance=level))
-        await self._in_thread(lambda: self.bundle.predictor.predict_p(probabilities, [[]]))
+        level = ("significance", Fraction(2, calibration.n_texts + 2))
+        await self._batcher.ask(SetsQuestion(["warm-up"], level, 5))
+        await self._batcher.ask(LabelSetQuestion("warm-up", np.zeros((1, calibration.n_labels), dtype=np.bool_)))
 
     async def predict(self, request: PredictRequest) -> bytes:
         """Return the answer to a request, as JSON."""
         texts = request.all_texts
         self._check_texts(texts, field="text" if "text" in request.model_fields_set else "texts")
         self._check_top(request.top, len(texts))
+        answers: list[Answer] = []
         async with self._limited_time():
-            probabilities = await self._batcher.predict_proba(texts)
-            answers: list[Answer] = []
-            for start in range(0, len(texts), _PART_TEXTS):
-                answers += await self._answer(probabilities[start : start + _PART_TEXTS], request)
-            self.metrics.saw_answers(answers)
-            if len(answers) <= _PART_TEXTS:
-                return self._predict_response(answers)
-            return await self._in_thread(lambda: self._predict_response(answers))
-
-    async def _answer(self, probabilities: FloatArray, request: PredictRequest) -> list[Answer]:
-        """Do the conformal step for some texts of a request."""
-
-        def answer() -> tuple[float, list[Answer]]:
-            start = time.perf_counter()
-            found = answer_probabilities(self.bundle.predictor, probabilities, **request.level, top=request.top)
-            return time.perf_counter() - start, found
-
-        seconds, found = await self._in_thread(answer)
-        self.metrics.saw_conformal(seconds)
-        return found
-
-    def _predict_response(self, answers: list[Answer]) -> bytes:
-        """Write the answer to a request as JSON."""
-        first = answers[0]
-        response = PredictResponse(
-            significance=first.significance,
-            n_candidates=count_of(first.n_candidates, first.n_candidates),
-            answers=[text_answer(answer) for answer in answers],
-        )
-        return response.model_dump_json().encode()
+            for start in range(0, len(texts), self._part_texts):
+                part = SetsQuestion(texts[start : start + self._part_texts], request.level, request.top)
+                answers += await self._batcher.ask(part, admitted=start > 0)
+        self.metrics.saw_answers(answers)
+        if len(answers) <= _PART_TEXTS:
+            return _predict_response(answers)
+        return await asyncio.to_thread(_predict_response, answers)
 
     async def p_value(self, request: PValueRequest) -> bytes:
         """Return the p-value of a label-set, as JSON."""
@@ -146,34 +118,14 @@ class Answerer:
         calibration = self.bundle.predictor.calibration_
         row = np.zeros((1, calibration.n_labels), dtype=np.bool_)
         row[0, numbers] = True
-
-        def compute() -> tuple[float, float]:
-            start = time.perf_counter()
-            found = float(self.bundle.predictor.predict_p(probabilities, row)[0])
-            return time.perf_counter() - start, found
-
         async with self._limited_time():
-            probabilities = await self._batcher.predict_proba([request.text])
-            seconds, found = await self._in_thread(compute)
-        self.metrics.saw_conformal(seconds)
+            found = await self._batcher.ask(LabelSetQuestion(request.text, row))
         response = PValueResponse(
             labels=[self.bundle.label_names[number] for number in numbers],
             p_value=found,
             is_candidate=bool(calibration.is_candidate(row)[0]),
         )
         return response.model_dump_json().encode()
-
-    def _classify(self, texts: list[str]) -> FloatArray:
-        """Call the classifier; runs in its worker thread."""
-        start = time.perf_counter()
-        try:
-            return self.bundle.predict_proba(texts)
-        finally:
-            self.metrics.saw_classifier(time.perf_counter() - start)
-
-    async def _in_thread(self, function: Callable[[], _Result]) -> _Result:
-        """Call a function in a worker thread of the conformal step."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     @contextlib.asynccontextmanager
     async def _limited_time(self) -> AsyncIterator[None]:
@@ -228,3 +180,14 @@ class Answerer:
                     f"There is no label {name[:80]!r}.",
                     "Use names that GET /v1/model lists under 'labels'.",
                 )
+
+
+def _predict_response(answers: list[Answer]) -> bytes:
+    """Write the answer to a request as JSON."""
+    first = answers[0]
+    response = PredictResponse(
+        significance=first.significance,
+        n_candidates=count_of(first.n_candidates, first.n_candidates),
+        answers=[text_answer(answer) for answer in answers],
+    )
+    return response.model_dump_json().encode()

@@ -1,4 +1,4 @@
-"""Micro-batching: texts of requests that come at the same time go to the classifier together."""
+"""Micro-batching: questions that come at the same time are computed together."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import collections
 import concurrent.futures
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
-import numpy as np
-
-from surelabel._validation import FloatArray
-
-__all__ = ["ClosedError", "MicroBatcher", "QueueFullError"]
+__all__ = ["ClosedError", "MicroBatcher", "Question", "QueueFullError"]
 
 _log = logging.getLogger(__name__)
 
@@ -26,60 +23,71 @@ class ClosedError(Exception):
     """The batcher takes nothing more."""
 
 
+class Question(Protocol):
+    """What can be asked: something about texts."""
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts it is about."""
+        ...
+
+
+_Question = TypeVar("_Question", bound=Question)
+_Answer = TypeVar("_Answer")
+
+
 @dataclasses.dataclass(eq=False)
-class _Waiting:
-    """Texts that wait for the classifier."""
+class _Waiting(Generic[_Question, _Answer]):
+    """A question that waits for its answer."""
 
-    texts: list[str]
+    question: _Question
     arrived: float
-    outcome: asyncio.Future[FloatArray]
+    outcome: asyncio.Future[_Answer]
 
 
-class MicroBatcher:
-    """Gathers texts for one worker thread that computes probabilities.
+class MicroBatcher(Generic[_Question, _Answer]):
+    """Gathers questions for one worker thread.
 
     While the thread is at work, what arrives waits, and goes together when it is done. Where the last batch was shared,
-    the next one also waits up to `max_wait` seconds for company; a client who is alone never waits. A request of more
-    than `max_batch_texts` goes in parts, one after the other, so that others get in between. Where a batch fails, its
-    requests are computed one by one: only the bad one fails.
+    the next one also waits up to `max_wait` seconds for company; who is alone never waits. Where a batch fails, its
+    questions are computed one by one: only the bad one fails.
 
     Parameters
     ----------
-    classify : callable
-        From a list of texts to probabilities (n, d); called in the worker thread.
-    max_batch_texts : int
-    max_wait : float
-    max_queue_texts : int
+    compute : callable
+        From a list of questions to one answer each; an exception in place of an answer is raised to who asked.
+        Called in the worker thread.
+    max_batch_texts, max_wait, max_queue_texts
         As in `ServiceSettings`.
     on_batch : callable, optional
-        Told the number of requests and of texts of every batch.
+        Told the number of questions and of texts of every batch.
     """
 
     def __init__(
         self,
-        classify: Callable[[list[str]], FloatArray],
+        compute: Callable[[list[_Question]], Sequence[_Answer | Exception]],
         *,
         max_batch_texts: int,
         max_wait: float,
         max_queue_texts: int,
         on_batch: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._classify = classify
+        self._compute_answers = compute
         self._max_batch = max_batch_texts
         self._max_wait = max_wait
         self._max_queue = max_queue_texts
         self._on_batch = on_batch
-        self._waiting: collections.deque[_Waiting] = collections.deque()
+        self._waiting: collections.deque[_Waiting[_Question, _Answer]] = collections.deque()
         self._arrived = asyncio.Event()
         self._closing = False
         self._shared = False
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="surelabel-classifier")
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="surelabel-worker")
         self._loop_task: asyncio.Task[None] | None = None
 
     @property
     def n_waiting(self) -> int:
         """Texts that wait."""
-        return sum(len(each.texts) for each in self._waiting)
+        return sum(each.question.n_texts for each in self._waiting)
 
     def start(self) -> None:
         """Begin to work; call it within a running event loop."""
@@ -93,32 +101,28 @@ class MicroBatcher:
             await self._loop_task
         self._thread.shutdown()
 
-    async def predict_proba(self, texts: list[str]) -> FloatArray:
-        """Return the probabilities (n, d) of a request's texts.
+    async def ask(self, question: _Question, *, admitted: bool = False) -> _Answer:
+        """Return the answer to a question.
+
+        Parameters
+        ----------
+        question : Question
+        admitted : bool
+            It is a further part of what has been let in already, which is not turned away later.
 
         Raises
         ------
         QueueFullError
-            Where too many texts wait already; a request that has been let in is not turned away later.
+            Where too many texts wait already.
         ClosedError
             Where the batcher was closed.
         """
-        if self._closing:
+        if self._loop_task is None or self._loop_task.done() or (self._closing and not admitted):
             raise ClosedError
-        if self._waiting and self.n_waiting + min(len(texts), self._max_batch) > self._max_queue:
+        if not admitted and self._waiting and self.n_waiting + question.n_texts > self._max_queue:
             raise QueueFullError
-        parts = [
-            await self._wait_for(texts[start : start + self._max_batch])
-            for start in range(0, len(texts), self._max_batch)
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    async def _wait_for(self, texts: list[str]) -> FloatArray:
-        """Queue texts that fit in one batch and wait for their probabilities."""
         loop = asyncio.get_running_loop()
-        if self._loop_task is None or self._loop_task.done():
-            raise ClosedError
-        waiting = _Waiting(texts, loop.time(), loop.create_future())
+        waiting: _Waiting[_Question, _Answer] = _Waiting(question, loop.time(), loop.create_future())
         self._waiting.append(waiting)
         self._arrived.set()
         return await waiting.outcome
@@ -128,7 +132,7 @@ class MicroBatcher:
         while batch := await self._collect():
             await self._compute(batch)
 
-    async def _collect(self) -> list[_Waiting]:
+    async def _collect(self) -> list[_Waiting[_Question, _Answer]]:
         """Wait for a batch; empty where the batcher is closed and nothing waits."""
         while True:
             while not self._waiting:
@@ -152,24 +156,25 @@ class MicroBatcher:
         except TimeoutError:
             return
 
-    def _take(self) -> list[_Waiting]:
-        """Take the requests that fit in one batch, in order; those that were given up meanwhile are dropped."""
-        batch: list[_Waiting] = []
+    def _take(self) -> list[_Waiting[_Question, _Answer]]:
+        """Take the questions that fit in one batch, in order; those that were given up meanwhile are dropped."""
+        batch: list[_Waiting[_Question, _Answer]] = []
         n_texts = 0
-        while self._waiting and (not batch or n_texts + len(self._waiting[0].texts) <= self._max_batch):
+        while self._waiting and (not batch or n_texts + self._waiting[0].question.n_texts <= self._max_batch):
             each = self._waiting.popleft()
             if not each.outcome.done():
                 batch.append(each)
-                n_texts += len(each.texts)
+                n_texts += each.question.n_texts
         return batch
 
-    async def _compute(self, batch: list[_Waiting]) -> None:
-        """Compute a batch and give every request its rows."""
-        texts = [text for each in batch for text in each.texts]
+    async def _compute(self, batch: list[_Waiting[_Question, _Answer]]) -> None:
+        """Compute a batch and give everyone their answer."""
+        questions = [each.question for each in batch]
         if self._on_batch is not None:
-            self._on_batch(len(batch), len(texts))
+            self._on_batch(len(batch), sum(question.n_texts for question in questions))
         try:
-            probabilities = await self._in_thread(texts)
+            loop = asyncio.get_running_loop()
+            answers = await loop.run_in_executor(self._thread, self._compute_answers, questions)
         except Exception as error:
             if len(batch) == 1:
                 _settle(batch[0].outcome, error)
@@ -178,24 +183,15 @@ class MicroBatcher:
             for each in batch:
                 await self._compute([each])
             return
-        start = 0
-        for each in batch:
-            _settle(each.outcome, probabilities[start : start + len(each.texts)])
-            start += len(each.texts)
-
-    async def _in_thread(self, texts: list[str]) -> FloatArray:
-        """Call the classifier in the worker thread."""
-        probabilities = await asyncio.get_running_loop().run_in_executor(self._thread, self._classify, texts)
-        if len(probabilities) != len(texts):
-            raise RuntimeError(f"The classifier gave {len(probabilities)} rows for {len(texts)} texts.")
-        return probabilities
+        for each, answer in zip(batch, answers, strict=True):
+            _settle(each.outcome, answer)
 
 
-def _settle(outcome: asyncio.Future[FloatArray], result: FloatArray | Exception) -> None:
-    """Give a waiting request its outcome, unless it was given up meanwhile."""
+def _settle(outcome: asyncio.Future[_Answer], answer: _Answer | Exception) -> None:
+    """Give who waits the answer, unless they have given up meanwhile."""
     if outcome.done():
         return
-    if isinstance(result, Exception):
-        outcome.set_exception(result)
+    if isinstance(answer, Exception):
+        outcome.set_exception(answer)
     else:
-        outcome.set_result(result)
+        outcome.set_result(answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from surelabel._version import __version__
 
@@ -25,6 +25,7 @@ class ServiceMetrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
         self.requests = Counter(
             "surelabel_requests", "Requests by endpoint and status.", ["endpoint", "status"], registry=registry
         )
@@ -33,12 +34,10 @@ class ServiceMetrics:
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
         self.requests_now = Gauge("surelabel_requests_now", "Requests under way.", registry=registry)
-        self.queue_texts = Gauge("surelabel_queue_texts", "Texts that wait for the classifier.", registry=registry)
-        self.batch_texts = Histogram(
-            "surelabel_batch_texts", "Texts in a batch of the classifier.", buckets=_COUNTS, registry=registry
-        )
+        self.queue_texts = Gauge("surelabel_queue_texts", "Texts that wait.", registry=registry)
+        self.batch_texts = Histogram("surelabel_batch_texts", "Texts in a batch.", buckets=_COUNTS, registry=registry)
         self.batch_requests = Histogram(
-            "surelabel_batch_requests", "Requests in a batch of the classifier.", buckets=_COUNTS, registry=registry
+            "surelabel_batch_requests", "Requests in a batch.", buckets=_COUNTS, registry=registry
         )
         self.texts = Counter("surelabel_texts", "Texts that were answered.", registry=registry)
         self.empty_sets = Counter(
@@ -56,7 +55,7 @@ class ServiceMetrics:
             "surelabel_classifier_seconds", "Time of a batch in the classifier.", buckets=_SECONDS, registry=registry
         )
         self.conformal_seconds = Histogram(
-            "surelabel_conformal_seconds", "Time of a request (or of a part of one) in the conformal step.",
+            "surelabel_conformal_seconds", "Time of a batch in the conformal step.",
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
         self.ready = Gauge("surelabel_ready", "1 where the service is ready.", registry=registry)
@@ -77,7 +76,7 @@ class ServiceMetrics:
         ).set_function(lambda: self._seconds["conformal"] / (sum(self._seconds.values()) or 1.0))
 
     def saw_batch(self, n_requests: int, n_texts: int) -> None:
-        """Count a batch of the classifier."""
+        """Count a batch."""
         self.batch_requests.observe(n_requests)
         self.batch_texts.observe(n_texts)
 

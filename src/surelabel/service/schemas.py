@@ -87,11 +87,11 @@ class PredictRequest(_Request):
         return [self.text] if "text" in self.model_fields_set else self.texts
 
     @property
-    def level(self) -> dict[str, Any]:
-        """The level as keyword arguments of the conformal step."""
+    def level(self) -> tuple[str, float | str]:
+        """The level: how it was given, and its value."""
         if "confidence_level" in self.model_fields_set:
-            return {"confidence_level": self.confidence_level}
-        return {"significance": self.significance}
+            return "confidence_level", self.confidence_level
+        return "significance", self.significance
 
 
 class PValueRequest(_Request):

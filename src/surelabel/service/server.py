@@ -24,13 +24,19 @@ _SHORT_TOKEN = 16
 def _listen(settings: ServiceSettings) -> socket.socket:
     """Open the socket, so that a port that is taken is told before anything is loaded."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # The protocol is named for asyncio to see that it is TCP: it then sends small answers without delay.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=512)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((settings.host, settings.port))
+        listening.listen(512)
     except OSError as error:
+        listening.close()
         raise InvalidInputError(
             f"The service cannot listen on {settings.host} port {settings.port}: {error.strerror or error}. "
             "Choose another port, or end what uses this one."
         ) from error
+    return listening
 
 
 def _address(listening: socket.socket) -> str:

@@ -18,7 +18,6 @@ _WHOLE_NUMBERS = {
     "max_requests": 1,
     "max_batch_texts": 1,
     "max_queue_texts": 1,
-    "conformal_threads": 1,
 }
 _SECONDS = ("max_wait", "timeout", "body_timeout")
 
@@ -61,13 +60,11 @@ class ServiceSettings:
     max_requests : int
         Requests under way at once; one more is told to come back later.
     max_batch_texts : int
-        Texts that the classifier is given at once; 1 turns micro-batching off.
+        Texts that are computed at once; 1 turns micro-batching off.
     max_wait : float
         Seconds that a request may wait for others to share a batch with.
     max_queue_texts : int
-        Texts that may wait for the classifier; a request past that is told to come back later.
-    conformal_threads : int
-        Threads of the conformal step.
+        Texts that may wait; a request past that is told to come back later.
     timeout, body_timeout : float
         Seconds a request may take after its body has come, and seconds its body may take.
     """
@@ -83,10 +80,9 @@ class ServiceSettings:
     max_top: int = 100
     max_label_sets: int = 10_000
     max_requests: int = 256
-    max_batch_texts: int = 64
+    max_batch_texts: int = 32
     max_wait: float = 0.003
     max_queue_texts: int = 2_048
-    conformal_threads: int = 2
     timeout: float = 60.0
     body_timeout: float = 20.0
 

@@ -1,0 +1,138 @@
+"""The work of a batch: classifier and conformal step, in the worker thread."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from surelabel.answers import Answer, answer_probabilities
+
+if TYPE_CHECKING:
+    from surelabel._validation import BoolArray, FloatArray
+    from surelabel.bundles import Bundle
+
+__all__ = ["BatchWork", "LabelSetQuestion", "SetsQuestion"]
+
+Outcome: TypeAlias = "list[Answer] | float | Exception"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SetsQuestion:
+    """Which label-sets stay plausible for texts.
+
+    Attributes
+    ----------
+    texts : list of str
+    level : tuple of str and value
+        Name and value of the keyword argument that gives the level.
+    top : int
+        Label-sets to name for each text.
+    """
+
+    texts: list[str]
+    level: tuple[str, Any]
+    top: int
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts it is about."""
+        return len(self.texts)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelSetQuestion:
+    """How plausible a label-set, a row (1, d), is for a text."""
+
+    text: str
+    labels: BoolArray
+
+    @property
+    def texts(self) -> list[str]:
+        """The text."""
+        return [self.text]
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts it is about."""
+        return 1
+
+
+class BatchWork:
+    """Answers the questions of a batch with one bundle.
+
+    The classifier is called once. Texts for which the same is asked go through the conformal step together.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    saw_classifier, saw_conformal : callable
+        Told the seconds that the two take.
+    """
+
+    def __init__(
+        self, bundle: Bundle, saw_classifier: Callable[[float], None], saw_conformal: Callable[[float], None]
+    ) -> None:
+        self.bundle = bundle
+        self._saw_classifier = saw_classifier
+        self._saw_conformal = saw_conformal
+
+    def __call__(self, questions: list[SetsQuestion | LabelSetQuestion]) -> list[Outcome]:
+        """Return an answer a question, or the exception that it ended with."""
+        probabilities = self._classify([text for question in questions for text in question.texts])
+        ends = np.cumsum([question.n_texts for question in questions])
+        rows = np.split(probabilities, ends[:-1])
+        start = time.perf_counter()
+        outcomes: list[Outcome] = [0.0] * len(questions)
+        groups: dict[Any, list[int]] = {}
+        for number, question in enumerate(questions):
+            if isinstance(question, LabelSetQuestion):
+                outcomes[number] = _caught(self._p_value, rows[number], question)
+            else:
+                groups.setdefault((question.level, question.top), []).append(number)
+        for numbers in groups.values():
+            asked = [question for number in numbers if isinstance(question := questions[number], SetsQuestion)]
+            found = self._answer_together(asked, [rows[number] for number in numbers])
+            for number, outcome in zip(numbers, found, strict=True):
+                outcomes[number] = outcome
+        self._saw_conformal(time.perf_counter() - start)
+        return outcomes
+
+    def _classify(self, texts: list[str]) -> FloatArray:
+        """Return probabilities (n, d), one row a text."""
+        start = time.perf_counter()
+        probabilities = self.bundle.predict_proba(texts)
+        self._saw_classifier(time.perf_counter() - start)
+        if len(probabilities) != len(texts):
+            raise RuntimeError(f"The classifier gave {len(probabilities)} rows for {len(texts)} texts.")
+        return probabilities
+
+    def _p_value(self, probabilities: FloatArray, question: LabelSetQuestion) -> float:
+        """Return the p-value of a label-set."""
+        return float(self.bundle.predictor.predict_p(probabilities, question.labels)[0])
+
+    def _answer(self, probabilities: FloatArray, question: SetsQuestion) -> list[Answer]:
+        """Do the conformal step."""
+        name, value = question.level
+        return answer_probabilities(self.bundle.predictor, probabilities, top=question.top, **{name: value})
+
+    def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[FloatArray]) -> Sequence[Outcome]:
+        """Answer questions at one level; where that fails, one by one, so that only the bad one fails."""
+        together = _caught(self._answer, np.concatenate(rows), questions[0])
+        if isinstance(together, list):
+            answers = iter(together)
+            return [[next(answers) for _ in part] for part in rows]
+        if len(questions) == 1:
+            return [together]
+        return [_caught(self._answer, part, question) for part, question in zip(rows, questions, strict=True)]
+
+
+def _caught(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns, or the exception that it raises."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return error

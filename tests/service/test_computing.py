@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from service_running import NAMES, KeywordClassifier, make_bundle
+from surelabel import service
+from surelabel.answers import answer_probabilities
+from surelabel.exceptions import InvalidInputError
+from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion
+
+
+@pytest.fixture
+def times():
+    return {"classifier": [], "conformal": []}
+
+
+@pytest.fixture
+def work(bundle, times):
+    return BatchWork(bundle, times["classifier"].append, times["conformal"].append)
+
+
+def test_every_question_gets_what_it_would_get_alone(work, bundle, times):
+    label_set = np.zeros((1, len(NAMES)), dtype=bool)
+    label_set[0, 0] = True
+    questions = [
+        SetsQuestion(["corn", "wheat maybe"], ("significance", "0.1"), 3),
+        SetsQuestion(["trade"], ("confidence_level", 0.9), 3),
+        LabelSetQuestion("corn", label_set),
+        SetsQuestion(["unknown", "grain"], ("significance", "0.1"), 3),
+        SetsQuestion(["grain maybe"], ("significance", "0.1"), 0),
+    ]
+    found = work(questions)
+    for question, answers in zip(questions, found, strict=True):
+        if isinstance(question, SetsQuestion):
+            probabilities = bundle.predict_proba(question.texts)
+            level = {question.level[0]: question.level[1]}
+            assert answers == answer_probabilities(bundle.predictor, probabilities, top=question.top, **level)
+    assert found[2] == bundle.predict_p(["corn"], label_set)[0]
+    assert len(times["classifier"]) == len(times["conformal"]) == 1
+
+
+def test_a_question_that_cannot_be_answered_fails_alone(work):
+    good = SetsQuestion(["corn"], ("significance", "0.1"), 3)
+    bad = SetsQuestion(["corn"], ("significance", "1.1"), 3)
+    wrong = LabelSetQuestion("corn", np.zeros((1, 3), dtype=bool))
+    first, second, third = work([good, bad, wrong])
+    assert first[0].labels == ("corn",)
+    assert isinstance(second, InvalidInputError)
+    assert isinstance(third, InvalidInputError)
+
+
+class _Picky(KeywordClassifier):
+    """Gives a text about trade what is no probability."""
+
+    def predict_proba(self, texts):
+        rows = super().predict_proba(texts)
+        rows[[text == "trade" for text in texts]] = np.nan
+        return rows
+
+
+def test_of_questions_at_one_level_only_the_bad_one_fails():
+    work = BatchWork(make_bundle(classifier=_Picky()), lambda _: None, lambda _: None)
+    first, second, third = work(
+        [SetsQuestion([text], ("significance", "0.1"), 3) for text in ("corn", "trade", "wheat")]
+    )
+    assert first[0].labels == ("corn",)
+    assert isinstance(second, InvalidInputError)
+    assert third[0].labels == ("wheat",)
+
+
+class _Short(KeywordClassifier):
+    def predict_proba(self, texts):
+        return super().predict_proba(texts)[1:]
+
+
+def test_a_classifier_that_loses_rows_is_an_error():
+    work = BatchWork(make_bundle(classifier=_Short()), lambda _: None, lambda _: None)
+    with pytest.raises(RuntimeError, match="0 rows for 1 texts"):
+        work([SetsQuestion(["corn"], ("significance", "0.1"), 3)])
+
+
+def test_public_names():
+    assert service.__all__ == ["ServiceSettings", "create_app", "run"]
+    with pytest.raises(AttributeError, match="has no attribute"):
+        service.nothing  # noqa: B018
