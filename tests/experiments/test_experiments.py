@@ -11,6 +11,7 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.experiments import MEASURES, Folders, Settings, planned, run
 from surelabel.experiments.benchmark_tables import benchmark_tables
 from surelabel.experiments.publish import publish
+from surelabel.experiments.reports import report_run
 from surelabel.experiments.run import N_RESPLITS
 from surelabel.experiments.statistics import corpora_table, record_statistics
 from surelabel.experiments.tables import Table, load_results, paper_figures
@@ -73,6 +74,16 @@ def test_a_run_is_given_the_measures_that_it_lacks(done, tmp_path):
     run(settings, few, {"L4": MEASURES["L4"], "L2": MEASURES["L2"]})
     result = json.loads(few.result_of(settings).read_text())
     assert set(result["evaluations"]) == set(result["resplits"]) == {"L2", "L4"}
+
+
+def test_a_report_is_made_once_and_from_a_result_file_alone(done, tmp_path):
+    _, folders = done
+    settings = Settings("synthetic", "linear")
+    fresh = Folders(tmp_path / "runs", folders.results)
+    path = report_run(settings, fresh)
+    assert path.read_text().startswith("<!DOCTYPE html>")
+    path.write_text("kept")
+    assert report_run(settings, fresh).read_text() == "kept"
 
 
 def test_a_result_of_another_version_is_made_again(done, tmp_path):

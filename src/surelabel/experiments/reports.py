@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 from surelabel import corpora
-from surelabel.artifacts import Probabilities
 from surelabel.evaluation import Evaluation
-from surelabel.experiments.run import Folders
+from surelabel.experiments.run import Folders, probabilities_of
 from surelabel.experiments.settings import IN_TIME_ORDER, MEASURES, Settings
 from surelabel.pipeline.steps import calibrated
 from surelabel.report import ReportInput, write_report
@@ -17,8 +16,15 @@ __all__ = ["report_run"]
 
 
 def report_run(settings: Settings, folders: Folders) -> Path:
-    """Write the HTML report of a finished conformal run beside its probabilities; return its path."""
-    probabilities = Probabilities.load(folders.runs / settings.name / "probabilities.npz")
+    """Write the HTML report of a finished conformal run beside its probabilities; return its path.
+
+    One that is newer than the result file is left alone. Where only the result file came along, as in a new copy of a repository, the
+    probabilities are made again.
+    """
+    path = folders.runs / settings.name / "report.html"
+    if path.is_file() and path.stat().st_mtime >= folders.result_of(settings).stat().st_mtime:
+        return path
+    probabilities = probabilities_of(settings, folders)
     result = json.loads(folders.result_of(settings).read_text(encoding="utf-8"))
     corpus = corpora.load(settings.corpus, seed=settings.seed)
     calibration, test = probabilities.parts["calibration"], probabilities.parts["test"]
@@ -33,7 +39,6 @@ def report_run(settings: Settings, folders: Folders) -> Path:
         )
         for name in sorted(names, key=lambda name: name != "LogLoss")
     }
-    path = folders.runs / settings.name / "report.html"
     write_report(
         path,
         ReportInput(
