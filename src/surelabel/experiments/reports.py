@@ -18,8 +18,8 @@ __all__ = ["report_run"]
 def report_run(settings: Settings, folders: Folders) -> Path:
     """Write the HTML report of a finished conformal run beside its probabilities; return its path.
 
-    One that is newer than the result file is left alone. Where only the result file came along, as in a new copy of a repository, the
-    probabilities are made again.
+    One that is newer than the result file is left alone. Where only the result file came along, as in a new copy of a
+    repository, the probabilities are made again.
     """
     path = folders.runs / settings.name / "report.html"
     if path.is_file() and path.stat().st_mtime >= folders.result_of(settings).stat().st_mtime:
