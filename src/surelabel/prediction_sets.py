@@ -408,9 +408,12 @@ class PredictionSet:
         names = as_label_names(label_names, calibration.n_labels, who="describe")
         best = np.zeros(calibration.n_labels, dtype=np.bool_)
         facts: Facts | None = None
-        if self:
-            _, words = next(iter(SEARCHES[self._parent._search].iterate(self._cut, self._row)))
-            best = unpack(words[None, :], calibration.n_labels)[0]
+        first = next(SEARCHES[self._parent._search].iterate(self._cut, self._row), None) if self else None
+        if first is None:
+            # Bounds of a set's size may leave open whether it is empty.
+            size_bounds = (0, 0)
+        else:
+            best = unpack(first[1][None, :], calibration.n_labels)[0]
             facts = self._facts()
         return build_description(
             facts,

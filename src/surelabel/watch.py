@@ -149,7 +149,7 @@ class ExchangeabilityWatch:
     """Watch a stream of texts, and raise an alarm where they are not exchangeable with the calibration texts.
 
     Where they are, the probability of an alarm, ever, is at most alpha: however long the stream and however often one
-    looks.
+    looks. Updates must come one after the other: a watch in several threads needs a lock.
 
     Parameters
     ----------
