@@ -40,6 +40,44 @@ def total(costs, labels, aggregate="sum"):
     return math.fsum(chosen) if aggregate == "sum" else max(chosen)
 
 
+def quadratic_total(matrix, probabilities, labels):
+    """e' M e with e = |o - y|, in exact arithmetic, rounded once."""
+    errors = [Fraction(1.0 - o if y else o) for o, y in zip(probabilities, labels, strict=True)]
+    d = len(errors)
+    return float(sum(Fraction(float(matrix[i][j])) * errors[i] * errors[j] for i in range(d) for j in range(d)))
+
+
+def penalty(labels, seen, weights):
+    """What a Penalised measure adds to the score of a label-set; `seen` is the list of training label-sets."""
+    hamming, cardinality, pairs, prior = weights
+    d, labels = len(labels), tuple(int(y) for y in labels)
+    seen = [tuple(int(y) for y in row) for row in seen]
+    distance = min(sum(a != b for a, b in zip(labels, row, strict=True)) for row in seen)
+    as_many = sum(sum(row) == sum(labels) for row in seen)
+    apart = sum(
+        not any(row[i] and row[j] for row in seen)
+        for i, j in itertools.combinations([k for k in range(d) if labels[k]], 2)
+    )
+    often = seen.count(labels) or 0.5
+    return (
+        hamming * distance / d
+        + cardinality * (1 - as_many / len(seen))
+        + pairs * apart
+        + prior * math.log((len(seen) + 1) / often)
+    )
+
+
+def is_valid(labels, implications, exclusions, at_most):
+    """Whether a label-set obeys constraints, by reading them one after the other."""
+    for a, b in implications:
+        if labels[a] and not labels[b]:
+            return False
+    for group in exclusions:
+        if sum(bool(labels[k]) for k in set(group)) > 1:
+            return False
+    return all(sum(bool(labels[k]) for k in set(group)) <= most for most, group in at_most)
+
+
 def candidates(n_labels, lo, hi):
     """All 0/1 rows with lo..hi labels, in lexicographic order."""
     return [row for row in itertools.product((0, 1), repeat=n_labels) if lo <= sum(row) <= hi]

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 from surelabel import exceptions
 from surelabel._version import __version__
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.constraints import LabelConstraints
+from surelabel.mahalanobis import Mahalanobis
 from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
+from surelabel.penalties import Penalised
 from surelabel.prediction_sets import PredictionSet, PredictionSets
 
 if TYPE_CHECKING:
@@ -29,8 +32,11 @@ __all__ = [
     "ConformalMultilabelClassifier",
     "ExchangeabilityWatch",
     "ForcedPredictions",
+    "LabelConstraints",
     "LogLoss",
     "LpNorm",
+    "Mahalanobis",
+    "Penalised",
     "PredictionSet",
     "PredictionSets",
     "Recalibration",

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surelabel._validation import BoolArray, FloatArray, as_labels, as_probabilities
-from surelabel.measures import SeparableMeasure, costs_of
+from surelabel.constraints import LabelConstraints
+from surelabel.counting import binomials
+from surelabel.measures import Measure, SeparableMeasure, totals_by_costs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,35 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["Calibration", "binomials", "totals_of"]
 
 
-@functools.lru_cache(maxsize=64)
-def binomials(n: int) -> tuple[int, ...]:
-    """Return how many subsets of n things have 0, 1, ..., n elements; by a running product, for large n.
-
-    Examples
-    --------
-    >>> binomials(4)
-    (1, 4, 6, 4, 1)
-    """
-    row = [1]
-    for size in range(n):
-        row.append(row[-1] * (n - size) // (size + 1))
-    return tuple(row)
-
-
-def totals_of(measure: SeparableMeasure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
+def totals_of(measure: Measure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
     """Return the total of one label-set a text, (n,): the one function that all totals come from.
 
-    Sums are correctly rounded, so they do not depend on the order of labels.
+    Totals are correctly rounded, so they do not depend on the order of labels.
     """
-    from surelabel._kernels import exact_sum  # noqa: PLC0415 (numba is loaded on first use)
-
-    absent, present = costs_of(measure, probabilities)
-    if measure.aggregate == "max":
-        largest: FloatArray = np.where(labels, present, absent).max(axis=1)
-        return largest
-    totals = np.empty(len(probabilities))
-    exact_sum.totals_of_rows(absent, present, labels, totals)
-    return totals
+    if isinstance(measure, SeparableMeasure):
+        return totals_by_costs(measure, probabilities, labels)
+    return measure.totals(probabilities, labels)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,20 +41,23 @@ class Calibration:
 
     Attributes
     ----------
-    measure : SeparableMeasure
+    measure : Measure
     totals : (n,) float64, ascending, read-only
     n_labels : int
     min_labels, max_labels : int
         Candidates are the label-sets of min_labels..max_labels labels.
     label_names : tuple of str or None
+    constraints : LabelConstraints or None
+        What candidates must obey beside the limits.
     """
 
-    measure: SeparableMeasure
+    measure: Measure
     totals: FloatArray
     n_labels: int
     min_labels: int
     max_labels: int
     label_names: tuple[str, ...] | None
+    constraints: LabelConstraints | None = None
 
     def __post_init__(self) -> None:
         totals = np.sort(self.totals)
@@ -91,14 +75,20 @@ class Calibration:
         return len(self.totals)
 
     @property
+    def is_separable(self) -> bool:
+        """Whether totals add up label by label and candidates are limited by their number of labels alone."""
+        return self.constraints is None and isinstance(self.measure, SeparableMeasure)
+
+    @property
     def limits(self) -> tuple[int, int]:
         """Smallest and largest number of labels of a candidate."""
         return self.min_labels, self.max_labels
 
-    @property
+    @functools.cached_property
     def n_candidates(self) -> int:
         """Number of candidate label-sets, the paper's c(d, l)."""
-        return sum(binomials(self.n_labels)[self.min_labels : self.max_labels + 1])
+        sizes = binomials(self.n_labels) if self.constraints is None else self.constraints.count_by_size(self.n_labels)
+        return sum(sizes[self.min_labels : self.max_labels + 1])
 
     def as_probabilities(self, values: Any, *, who: str) -> FloatArray:
         """Return new texts' probabilities (n, d), checked against the labels that were calibrated."""
@@ -109,9 +99,10 @@ class Calibration:
         return as_labels(values, who=who, n_labels=self.n_labels, n_texts=n_texts, label_names=self.label_names)
 
     def is_candidate(self, labels: BoolArray) -> BoolArray:
-        """Tell for each label-set, (n,), whether its number of labels is within the limits."""
+        """Tell for each label-set, (n,), whether it is within the limits and obeys the constraints."""
         sizes = labels.sum(axis=1)
-        return np.asarray((sizes >= self.min_labels) & (sizes <= self.max_labels))
+        within = np.asarray((sizes >= self.min_labels) & (sizes <= self.max_labels))
+        return within if self.constraints is None else within & self.constraints.obeyed_by(labels)
 
     def rank(self, level: Fraction) -> int:
         """Return k = floor(e (n + 1)): how many calibration texts must be at least as strange as a member."""

@@ -21,7 +21,7 @@ from surelabel._validation import (
 )
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
-from surelabel.measures import LpNorm, SeparableMeasure, check_measure
+from surelabel.measures import LpNorm, Measure, check_measure
 from surelabel.prediction_sets import PredictionSets
 from surelabel.recalibration import Recalibration
 
@@ -80,7 +80,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     def __init__(
         self,
         estimator: Any = None,
-        measure: SeparableMeasure = _DEFAULT_MEASURE,
+        measure: Measure = _DEFAULT_MEASURE,
         *,
         min_labels: int = 1,
         max_labels: int | str | None = "train",

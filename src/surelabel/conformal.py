@@ -21,16 +21,17 @@ from surelabel._validation import (
     names_of_columns,
 )
 from surelabel.calibration import Calibration, totals_of
+from surelabel.constraints import LabelConstraints
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
-from surelabel.measures import LpNorm, SeparableMeasure, check_measure, costs_of
+from surelabel.measures import LpNorm, Measure, SeparableMeasure, check_measure
 from surelabel.prediction_sets import LabelSet, PredictionSets, to_label_sets
-from surelabel.searches import SEARCHES, Cut
+from surelabel.searches import SEARCHES, Cut, engine_of
 from surelabel.searches.cut import WORK_LIMIT, over_rows
 
 __all__ = ["ConformalLabelSets", "ForcedPredictions"]
 
 _DEFAULT_MEASURE = LpNorm(2)
-_PARAMETERS = ("measure", "min_labels", "max_labels", "search", "label_names", "work_limit", "n_jobs")
+_PARAMETERS = ("measure", "min_labels", "max_labels", "search", "label_names", "work_limit", "n_jobs", "constraints")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class ConformalLabelSets:
 
     Parameters
     ----------
-    measure : SeparableMeasure
+    measure : Measure
         Nonconformity measure, `LpNorm(2)` by default.
     min_labels, max_labels : int
         Candidates are the label-sets with so many labels. The paper takes max_labels = the largest number of labels
@@ -80,6 +81,8 @@ class ConformalLabelSets:
         Steps a text that counting may take before it answers with certified bounds.
     n_jobs : int, optional
         Threads; all cores by default. Results do not depend on it.
+    constraints : LabelConstraints, optional
+        What candidates must obey beside the limits; label-sets that do not are in no prediction set.
 
     Examples
     --------
@@ -98,13 +101,14 @@ class ConformalLabelSets:
 
     def __init__(
         self,
-        measure: SeparableMeasure = _DEFAULT_MEASURE,
+        measure: Measure = _DEFAULT_MEASURE,
         min_labels: int = 1,
         max_labels: int | None = None,
         search: str = "exact",
         label_names: Sequence[str] | None = None,
         work_limit: int = WORK_LIMIT,
         n_jobs: int | None = None,
+        constraints: LabelConstraints | None = None,
     ) -> None:
         self.measure = measure
         self.min_labels = min_labels
@@ -113,6 +117,7 @@ class ConformalLabelSets:
         self.label_names = label_names
         self.work_limit = work_limit
         self.n_jobs = n_jobs
+        self.constraints = constraints
         self._check_parameters()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -137,6 +142,18 @@ class ConformalLabelSets:
         if self.search not in SEARCHES:
             raise InvalidInputError(
                 f"The 'search' parameter of {who} must be one of {sorted(SEARCHES)}. Got {self.search!r} instead."
+            )
+        if self.constraints is not None and not isinstance(self.constraints, LabelConstraints):
+            raise InvalidInputError(
+                f"The 'constraints' parameter of {who} must be LabelConstraints or None. Got {self.constraints!r} "
+                "instead."
+            )
+        separable = self.constraints is None and isinstance(self.measure, SeparableMeasure)
+        if self.search == "hamming-ball" and not separable:
+            raise InvalidInputError(
+                f"The 'search' parameter of {who} must be 'exact' or 'powerset' for {self.measure!r}"
+                f"{'' if self.constraints is None else ' with constraints'}: the paper's Hamming ball is for measures "
+                "that add up label by label, without constraints."
             )
         for name, value in (("work_limit", self.work_limit), ("n_jobs", self.n_jobs)):
             if (value is not None or name == "work_limit") and not (
@@ -190,14 +207,26 @@ class ConformalLabelSets:
         known = as_labels(labels, who="calibrate", n_labels=n_labels, n_texts=n_texts, label_names=names)
         check_limits(self.min_labels, self.max_labels, who="calibrate", n_labels=n_labels)
         most = n_labels if self.max_labels is None else min(int(self.max_labels), n_labels)
+        fitted = getattr(self.measure, "n_labels", n_labels)
+        if fitted != n_labels:
+            raise InvalidInputError(
+                f"The 'probabilities' parameter of calibrate must have {fitted} labels, as {self.measure!r} was fitted "
+                f"on. Got {n_labels} instead."
+            )
         totals = totals_of(self.measure, checked, known)
-        calibration = Calibration(self.measure, totals, n_labels, int(self.min_labels), most, names)
+        rules = None if self.constraints is None else self.constraints.resolved(names, n_labels)
+        calibration = Calibration(self.measure, totals, n_labels, int(self.min_labels), most, names, rules)
+        if calibration.n_candidates == 0:
+            raise InvalidInputError(
+                f"The 'constraints' parameter of {type(self).__name__} leaves no candidate with {self.min_labels} to "
+                f"{most} labels. Check that they do not contradict each other or the limits."
+            )
         outside = int(np.count_nonzero(~calibration.is_candidate(known)))
         if outside:
             warnings.warn(
                 f"{outside} of {n_texts} calibration texts have a label-set that is no candidate (candidates have "
-                f"{self.min_labels} to {most} labels). They still count in calibration; such texts can only be "
-                "errors at prediction.",
+                f"{self.min_labels} to {most} labels{'' if rules is None else ' and obey the constraints'}). They "
+                "still count in calibration; such texts can only be errors at prediction.",
                 CalibrationWarning,
                 stacklevel=2,
             )
@@ -230,14 +259,11 @@ class ConformalLabelSets:
 
     def _forced(self, calibration: Calibration, probabilities: FloatArray) -> tuple[BoolArray, FloatArray]:
         """Return the cheapest candidate of each text, (n, d), and the totals of the two cheapest, (n, 2)."""
-        labels = np.empty(probabilities.shape, dtype=np.uint8)
-        totals = np.empty((len(probabilities), 2))
-
-        def force(rows: slice) -> None:
-            _force(calibration, probabilities[rows], labels[rows], totals[rows])
-
-        over_rows(force, len(probabilities), self.n_jobs)
-        return labels.view(np.bool_), totals
+        engine = engine_of(calibration)
+        blocks = over_rows(
+            lambda rows: engine.forced(calibration, probabilities[rows]), len(probabilities), self.n_jobs
+        )
+        return np.concatenate([block[0] for block in blocks]), np.concatenate([block[1] for block in blocks])
 
     def totals(self, probabilities: Any, labels: Any = None) -> FloatArray:
         """Return how strange each text is, (n,): the total of its given label-set, or of its most plausible one.
@@ -342,13 +368,13 @@ class ConformalLabelSets:
         write_predictor(path, self.get_params(), self.calibration_)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, measure: SeparableMeasure | None = None) -> ConformalLabelSets:
+    def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> ConformalLabelSets:
         """Read a calibrated predictor from a file made by `save`; no code from the file is run.
 
         Parameters
         ----------
         path : path
-        measure : SeparableMeasure, optional
+        measure : Measure, optional
             The measure, where the file was made with one of your own, which no file can bring.
         """
         from surelabel.predictor_file import read_predictor  # noqa: PLC0415
@@ -360,16 +386,3 @@ class ConformalLabelSets:
             raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the predictor again.") from error
         predictor.calibration_ = calibration
         return predictor
-
-
-def _force(calibration: Calibration, probabilities: FloatArray, labels: Any, totals: FloatArray) -> None:
-    """Write the cheapest candidate of each row, and the totals of the two cheapest."""
-    absent, present = costs_of(calibration.measure, probabilities)
-    if calibration.measure.aggregate == "max":
-        from surelabel._kernels import maximum  # noqa: PLC0415
-
-        maximum.forced_rows_maximum(absent, present, calibration.limits, labels, totals)
-    else:
-        from surelabel._kernels import forced  # noqa: PLC0415
-
-        forced.forced_rows(absent, present, calibration.limits, labels, totals)

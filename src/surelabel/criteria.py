@@ -13,7 +13,6 @@ only.
 from __future__ import annotations
 
 import dataclasses
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -22,9 +21,10 @@ import numpy as np
 from surelabel._validation import FloatArray
 from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets
-from surelabel.measures import costs_of
+from surelabel.measures import SeparableMeasure, costs_of
 from surelabel.searches.counting import TABLE_CELLS, count_by_walk, count_of_maximum, greatest_size
 from surelabel.searches.cut import n_words, over_rows
+from surelabel.searches.sums import as_float, interacting_counts_at, interacting_rank_sums
 
 __all__ = ["PValueSums", "counts_at", "of_criterion", "p_value_sums", "s_criterion"]
 
@@ -71,15 +71,19 @@ def counts_at(
     """
     from surelabel._kernels import table  # noqa: PLC0415
 
+    if not calibration.is_separable:
+        return interacting_counts_at(calibration, probabilities, thresholds, n_cells)
+    measure = calibration.measure
+    assert isinstance(measure, SeparableMeasure)
     n_texts, n_thresholds = len(probabilities), len(thresholds)
-    every = _as_float(calibration.n_candidates)
+    every = as_float(calibration.n_candidates)
     bounds = np.full((n_texts, n_thresholds, 2), every)
     finite = int(np.sum(np.isfinite(thresholds)))
-    if calibration.measure.aggregate == "max":
+    if measure.aggregate == "max":
         for j, threshold in enumerate(thresholds[:finite]):
             bounds[:, j] = _counts_of_maximum(calibration, probabilities, float(threshold))[:, None]
         return bounds
-    absent, present = costs_of(calibration.measure, probabilities)
+    absent, present = costs_of(measure, probabilities)
     lo, hi = calibration.limits
     given_up = np.full(n_texts, finite)
     for j in range(finite):
@@ -98,19 +102,12 @@ def counts_at(
     return bounds
 
 
-def _as_float(count: int | Fraction) -> float:
-    """Return a count as a float, inf where it is too large for one (over some 1,000 labels without limit)."""
-    try:
-        return float(count)
-    except OverflowError:
-        return math.inf
-
-
 def _counts_of_maximum(calibration: Calibration, probabilities: FloatArray, threshold: float) -> FloatArray:
     """Return the number of candidates of each text within a threshold, for a measure that takes the maximum."""
+    assert isinstance(calibration.measure, SeparableMeasure)
     absent, present = costs_of(calibration.measure, probabilities)
     rows = zip((absent > threshold) * 1.0, (present > threshold) * 1.0, strict=True)
-    return np.array([_as_float(count_of_maximum(*row, 0.0, calibration.limits)) for row in rows])
+    return np.array([as_float(count_of_maximum(*row, 0.0, calibration.limits)) for row in rows])
 
 
 def _rank_sums_of_maximum(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
@@ -145,6 +142,9 @@ def _rank_sums(calibration: Calibration, probabilities: FloatArray, n_cells: int
     """Return bounds (n, 2) of the sum over calibration totals a of the number of candidates within a."""
     from surelabel._kernels import table  # noqa: PLC0415
 
+    if not calibration.is_separable:
+        return interacting_rank_sums(calibration, probabilities, n_cells)
+    assert isinstance(calibration.measure, SeparableMeasure)
     if calibration.measure.aggregate == "max":
         return _rank_sums_of_maximum(calibration, probabilities)
     absent, present = costs_of(calibration.measure, probabilities)
@@ -159,7 +159,7 @@ def _rank_sums(calibration: Calibration, probabilities: FloatArray, n_cells: int
         most = greatest_size(absent[i], present[i], largest, hi)
         row = slice(i, i + 1)
         table.rank_sum_bounds(absent[row], present[row], calibration.totals, (lo, most), n_cells, sums[row])
-    every = _as_float(calibration.n_candidates * calibration.n_texts)
+    every = as_float(calibration.n_candidates * calibration.n_texts)
     return np.minimum(sums, every)
 
 
@@ -185,7 +185,7 @@ def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: 
     checked = calibration.as_probabilities(probabilities, who="p_value_sums")
     blocks = over_rows(lambda rows: _rank_sums(calibration, checked[rows], n_cells), len(checked), predictor.n_jobs)
     excess = np.concatenate(blocks) / (calibration.n_texts + 1)
-    floor = _as_float(Fraction(calibration.n_candidates, calibration.n_texts + 1))
+    floor = as_float(Fraction(calibration.n_candidates, calibration.n_texts + 1))
     return PValueSums(floor, excess[:, 0], excess[:, 1])
 
 

@@ -61,7 +61,7 @@ class Demand:
     ----------
     significance : str
     mean_radius, median_radius : float
-        The paper's t.
+        The paper's t; None, as all of its ball, where it has none: labels interact, or label-sets are constrained.
     ball_label_sets, powerset_label_sets, exact_label_sets : int
         Label-sets considered over all texts.
     prohibitive : float
@@ -71,12 +71,12 @@ class Demand:
     """
 
     significance: str
-    mean_radius: float
-    median_radius: float
-    ball_label_sets: int
+    mean_radius: float | None
+    median_radius: float | None
+    ball_label_sets: int | None
     powerset_label_sets: int
     exact_label_sets: int
-    prohibitive: float
+    prohibitive: float | None
     exact_seconds: float
 
 
@@ -144,16 +144,16 @@ def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str
     start = time.perf_counter()
     upper = sets.size_bounds()[1]
     seconds = time.perf_counter() - start
-    report = SEARCHES["hamming-ball"].report(sets._cut)
-    assert report.radius is not None
+    report = SEARCHES["hamming-ball"].report(sets._cut) if predictor.calibration_.is_separable else None
+    radius = None if report is None else report.radius
     return Demand(
         significance=significance,
-        mean_radius=float(report.radius.mean()),
-        median_radius=float(np.median(report.radius)),
-        ball_label_sets=sum(report.considered),
+        mean_radius=None if radius is None else float(radius.mean()),
+        median_radius=None if radius is None else float(np.median(radius)),
+        ball_label_sets=None if report is None else sum(report.considered),
         powerset_label_sets=predictor.calibration_.n_candidates * len(probabilities),
         exact_label_sets=sum(int(size) for size in upper),
-        prohibitive=float(report.prohibitive.mean()),
+        prohibitive=None if report is None else float(report.prohibitive.mean()),
         exact_seconds=seconds,
     )
 

@@ -38,20 +38,24 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkabl
 
 import numpy as np
 
-from surelabel._validation import FloatArray
+from surelabel._validation import BoolArray, FloatArray
 from surelabel.exceptions import InvalidInputError
 
 __all__ = [
     "MEASURES",
+    "InteractionMeasure",
     "LogLoss",
     "LpNorm",
+    "Measure",
     "SeparableMeasure",
     "check_measure",
     "costs_of",
+    "is_number",
     "measure_from_spec",
     "measure_name",
     "measure_named",
     "measure_to_spec",
+    "totals_by_costs",
 ]
 
 Aggregate: TypeAlias = Literal["sum", "max"]
@@ -75,7 +79,27 @@ class SeparableMeasure(Protocol):
         ...
 
 
-def _is_number(value: Any) -> bool:
+@runtime_checkable
+class InteractionMeasure(Protocol):
+    """What a measure must have whose totals do not add up label by label; ours are `Mahalanobis` and `Penalised`."""
+
+    def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
+        """Return totals of one label-set a text, (n,) float64, finite and >= 0, for probabilities and labels (n, d)."""
+        ...
+
+    def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
+        """Return the same for label-sets (m, d) of one text (d,), to the last bit."""
+        ...
+
+    def score(self, totals: FloatArray) -> FloatArray:
+        """Return nonconformity scores, an increasing function of totals."""
+        ...
+
+
+Measure: TypeAlias = SeparableMeasure | InteractionMeasure
+
+
+def is_number(value: Any) -> bool:
     """Tell whether a parameter is a real number; True and False are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
@@ -110,7 +134,7 @@ class LpNorm:
     p: float = 2.0
 
     def __post_init__(self) -> None:
-        if not _is_number(self.p) or not self.p >= 1:
+        if not is_number(self.p) or not self.p >= 1:
             raise InvalidInputError(f"The 'p' parameter of LpNorm must be a number >= 1. Got {self.p!r} instead.")
 
     @property
@@ -148,7 +172,7 @@ class LogLoss:
     aggregate: ClassVar[Aggregate] = "sum"
 
     def __post_init__(self) -> None:
-        if not _is_number(self.clip) or not 0.0 < self.clip < 0.5:
+        if not is_number(self.clip) or not 0.0 < self.clip < 0.5:
             raise InvalidInputError(
                 f"The 'clip' parameter of LogLoss must be a number in (0, 0.5). Got {self.clip!r} instead."
             )
@@ -195,7 +219,7 @@ def measure_named(name: str) -> SeparableMeasure:
     )
 
 
-def measure_name(measure: SeparableMeasure) -> str:
+def measure_name(measure: Measure) -> str:
     """Return the name of a measure for people.
 
     Examples
@@ -205,11 +229,18 @@ def measure_name(measure: SeparableMeasure) -> str:
     """
     if type(measure) is LpNorm:
         return f"L{measure.p:g}"
+    if hasattr(measure, "to_spec"):
+        return (
+            type(measure).__name__ if not hasattr(measure, "measure") else f"Penalised({measure_name(measure.measure)})"
+        )
     return "LogLoss" if measure == LogLoss() else repr(measure) if type(measure) is LogLoss else type(measure).__name__
 
 
 def check_measure(measure: Any, *, who: str) -> None:
-    """Raise unless `measure` has what a separable measure must have."""
+    """Raise unless `measure` has what a measure must have, and is fitted where it must be."""
+    if isinstance(measure, InteractionMeasure) and not isinstance(measure, type):
+        getattr(measure, "n_labels", None)  # raises where it is not fitted
+        return
     if isinstance(measure, type) or not isinstance(measure, SeparableMeasure):
         raise InvalidInputError(
             f"The 'measure' parameter of {who} must be a measure such as LpNorm(2) or LogLoss(): an object with "
@@ -238,8 +269,24 @@ def costs_of(measure: SeparableMeasure, probabilities: FloatArray) -> tuple[Floa
     return checked[0], checked[1]
 
 
-def measure_to_spec(measure: SeparableMeasure) -> dict[str, Any]:
-    """Describe a measure in plain values; one that is not ours by its name only."""
+def totals_by_costs(measure: SeparableMeasure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
+    """Return the total of one label-set a text, (n,): correctly rounded sums, or maxima, of its costs."""
+    absent, present = costs_of(measure, probabilities)
+    if measure.aggregate == "max":
+        largest: FloatArray = np.where(labels, present, absent).max(axis=1)
+        return largest
+    from surelabel._kernels import exact_sum  # noqa: PLC0415 (numba is loaded on first use)
+
+    totals = np.empty(len(probabilities))
+    exact_sum.totals_of_rows(absent, present, labels, totals)
+    return totals
+
+
+def measure_to_spec(measure: Measure) -> dict[str, Any]:
+    """Describe a measure in plain values, arrays apart; one that is not ours by its name only."""
+    if hasattr(measure, "to_spec"):
+        spec: dict[str, Any] = measure.to_spec()
+        return spec
     for kind, known in _KINDS.items():
         if type(measure) is known:
             return {"kind": kind, **{key: str(value) for key, value in dataclasses.asdict(measure).items()}}  # type: ignore[call-overload]
@@ -247,7 +294,7 @@ def measure_to_spec(measure: SeparableMeasure) -> dict[str, Any]:
 
 
 def measure_from_spec(spec: dict[str, Any]) -> SeparableMeasure | None:
-    """Make a measure from its description; None for a user's own, which only the user can bring."""
+    """Make a separable measure from its description; None for a user's own, which only the user can bring."""
     fields = dict(spec)
     kind = fields.pop("kind", None)
     if kind == "own":

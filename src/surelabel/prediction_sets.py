@@ -16,8 +16,8 @@ from surelabel._wording import bounds_words, count_words
 from surelabel.calibration import totals_of
 from surelabel.descriptions import Budget, Description, Facts, Members, build_description
 from surelabel.exceptions import InvalidInputError, SearchLimitError, TruncationWarning
-from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport
-from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS, bounds_by_table
+from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport, engine_of
+from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS
 from surelabel.searches.cut import BLOCK_ROWS, IntArray, Words, n_words, unpack
 from surelabel.searches.few import FEW, best_of_few, can_be_listed
 
@@ -142,14 +142,8 @@ class PredictionSets(Sequence["PredictionSet"]):
 
     def _reachable(self, rows: slice) -> BoolArray:
         """Return (m, d, 2): whether some member has the label absent, and whether some has it present."""
-        from surelabel._kernels import forced  # noqa: PLC0415
-
-        absent, present, thresholds = self._cut.membership(rows)
-        calibration = self._cut.calibration
-        reachable = np.empty((len(absent), calibration.n_labels, 2), dtype=np.bool_)
-        for row in range(len(absent)):
-            forced.reachable_row(absent[row], present[row], thresholds[row], calibration.limits, reachable[row])
-        return reachable
+        engine = engine_of(self._cut.calibration)
+        return np.array([engine.reachable(self._cut, row) for row in range(rows.start, rows.stop)], dtype=np.bool_)
 
     def top(self, k: int) -> list[list[tuple[LabelSet, float]]]:
         """Return the k best members of each prediction set with their p-values: quicker than asking one by one."""
@@ -265,11 +259,11 @@ class PredictionSet:
         if work_limit is not None:
             cut = dataclasses.replace(self._cut, work_limit=work_limit)
             lower, upper = SEARCHES[self._parent._search].bounds(cut, range(self._row, self._row + 1))[0]
-        absent, present, thresholds = self._cut.membership(self._one)
+        engine = engine_of(self._cut.calibration)
         cells = TABLE_CELLS
         while upper > (1.0 + relative_gap) * lower and cells < MAX_TABLE // 2:
             cells *= 4
-            finer = bounds_by_table(absent[0], present[0], float(thresholds[0]), self._cut.calibration.limits, cells)
+            finer = engine.bounds_with_cells(self._cut, self._row, cells)
             lower, upper = max(lower, finer[0]), min(upper, finer[1])
             if cells * (self._cut.calibration.max_labels + 1) > MAX_TABLE:
                 break
@@ -429,8 +423,8 @@ class PredictionSet:
         """Return what a description is made from: the members where they are few, else their costs."""
         if self.size_bounds[1] <= _MAX_DESCRIBED_BY_LIST:
             return Members(self.to_array(_MAX_DESCRIBED_BY_LIST))
-        absent, present, thresholds = self._cut.membership(self._one)
-        return Budget(absent[0], present[0], float(thresholds[0]), self._cut.calibration.limits)
+        relaxation = engine_of(self._cut.calibration).relaxation(self._cut, self._row)
+        return Budget(*relaxation, self._cut.calibration.limits)
 
 
 def _check_count(parameter: str, value: Any, *, who: str) -> None:

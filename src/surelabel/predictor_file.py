@@ -2,7 +2,9 @@
 
 `header.json` holds the format's name and version, the parameters, the measure as plain values and the label
 names; `totals.npy` the calibration totals. A measure that is not one of ours is stored by name only, with its
-costs at a few probabilities (`probe.npy`), against which the one given to `load` is checked.
+costs at a few probabilities (`probe.npy`), against which the one given to `load` is checked. A fitted measure keeps
+what it learnt in arrays of its own (`measure.*.npy`); files with such arrays, or with constraints, are of format
+version 2.
 """
 
 from __future__ import annotations
@@ -15,60 +17,79 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelabel._declared import check_arrays
 from surelabel._storage import atomic_file
 from surelabel._validation import FloatArray, as_label_names, check_limits
 from surelabel._version import __version__
 from surelabel.calibration import Calibration
+from surelabel.constraints import LabelConstraints
 from surelabel.exceptions import ArtifactError
+from surelabel.mahalanobis import Mahalanobis
 from surelabel.measures import (
+    Measure,
     SeparableMeasure,
     check_measure,
     costs_of,
     measure_from_spec,
     measure_to_spec,
 )
+from surelabel.penalties import WEIGHTS, Penalised
 from surelabel.searches import SEARCHES
 
 __all__ = ["read_predictor", "write_predictor"]
 
 _FORMAT = "surelabel-predictor"
-_VERSION = 1
+_VERSION = 2
 # The header is small; one that claims more is not ours.
 _MAX_HEADER = 64 * 2**20
 _PROBE = np.linspace(0.0, 1.0, 17)[None, :]
 _ENTRIES = {"header.json", "totals.npy", "probe.npy"}
+_MEASURE_ARRAYS = {"matrix": (np.float64, 2), "label_sets": (np.uint8, 2), "counts": (np.int64, 1)}
 _PARAMETERS = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
 
 
-def _npy(array: FloatArray) -> bytes:
+def _npy(array: npt.NDArray[Any]) -> bytes:
     """Return an array in numpy's format."""
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
-def _probe(measure: SeparableMeasure) -> FloatArray:
-    """Return a measure's costs at a few probabilities."""
-    return np.vstack(costs_of(measure, _PROBE.copy()))
+def _probe(measure: Measure, n_labels: int) -> FloatArray:
+    """Return a measure's costs at a few probabilities, or totals of a few label-sets where it has no costs."""
+    if isinstance(measure, SeparableMeasure):
+        return np.vstack(costs_of(measure, _PROBE.copy()))
+    places = np.arange(4 * n_labels).reshape(4, n_labels)
+    return measure.totals((places * 7 % 17) / 17.0, places % 3 == 0)[None, :]
+
+
+def _arrays_of(measure: Measure) -> dict[str, npt.NDArray[Any]]:
+    """Return what a fitted measure of ours has learnt."""
+    return measure.arrays() if isinstance(measure, (Mahalanobis, Penalised)) else {}
 
 
 def write_predictor(path: str | os.PathLike[str], parameters: dict[str, Any], calibration: Calibration) -> None:
     """Write a calibrated predictor whole or not at all."""
-    header = {
+    arrays = _arrays_of(calibration.measure)
+    header: dict[str, Any] = {
         "format": _FORMAT,
-        "version": _VERSION,
+        "version": _VERSION if arrays or calibration.constraints is not None else 1,
         "surelabel": __version__,
         "parameters": {name: _plain(parameters[name]) for name in _PARAMETERS},
         "measure": measure_to_spec(calibration.measure),
         "n_labels": calibration.n_labels,
         "label_names": calibration.label_names,
     }
+    if calibration.constraints is not None:
+        header["constraints"] = calibration.constraints.to_dict()
     with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", json.dumps(header, indent=1))
         archive.writestr("totals.npy", _npy(calibration.totals))
-        archive.writestr("probe.npy", _npy(_probe(calibration.measure)))
+        archive.writestr("probe.npy", _npy(_probe(calibration.measure, calibration.n_labels)))
+        for name, array in arrays.items():
+            archive.writestr(f"measure.{name}.npy", _npy(array))
 
 
 def _plain(value: Any) -> Any:
@@ -76,11 +97,11 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def _array(archive: zipfile.ZipFile, name: str, n_dimensions: int) -> FloatArray:
-    """Read one float64 array; anything else is refused."""
+def _array(archive: zipfile.ZipFile, name: str, n_dimensions: int, dtype: Any = np.float64) -> npt.NDArray[Any]:
+    """Read one array of a type; anything else is refused."""
     with archive.open(name) as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
-    if array.dtype != np.float64 or array.ndim != n_dimensions:
+    if array.dtype != dtype or array.ndim != n_dimensions:
         raise ValueError(f"{name} holds {array.dtype} values in {array.ndim} dimensions")
     return array
 
@@ -88,25 +109,55 @@ def _array(archive: zipfile.ZipFile, name: str, n_dimensions: int) -> FloatArray
 def _header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     """Read the header and refuse what is not ours or newer than we are."""
     names = archive.namelist()
-    if sorted(names) != sorted(_ENTRIES):
+    known = _ENTRIES | {f"measure.{name}.npy" for name in _MEASURE_ARRAYS}
+    if len(set(names)) != len(names) or not _ENTRIES <= set(names) <= known:
         raise ArtifactError(f"{path} is not a surelabel predictor: it holds {sorted(names)[:5]}.")
     if archive.getinfo("header.json").file_size > _MAX_HEADER:
         raise ArtifactError(f"{path} is not a surelabel predictor: its header claims to be too large.")
     header = json.loads(archive.read("header.json"))
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise ArtifactError(f"{path} is not a surelabel predictor.")
-    if header.get("version") != _VERSION:
+    if type(header.get("version")) is not int or not 1 <= header["version"] <= _VERSION:
         raise ArtifactError(
             f"{path} is a predictor of format version {header.get('version')!r}, written by surelabel "
-            f"{header.get('surelabel')!r}; this is surelabel {__version__}, which reads version {_VERSION}. "
+            f"{header.get('surelabel')!r}; this is surelabel {__version__}, which reads versions 1 to {_VERSION}. "
             "Update surelabel to load it."
         )
     return header
 
 
-def _measure(header: dict[str, Any], given: SeparableMeasure | None, probe: FloatArray, path: Path) -> SeparableMeasure:
+def _measure_arrays(archive: zipfile.ZipFile) -> dict[str, npt.NDArray[Any]]:
+    """Read what a fitted measure has learnt."""
+    names = set(archive.namelist())
+    return {
+        name: _array(archive, f"measure.{name}.npy", n_dimensions, dtype)
+        for name, (dtype, n_dimensions) in _MEASURE_ARRAYS.items()
+        if f"measure.{name}.npy" in names
+    }
+
+
+def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Measure | None:
+    """Make a measure from its description and arrays; None where a user's own is in it."""
+    if spec.get("kind") == "mahalanobis":
+        return Mahalanobis(arrays["matrix"])
+    if spec.get("kind") != "penalised":
+        return measure_from_spec(spec)
+    base = _stored_measure(spec["measure"], arrays)
+    if base is None:
+        return None
+    weights = {name: spec[name] for name in WEIGHTS}
+    return Penalised(base, **weights, label_sets=arrays["label_sets"], counts=arrays["counts"])
+
+
+def _measure(
+    header: dict[str, Any],
+    given: Measure | None,
+    arrays: dict[str, npt.NDArray[Any]],
+    probe: FloatArray,
+    path: Path,
+) -> Measure:
     """Return the file's measure, or the one given for it, if it is the same."""
-    stored = measure_from_spec(header["measure"])
+    stored = _stored_measure(header["measure"], arrays)
     if stored is None and given is None:
         raise ArtifactError(
             f"{path} was made with a measure of your own, {header['measure'].get('name')!r}. "
@@ -115,12 +166,14 @@ def _measure(header: dict[str, Any], given: SeparableMeasure | None, probe: Floa
     measure = given if given is not None else stored
     assert measure is not None
     check_measure(measure, who="load")
-    if not np.array_equal(_probe(measure), probe):
+    n_labels = header["n_labels"]
+    fits = type(n_labels) is int and n_labels >= 1 and getattr(measure, "n_labels", n_labels) == n_labels
+    if not fits or not np.array_equal(_probe(measure, n_labels), probe):
         raise ArtifactError(f"{path} was made with another measure than {measure!r}: their costs differ.")
     return measure
 
 
-def read_predictor(path: str | os.PathLike[str], given: SeparableMeasure | None) -> tuple[dict[str, Any], Calibration]:
+def read_predictor(path: str | os.PathLike[str], given: Measure | None) -> tuple[dict[str, Any], Calibration]:
     """Read a calibrated predictor; return constructor parameters and the calibration."""
     file = Path(path)
     data = io.BytesIO(file.read_bytes())
@@ -130,13 +183,17 @@ def read_predictor(path: str | os.PathLike[str], given: SeparableMeasure | None)
             check_arrays(archive, file)
             totals = _array(archive, "totals.npy", 1)
             probe = _array(archive, "probe.npy", 2)
-        measure = _measure(header, given, probe, file)
+            arrays = _measure_arrays(archive)
+        measure = _measure(header, given, arrays, probe, file)
         parameters = {name: header["parameters"][name] for name in _PARAMETERS}
         n_labels = header["n_labels"]
         if type(n_labels) is not int or n_labels < 1 or len(header["parameters"]) != len(_PARAMETERS):
             raise ValueError("its header is not that of a predictor")
         names = as_label_names(header["label_names"], n_labels, who="load")
         check_limits(parameters["min_labels"], parameters["max_labels"], who="load", n_labels=n_labels)
+        constraints = None
+        if header.get("constraints") is not None:
+            constraints = LabelConstraints.from_dict(header["constraints"]).resolved(names, n_labels)
         if parameters["search"] not in SEARCHES or len(totals) == 0 or not np.all((totals >= 0) & (totals < np.inf)):
             raise ValueError("its values are not those of a predictor")
     except ArtifactError:
@@ -146,5 +203,5 @@ def read_predictor(path: str | os.PathLike[str], given: SeparableMeasure | None)
     except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
         raise ArtifactError(f"{file} is damaged: {error}. Save the predictor again.") from error
     most = n_labels if parameters["max_labels"] is None else min(parameters["max_labels"], n_labels)
-    calibration = Calibration(measure, totals, n_labels, parameters["min_labels"], most, names)
-    return {**parameters, "measure": measure, "label_names": names}, calibration
+    calibration = Calibration(measure, totals, n_labels, parameters["min_labels"], most, names, constraints)
+    return {**parameters, "measure": measure, "label_names": names, "constraints": constraints}, calibration

@@ -132,3 +132,26 @@ def ball_row(
             if not _next_combination(chosen, size, n_labels):
                 break
     return found
+
+
+@njit(cache=True, nogil=True)
+def fill_combinations(n_labels: int, chosen: Array, state: Array, words: Array) -> int:
+    """Write packed label-sets of state[0]..state[1] labels until `words` (capacity, W) is full; return how many.
+
+    chosen (d,) and state (3,) int64 keep the place: state[2] is 0 at the start of a number of labels.
+    """
+    written = 0
+    while written < words.shape[0] and state[0] <= state[1]:
+        size = state[0]
+        if state[2] == 0:
+            for j in range(size):
+                chosen[j] = j
+            state[2] = 1
+        words[written] = 0
+        for j in range(size):
+            words[written, chosen[j] >> 6] |= np.uint64(1) << np.uint64(63 - (chosen[j] & 63))
+        written += 1
+        if not _next_combination(chosen, size, n_labels):
+            state[0] += 1
+            state[2] = 0
+    return written

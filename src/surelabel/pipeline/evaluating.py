@@ -16,7 +16,7 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.evaluation import Evaluation, evaluate
 from surelabel.exceptions import InvalidInputError
-from surelabel.measures import MEASURES, SeparableMeasure, measure_name
+from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.pipeline.steps import calibrated, part_probabilities
 
 __all__ = [
@@ -51,8 +51,8 @@ class Figures:
 
 
 def calibrated_and_evaluated(
-    measure: SeparableMeasure,
-    compared: Mapping[str, SeparableMeasure],
+    measure: Measure,
+    compared: Mapping[str, Measure],
     parts: Mapping[str, PartProbabilities],
     label_names: tuple[str, ...],
     limits: Limits,
@@ -187,7 +187,7 @@ def calibrate_bundle(
     bundle: Bundle,
     corpus: Corpus,
     *,
-    measure: SeparableMeasure | None = None,
+    measure: Measure | None = None,
     part: str | None = None,
     work_folder: Path | None = None,
 ) -> Bundle:
@@ -199,7 +199,7 @@ def calibrate_bundle(
     corpus : Corpus
         Texts to calibrate with, see `held_out_part`. The figures of an evaluation go with the old calibration; new
         ones are made where this is the corpus of training, which has test texts.
-    measure : SeparableMeasure, optional
+    measure : Measure, optional
         The bundle's own by default.
     part : str, optional
         Part to calibrate with.

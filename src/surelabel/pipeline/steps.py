@@ -14,7 +14,7 @@ from surelabel.artifacts import PartProbabilities
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import CalibrationWarning
-from surelabel.measures import SeparableMeasure
+from surelabel.measures import Measure
 from surelabel.text import TextClassifier
 
 __all__ = ["calibrated", "fitted_classifier", "n_repeated_texts", "part_probabilities", "versions"]
@@ -69,7 +69,7 @@ def n_repeated_texts(corpus: Corpus, part: str) -> int:
 
 
 def calibrated(
-    measure: SeparableMeasure,
+    measure: Measure,
     probabilities: Any,
     labels: Any,
     max_labels: int | None,

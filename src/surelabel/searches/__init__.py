@@ -5,11 +5,11 @@
 - `powerset`: the paper's Algorithm 1, every candidate scored.
 """
 
-from surelabel.searches.cut import Bounds, Cut, Search, SearchReport
-from surelabel.searches.exact import ExactSearch
+from surelabel.searches.cut import Bounds, Cut, Engine, Search, SearchReport
+from surelabel.searches.exact import ExactSearch, engine_of
 from surelabel.searches.paper import PROHIBITIVE, HammingBallSearch, PowersetSearch
 
-__all__ = ["PROHIBITIVE", "SEARCHES", "Bounds", "Cut", "Search", "SearchReport"]
+__all__ = ["PROHIBITIVE", "SEARCHES", "Bounds", "Cut", "Engine", "Search", "SearchReport", "engine_of"]
 
 SEARCHES: dict[str, Search] = {
     "exact": ExactSearch(),

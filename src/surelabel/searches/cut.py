@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._validation import BoolArray, FloatArray
+from surelabel._words import Words, n_words, pack, unpack
 from surelabel.calibration import Calibration
-from surelabel.measures import costs_of
+from surelabel.measures import SeparableMeasure, costs_of
 
 __all__ = [
     "BLOCK_ROWS",
@@ -32,7 +33,6 @@ __all__ = [
     "unpack",
 ]
 
-Words: TypeAlias = npt.NDArray[np.uint64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Bounds: TypeAlias = tuple[int, int]
 _Result = TypeVar("_Result")
@@ -41,30 +41,6 @@ _Result = TypeVar("_Result")
 BLOCK_ROWS = 1024
 # Steps a text that counting may take before it answers with bounds: some 5 ms, as long as a table of bounds takes.
 WORK_LIMIT = 1_000_000
-
-
-def n_words(n_labels: int) -> int:
-    """Return how many 64-bit words a packed label-set takes."""
-    return (n_labels + 63) // 64
-
-
-def pack(labels: BoolArray) -> Words:
-    """Pack 0/1 rows (m, d) into words (m, ceil(d / 64)), label 0 in the highest bit of word 0.
-
-    Examples
-    --------
-    >>> pack(np.array([[True, False, True]])) >> np.uint64(61)
-    array([[5]], dtype=uint64)
-    """
-    padded = np.zeros((len(labels), 64 * n_words(labels.shape[1])), dtype=np.bool_)
-    padded[:, : labels.shape[1]] = labels
-    return np.packbits(padded, axis=1).view(">u8").astype(np.uint64)
-
-
-def unpack(words: Words, n_labels: int) -> BoolArray:
-    """Return the inverse of `pack`: 0/1 rows (m, d)."""
-    octets = words.astype(">u8").view(np.uint8).reshape(len(words), 8 * words.shape[1])
-    return np.unpackbits(octets, axis=1, count=n_labels).view(np.bool_)
 
 
 def threads_to_use(n_jobs: int | None) -> int:
@@ -116,11 +92,18 @@ class Cut:
     @property
     def is_maximum(self) -> bool:
         """Whether totals are the maximum of label costs instead of their sum."""
-        return self.calibration.measure.aggregate == "max"
+        return self._separable.aggregate == "max"
+
+    @property
+    def _separable(self) -> SeparableMeasure:
+        """The measure, which must be a separable one: only those have costs."""
+        measure = self.calibration.measure
+        assert isinstance(measure, SeparableMeasure)
+        return measure
 
     def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
         """Return the measure's (absent, present) costs of a block of rows."""
-        return costs_of(self.calibration.measure, self.probabilities[rows])
+        return costs_of(self._separable, self.probabilities[rows])
 
     def membership(self, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return costs and thresholds of a *sum* that has the same members.
@@ -145,6 +128,9 @@ class Cut:
 
 def totals_of_words(cut: Cut, row: int, words: Words) -> FloatArray:
     """Return the totals of packed label-sets (m, W) of one text."""
+    measure = cut.calibration.measure
+    if not isinstance(measure, SeparableMeasure):
+        return measure.totals_of_label_sets(cut.probabilities[row], unpack(words, cut.calibration.n_labels))
     from surelabel._kernels import exact_sum  # noqa: PLC0415
 
     absent, present = cut.costs(slice(row, row + 1))
@@ -201,4 +187,40 @@ class Search(Protocol):
 
     def report(self, cut: Cut) -> SearchReport:
         """Return what the search has to consider for each text."""
+        ...
+
+
+class Engine(Protocol):
+    """What finds prediction sets exactly, for one kind of measure, whatever search a predictor was made with."""
+
+    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
+        """Return (lower, upper) bounds of the number of members, equal where it is exact."""
+        ...
+
+    def members(self, cut: Cut, row: int, limit: int) -> Words:
+        """Return up to `limit` members, packed, best first."""
+        ...
+
+    def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
+        """Yield (total, packed member), best first."""
+        ...
+
+    def with_label(self, cut: Cut, row: int, labels: Sequence[int]) -> list[Bounds]:
+        """Return (lower, upper) bounds of the number of members that have each of some labels."""
+        ...
+
+    def reachable(self, cut: Cut, row: int) -> BoolArray:
+        """Return (d, 2): whether some member has the label absent, and whether some has it present."""
+        ...
+
+    def forced(self, calibration: Calibration, probabilities: FloatArray) -> tuple[BoolArray, FloatArray]:
+        """Return the best candidates (n, d), and the totals of the two best (n, 2); inf where there is one only."""
+        ...
+
+    def relaxation(self, cut: Cut, row: int) -> tuple[FloatArray, FloatArray, float]:
+        """Return costs (d,), twice, and a threshold such that all members are within it; others may be too."""
+        ...
+
+    def bounds_with_cells(self, cut: Cut, row: int, n_cells: int) -> Bounds:
+        """Return (lower, upper) bounds of the number of members from a table with so many cells."""
         ...

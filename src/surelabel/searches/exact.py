@@ -1,107 +1,47 @@
-"""The exact search: output-sensitive, lists nothing that it is not asked for (design 2.2 to 2.4)."""
+"""The exact search: what a predictor uses by default, by the engine for its kind of measure."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from surelabel._validation import FloatArray
-from surelabel.calibration import binomials
-from surelabel.searches.best_first import iterate_best_first
-from surelabel.searches.counting import count_by_walk, count_of_maximum, count_row
-from surelabel.searches.cut import (
-    Bounds,
-    Cut,
-    SearchReport,
-    Words,
-    best_first_order,
-    n_words,
-    over_rows,
-    totals_of_words,
-)
+from surelabel.calibration import Calibration
+from surelabel.searches.cut import Bounds, Cut, Engine, SearchReport, Words
+from surelabel.searches.interacting import InteractingEngine
+from surelabel.searches.separable import SeparableEngine
 
-__all__ = ["ExactSearch"]
+__all__ = ["ExactSearch", "engine_of"]
 
-# Cells of the matrix that holds one label a row: 16 MiB.
-_HELD_CELLS = 2**21
+_SEPARABLE = SeparableEngine()
+_INTERACTING = InteractingEngine()
+
+
+def engine_of(calibration: Calibration) -> Engine:
+    """Return the engine for a calibrated measure: of costs that add up, or of a tree where labels interact."""
+    return _SEPARABLE if calibration.is_separable else _INTERACTING
 
 
 class ExactSearch:
-    """Walks the subsets of affordable flips; past the work limit it answers with certified bounds."""
+    """Visits members and little else; past the work limit it answers with certified bounds."""
 
     def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
-        """Count by walking; past the work limit by groups of equal costs, then by a table."""
-
-        def count(block: slice) -> list[Bounds]:
-            return _count_block(cut, slice(block.start + rows.start, block.stop + rows.start))
-
-        return [size for block in over_rows(count, len(rows), cut.n_jobs) for size in block]
+        """Count, or bound."""
+        return engine_of(cut.calibration).bounds(cut, rows)
 
     def members(self, cut: Cut, row: int, limit: int) -> Words:
-        """List by walking and sort where all members fit; take the best by a heap where they do not."""
-        from surelabel._kernels import walk  # noqa: PLC0415
-
-        width = n_words(cut.calibration.n_labels)
-        upper = self.bounds(cut, range(row, row + 1))[0][1]
-        if upper > limit:
-            best = [words for _, words in itertools.islice(iterate_best_first(cut, row), limit)]
-            return np.array(best, dtype=np.uint64).reshape(len(best), width)
-        absent, present, thresholds = cut.membership(slice(row, row + 1))
-        words = np.empty((upper, width), dtype=np.uint64)
-        found = walk.list_row(absent[0], present[0], thresholds[0], cut.calibration.limits, words, np.empty(0))
-        words = words[:found]
-        return words[best_first_order(totals_of_words(cut, row, words), words)]
+        """List and sort where all members fit; take the best where they do not."""
+        return engine_of(cut.calibration).members(cut, row, limit)
 
     def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
-        """Yield members by a heap, best first."""
-        return iterate_best_first(cut, row)
+        """Yield members, best first."""
+        return engine_of(cut.calibration).iterate(cut, row)
 
     def with_label(self, cut: Cut, row: int, labels: Sequence[int]) -> list[Bounds]:
-        """Count the members that have label k with k's absence made unaffordable, for each k of some labels."""
-        n_labels = cut.calibration.n_labels
-        if np.isposinf(cut.thresholds[row]):
-            lo, hi = cut.calibration.limits
-            every = sum(binomials(n_labels - 1)[max(lo, 1) - 1 : hi])
-            return [(every, every)] * len(labels)
-        absent, present, thresholds = cut.membership(slice(row, row + 1))
-        step = max(1, _HELD_CELLS // n_labels)
-        bounds: list[Bounds] = []
-        for start in range(0, len(labels), step):
-            held = np.asarray(labels[start : start + step], dtype=np.intp)
-            without = np.repeat(absent, len(held), axis=0)
-            without[np.arange(len(held)), held] = np.inf
-            shared = np.broadcast_to(present, without.shape)
-            at = np.repeat(thresholds, len(held))
-            bounds += _count_rows(without, np.ascontiguousarray(shared), at, cut)
-        return bounds
+        """Count the members that have each of some labels."""
+        return engine_of(cut.calibration).with_label(cut, row, labels)
 
     def report(self, cut: Cut) -> SearchReport:
-        """Return the numbers of members (upper bounds): the exact search considers no other label-set."""
+        """Return the numbers of members (upper bounds): the exact search considers few other label-sets."""
         considered = [upper for _, upper in self.bounds(cut, range(len(cut.probabilities)))]
         return SearchReport(None, considered, np.zeros(len(considered), dtype=np.bool_))
-
-
-def _count_block(cut: Cut, rows: slice) -> list[Bounds]:
-    """Count or bound the members of a block of rows."""
-    absent, present, thresholds = cut.membership(rows)
-    everything = np.isposinf(cut.thresholds[rows])
-    if not everything.any():
-        return _count_rows(absent, present, thresholds, cut)
-    every = cut.calibration.n_candidates
-    rest = iter(_count_rows(absent[~everything], present[~everything], thresholds[~everything], cut))
-    return [(every, every) if whole else next(rest) for whole in everything]
-
-
-def _count_rows(absent: FloatArray, present: FloatArray, thresholds: FloatArray, cut: Cut) -> list[Bounds]:
-    """Count or bound the members of rows of costs (m, d): by walking, and where that gives up by other means."""
-    limits = cut.calibration.limits
-    if cut.is_maximum:
-        exact = [count_of_maximum(*row, limits) for row in zip(absent, present, thresholds, strict=True)]
-        return [(size, size) for size in exact]
-    sizes, _ = count_by_walk(absent, present, thresholds, limits, cut.work_limit)
-    return [
-        (size, size) if size >= 0 else count_row(absent[i], present[i], float(thresholds[i]), limits)
-        for i, size in enumerate(sizes.tolist())
-    ]

@@ -14,8 +14,8 @@ FEW = 64
 
 
 def can_be_listed(cut: Cut) -> bool:
-    """Tell whether `best_of_few` knows the cut's measure: costs that add up."""
-    return getattr(cut.calibration.measure, "aggregate", None) == "sum"
+    """Tell whether `best_of_few` knows the cut's measure: costs that add up, and no constraints."""
+    return cut.calibration.is_separable and not cut.is_maximum
 
 
 def best_of_few(cut: Cut, rows: IntArray, sizes: IntArray, k: int) -> tuple[IntArray, FloatArray, Words]:

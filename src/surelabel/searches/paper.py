@@ -26,6 +26,8 @@ __all__ = ["PROHIBITIVE", "HammingBallSearch", "PowersetSearch", "ball_size"]
 
 # Label-sets that the paper's machine could hold for one text.
 PROHIBITIVE = 56_000_000
+# Label-sets that are scored together, where that is not done one by one.
+_SCORED_AT_ONCE = 2**14
 
 
 def ball_size(n_labels: int, centre_size: int, radius: int, limits: Bounds) -> int:
@@ -120,9 +122,30 @@ class PowersetSearch(_ListingSearch):
         """Score every candidate of one text."""
         from surelabel._kernels import combinations  # noqa: PLC0415
 
+        if not cut.calibration.is_separable:
+            return _score_all(cut, row, words)
         absent, present, thresholds = cut.membership(slice(row, row + 1))
         limits = cut.calibration.limits
         return int(combinations.powerset_row(absent[0], present[0], thresholds[0], limits, words))
+
+
+def _score_all(cut: Cut, row: int, words: Words) -> int:
+    """Score every candidate of one text, a block at a time, by the one function that all totals come from."""
+    from surelabel._kernels import combinations  # noqa: PLC0415
+
+    calibration = cut.calibration
+    chosen = np.empty(calibration.n_labels + 1, dtype=np.int64)
+    state = np.array([*calibration.limits, 0], dtype=np.int64)
+    block = np.empty((_SCORED_AT_ONCE, n_words(calibration.n_labels)), dtype=np.uint64)
+    found = 0
+    while filled := int(combinations.fill_combinations(calibration.n_labels, chosen, state, block)):
+        part = block[:filled]
+        part = part[calibration.is_candidate(unpack(part, calibration.n_labels))]
+        part = part[totals_of_words(cut, row, part) <= cut.thresholds[row]]
+        room = words[found : found + len(part)]
+        room[:] = part[: len(room)]
+        found += len(part)
+    return found
 
 
 class HammingBallSearch(_ListingSearch):

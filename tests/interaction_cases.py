@@ -1,0 +1,66 @@
+"""Measures with interactions, penalties and constraints that tests share, drawn to be hard on ties and rounding."""
+
+import numpy as np
+import sklearn.covariance  # noqa: F401 (loaded inside a strategy it would draw from random)
+from hypothesis import strategies as st
+
+import cases
+from surelabel import LabelConstraints, LogLoss, LpNorm, Mahalanobis, Penalised
+
+WEIGHTS = st.sampled_from([0.0, 0.0, 0.25, 1.0, 1 / 3, 7.5])
+BASES = (LogLoss(), LpNorm(1), LpNorm(2), LpNorm(8), LpNorm(float("inf")), cases.Weighted("sum"), cases.Weighted("max"))
+
+
+@st.composite
+def matrices(draw, d):
+    """Positive definite matrices: unit, with small integers, correlated, all but singular, or fitted."""
+    kind = draw(st.sampled_from(["unit", "integer", "equal", "random", "singular", "fitted"]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if kind == "unit":
+        return np.eye(d)
+    if kind == "integer":
+        factor = rng.integers(-1, 2, (d, d)).astype(float)
+        return factor @ factor.T + np.eye(d)
+    if kind == "equal":
+        return np.eye(d) * (1.0 + 0.5 * d) + draw(st.sampled_from([0.5, -0.5]))
+    if kind == "fitted":
+        probabilities, labels = rng.random((8, d)), rng.random((8, d)) < 0.4
+        return np.array(Mahalanobis().fit(probabilities, labels).matrix)
+    factor = rng.normal(size=(d, d))
+    product = factor @ factor.T + np.eye(d) * (1.0 if kind == "random" else 1e-9)
+    return (product + product.T) / 2
+
+
+@st.composite
+def mahalanobis(draw, d):
+    return Mahalanobis(draw(matrices(d)))
+
+
+@st.composite
+def label_rows(draw, d, max_rows=8):
+    """Some 0/1 rows, often few different ones."""
+    rows = draw(st.lists(st.lists(st.booleans(), min_size=d, max_size=d), min_size=1, max_size=max_rows))
+    return np.array(rows)
+
+
+@st.composite
+def penalised(draw, d):
+    base = draw(st.one_of(st.sampled_from(BASES), mahalanobis(d)))
+    weights = [draw(WEIGHTS) for _ in range(4)]
+    return Penalised(base, *weights).fit(draw(label_rows(d)))
+
+
+def measures(d):
+    return st.one_of(mahalanobis(d), penalised(d))
+
+
+@st.composite
+def constraints(draw, d):
+    """Any constraints at all, contradictory ones too, over d labels given by index."""
+    label = st.integers(0, d - 1)
+    group = st.lists(label, min_size=1, max_size=4)
+    return LabelConstraints(
+        implications=draw(st.lists(st.tuples(label, label), max_size=3)),
+        exclusions=draw(st.lists(group, max_size=2)),
+        at_most=draw(st.lists(st.tuples(st.integers(0, 2), group), max_size=2)),
+    )
