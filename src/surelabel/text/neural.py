@@ -119,6 +119,7 @@ class NeuralClassifier(TextClassifier):
         self._tokenizer = read_tokenizer(folder / _TOKENIZER)
         try:
             check_safetensors(folder / _WEIGHTS)
+            self._check_size(folder)
             network = self._rebuild(folder)
             safetensors.torch.load_model(network, str(folder / _WEIGHTS))
         except ArtifactError:
@@ -127,6 +128,17 @@ class NeuralClassifier(TextClassifier):
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
         device = "cuda" if torch.cuda.is_available() else "cpu"
         self._network = network.to(device).eval().requires_grad_(False)
+
+    def _check_size(self, folder: Path) -> None:
+        """Raise where the settings claim a larger network than there are weights, before it is allocated."""
+        with torch.device("meta"):
+            network = self._rebuild(folder)
+        claimed = sum(each.numel() * each.element_size() for each in network.parameters())
+        if claimed > (folder / _WEIGHTS).stat().st_size:
+            raise ArtifactError(
+                f"The saved classifier {folder} is refused: its settings claim {claimed:,} bytes of weights, more than "
+                "there are."
+            )
 
     def _identity(self) -> dict[str, Any]:
         """Return what a run is known by, beside its data."""
