@@ -138,22 +138,22 @@ class TransductiveRidge(_Ridge):
         With h_i = x_i' G x and c = 1 + x' G x, residuals of the refitted model are r_i - (h_i / c) (Y - f) for a
         calibration text and (Y - f) / c for the new one, f its fitted values before.
         """
+        from surelabel._kernels import transductive  # noqa: PLC0415
+
         assert self._features is not None
         candidates = self._candidates.astype(np.float64)
-        own = self._residuals @ candidates.T
-        squares = (self._residuals**2).sum(axis=1)[:, None]
+        across = candidates @ self._residuals.T
+        squares = (self._residuals**2).sum(axis=1)
         sizes = candidates.sum(axis=1)
         ranks = np.empty((len(features), len(candidates)), dtype=np.int64)
         for row, text in enumerate(features):
             direction = self._inverse @ text
             scale = 1.0 + float(text @ direction)
-            weights = ((self._features @ direction) / scale)[:, None]
+            weights = (self._features @ direction) / scale
             fitted = text @ self._coefficients
             distance = np.maximum(float(fitted @ fitted) - 2.0 * (candidates @ fitted) + sizes, 0.0)
-            across = own - (self._residuals @ fitted)[:, None]
-            scores = squares - 2.0 * weights * across + weights**2 * distance
-            new = distance / scale**2
-            ranks[row] = (scores >= new - _TIE * (squares + new)).sum(axis=0)
+            own = self._residuals @ fitted
+            transductive.ranks_row(across, own, squares, weights, distance, scale, _TIE, ranks[row])
         return ranks
 
 
