@@ -177,7 +177,7 @@ def measure(url: str, requests: list[bytes], n_clients: int, duration: float) ->
         "conformal_ms": 1e3 * conformal / len(seconds),
         "classifier_ms": 1e3 * classifier / len(seconds),
         "server_ms": 1e3 * spent("process_cpu_seconds_total") / len(seconds),
-        "conformal_share": conformal / spent("process_cpu_seconds_total"),
+        "conformal_share": spent("surelabel_conformal_processor_seconds_total") / spent("process_cpu_seconds_total"),
         "conformal_share_of_computing": conformal / (conformal + classifier),
     }
 
@@ -203,7 +203,7 @@ def main() -> None:
                     f"{n_clients:3d} clients, {name:7s} micro-batching: {figures['requests_a_second']:7.1f} a second, "
                     f"p50 {figures['p50_ms']:6.1f} ms, p99 {figures['p99_ms']:6.1f} ms, "
                     f"batches of {figures['mean_batch_texts']:4.1f}, conformal step "
-                    f"{figures['conformal_share']:.1%} of the server's time, "
+                    f"{figures['conformal_share']:.1%} of the server's processor time, "
                     f"{figures['conformal_share_of_computing']:.1%} of computing"
                 )
             print(f"{n_clients:3d} clients: {ratio:.2f} times the requests with micro-batching", flush=True)

@@ -408,6 +408,7 @@ def test_metrics():
         assert sample("surelabel_set_size_count") == 2
         assert sample("surelabel_batch_texts_sum") == 4  # the warm-up is two
         assert 0 < sample("surelabel_conformal_time_share") < 1
+        assert sample("surelabel_conformal_processor_seconds_total") > 0
         assert sample("surelabel_ready") == 1
         assert "surelabel_request_seconds_bucket" in text
         assert "python_gc" not in text

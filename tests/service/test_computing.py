@@ -15,7 +15,7 @@ def times():
 
 @pytest.fixture
 def work(bundle, times):
-    return BatchWork(bundle, times["classifier"].append, times["conformal"].append)
+    return BatchWork(bundle, times["classifier"].append, lambda *seconds: times["conformal"].append(seconds))
 
 
 def test_every_question_gets_what_it_would_get_alone(work, bundle, times):
@@ -58,7 +58,7 @@ class _Picky(KeywordClassifier):
 
 
 def test_of_questions_at_one_level_only_the_bad_one_fails():
-    work = BatchWork(make_bundle(classifier=_Picky()), lambda _: None, lambda _: None)
+    work = BatchWork(make_bundle(classifier=_Picky()), lambda _: None, lambda *_: None)
     first, second, third = work(
         [SetsQuestion([text], ("significance", "0.1"), 3) for text in ("corn", "trade", "wheat")]
     )
@@ -73,7 +73,7 @@ class _Short(KeywordClassifier):
 
 
 def test_a_classifier_that_loses_rows_is_an_error():
-    work = BatchWork(make_bundle(classifier=_Short()), lambda _: None, lambda _: None)
+    work = BatchWork(make_bundle(classifier=_Short()), lambda _: None, lambda *_: None)
     with pytest.raises(RuntimeError, match="0 rows for 1 texts"):
         work([SetsQuestion(["corn"], ("significance", "0.1"), 3)])
 

@@ -70,11 +70,11 @@ class BatchWork:
     ----------
     bundle : Bundle
     saw_classifier, saw_conformal : callable
-        Told the seconds that the two take.
+        Told the seconds that the two take; of the conformal step also the seconds of processor time.
     """
 
     def __init__(
-        self, bundle: Bundle, saw_classifier: Callable[[float], None], saw_conformal: Callable[[float], None]
+        self, bundle: Bundle, saw_classifier: Callable[[float], None], saw_conformal: Callable[[float, float], None]
     ) -> None:
         self.bundle = bundle
         self._saw_classifier = saw_classifier
@@ -85,7 +85,7 @@ class BatchWork:
         probabilities = self._classify([text for question in questions for text in question.texts])
         ends = np.cumsum([question.n_texts for question in questions])
         rows = np.split(probabilities, ends[:-1])
-        start = time.perf_counter()
+        start, start_cpu = time.perf_counter(), time.thread_time()
         outcomes: list[Outcome] = [0.0] * len(questions)
         groups: dict[Any, list[int]] = {}
         for number, question in enumerate(questions):
@@ -98,7 +98,7 @@ class BatchWork:
             found = self._answer_together(asked, [rows[number] for number in numbers])
             for number, outcome in zip(numbers, found, strict=True):
                 outcomes[number] = outcome
-        self._saw_conformal(time.perf_counter() - start)
+        self._saw_conformal(time.perf_counter() - start, time.thread_time() - start_cpu)
         return outcomes
 
     def _classify(self, texts: list[str]) -> FloatArray:

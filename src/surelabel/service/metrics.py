@@ -58,6 +58,9 @@ class ServiceMetrics:
             "surelabel_conformal_seconds", "Time of a batch in the conformal step.",
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
+        self.conformal_processor_seconds = Counter(
+            "surelabel_conformal_processor_seconds", "Processor time of the conformal step.", registry=registry
+        )
         self.ready = Gauge("surelabel_ready", "1 where the service is ready.", registry=registry)
         self._shares()
         Gauge("surelabel_build", "The version.", ["version"], registry=registry).labels(__version__).set(1)
@@ -85,9 +88,10 @@ class ServiceMetrics:
         self.classifier_seconds.observe(seconds)
         self._seconds["classifier"] += seconds
 
-    def saw_conformal(self, seconds: float) -> None:
+    def saw_conformal(self, seconds: float, processor_seconds: float) -> None:
         """Count time in the conformal step."""
         self.conformal_seconds.observe(seconds)
+        self.conformal_processor_seconds.inc(processor_seconds)
         self._seconds["conformal"] += seconds
 
     def saw_answers(self, answers: Iterable[Answer]) -> None:
