@@ -119,6 +119,7 @@ def test_public_names():
         "cache_folder",
         "find_reuters",
         "generate_synthetic",
+        "is_at_hand",
         "load",
         "read_aapd",
         "read_ctdc",
@@ -141,3 +142,17 @@ def test_importing_is_cheap():
     code = f"import surelabel.corpora, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_is_at_hand(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURELABEL_DATA", str(tmp_path))
+    monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
+    assert corpora.is_at_hand("synthetic")
+    assert not corpora.is_at_hand("reuters20")
+    assert not corpora.is_at_hand("arxiv")
+    (tmp_path / "reuters21578").mkdir()
+    (tmp_path / "arxiv2025.jsonl").write_text("")
+    assert corpora.is_at_hand("reuters20")
+    assert corpora.is_at_hand("arxiv")
+    with pytest.raises(InvalidInputError, match="must be one of"):
+        corpora.is_at_hand("roiters")

@@ -54,6 +54,9 @@ def train(
         int | None, typer.Option(min=1, help="Most labels of a text [default: as in training].")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare/--no-compare", help="Evaluate the other measures beside the model's.")
+    ] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with an interrupted training.")] = False,
     text: Text = None,
     labels: Labels = None,
@@ -77,13 +80,14 @@ def train(
       surelabel train tickets.csv --text subject --text body --labels tags --separator ';' --out models/tickets
       surelabel train reuters --classifier bert --setting model=minilm --out models/reuters-bert
     """
-    from surelabel.measures import measure_named  # noqa: PLC0415
+    from surelabel.measures import MEASURES, measure_named  # noqa: PLC0415
     from surelabel.pipeline import TrainingSettings, train_to_folder  # noqa: PLC0415
 
     settings = TrainingSettings(
         kind=classifier,
         options=_as_settings(setting or []),
         measure=measure_named(measure),
+        compared=MEASURES if compare else {},
         seed=seed,
         min_labels=min_labels,
         max_labels=max_labels,
