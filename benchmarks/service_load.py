@@ -16,8 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import dataclasses
-import datetime
 import json
 import re
 import subprocess
@@ -31,12 +29,12 @@ from typing import Any
 import numpy as np
 
 from probabilities import corpus_to_measure
-from surelabel import ConformalLabelSets, LpNorm, __version__, load_bundle, text
+from surelabel import __version__, load_bundle
 from surelabel._storage import atomic_file
-from surelabel.bundles import Bundle, BundleInfo
 from surelabel.corpora.places import cache_folder
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import machine, versions
+from surelabel.pipeline import TrainingSettings, train_bundle
 
 CLIENTS = (1, 16, 64)
 BATCHING = {"with": {}, "without": {"max_batch_texts": 1}}
@@ -52,30 +50,12 @@ run(sys.argv[1], port=0, **json.loads(sys.argv[2]))
 
 def served_bundle(corpus: Any) -> Path:
     """Return the folder of the model, trained where it is not in the cache yet."""
-    folder = cache_folder().parent / "benchmarks" / f"service-{__version__}-{corpus.fingerprint()[:16]}"
+    folder = cache_folder().parent / "benchmarks" / f"service-{__version__}-logloss-{corpus.fingerprint()[:16]}"
     with contextlib.suppress(ArtifactError):
         load_bundle(folder)
         return folder
     print(f"training the linear model on {corpus.name}", flush=True)
-    train, calibration = corpus.part("train"), corpus.part("calibration")
-    classifier = text.make("linear").fit(train.texts, train.labels, label_names=corpus.label_names)
-    most = int(train.labels.sum(axis=1).max())
-    predictor = ConformalLabelSets(LpNorm(4), max_labels=most, label_names=corpus.label_names)
-    predictor.calibrate(classifier.predict_proba(calibration.texts), calibration.labels)
-    info = BundleInfo(
-        name=f"{corpus.name}-linear",
-        kind="linear",
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        versions=versions(),
-        settings=dataclasses.asdict(classifier.settings),
-        corpus=corpus.name,
-        fingerprint=corpus.fingerprint(),
-        provenance={},
-        part_sizes={},
-        seed=0,
-        measure="L4",
-    )
-    return Bundle(classifier, predictor, info).save(folder)
+    return train_bundle(corpus, TrainingSettings(compared={})).save(folder)
 
 
 @contextlib.contextmanager
@@ -209,7 +189,7 @@ def main() -> None:
             print(f"{n_clients:3d} clients: {ratio:.2f} times the requests with micro-batching", flush=True)
     document = {
         "settings": {
-            "source": f"{corpus.name}, linear classifier, L4",
+            "source": f"{corpus.name}, linear classifier, LogLoss",
             "significance": "0.05",
             "top": TOP,
             "seconds": options.seconds,

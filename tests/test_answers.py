@@ -51,6 +51,15 @@ def test_answers_are_what_the_engine_says(measure, significance):
             assert list(labels) == sorted(labels, key=NAMES.index)
 
 
+@pytest.mark.parametrize("significance", ["0.1", "0.3", "0.6", "0.9"])
+@pytest.mark.parametrize("top", [0, 1, 4])
+def test_a_text_alone_gets_the_same_answer(significance, top):
+    predictor, probabilities = _calibrated()
+    together = answer_probabilities(predictor, probabilities, significance=significance, top=top)
+    for row, answer in zip(probabilities, together, strict=True):
+        assert answer_probabilities(predictor, row[None, :], significance=significance, top=top) == [answer]
+
+
 def test_an_empty_prediction_set_is_an_answer():
     predictor, probabilities = _calibrated()
     answers = answer_probabilities(predictor, probabilities, significance="0.99")

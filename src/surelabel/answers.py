@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from surelabel._validation import BoolArray, as_level
-from surelabel.conformal import ConformalLabelSets
+from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.prediction_sets import PredictionSets
 
 __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
@@ -106,6 +107,24 @@ def _named(mask: BoolArray, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(names[k] for k in np.flatnonzero(mask))
 
 
+def _members(
+    sets: PredictionSets, forced: ForcedPredictions, sizes: Any, top: int
+) -> tuple[BoolArray, BoolArray, list[list[tuple[list[int], float]]]]:
+    """Return what there is to say of the members: certain labels, possible labels, the best members.
+
+    Where a set has one member, that is the forced prediction's label-set, with its p-value: nothing is searched.
+    """
+    is_one, is_more = sizes == 1, sizes > 1
+    every = some = forced.labels & is_one[:, None]
+    if is_more.any():
+        every, some = sets.certain_and_possible()
+    tops = sets.top_indices(top, np.flatnonzero(is_more).tolist())
+    if top > 0:
+        for row in np.flatnonzero(is_one).tolist():
+            tops[row] = [(np.flatnonzero(forced.labels[row]).tolist(), float(forced.credibility[row]))]
+    return every, some, tops
+
+
 def answer_probabilities(
     predictor: ConformalLabelSets,
     probabilities: Any,
@@ -147,7 +166,7 @@ def answer_probabilities(
     forced = predictor.predict(probabilities)
     sets = predictor.predict_set(probabilities, significance=level)
     lower, upper = sets.size_bounds()
-    every, some = sets.certain_and_possible()
+    every, some, tops = _members(sets, forced, upper, top)
     significance, n_candidates = _as_decimal(level), calibration.n_candidates
     return [
         Answer(
@@ -162,5 +181,5 @@ def answer_probabilities(
             possible=_named(some[row] & ~every[row], names),
             top=tuple(PlausibleLabelSet(tuple(names[k] for k in labels), p_value) for labels, p_value in best),
         )
-        for row, best in enumerate(sets.top_indices(top))
+        for row, best in enumerate(tops)
     ]

@@ -151,22 +151,28 @@ class PredictionSets(Sequence["PredictionSet"]):
         names = self._cut.calibration.label_names
         return [[(_as_label_set(labels, names), p_value) for labels, p_value in best] for best in self.top_indices(k)]
 
-    def top_indices(self, k: int) -> list[list[tuple[list[int], float]]]:
-        """Return what `top` returns with ascending label indices in place of label-sets."""
+    def top_indices(self, k: int, rows: Iterable[int] | None = None) -> list[list[tuple[list[int], float]]]:
+        """Return what `top` returns with ascending label indices in place of label-sets.
+
+        Where `rows` are given, the lists of the other texts are left empty.
+        """
         _check_count("k", k, who="top_indices")
+        tops: list[list[tuple[list[int], float]]] = [[] for _ in self._bounds]
+        if k == 0:
+            return tops
         self._fill_bounds(range(len(self)))
         listed = self._search == "exact" and can_be_listed(self._cut)
-        tops: list[list[tuple[list[int], float]]] = []
         few: list[tuple[int, int]] = []
-        for row, bounds in enumerate(self._bounds):
+        for row in range(len(self)) if rows is None else rows:
+            bounds = self._bounds[row]
             assert bounds is not None
-            is_few = listed and bounds[0] == bounds[1] <= FEW
-            tops.append([] if is_few or k == 0 else self[row]._top_indices(k))
-            if is_few and bounds[1] > 0 and k > 0:
+            if not (listed and bounds[0] == bounds[1] <= FEW):
+                tops[row] = self[row]._top_indices(int(k))
+            elif bounds[1] > 0:
                 few.append((row, bounds[1]))
         for start in range(0, len(few), BLOCK_ROWS):
-            rows, sizes = np.array(few[start : start + BLOCK_ROWS], dtype=np.int64).T
-            which, totals, words = best_of_few(self._cut, rows, sizes, int(k))
+            numbers, sizes = np.array(few[start : start + BLOCK_ROWS], dtype=np.int64).T
+            which, totals, words = best_of_few(self._cut, numbers, sizes, int(k))
             for row, best in zip(which.tolist(), self._indexed(which, totals, words), strict=True):
                 tops[row].append(best)
         return tops
