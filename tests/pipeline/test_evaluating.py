@@ -1,12 +1,15 @@
 """New calibrations and measurements of a bundle, never on texts that it was trained on."""
 
+import dataclasses
+import warnings
+
 import numpy as np
 import pytest
 
 from bundle_cases import corpus, small_bundle
-from surelabel import LpNorm, corpora
+from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, corpora, load_bundle
 from surelabel.corpora import Corpus
-from surelabel.exceptions import InvalidInputError
+from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.pipeline import calibrate_bundle, evaluate_bundle, held_out_part
 
 
@@ -81,3 +84,17 @@ def test_labels_are_matched_by_name():
     unknown = Corpus.from_label_sets("unknown", other.texts, [{*each, "astrology"} for each in sets])
     with pytest.raises(InvalidInputError, match="'astrology'"):
         evaluate_bundle(small_bundle(), unknown)
+
+
+def test_constraints_stay_with_the_model(tmp_path):
+    names = small_bundle().label_names
+    rules = LabelConstraints(exclusions=[names[:2]])
+    predictor = ConformalLabelSets(LogLoss(), 1, 3, label_names=names, constraints=rules)
+    part = corpus().part("calibration")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        predictor.calibrate(small_bundle().predict_proba(part.texts), part.labels)
+    bundle = dataclasses.replace(small_bundle(), predictor=predictor, evaluation=None)
+    bundle.save(tmp_path / "model")
+    new = calibrate_bundle(load_bundle(tmp_path / "model"), _other())
+    assert new.predictor.calibration_.n_candidates == predictor.calibration_.n_candidates < 92

@@ -13,6 +13,7 @@ import numpy as np
 from surelabel.artifacts import PartProbabilities
 from surelabel.bundles import Bundle
 from surelabel.conformal import ConformalLabelSets
+from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus, Part
 from surelabel.evaluation import Evaluation, evaluate
 from surelabel.exceptions import InvalidInputError
@@ -56,12 +57,19 @@ def calibrated_and_evaluated(
     parts: Mapping[str, PartProbabilities],
     label_names: tuple[str, ...],
     limits: Limits,
+    constraints: LabelConstraints | None = None,
 ) -> Figures:
     """Calibrate a measure, and those that it is compared with, and evaluate them where there is a test part."""
     calibration, test = parts["calibration"], parts.get("test")
     predictors = {
         name: calibrated(
-            each, calibration.probabilities, calibration.labels, limits[1], label_names, min_labels=limits[0]
+            each,
+            calibration.probabilities,
+            calibration.labels,
+            limits[1],
+            label_names,
+            min_labels=limits[0],
+            constraints=constraints,
         )
         for name, each in {measure_name(measure): measure, **compared}.items()
     }
@@ -214,7 +222,8 @@ def calibrate_bundle(
         parts["test"] = bundle_probabilities(bundle, corpus.part("test"))
     limits = (bundle.predictor.min_labels, bundle.predictor.calibration_.max_labels)
     compared = MEASURES if "test" in parts else {}
-    figures = calibrated_and_evaluated(chosen, compared, parts, bundle.label_names, limits)
+    constraints = bundle.predictor.constraints
+    figures = calibrated_and_evaluated(chosen, compared, parts, bundle.label_names, limits, constraints)
     where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
     info = dataclasses.replace(
         bundle.info,

@@ -12,6 +12,7 @@ from typing import Any
 from surelabel import corpora, text
 from surelabel.artifacts import PartProbabilities
 from surelabel.conformal import ConformalLabelSets
+from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import CalibrationWarning
 from surelabel.measures import Measure
@@ -76,9 +77,12 @@ def calibrated(
     label_names: Sequence[str] | None = None,
     *,
     min_labels: int = 1,
+    constraints: LabelConstraints | None = None,
 ) -> ConformalLabelSets:
     """Calibrate; texts whose label-set is no candidate are counted in the evaluation, not warned about."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
-        predictor = ConformalLabelSets(measure, min_labels, max_labels, label_names=label_names)
+        predictor = ConformalLabelSets(
+            measure, min_labels, max_labels, label_names=label_names, constraints=constraints
+        )
         return predictor.calibrate(probabilities, labels)
