@@ -52,6 +52,7 @@ bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under result
 	$(BENCH_VENV)/bin/python benchmarks/engine.py --out results/engine.json
 	$(BENCH_VENV)/bin/python benchmarks/lean_ball.py --out results/lean_ball.json
 	$(BENCH_VENV)/bin/python benchmarks/mulaconf_agreement.py --out results/mulaconf.json
+	$(BENCH_VENV)/bin/python benchmarks/interactions.py --out results/interactions.json
 	$(BENCH_VENV)/bin/python benchmarks/watch.py --out results/watch.json
 	$(BENCH_VENV)/bin/python benchmarks/service_load.py --out results/service.json
 	$(BENCH_VENV)/bin/python benchmarks/text_throughput.py --plain-batches 40 --out results/text_throughput.json

@@ -21,6 +21,9 @@ class Measured:
     test: Any
     test_labels: Any
     max_labels: int
+    validation: Any = None
+    validation_labels: Any = None
+    train_labels: Any = None
 
     def reduced(self, n_labels: int) -> Measured:
         """Keep the most frequent labels only, all texts."""
@@ -32,6 +35,9 @@ class Measured:
             self.test[:, kept],
             self.test_labels[:, kept],
             min(self.max_labels, n_labels),
+            self.validation[:, kept],
+            self.validation_labels[:, kept],
+            self.train_labels[:, kept],
         )
 
 
@@ -44,9 +50,9 @@ def corpus_to_measure(path: str | None) -> corpora.Corpus:
         return corpora.load("synthetic", n_texts=11_000, n_labels=90, test=3019, validation=1000, calibration=999)
 
 
-def measured(path: str | None) -> Measured:
-    """Train the linear classifier and return its probabilities on the calibration and test parts (seed 0)."""
-    corpus = corpus_to_measure(path)
+def measured(path: str | None, corpus: corpora.Corpus | None = None) -> Measured:
+    """Train the linear classifier and return its probabilities on a corpus, Reuters by default (seed 0)."""
+    corpus = corpus_to_measure(path) if corpus is None else corpus
     train, validation = corpus.part("train"), corpus.part("validation")
     classifier = text.make("linear").fit(train.texts, train.labels, validation=(validation.texts, validation.labels))
     calibration, test = corpus.part("calibration"), corpus.part("test")
@@ -57,4 +63,7 @@ def measured(path: str | None) -> Measured:
         classifier.predict_proba(test.texts),
         test.labels,
         int(train.labels.sum(axis=1).max()),
+        classifier.predict_proba(validation.texts),
+        validation.labels,
+        train.labels,
     )

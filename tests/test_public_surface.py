@@ -25,6 +25,7 @@ def test_public_names_are_pinned_and_sorted():
         "Recalibration",
         "SeparableMeasure",
         "__version__",
+        "choose_weights",
         "corpora",
         "exceptions",
         "load_bundle",
