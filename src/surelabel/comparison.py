@@ -17,7 +17,7 @@ from surelabel._validation import as_level
 from surelabel.artifacts import PartProbabilities, Probabilities
 from surelabel.criteria import p_value_sums
 from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.measures import SeparableMeasure
+from surelabel.measures import Measure
 from surelabel.metrics import error_rates, size_curve, size_statistics
 from surelabel.rivals import LabelPowerset, Rival, sets_at
 
@@ -163,7 +163,7 @@ def _measure(
 
 def compare(
     parts: Probabilities,
-    measures: Mapping[str, SeparableMeasure],
+    measures: Mapping[str, Measure],
     rivals: Sequence[Rival] = (),
     levels: Sequence[Any] = DEFAULT_LEVELS,
     *,

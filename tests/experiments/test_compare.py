@@ -1,10 +1,14 @@
 """A corpus, all methods: files that are written, what they say."""
 
+import numpy as np
 import pytest
 
+from surelabel import LpNorm, Mahalanobis
+from surelabel.artifacts import PartProbabilities, Probabilities
+from surelabel.comparison import compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.experiments import MEASURES, Folders, Settings
-from surelabel.experiments.compare import RIVALS, compare_run, comparison_table, load_comparison
+from surelabel.experiments import Folders, Settings
+from surelabel.experiments.compare import RIVALS, compare_run, comparison_table, load_comparison, make_measures
 
 QUICK = [name for name in RIVALS if name not in ("recall", "transductive")]
 
@@ -13,10 +17,15 @@ QUICK = [name for name in RIVALS if name not in ("recall", "transductive")]
 def done(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compare")
     folders = Folders(folder / "runs", folder / "results" / "runs")
-    measures = {name: MEASURES[name] for name in ("L2", "LogLoss")}
     settings = Settings("synthetic", "linear")
     compared = compare_run(
-        settings, folders, folder / "results", measures=measures, rivals=QUICK, levels=["0.05", "0.2"], n_splits=2
+        settings,
+        folders,
+        folder / "results",
+        measures=["L2", "LogLoss"],
+        rivals=QUICK,
+        levels=["0.05", "0.2"],
+        n_splits=2,
     )
     return folder / "results", compared
 
@@ -61,3 +70,34 @@ def test_unknown_rivals_are_refused(tmp_path):
             tmp_path,
             rivals=["mulaconf"],
         )
+
+
+def parts(*names):
+    rng = np.random.default_rng(0)
+    probabilities = rng.random((60, 3))
+    labels = np.eye(3, dtype=bool)[rng.integers(0, 3, 60)]
+    part = PartProbabilities(probabilities, labels, tuple(str(i) for i in range(60)))
+    return Probabilities(dict.fromkeys(names, part), ("a", "b", "c"), 2, {})
+
+
+def test_measures_are_fitted_on_the_validation_part():
+    given = parts("validation", "calibration", "test")
+    validation = given.parts["validation"]
+    made = make_measures(["L4", "Mahalanobis"], given)
+    assert made["L4"] == LpNorm(4)
+    assert made["Mahalanobis"] == Mahalanobis().fit(validation.probabilities, validation.labels)
+    with pytest.raises(InvalidInputError, match="validation part"):
+        make_measures(["Mahalanobis"], parts("calibration", "test"))
+    with pytest.raises(InvalidInputError):
+        make_measures(["L0"], given)
+
+
+def test_measures_with_interactions_are_compared_like_others():
+    given = parts("validation", "calibration", "test")
+    made = make_measures(["Mahalanobis"], given)
+    compared = compare(given, made, levels=["0.2"], n_splits=1)
+    for name in made:
+        row = compared.row(name, "0.2")
+        assert row.error[0] < 0.4
+        assert row.mean_size[0] <= 6
+        assert row.s_excess is not None

@@ -21,7 +21,8 @@ def compare(
     *,
     classifier: Annotated[str, typer.Option(help="linear, randinit, word2vec or bert.")] = "linear",
     measure: Annotated[
-        list[str] | None, typer.Option(help="Measures, several times for several [default: all].")
+        list[str] | None,
+        typer.Option(help="L2, LogLoss, Mahalanobis, ..., several times for several [default: all]."),
     ] = None,
     rival: Annotated[
         list[str] | None,
@@ -49,15 +50,14 @@ def compare(
       surelabel compare reuters --measure LogLoss --rival seen --rival bonferroni --splits 20
     """
     from surelabel.comparison import DEFAULT_LEVELS  # noqa: PLC0415
-    from surelabel.experiments import MEASURES, Folders, Settings  # noqa: PLC0415
-    from surelabel.experiments.compare import RIVALS, compare_run, comparison_table  # noqa: PLC0415
-    from surelabel.measures import measure_named  # noqa: PLC0415
+    from surelabel.experiments import Folders, Settings  # noqa: PLC0415
+    from surelabel.experiments.compare import FITTED_AND_NOT, RIVALS, compare_run, comparison_table  # noqa: PLC0415
 
     compared = compare_run(
         Settings(corpus, classifier, seed=seed),
         Folders(runs, results / "runs"),
         results,
-        measures={name: measure_named(name) for name in measure or MEASURES},
+        measures=measure or FITTED_AND_NOT,
         rivals=[] if rival == ["none"] else rival or list(RIVALS),
         levels=significance or DEFAULT_LEVELS,
         n_splits=splits,

@@ -10,12 +10,14 @@ from typing import Any
 from surelabel import corpora, plots
 from surelabel._storage import atomic_file
 from surelabel._validation import BoolArray
+from surelabel.artifacts import Probabilities
 from surelabel.comparison import DEFAULT_LEVELS, Comparison, compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments.run import Folders, probabilities_of, rounded
 from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.experiments.tables import Table, readable, three
-from surelabel.measures import LogLoss, SeparableMeasure
+from surelabel.mahalanobis import Mahalanobis
+from surelabel.measures import LogLoss, Measure, measure_named
 from surelabel.rivals import (
     BonferroniRelevance,
     CrossConformalRidge,
@@ -27,7 +29,18 @@ from surelabel.rivals import (
     TransductiveRidge,
 )
 
-__all__ = ["RIVALS", "compare_run", "comparison_table", "load_comparison", "make_rivals"]
+__all__ = [
+    "FITTED_AND_NOT",
+    "RIVALS",
+    "compare_run",
+    "comparison_table",
+    "load_comparison",
+    "make_measures",
+    "make_rivals",
+]
+
+# Measures that are compared where none are named.
+FITTED_AND_NOT = (*MEASURES, "Mahalanobis")
 
 # By the names that the command has for them: from the training labels and the largest number of labels of one text.
 RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
@@ -39,6 +52,20 @@ RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
     "transductive": lambda seen, most: TransductiveRidge(candidates=seen, max_labels=most),
     "recall": lambda seen, most: RecallControl(1, most),
 }
+
+
+def make_measures(names: Sequence[str], parts: Probabilities) -> dict[str, Measure]:
+    """Make measures by name; Mahalanobis has its covariance from the validation part."""
+    made: dict[str, Measure] = {}
+    for name in names:
+        if name != "Mahalanobis":
+            made[name] = measure_named(name)
+            continue
+        validation = parts.parts.get("validation")
+        if validation is None:
+            raise InvalidInputError(f"The measure {name} is fitted on a validation part, and there is none.")
+        made[name] = Mahalanobis().fit(validation.probabilities, validation.labels)
+    return made
 
 
 def make_rivals(names: Sequence[str], seen: BoolArray, max_labels: int) -> list[Rival]:
@@ -54,7 +81,7 @@ def compare_run(
     folders: Folders,
     out: Path,
     *,
-    measures: Mapping[str, SeparableMeasure] = MEASURES,
+    measures: Sequence[str] = FITTED_AND_NOT,
     rivals: Sequence[str] = tuple(RIVALS),
     levels: Sequence[Any] = DEFAULT_LEVELS,
     n_splits: int = 10,
@@ -72,7 +99,8 @@ def compare_run(
         Where runs keep their probabilities.
     out : path
         Folder of results.
-    measures : mapping of name to measure
+    measures : sequence of str
+        Names, see `make_measures`.
     rivals : sequence of str
         Names out of RIVALS.
     levels, n_splits, seed
@@ -81,7 +109,8 @@ def compare_run(
     probabilities = probabilities_of(settings, folders)
     seen = corpora.load(settings.corpus, seed=settings.seed).part("train").labels
     others = make_rivals(rivals, seen, probabilities.max_labels)
-    compared = compare(probabilities, measures, others, levels, n_splits=n_splits, seed=seed)
+    made = make_measures(measures, probabilities)
+    compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed)
     name = f"{settings.corpus}-{settings.classifier}"
     table = comparison_table(compared, name)
     figure = plots.to_svg(

@@ -12,7 +12,7 @@ from surelabel._validation import FloatArray, as_labels, as_level, as_probabilit
 from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
-from surelabel.measures import LpNorm, SeparableMeasure, costs_of
+from surelabel.measures import LpNorm, Measure, SeparableMeasure, costs_of
 from surelabel.prediction_sets import PredictionSets
 from surelabel.rivals.protocol import ListedSets, checked_data, not_calibrated, rank_threshold
 from surelabel.searches.cut import pack
@@ -38,7 +38,7 @@ class LabelPowerset:
 
     def __init__(
         self,
-        measure: SeparableMeasure = _DEFAULT_MEASURE,
+        measure: Measure = _DEFAULT_MEASURE,
         min_labels: int = 1,
         max_labels: int | None = None,
         name: str | None = None,
@@ -84,9 +84,9 @@ class SeenPowerset:
         self.name = name
         self._seen = np.unique(as_labels(seen, who="SeenPowerset", parameter="seen"), axis=0)
         self._measure = measure
-        if measure.aggregate != "sum":
+        if not isinstance(measure, SeparableMeasure) or measure.aggregate != "sum":
             raise InvalidInputError(
-                f"The 'measure' parameter of SeenPowerset must add costs up. Got {measure!r} instead."
+                f"The 'measure' parameter of SeenPowerset must add costs up label by label. Got {measure!r} instead."
             )
         self._scores: FloatArray | None = None
 
