@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surelabel import LpNorm, Mahalanobis
+from surelabel import LogLoss, LpNorm, Mahalanobis
 from surelabel.artifacts import PartProbabilities, Probabilities
 from surelabel.comparison import compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
@@ -83,18 +83,19 @@ def parts(*names):
 def test_measures_are_fitted_on_the_validation_part():
     given = parts("validation", "calibration", "test")
     validation = given.parts["validation"]
-    made = make_measures(["L4", "Mahalanobis"], given)
+    made = make_measures(["L4", "Mahalanobis"], given, validation.labels)
     assert made["L4"] == LpNorm(4)
     assert made["Mahalanobis"] == Mahalanobis().fit(validation.probabilities, validation.labels)
     with pytest.raises(InvalidInputError, match="validation part"):
-        make_measures(["Mahalanobis"], parts("calibration", "test"))
+        make_measures(["Mahalanobis"], parts("calibration", "test"), validation.labels)
     with pytest.raises(InvalidInputError):
-        make_measures(["L0"], given)
+        make_measures(["L0"], given, validation.labels)
 
 
 def test_measures_with_interactions_are_compared_like_others():
     given = parts("validation", "calibration", "test")
-    made = make_measures(["Mahalanobis"], given)
+    made = make_measures(["Mahalanobis", "Penalised"], given, given.parts["validation"].labels)
+    assert made["Penalised"].measure == LogLoss()
     compared = compare(given, made, levels=["0.2"], n_splits=1)
     for name in made:
         row = compared.row(name, "0.2")

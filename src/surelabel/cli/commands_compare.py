@@ -22,7 +22,7 @@ def compare(
     classifier: Annotated[str, typer.Option(help="linear, randinit, word2vec or bert.")] = "linear",
     measure: Annotated[
         list[str] | None,
-        typer.Option(help="L2, LogLoss, Mahalanobis, ..., several times for several [default: all]."),
+        typer.Option(help="L2, LogLoss, Mahalanobis, Penalised, ..., several times for several [default: all]."),
     ] = None,
     rival: Annotated[
         list[str] | None,

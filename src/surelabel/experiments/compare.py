@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from surelabel.rivals import (
     SeenPowerset,
     TransductiveRidge,
 )
+from surelabel.tuning import choose_weights
 
 __all__ = [
     "FITTED_AND_NOT",
@@ -39,8 +41,10 @@ __all__ = [
     "make_rivals",
 ]
 
+_log = logging.getLogger(__name__)
+
 # Measures that are compared where none are named.
-FITTED_AND_NOT = (*MEASURES, "Mahalanobis")
+FITTED_AND_NOT = (*MEASURES, "Mahalanobis", "Penalised")
 
 # By the names that the command has for them: from the training labels and the largest number of labels of one text.
 RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
@@ -54,17 +58,28 @@ RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
 }
 
 
-def make_measures(names: Sequence[str], parts: Probabilities) -> dict[str, Measure]:
-    """Make measures by name; Mahalanobis has its covariance from the validation part."""
+def make_measures(names: Sequence[str], parts: Probabilities, seen: BoolArray) -> dict[str, Measure]:
+    """Make measures by name; those that are fitted are so on the validation part and the training labels.
+
+    Mahalanobis has its covariance from the validation part. Penalised is LogLoss with penalties for unlikely
+    label-sets, whose weights are chosen on the validation part for the smallest sets at significance 0.05.
+    """
     made: dict[str, Measure] = {}
     for name in names:
-        if name != "Mahalanobis":
+        if name not in ("Mahalanobis", "Penalised"):
             made[name] = measure_named(name)
             continue
         validation = parts.parts.get("validation")
         if validation is None:
             raise InvalidInputError(f"The measure {name} is fitted on a validation part, and there is none.")
-        made[name] = Mahalanobis().fit(validation.probabilities, validation.labels)
+        if name == "Mahalanobis":
+            made[name] = Mahalanobis().fit(validation.probabilities, validation.labels)
+        else:
+            chosen = choose_weights(
+                LogLoss(), seen, validation.probabilities, validation.labels, max_labels=parts.max_labels
+            )
+            _log.info("Penalised: %r", chosen.measure)
+            made[name] = chosen.measure
     return made
 
 
@@ -109,7 +124,7 @@ def compare_run(
     probabilities = probabilities_of(settings, folders)
     seen = corpora.load(settings.corpus, seed=settings.seed).part("train").labels
     others = make_rivals(rivals, seen, probabilities.max_labels)
-    made = make_measures(measures, probabilities)
+    made = make_measures(measures, probabilities, seen)
     compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed)
     name = f"{settings.corpus}-{settings.classifier}"
     table = comparison_table(compared, name)
