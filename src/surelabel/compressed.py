@@ -9,6 +9,7 @@ cost are kept as two numbers that need no rounding: totals are the same, to the 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def check_sparse_measure(measure: Any, *, who: str) -> None:
         )
 
 
+@functools.lru_cache(maxsize=64)
 def _halves(cost: float) -> tuple[float, float]:
     """Split a cost into two parts >= 0 of 26 and 27 digits: times whole numbers below 2^26 both are exact."""
     high = float((np.float64(cost).view(np.int64) & ~_LOW_BITS).view(np.float64))
@@ -90,11 +92,12 @@ class CompressedRows:
 
     def hold(self, n_present: IntArray | int) -> None:
         """Set the constants: of the unlisted labels without columns so many are present, the others absent."""
+        constants = self._constants
         n_absent = self.n_unlisted - self.n_representatives - n_present
         for first, cost, count in ((0, self.group[1], n_present), (2, self.group[0], n_absent)):
             for place, part in enumerate((cost, 0.0) if self.is_maximum else _halves(cost), first):
                 times = np.sign(count) if self.is_maximum else count
-                self.absent[self._constants + place] = times * part
+                self.absent[constants + place] = times * part
 
     def take(self, rows: IntArray) -> CompressedRows:
         """Return some of the rows, in their order, each as often as it is named; costs are copied."""

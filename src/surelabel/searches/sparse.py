@@ -298,22 +298,25 @@ def _members(chosen: IntArray, unlisted: _Unlisted, j: int) -> Iterator[Member]:
 
 
 def _classes(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> Iterator[tuple[float, int, Words]]:
-    """Yield (total, j, packed listed labels) of one row by ascending total, whatever the number j of unlisted labels.
+    """Yield (total, number j of unlisted labels, packed listed ones) of the first row by ascending total.
 
-    From min_labels on one more unlisted label only costs more, and leaves less room for listed ones: the row of j is
-    not made before the best label-set with j - 1 is given.
+    The row of j is not made before it is needed. The cheapest label-set with j unlisted labels costs at least what the
+    cheapest of all costs and j times a flip; and from min_labels on one more unlisted label only costs more, and leaves
+    less room for listed ones, so the best with j comes after the best with j - 1.
     """
     fewest, most = (int(span[0]) for span in _spans(rows, thresholds, limits))
     threshold = float(thresholds[0])
     waiting: list[tuple[float, int, Words, Iterator[tuple[float, Words]]]] = []
+    base = 0.0 if rows.is_maximum else float(rows.base()[0]) * (1.0 - _SLACK)
+    price = 0.0 if rows.is_maximum else (rows.group[1] - rows.group[0]) * (1.0 - _SLACK)
     j = fewest
     given = -1
     while waiting or j <= most:
-        if j <= most and (not waiting or j <= limits[0] or j <= given + 1):
-            part = rows.take(np.zeros(1, dtype=np.int64))
-            part.hold(j)
+        if j <= most and (not waiting or (j <= max(limits[0], given + 1) and base + j * price <= waiting[0][0])):
+            rows.hold(j)
+            absent, present = rows.row(0)
             within = (max(0, limits[0] - j), limits[1] - j)
-            found = iterate_row(CostRow(*part.row(0), threshold, within, rows.is_maximum))
+            found = iterate_row(CostRow(absent.copy(), present, threshold, within, rows.is_maximum))
             _push_next(waiting, j, found)
             j += 1
             continue
