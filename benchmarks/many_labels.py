@@ -155,9 +155,47 @@ def summary(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def as_table(result: dict[str, Any]) -> str:
+    """Return the figures as markdown, for `docs/scaling.md`."""
+    settings = result["settings"]
+    steps = list(result["rows"][0]["seconds"])
+    lines = [
+        "### Measured",
+        "",
+        f"{settings['texts']:,} texts with {settings['listed']} listed labels, {settings['calibration_texts']:,} for "
+        f"calibration, max_labels = {settings['max_labels']}, significance {settings['significance']}, one thread; "
+        f"microseconds a text (calibrate: a calibration text), best of {settings['runs']} runs. "
+        "Sparse and dense answers at 1,000 labels are the same, to the last bit.",
+        "",
+        f"| measure | labels | form | {' | '.join(step.replace('_', ' ') for step in steps)} | peak memory, MiB |",
+        f"|---|---:|---|{'---:|' * (len(steps) + 1)}",
+    ]
+    for row in result["rows"]:
+        texts = {step: settings["calibration_texts" if step == "calibrate" else "texts"] for step in steps}
+        times = " | ".join(f"{1e6 * row['seconds'][step] / texts[step]:.1f}" for step in steps)
+        lines.append(f"| {row['measure']} | {row['n_labels']:,} | {row['form']} | {times} | {row['peak_mib']:.0f} |")
+    for each in result["summary"]:
+        flat = each["largest_over_smallest"]
+        lines += [
+            "",
+            f"{each['measure']}, from 1,000 to 1,000,000 labels: largest over smallest {flat['all_steps']:.2f} in time over "
+            f"all steps, {flat['peak_memory']:.2f} in peak memory.",
+        ]
+    return "\n".join(lines)
+
+
+def write_page(page: Path, result: dict[str, Any]) -> None:
+    """Put the figures between their marks on a page."""
+    before, rest = page.read_text(encoding="utf-8").split("<!-- many-labels:", 1)
+    mark, after = rest.split("-->", 1)[0], rest.split("<!-- /many-labels -->", 1)[1]
+    made = f"{before}<!-- many-labels:{mark}-->\n{as_table(result)}\n<!-- /many-labels -->{after}"
+    page.write_text(made, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/many_labels.json"))
+    parser.add_argument("--page", type=Path, help="page to put the figures on")
     parser.add_argument("--texts", type=int, default=10_000)
     parser.add_argument("--one", choices=list(MEASURES), help="measure in this process, print JSON")
     parser.add_argument("--labels", type=int, default=N_LABELS[0])
@@ -187,6 +225,8 @@ def main() -> None:
         "summary": [summary(name, rows) for name in MEASURES],
     }
     options.out.write_text(json.dumps(result, indent=1) + "\n")
+    if options.page:
+        write_page(options.page, result)
 
 
 if __name__ == "__main__":
