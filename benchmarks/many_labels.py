@@ -159,28 +159,23 @@ def as_table(result: dict[str, Any]) -> str:
     """Return the figures as markdown, for `docs/scaling.md`."""
     settings = result["settings"]
     steps = list(result["rows"][0]["seconds"])
-    lines = [
-        "### Measured",
-        "",
+    head = (
         f"{settings['texts']:,} texts with {settings['listed']} listed labels, {settings['calibration_texts']:,} for "
         f"calibration, max_labels = {settings['max_labels']}, significance {settings['significance']}, one thread; "
         f"microseconds a text (calibrate: a calibration text), best of {settings['runs']} runs. "
-        "Sparse and dense answers at 1,000 labels are the same, to the last bit.",
-        "",
-        f"| measure | labels | form | {' | '.join(step.replace('_', ' ') for step in steps)} | peak memory, MiB |",
-        f"|---|---:|---|{'---:|' * (len(steps) + 1)}",
-    ]
+        "Sparse and dense answers at 1,000 labels are the same, to the last bit."
+    )
+    names = " | ".join(step.replace("_", " ") for step in steps)
+    lines = ["### Measured", "", head, "", f"| measure | labels | form | {names} | peak memory, MiB |"]
+    lines.append(f"|---|---:|---|{'---:|' * (len(steps) + 1)}")
     for row in result["rows"]:
         texts = {step: settings["calibration_texts" if step == "calibrate" else "texts"] for step in steps}
         times = " | ".join(f"{1e6 * row['seconds'][step] / texts[step]:.1f}" for step in steps)
         lines.append(f"| {row['measure']} | {row['n_labels']:,} | {row['form']} | {times} | {row['peak_mib']:.0f} |")
     for each in result["summary"]:
         flat = each["largest_over_smallest"]
-        lines += [
-            "",
-            f"{each['measure']}, from 1,000 to 1,000,000 labels: largest over smallest {flat['all_steps']:.2f} in time over "
-            f"all steps, {flat['peak_memory']:.2f} in peak memory.",
-        ]
+        ratios = f"{flat['all_steps']:.2f} in time over all steps, {flat['peak_memory']:.2f} in peak memory"
+        lines += ["", f"{each['measure']}, from 1,000 to 1,000,000 labels: largest over smallest {ratios}."]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cases
-from surelabel import ConformalLabelSets, LogLoss, LpNorm
+from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis
 from surelabel.calibration import Calibration
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
 
@@ -88,6 +88,21 @@ def test_own_measures_merge_where_their_costs_are_the_same():
 def test_what_differs_is_not_merged(other, message):
     with pytest.raises(InvalidInputError, match=message):
         ConformalLabelSets.merge([_predictor(), other()])
+
+
+def test_fitted_measures_and_constraints_must_be_the_same_too():
+    rng = np.random.default_rng(0)
+    probabilities, labels = rng.random((30, 3)), rng.random((30, 3)) < 0.5
+    fitted = Mahalanobis().fit(probabilities, labels)
+    again, other = Mahalanobis().fit(probabilities, labels), Mahalanobis().fit(probabilities[:20], labels[:20])
+    merged = ConformalLabelSets.merge([_predictor(fitted), _predictor(again)])
+    assert merged.calibration_.n_texts == 4
+    with pytest.raises(InvalidInputError, match="same measure"):
+        ConformalLabelSets.merge([_predictor(fitted), _predictor(other)])
+    free, bound = _predictor(), _predictor(constraints=LabelConstraints(implications=[("wheat", "grain")]))
+    assert bound.add([[0.7, 0.1, 0.4]], [{"grain"}]).calibration_.constraints == bound.calibration_.constraints
+    with pytest.raises(InvalidInputError, match="same constraints"):
+        ConformalLabelSets.merge([free, bound])
 
 
 def test_nothing_and_the_uncalibrated_are_not_merged():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cases
-from surelabel import ConformalLabelSets, LpNorm, SparseProbabilities
+from surelabel import ConformalLabelSets, LabelConstraints, LpNorm, Mahalanobis, SparseProbabilities
 from surelabel.calibration import totals_of
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.metrics import error_rates, of_criterion, s_criterion, size_curve
@@ -94,6 +94,7 @@ def test_prediction_sets_are_the_dense_ones(measure, problem):
         assert bool(one) == bool(expected)
         assert one.top(10**6) == expected.top(10**6)
         assert one.top(2) == expected.top(2)
+        assert sets.top(3)[one._row] == expected.top(3)
         assert [s for s in one] == [s for s in expected]  # noqa: C416 (list() would ask for the length first)
         assert one.to_array().toarray().tolist() == expected.to_array().tolist()
         assert one.certain == expected.certain
@@ -333,6 +334,12 @@ def test_measures_that_tell_labels_apart_and_other_searches_ask_for_dense_probab
     text = scipy.sparse.csr_array([[0.5, 0.0, 0.1]])
     with pytest.raises(InvalidInputError, match="must cost every label alike"):
         ConformalLabelSets(cases.Weighted()).calibrate(text, [{0}])
+    rng = np.random.default_rng(0)
+    fitted = Mahalanobis().fit(rng.random((9, 3)), rng.random((9, 3)) < 0.5)
+    with pytest.raises(InvalidInputError, match="must cost every label alike"):
+        ConformalLabelSets(fitted).calibrate(text, [{0}])
+    with pytest.raises(InvalidInputError, match="no sparse probabilities where label-sets must obey constraints"):
+        ConformalLabelSets(constraints=LabelConstraints(implications=[(0, 1)])).calibrate(text, [{0}])
     predictor = ConformalLabelSets(search="powerset").calibrate(text, [{0}])
     with pytest.raises(InvalidInputError, match="must be 'exact' for sparse"):
         predictor.predict_set(text, significance=0.6)
