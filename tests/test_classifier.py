@@ -19,7 +19,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 
-from surelabel import ConformalLabelSets, ConformalMultilabelClassifier, LogLoss, LpNorm
+from surelabel import ConformalLabelSets, ConformalMultilabelClassifier, LabelConstraints, LogLoss, LpNorm, Mahalanobis
 from surelabel.exceptions import CalibrationWarning, InvalidInputError, NotCalibratedError
 
 X, Y = make_multilabel_classification(400, n_features=8, n_classes=4, n_labels=2, allow_unlabeled=False, random_state=0)
@@ -306,3 +306,17 @@ def test_fitting_again_drops_the_calibration():
         model.predict(X[TEST])
     fewer = _fitted(min_labels=0).fit(X[TRAIN], Y[TRAIN, :3]).calibrate(X[CALIBRATION], Y[CALIBRATION, :3])
     assert fewer.n_labels_ == 3
+
+
+def test_constraints_and_fitted_measures_are_passed_on():
+    probabilities = OneVsRestClassifier(LogisticRegression()).fit(X[TRAIN], Y[TRAIN]).predict_proba(X[TRAIN])
+    constraints = LabelConstraints(implications=[("corn", "gold")])
+    model = _model(measure=Mahalanobis().fit(probabilities, Y[TRAIN]), constraints=constraints)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        model = (
+            clone(model).fit(X[TRAIN], pd.DataFrame(Y[TRAIN], columns=NAMES)).calibrate(X[CALIBRATION], Y[CALIBRATION])
+        )
+    label_sets = [label_set for one in model.predict_set(X[TEST], significance=0.2) for label_set in one]
+    assert label_sets
+    assert all("gold" in label_set for label_set in label_sets if "corn" in label_set)

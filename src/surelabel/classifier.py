@@ -20,6 +20,7 @@ from surelabel._validation import (
     names_of_columns,
 )
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.constraints import LabelConstraints
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
 from surelabel.measures import LpNorm, Measure, check_measure
 from surelabel.prediction_sets import PredictionSets
@@ -42,7 +43,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     estimator : scikit-learn classifier
         Anything whose `predict_proba` gives (n, d) probabilities or a list of (n, 2) arrays: OneVsRestClassifier,
         MultiOutputClassifier, ClassifierChain, forests, networks. A fitted one in `FrozenEstimator` is used as it is.
-    measure, min_labels, search, n_jobs
+    measure, min_labels, search, n_jobs, constraints
         As of `ConformalLabelSets`.
     max_labels : int, "train" or None
         "train", the default, takes the largest number of labels of a training text, as the paper does (no limit for
@@ -89,6 +90,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         recalibrate: float | Recalibration | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        constraints: LabelConstraints | None = None,
     ) -> None:
         self.estimator = estimator
         self.measure = measure
@@ -99,6 +101,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         self.recalibrate = recalibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.constraints = constraints
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -127,7 +130,13 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     def _new_predictor(self, most: Any, names: Sequence[str] | None) -> ConformalLabelSets:
         """Make the predictor that the parameters describe."""
         return ConformalLabelSets(
-            self.measure, self.min_labels, most, self.search, label_names=names, n_jobs=self.n_jobs
+            self.measure,
+            self.min_labels,
+            most,
+            self.search,
+            label_names=names,
+            n_jobs=self.n_jobs,
+            constraints=self.constraints,
         )
 
     def fit(self, X: Any, Y: Any, **fit_params: Any) -> ConformalMultilabelClassifier:

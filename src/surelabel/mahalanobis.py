@@ -188,6 +188,14 @@ class Mahalanobis:
         slacks[s, k] is M[k, k] - D[k] of a diagonal D such that M - D is positive semidefinite on the labels of stage
         s and later; stages[k] is the stage once label k has been decided.
         """
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415 (comes with scikit-learn)
+
+        # Matrices are small: more than one thread only waits for the others.
+        with threadpool_limits(1):
+            return self._stages()
+
+    def _stages(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """Compute `stages`."""
         matrix, order, n_labels = self.fitted_matrix, self.order, self.n_labels
         scale = np.sqrt(np.diag(matrix))[order]
         correlation = matrix[np.ix_(order, order)] / np.outer(scale, scale)
