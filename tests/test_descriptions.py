@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cases
-from surelabel import ConformalLabelSets, LogLoss, LpNorm, prediction_sets
+from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, Penalised, prediction_sets
 from surelabel._wording import share_words
 from surelabel.descriptions import Members, build_description
 from surelabel.descriptions.build import _count_fitting
@@ -62,6 +62,36 @@ def test_every_statement_is_true_of_every_member_and_counts_are_exact(listed, pr
                 for group in description.groups:
                     counts = {len(y & set(group.labels)) for y in members}
                     assert (group.at_least, group.at_most) == (min(counts), max(counts))
+
+
+def interacting(seed):
+    """Predictors whose labels interact, calibrated on the same few texts, and new texts."""
+    rng = np.random.default_rng(seed)
+    probabilities = rng.beta(0.5, 0.5, (44, 5))
+    labels = rng.random(probabilities.shape) < probabilities
+    together = Penalised(LpNorm(2), hamming=0.2, cardinality=0.1, pairs=0.3, prior=0.1).fit(labels[:20])
+    rules = LabelConstraints(implications=[(0, 1)], exclusions=[(2, 3)])
+    for measure, constraints in (
+        (Mahalanobis().fit(probabilities[:20], labels[:20]), None),
+        (together, None),
+        (LogLoss(), rules),
+    ):
+        with cases.calibration_warnings_ignored():
+            predictor = ConformalLabelSets(measure, 0, constraints=constraints)
+            yield predictor.calibrate(probabilities[20:40], labels[20:40]), probabilities[40:]
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["from members", "from costs"])
+@pytest.mark.parametrize("seed", range(4))
+def test_statements_are_true_where_labels_interact(listed, seed, monkeypatch):
+    monkeypatch.setattr(prediction_sets, "_MAX_DESCRIBED_BY_LIST", 10**6 if listed else 0)
+    for predictor, probabilities in interacting(seed):
+        for one in predictor.predict_set(probabilities, significance="0.2"):
+            description, members = one.describe(), set(one)
+            fitting = {y for y in all_label_sets(5) if fits(description, y)} if members else set()
+            assert members <= fitting
+            assert description.n_fitting == len(fitting)
+            assert description.complete == (members == fitting)
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 4), max_size=3), st.integers(0, 6), st.integers(0, 6))

@@ -24,6 +24,7 @@ def test_public_names_are_pinned_and_sorted():
         "PredictionSets",
         "Recalibration",
         "SeparableMeasure",
+        "SparseProbabilities",
         "__version__",
         "choose_weights",
         "corpora",

@@ -18,6 +18,7 @@ from surelabel.mahalanobis import Mahalanobis
 from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
 from surelabel.penalties import Penalised
 from surelabel.prediction_sets import PredictionSet, PredictionSets
+from surelabel.sparse import SparseProbabilities
 from surelabel.tuning import choose_weights
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = [
     "PredictionSets",
     "Recalibration",
     "SeparableMeasure",
+    "SparseProbabilities",
     "__version__",
     "choose_weights",
     "corpora",

@@ -7,6 +7,7 @@ came, and for arrays the first offending row and column.
 from __future__ import annotations
 
 import numbers
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -25,6 +26,7 @@ __all__ = [
     "as_level",
     "as_probabilities",
     "check_limits",
+    "is_named",
     "names_of_columns",
 ]
 
@@ -72,6 +74,8 @@ def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> F
     (d, n, 2), that scikit-learn's multi-output classifiers return.
     """
     expected = "a (n_texts, n_labels) array of numbers in [0, 1]"
+    if hasattr(values, "toarray"):
+        raise _fail("probabilities", who, f"{expected}, dense", f"sparse {type(values).__name__}; use its toarray()")
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, (list, tuple)) and values and all(np.ndim(part) == 2 for part in values):
@@ -107,12 +111,12 @@ def as_label_names(names: Iterable[Any] | None, n_labels: int, *, who: str) -> t
     if len(checked) != n_labels:
         raise _fail("label_names", who, f"{n_labels} names, one a label", f"{len(checked)}")
     if len(set(checked)) != n_labels:
-        twice = next(name for i, name in enumerate(checked) if name in checked[:i])
+        twice = Counter(checked).most_common(1)[0][0]
         raise _fail("label_names", who, "different from each other", f"{twice!r} twice")
     return checked
 
 
-def _is_named(values: Any) -> bool:
+def is_named(values: Any) -> bool:
     """Tell whether labels come as one collection of names a text instead of a 0/1 row a text."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
         return isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1
@@ -164,7 +168,7 @@ def as_labels(
         values = values.toarray()
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
-    if n_labels is not None and _is_named(values):
+    if n_labels is not None and is_named(values):
         array: Any = _from_names(values, label_names, n_labels, parameter, who)
     else:
         try:

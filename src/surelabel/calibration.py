@@ -9,15 +9,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surelabel._validation import BoolArray, FloatArray, as_labels, as_probabilities
+from surelabel.compressed import check_sparse_measure, sparse_totals
 from surelabel.constraints import LabelConstraints
-from surelabel.counting import binomials
-from surelabel.measures import Measure, SeparableMeasure, totals_by_costs
+from surelabel.counting import binomials, count_by_size
+from surelabel.exceptions import InvalidInputError
+from surelabel.measures import Measure, SeparableMeasure, same_measure, totals_by_costs
+from surelabel.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,13 +29,32 @@ if TYPE_CHECKING:
 __all__ = ["Calibration", "binomials", "totals_of"]
 
 
-def totals_of(measure: Measure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
+# What calibrations must have in common to be merged, as messages call it.
+_MERGED = {
+    "n_labels": "number of labels",
+    "label_names": "label names",
+    "limits": "limits on the number of labels",
+    "constraints": "constraints",
+}
+
+
+def _shortened(value: Any) -> str:
+    """Write a value for a message; of many names the beginning."""
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def totals_of(measure: Measure, probabilities: FloatArray | SparseProbabilities, labels: Any) -> FloatArray:
     """Return the total of one label-set a text, (n,): the one function that all totals come from.
 
-    Totals are correctly rounded, so they do not depend on the order of labels.
+    Totals are correctly rounded, so they do not depend on the order of labels. Labels are sparse where probabilities
+    are.
     """
     if isinstance(measure, SeparableMeasure):
+        if isinstance(probabilities, SparseProbabilities):
+            return sparse_totals(measure, probabilities, labels)
         return totals_by_costs(measure, probabilities, labels)
+    assert not isinstance(probabilities, SparseProbabilities)
     return measure.totals(probabilities, labels)
 
 
@@ -69,6 +92,26 @@ class Calibration:
             object.__setattr__(self, name, value)
         self.totals.flags.writeable = False
 
+    @classmethod
+    def merged(cls, parts: Sequence[Calibration]) -> Calibration:
+        """Return the calibration by all texts of several: the same as one by all of them at once."""
+        if not parts:
+            raise InvalidInputError("At least one calibration is needed to merge. Got none.")
+        first = parts[0]
+        for part in parts[1:]:
+            for what, words in _MERGED.items():
+                if getattr(part, what) != getattr(first, what):
+                    raise InvalidInputError(
+                        f"Only calibrations with the same {words} can be merged. Got "
+                        f"{_shortened(getattr(first, what))} and {_shortened(getattr(part, what))}."
+                    )
+            if not same_measure(first.measure, part.measure):
+                raise InvalidInputError(
+                    f"Only calibrations with the same measure can be merged. Got {first.measure!r} and "
+                    f"{part.measure!r}."
+                )
+        return dataclasses.replace(first, totals=np.concatenate([part.totals for part in parts]))
+
     @property
     def n_texts(self) -> int:
         """Number of calibration texts."""
@@ -80,6 +123,12 @@ class Calibration:
         return self.constraints is None and isinstance(self.measure, SeparableMeasure)
 
     @property
+    def separable(self) -> SeparableMeasure:
+        """The measure, which must be a separable one: only those have costs."""
+        assert isinstance(self.measure, SeparableMeasure)
+        return self.measure
+
+    @property
     def limits(self) -> tuple[int, int]:
         """Smallest and largest number of labels of a candidate."""
         return self.min_labels, self.max_labels
@@ -87,18 +136,36 @@ class Calibration:
     @functools.cached_property
     def n_candidates(self) -> int:
         """Number of candidate label-sets, the paper's c(d, l)."""
-        sizes = binomials(self.n_labels) if self.constraints is None else self.constraints.count_by_size(self.n_labels)
-        return sum(sizes[self.min_labels : self.max_labels + 1])
+        if self.constraints is None:
+            return count_by_size(self.n_labels, self.min_labels, self.max_labels)
+        return sum(self.constraints.count_by_size(self.n_labels)[self.min_labels : self.max_labels + 1])
 
-    def as_probabilities(self, values: Any, *, who: str) -> FloatArray:
-        """Return new texts' probabilities (n, d), checked against the labels that were calibrated."""
+    def as_probabilities(self, values: Any, *, who: str, sparse: bool = False) -> Any:
+        """Return new texts' probabilities (n, d), checked against the labels that were calibrated.
+
+        A float64 array; `SparseProbabilities` where they are sparse and may be.
+        """
+        if sparse and is_sparse(values):
+            check_sparse_measure(self.measure, who=who)
+            if self.constraints is not None:
+                raise InvalidInputError(
+                    f"{who} takes no sparse probabilities where label-sets must obey constraints; give dense ones."
+                )
+            return as_sparse_probabilities(values, who=who, n_labels=self.n_labels)
         return as_probabilities(values, who=who, n_labels=self.n_labels)
 
-    def as_labels(self, values: Any, n_texts: int, *, who: str) -> BoolArray:
-        """Return new texts' label-sets (n, d), checked against the labels that were calibrated."""
+    def as_labels(self, values: Any, n_texts: int, *, who: str, sparse: bool = False) -> Any:
+        """Return new texts' label-sets (n, d), checked against the labels that were calibrated; sparse if asked so."""
+        if sparse:
+            return as_sparse_labels(values, who=who, shape=(n_texts, self.n_labels), index=self.label_index)
         return as_labels(values, who=who, n_labels=self.n_labels, n_texts=n_texts, label_names=self.label_names)
 
-    def is_candidate(self, labels: BoolArray) -> BoolArray:
+    @functools.cached_property
+    def label_index(self) -> dict[str, int] | None:
+        """Column of each label name, None where names are not known."""
+        return None if self.label_names is None else {name: k for k, name in enumerate(self.label_names)}
+
+    def is_candidate(self, labels: Any) -> BoolArray:
         """Tell for each label-set, (n,), whether it is within the limits and obeys the constraints."""
         sizes = labels.sum(axis=1)
         within = np.asarray((sizes >= self.min_labels) & (sizes <= self.max_labels))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from surelabel._validation import (
-    BoolArray,
     FloatArray,
     as_label_names,
-    as_labels,
     as_level,
     as_probabilities,
     check_limits,
@@ -27,6 +25,9 @@ from surelabel.measures import LpNorm, Measure, SeparableMeasure, check_measure
 from surelabel.prediction_sets import LabelSet, PredictionSets, to_label_sets
 from surelabel.searches import SEARCHES, Cut, engine_of
 from surelabel.searches.cut import WORK_LIMIT, over_rows
+from surelabel.searches.sparse import SparseCut
+from surelabel.sparse import SparseProbabilities, as_sparse_probabilities, is_sparse
+from surelabel.sparse_sets import SparsePredictionSets, names_of_members, sparse_forced
 
 __all__ = ["ConformalLabelSets", "ForcedPredictions"]
 
@@ -41,6 +42,7 @@ class ForcedPredictions:
     Attributes
     ----------
     labels : (n, d) bool
+        A scipy CSR array where probabilities were sparse.
     confidence : (n,) float64
         1 minus the second highest p-value: how unlikely every other label-set is.
     credibility : (n,) float64
@@ -48,17 +50,19 @@ class ForcedPredictions:
     label_names : tuple of str or None
     """
 
-    labels: BoolArray
+    labels: Any
     confidence: FloatArray
     credibility: FloatArray
     label_names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.confidence)
 
     @property
     def label_sets(self) -> list[LabelSet]:
         """The label-sets as frozensets of names, of indices where names are not known."""
+        if is_sparse(self.labels):
+            return names_of_members(self.labels, self.label_names)
         return to_label_sets(self.labels, self.label_names)
 
 
@@ -194,6 +198,8 @@ class ConformalLabelSets:
         Parameters
         ----------
         probabilities : (n, d) array-like, or what scikit-learn's multi-output classifiers return
+            A scipy sparse matrix lists the probabilities that are not 0, `SparseProbabilities` those that differ from
+            one small one; here and in all that follows.
         labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
 
         Returns
@@ -201,39 +207,99 @@ class ConformalLabelSets:
         self
         """
         self._check_parameters()
-        checked = as_probabilities(probabilities, who="calibrate")
+        self.calibration_ = self._score(probabilities, labels, self._names(probabilities, labels), who="calibrate")
+        return self
+
+    conformalize = calibrate
+
+    def _score(self, probabilities: Any, labels: Any, names: Sequence[str] | None, *, who: str) -> Calibration:
+        """Return the calibration by texts with known label-sets; warn of those that are no candidates."""
+        sparse = is_sparse(probabilities)
+        checked: Any = (as_sparse_probabilities if sparse else as_probabilities)(probabilities, who=who)
         n_texts, n_labels = checked.shape
-        names = as_label_names(self._names(probabilities, labels), n_labels, who="calibrate")
-        known = as_labels(labels, who="calibrate", n_labels=n_labels, n_texts=n_texts, label_names=names)
-        check_limits(self.min_labels, self.max_labels, who="calibrate", n_labels=n_labels)
+        check_limits(self.min_labels, self.max_labels, who=who, n_labels=n_labels)
         most = n_labels if self.max_labels is None else min(int(self.max_labels), n_labels)
         fitted = getattr(self.measure, "n_labels", n_labels)
         if fitted != n_labels:
             raise InvalidInputError(
-                f"The 'probabilities' parameter of calibrate must have {fitted} labels, as {self.measure!r} was fitted "
+                f"The 'probabilities' parameter of {who} must have {fitted} labels, as {self.measure!r} was fitted "
                 f"on. Got {n_labels} instead."
             )
-        totals = totals_of(self.measure, checked, known)
-        rules = None if self.constraints is None else self.constraints.resolved(names, n_labels)
-        calibration = Calibration(self.measure, totals, n_labels, int(self.min_labels), most, names, rules)
-        if calibration.n_candidates == 0:
+        known_names = as_label_names(names, n_labels, who=who)
+        rules = None if self.constraints is None else self.constraints.resolved(known_names, n_labels)
+        empty = Calibration(self.measure, np.empty(0), n_labels, int(self.min_labels), most, known_names, rules)
+        checked = empty.as_probabilities(checked, who=who, sparse=True)
+        known = empty.as_labels(labels, n_texts, who=who, sparse=sparse)
+        if empty.n_candidates == 0:
             raise InvalidInputError(
                 f"The 'constraints' parameter of {type(self).__name__} leaves no candidate with {self.min_labels} to "
                 f"{most} labels. Check that they do not contradict each other or the limits."
             )
-        outside = int(np.count_nonzero(~calibration.is_candidate(known)))
+        blocks = over_rows(lambda rows: totals_of(self.measure, checked[rows], known[rows]), n_texts, self.n_jobs)
+        outside = int(np.count_nonzero(~empty.is_candidate(known)))
         if outside:
             warnings.warn(
                 f"{outside} of {n_texts} calibration texts have a label-set that is no candidate (candidates have "
                 f"{self.min_labels} to {most} labels{'' if rules is None else ' and obey the constraints'}). They "
                 "still count in calibration; such texts can only be errors at prediction.",
                 CalibrationWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        self.calibration_ = calibration
-        return self
+        return dataclasses.replace(empty, totals=np.concatenate(blocks))
 
-    conformalize = calibrate
+    def add(self, probabilities: Any, labels: Any) -> ConformalLabelSets:
+        """Return a predictor that is calibrated on more texts, without the old ones; this one stays as it is.
+
+        It is the same, to the last bit, as one that was calibrated on all texts at once.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like or sparse
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
+
+        Examples
+        --------
+        >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
+        >>> predictor.add([[0.6, 0.7]], [[1, 1]]).calibration_.n_texts
+        3
+        """
+        old = self._calibrated("add")
+        checked = old.as_probabilities(probabilities, who="add", sparse=True)
+        return self._with(Calibration.merged([old, self._score(checked, labels, old.label_names, who="add")]))
+
+    @classmethod
+    def merge(cls, predictors: Iterable[ConformalLabelSets]) -> ConformalLabelSets:
+        """Return one predictor from several that were calibrated on different texts: shards, or days.
+
+        It is the same, to the last bit, as one that was calibrated on all their texts at once. No text may have been
+        given to two of them. Parameters that change no answer (search, work_limit, n_jobs) are those of the first.
+
+        Parameters
+        ----------
+        predictors : iterable of ConformalLabelSets
+            Calibrated, with the same measure, limits, number and names of labels.
+
+        Examples
+        --------
+        >>> monday = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
+        >>> tuesday = ConformalLabelSets().calibrate([[0.6, 0.7]], [[1, 1]])
+        >>> ConformalLabelSets.merge([monday, tuesday]).calibration_.n_texts
+        3
+        """
+        parts = list(predictors)
+        for part in parts:
+            if not isinstance(part, ConformalLabelSets):
+                raise InvalidInputError(
+                    f"The 'predictors' parameter of merge must hold calibrated predictors. Got {part!r} instead."
+                )
+        merged = Calibration.merged([part._calibrated("merge") for part in parts])
+        return parts[0]._with(merged)
+
+    def _with(self, calibration: Calibration) -> ConformalLabelSets:
+        """Return a predictor with the same parameters and another calibration."""
+        made = type(self)(**self.get_params())
+        made.calibration_ = calibration
+        return made
 
     def _calibrated(self, who: str) -> Calibration:
         """Return the calibration, or raise where there is none yet."""
@@ -257,8 +323,10 @@ class ConformalLabelSets:
             )
         return smoothing.random(n_texts)
 
-    def _forced(self, calibration: Calibration, probabilities: FloatArray) -> tuple[BoolArray, FloatArray]:
+    def _forced(self, calibration: Calibration, probabilities: Any) -> tuple[Any, FloatArray]:
         """Return the cheapest candidate of each text, (n, d), and the totals of the two cheapest, (n, 2)."""
+        if isinstance(probabilities, SparseProbabilities):
+            return sparse_forced(calibration, probabilities, self.n_jobs)
         engine = engine_of(calibration)
         blocks = over_rows(
             lambda rows: engine.forced(calibration, probabilities[rows]), len(probabilities), self.n_jobs
@@ -276,10 +344,10 @@ class ConformalLabelSets:
         labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text, optional
         """
         calibration = self._calibrated("totals")
-        checked = calibration.as_probabilities(probabilities, who="totals")
+        checked = calibration.as_probabilities(probabilities, who="totals", sparse=True)
         if labels is None:
             return np.ascontiguousarray(self._forced(calibration, checked)[1][:, 0])
-        known = calibration.as_labels(labels, len(checked), who="totals")
+        known = calibration.as_labels(labels, len(checked), who="totals", sparse=is_sparse(checked))
         blocks = over_rows(
             lambda rows: totals_of(calibration.measure, checked[rows], known[rows]), len(checked), self.n_jobs
         )
@@ -298,7 +366,7 @@ class ConformalLabelSets:
             Use smoothed p-values, with one tie-break a text drawn from it.
         """
         calibration = self._calibrated("predict")
-        checked = calibration.as_probabilities(probabilities, who="predict")
+        checked = calibration.as_probabilities(probabilities, who="predict", sparse=True)
         labels, totals = self._forced(calibration, checked)
         ties = self._tie_breaks(smoothing, len(checked), "predict")
         credibility = calibration.p_values(totals[:, 0], ties)
@@ -316,8 +384,8 @@ class ConformalLabelSets:
             Smoothed p-values, which are exactly uniform for true label-sets.
         """
         calibration = self._calibrated("predict_p")
-        checked = calibration.as_probabilities(probabilities, who="predict_p")
-        known = calibration.as_labels(labels, len(checked), who="predict_p")
+        checked = calibration.as_probabilities(probabilities, who="predict_p", sparse=True)
+        known = calibration.as_labels(labels, len(checked), who="predict_p", sparse=is_sparse(checked))
         totals = self.totals(checked, known)
         return calibration.p_values(totals, self._tie_breaks(smoothing, len(checked), "predict_p"))
 
@@ -343,7 +411,7 @@ class ConformalLabelSets:
         """
         calibration = self._calibrated("predict_set")
         level = as_level(significance, confidence_level, who="predict_set")
-        checked = calibration.as_probabilities(probabilities, who="predict_set")
+        checked = calibration.as_probabilities(probabilities, who="predict_set", sparse=True)
         if level * (calibration.n_texts + 1) <= 1:
             warnings.warn(
                 f"{calibration.n_texts} calibration texts are too few for significance {float(level):g}: the smallest "
@@ -357,6 +425,9 @@ class ConformalLabelSets:
             thresholds = np.full(len(checked), calibration.threshold(level))
         else:
             thresholds = calibration.smoothed_thresholds(level, ties)
+        if isinstance(checked, SparseProbabilities):
+            sparse_cut = SparseCut(calibration, checked, thresholds, self.work_limit, self.n_jobs)
+            return SparsePredictionSets(sparse_cut, self.search, ties)
         cut = Cut(calibration, checked, thresholds, self.work_limit, self.n_jobs)
         return PredictionSets(cut, self.search, ties)
 

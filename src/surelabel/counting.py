@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import TypeAlias
 
 from surelabel.exceptions import SearchLimitError
 
-__all__ = ["binomials", "count_valid_by_size"]
+__all__ = ["binomials", "count_by_size", "count_valid_by_size"]
 
 Polynomial: TypeAlias = tuple[int, ...]
 # (a, b, value): label a present together with label b at this value.
@@ -38,6 +39,29 @@ def binomials(n: int) -> tuple[int, ...]:
     for size in range(n):
         row.append(row[-1] * (n - size) // (size + 1))
     return tuple(row)
+
+
+def count_by_size(n: int, fewest: int, most: int) -> int:
+    """Return how many subsets of n things have fewest..most elements; quick where either limit cuts off few sizes.
+
+    Examples
+    --------
+    >>> count_by_size(4, 1, 2), count_by_size(4, 1, 4)
+    (10, 15)
+    """
+    fewest, most = max(fewest, 0), min(most, n)
+    if most < fewest:
+        return 0
+    if most - fewest > n // 2:
+        return (1 << n) - count_by_size(n, 0, fewest - 1) - count_by_size(n, most + 1, n)
+    if most > n - fewest:
+        fewest, most = n - most, n - fewest
+    ways = math.comb(n, fewest)
+    total = ways
+    for size in range(fewest, most):
+        ways = ways * (n - size) // (size + 1)
+        total += ways
+    return total
 
 
 def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:

@@ -13,6 +13,7 @@ only.
 from __future__ import annotations
 
 import dataclasses
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -20,11 +21,15 @@ import numpy as np
 
 from surelabel._validation import FloatArray
 from surelabel.calibration import Calibration
+from surelabel.compressed import compress
 from surelabel.conformal import ConformalLabelSets
+from surelabel.counting import count_by_size
 from surelabel.measures import SeparableMeasure, costs_of
 from surelabel.searches.counting import TABLE_CELLS, count_by_walk, count_of_maximum, greatest_size
-from surelabel.searches.cut import n_words, over_rows
+from surelabel.searches.cut import Bounds, n_words, over_rows
+from surelabel.searches.sparse import SparseCut, SparseSearch, by_unlisted, count_short_rows, is_cut_short
 from surelabel.searches.sums import as_float, interacting_counts_at, interacting_rank_sums
+from surelabel.sparse import SparseProbabilities, is_sparse
 
 __all__ = ["PValueSums", "counts_at", "of_criterion", "p_value_sums", "s_criterion"]
 
@@ -63,7 +68,10 @@ class PValueSums:
 
 
 def counts_at(
-    calibration: Calibration, probabilities: FloatArray, thresholds: FloatArray, n_cells: int = TABLE_CELLS
+    calibration: Calibration,
+    probabilities: FloatArray | SparseProbabilities,
+    thresholds: FloatArray,
+    n_cells: int = TABLE_CELLS,
 ) -> FloatArray:
     """Return bounds (n, m, 2) of the numbers of candidates with totals within each of m ascending thresholds.
 
@@ -71,6 +79,8 @@ def counts_at(
     """
     from surelabel._kernels import table  # noqa: PLC0415
 
+    if isinstance(probabilities, SparseProbabilities):
+        return _sparse_counts_at(calibration, probabilities, thresholds)
     if not calibration.is_separable:
         return interacting_counts_at(calibration, probabilities, thresholds, n_cells)
     measure = calibration.measure
@@ -102,15 +112,31 @@ def counts_at(
     return bounds
 
 
-def _counts_of_maximum(calibration: Calibration, probabilities: FloatArray, threshold: float) -> FloatArray:
+def _sparse_counts_at(
+    calibration: Calibration, probabilities: SparseProbabilities, thresholds: FloatArray
+) -> FloatArray:
+    """Return the same for texts with sparse probabilities, a threshold at a time."""
+    bounds = np.empty((len(probabilities), len(thresholds), 2))
+    for j, threshold in enumerate(thresholds.tolist()):
+        cut = SparseCut(calibration, probabilities, np.full(len(probabilities), threshold), _MAX_STEPS, n_jobs=1)
+        counted = SparseSearch().bounds(cut, range(len(probabilities)))
+        bounds[:, j] = [(as_float(lower), as_float(upper)) for lower, upper in counted]
+    return bounds
+
+
+def _counts_of_maximum(
+    calibration: Calibration, probabilities: FloatArray | SparseProbabilities, threshold: float
+) -> FloatArray:
     """Return the number of candidates of each text within a threshold, for a measure that takes the maximum."""
+    if isinstance(probabilities, SparseProbabilities):
+        return _sparse_counts_at(calibration, probabilities, np.array([threshold]))[:, 0, 0]
     assert isinstance(calibration.measure, SeparableMeasure)
     absent, present = costs_of(calibration.measure, probabilities)
     rows = zip((absent > threshold) * 1.0, (present > threshold) * 1.0, strict=True)
     return np.array([as_float(count_of_maximum(*row, 0.0, calibration.limits)) for row in rows])
 
 
-def _rank_sums_of_maximum(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
+def _rank_sums_of_maximum(calibration: Calibration, probabilities: FloatArray | SparseProbabilities) -> FloatArray:
     """Sum the numbers of candidates within each calibration total, by binomials."""
     values, repeats = np.unique(calibration.totals, return_counts=True)
     sums = np.zeros(len(probabilities))
@@ -120,14 +146,14 @@ def _rank_sums_of_maximum(calibration: Calibration, probabilities: FloatArray) -
 
 
 def _rank_sum_by_list(
-    calibration: Calibration, absent: FloatArray, present: FloatArray, size: int
+    calibration: Calibration, absent: FloatArray, present: FloatArray, limits: Bounds, size: int
 ) -> tuple[float, float]:
-    """Rank every candidate of a row (d,) within the largest calibration total; `size` of them."""
+    """Rank every label-set of a row (d,) and limits within the largest calibration total; `size` of them."""
     from surelabel._kernels import exact_sum, table, walk  # noqa: PLC0415
 
     words = np.empty((size, n_words(len(absent))), dtype=np.uint64)
     approximate = np.empty(size)
-    walk.list_row(absent, present, calibration.totals[-1], calibration.limits, words, approximate)
+    walk.list_row(absent, present, calibration.totals[-1], limits, words, approximate)
     undecided = np.empty(size, dtype=np.bool_)
     band = exact_sum.band(len(absent))
     total = table.rank_sum_listed(approximate, undecided, calibration.totals, band)
@@ -138,29 +164,64 @@ def _rank_sum_by_list(
     return total, total
 
 
-def _rank_sums(calibration: Calibration, probabilities: FloatArray, n_cells: int) -> FloatArray:
-    """Return bounds (n, 2) of the sum over calibration totals a of the number of candidates within a."""
+def _rank_sum_of_row(
+    calibration: Calibration, costs: tuple[FloatArray, FloatArray], limits: Bounds, size: int, n_cells: int
+) -> tuple[float, float]:
+    """Bound a row's sum over calibration totals: by ranking its `size` label-sets, < 0 where they are too many."""
     from surelabel._kernels import table  # noqa: PLC0415
 
+    if 0 <= size <= _MAX_LISTED:
+        return _rank_sum_by_list(calibration, *costs, limits, size) if size else (0.0, 0.0)
+    most = greatest_size(*costs, float(calibration.totals[-1]), limits[1])
+    sums = np.zeros((1, 2))
+    absent, present = (each[None, :] for each in costs)
+    table.rank_sum_bounds(absent, present, calibration.totals, (limits[0], most), n_cells, sums)
+    return float(sums[0, 0]), float(sums[0, 1])
+
+
+def _sparse_rank_sums(calibration: Calibration, probabilities: SparseProbabilities, n_cells: int) -> FloatArray:
+    """Return the same as `_rank_sums` for texts with sparse probabilities: binomials of sums of short rows."""
+    rows = compress(calibration.separable, probabilities)
+    largest = np.full(len(rows), calibration.totals[-1])
+    sums: list[list[Fraction]] = [[Fraction(0), Fraction(0)] for _ in range(len(rows))]
+    for j, chosen, part, limits in by_unlisted(rows, largest, calibration.limits):
+        counted = count_short_rows(part, largest[chosen], limits, _MAX_LISTED)
+        for place, i in enumerate(chosen.tolist()):
+            lower, upper = counted[place]
+            size = lower if lower == upper else -1
+            bounds = _rank_sum_of_row(calibration, part.row(place), limits, size, n_cells)
+            ways = math.comb(int(rows.n_unlisted[i]), j)
+            every = Fraction(calibration.n_texts * count_by_size(int(rows.n_listed[i]), *limits))
+            for side, bound in enumerate(bounds):
+                sums[i][side] += ways * (every if math.isinf(bound) else min(Fraction(bound), every))
+    cut_short = is_cut_short(rows, largest, calibration.limits)
+    most = calibration.n_candidates * calibration.n_texts
+    return np.array(
+        [(as_float(low), as_float(most if cut else high)) for (low, high), cut in zip(sums, cut_short, strict=True)]
+    )
+
+
+def _rank_sums(calibration: Calibration, probabilities: FloatArray | SparseProbabilities, n_cells: int) -> FloatArray:
+    """Return bounds (n, 2) of the sum over calibration totals a of the number of candidates within a."""
     if not calibration.is_separable:
-        return interacting_rank_sums(calibration, probabilities, n_cells)
+        return interacting_rank_sums(calibration, np.asarray(probabilities), n_cells)
     assert isinstance(calibration.measure, SeparableMeasure)
     if calibration.measure.aggregate == "max":
         return _rank_sums_of_maximum(calibration, probabilities)
+    if isinstance(probabilities, SparseProbabilities):
+        return _sparse_rank_sums(calibration, probabilities, n_cells)
     absent, present = costs_of(calibration.measure, probabilities)
     largest = float(calibration.totals[-1])
-    lo, hi = calibration.limits
-    sizes, _ = count_by_walk(absent, present, np.full(len(absent), largest), (lo, hi), _MAX_LISTED)
-    sums = np.zeros((len(absent), 2))
-    for i, size in enumerate(sizes.tolist()):
-        if 0 <= size <= _MAX_LISTED:
-            sums[i] = _rank_sum_by_list(calibration, absent[i], present[i], size) if size else 0.0
-            continue
-        most = greatest_size(absent[i], present[i], largest, hi)
-        row = slice(i, i + 1)
-        table.rank_sum_bounds(absent[row], present[row], calibration.totals, (lo, most), n_cells, sums[row])
+    limits = calibration.limits
+    sizes, _ = count_by_walk(absent, present, np.full(len(absent), largest), limits, _MAX_LISTED)
+    sums = np.array(
+        [
+            _rank_sum_of_row(calibration, (absent[i], present[i]), limits, size, n_cells)
+            for i, size in enumerate(sizes.tolist())
+        ]
+    )
     every = as_float(calibration.n_candidates * calibration.n_texts)
-    return np.minimum(sums, every)
+    return np.asarray(np.minimum(sums, every))
 
 
 def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
@@ -182,7 +243,7 @@ def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: 
     (0.75, [0.25], [0.25])
     """
     calibration = predictor._calibrated("p_value_sums")
-    checked = calibration.as_probabilities(probabilities, who="p_value_sums")
+    checked = calibration.as_probabilities(probabilities, who="p_value_sums", sparse=True)
     blocks = over_rows(lambda rows: _rank_sums(calibration, checked[rows], n_cells), len(checked), predictor.n_jobs)
     excess = np.concatenate(blocks) / (calibration.n_texts + 1)
     floor = as_float(Fraction(calibration.n_candidates, calibration.n_texts + 1))
@@ -210,7 +271,7 @@ def of_criterion(
     """
     calibration = predictor._calibrated("of_criterion")
     sums = sums if sums is not None else p_value_sums(predictor, probabilities, n_cells=n_cells)
-    known = calibration.as_labels(labels, len(sums.excess_lower), who="of_criterion")
+    known = calibration.as_labels(labels, len(sums.excess_lower), who="of_criterion", sparse=is_sparse(probabilities))
     smallest = 1.0 / (calibration.n_texts + 1)
     counted = calibration.is_candidate(known)
     rest = np.where(counted, predictor.predict_p(probabilities, known) - smallest, 0.0)

@@ -55,6 +55,8 @@ __all__ = [
     "measure_name",
     "measure_named",
     "measure_to_spec",
+    "probe_costs",
+    "same_measure",
     "totals_by_costs",
 ]
 
@@ -187,6 +189,7 @@ class LogLoss:
         return totals
 
 
+_PROBE = np.linspace(0.0, 1.0, 17)[None, :]
 _KINDS: dict[str, type[Any]] = {"lp-norm": LpNorm, "log-loss": LogLoss}
 
 MEASURES: Mapping[str, SeparableMeasure] = {
@@ -280,6 +283,24 @@ def totals_by_costs(measure: SeparableMeasure, probabilities: FloatArray, labels
     totals = np.empty(len(probabilities))
     exact_sum.totals_of_rows(absent, present, labels, totals)
     return totals
+
+
+def probe_costs(measure: SeparableMeasure) -> FloatArray:
+    """Return a measure's costs at a few probabilities, by which files and merges tell measures apart."""
+    return np.vstack(costs_of(measure, _PROBE.copy()))
+
+
+def same_measure(first: Measure, second: Measure) -> bool:
+    """Tell whether two measures are the same: ours by parameters and what they learnt, others by name and costs."""
+    if first is second:
+        return True
+    if type(first) is not type(second) or measure_to_spec(first) != measure_to_spec(second):
+        return False
+    if isinstance(first, SeparableMeasure) and isinstance(second, SeparableMeasure):
+        return type(first) in _KINDS.values() or np.array_equal(probe_costs(first), probe_costs(second))
+    learnt: list[dict[str, Any]] = [getattr(measure, "arrays", dict)() for measure in (first, second)]
+    one, other = learnt
+    return bool(one) and one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
 def measure_to_spec(measure: Measure) -> dict[str, Any]:

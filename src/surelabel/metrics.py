@@ -20,6 +20,7 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.prediction_sets import SizeArray
 from surelabel.searches.counting import TABLE_CELLS
 from surelabel.searches.cut import over_rows
+from surelabel.sparse import is_sparse
 
 __all__ = [
     "ClassificationMetrics",
@@ -147,8 +148,8 @@ def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, 
     array([0.5, 0.5])
     """
     calibration = predictor._calibrated("error_rates")
-    checked = calibration.as_probabilities(probabilities, who="error_rates")
-    known = calibration.as_labels(labels, len(checked), who="error_rates")
+    checked = calibration.as_probabilities(probabilities, who="error_rates", sparse=True)
+    known = calibration.as_labels(labels, len(checked), who="error_rates", sparse=is_sparse(checked))
     totals = totals_of(calibration.measure, checked, known)
     at_least = calibration.n_texts - np.searchsorted(calibration.totals, totals, side="left")
     at_least = np.sort(np.where(calibration.is_candidate(known), at_least, -1))
@@ -165,7 +166,7 @@ def size_curve(
     bounds them all; more cells of it give tighter bounds.
     """
     calibration = predictor._calibrated("size_curve")
-    checked = calibration.as_probabilities(probabilities, who="size_curve")
+    checked = calibration.as_probabilities(probabilities, who="size_curve", sparse=True)
     thresholds = np.array([calibration.threshold(as_level(level, None, who="size_curve")) for level in levels])
     order = np.argsort(thresholds, kind="stable")
     bounds = np.empty((len(checked), len(thresholds), 2))

@@ -21,7 +21,7 @@ from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS
 from surelabel.searches.cut import BLOCK_ROWS, IntArray, Words, n_words, unpack
 from surelabel.searches.few import FEW, best_of_few, can_be_listed
 
-__all__ = ["LabelSet", "PredictionSet", "PredictionSets", "SizeArray", "as_sizes", "to_label_sets"]
+__all__ = ["LabelSet", "PredictionSet", "PredictionSets", "SizeArray", "as_sizes", "check_count", "to_label_sets"]
 
 # Members that are listed to describe a set; facts of more come from their costs.
 _MAX_DESCRIBED_BY_LIST = 4096
@@ -70,6 +70,11 @@ class PredictionSets(Sequence["PredictionSet"]):
     def __len__(self) -> int:
         return len(self._cut.probabilities)
 
+    @property
+    def _set_class(self) -> type[PredictionSet]:
+        """What an element is."""
+        return PredictionSet
+
     @overload
     def __getitem__(self, index: int) -> PredictionSet: ...
     @overload
@@ -82,16 +87,16 @@ class PredictionSets(Sequence["PredictionSet"]):
                 thresholds=self._cut.thresholds[index],
             )
             ties = None if self._tie_breaks is None else self._tie_breaks[index]
-            part = PredictionSets(cut, self._search, ties)
+            part = type(self)(cut, self._search, ties)
             part._bounds = self._bounds[index]
             return part
         row = index + len(self) if index < 0 else index
         if not 0 <= row < len(self):
             raise IndexError(f"There are {len(self)} prediction sets; got index {index}.")
-        return PredictionSet(self, int(row))
+        return self._set_class(self, int(row))
 
     def __iter__(self) -> Iterator[PredictionSet]:
-        return (PredictionSet(self, row) for row in range(len(self)))
+        return (self._set_class(self, row) for row in range(len(self)))
 
     def __repr__(self) -> str:
         return f"<PredictionSets: {len(self)} texts, search={self._search!r}>"
@@ -99,7 +104,11 @@ class PredictionSets(Sequence["PredictionSet"]):
     def _fill_bounds(self, rows: range) -> None:
         """Count what has not been counted yet."""
         if any(self._bounds[row] is None for row in rows):
-            self._bounds[rows.start : rows.stop] = SEARCHES[self._search].bounds(self._cut, rows)
+            self._bounds[rows.start : rows.stop] = self._count(rows)
+
+    def _count(self, rows: range) -> list[Bounds]:
+        """Count members by the search."""
+        return SEARCHES[self._search].bounds(self._cut, rows)
 
     def sizes(self) -> SizeArray:
         """Return the exact number of label-sets of each prediction set, (n,).
@@ -147,7 +156,7 @@ class PredictionSets(Sequence["PredictionSet"]):
 
     def top(self, k: int) -> list[list[tuple[LabelSet, float]]]:
         """Return the k best members of each prediction set with their p-values: quicker than asking one by one."""
-        _check_count("k", k, who="top")
+        check_count("k", k, who="top")
         names = self._cut.calibration.label_names
         return [[(_as_label_set(labels, names), p_value) for labels, p_value in best] for best in self.top_indices(k)]
 
@@ -156,7 +165,7 @@ class PredictionSets(Sequence["PredictionSet"]):
 
         Where `rows` are given, the lists of the other texts are left empty.
         """
-        _check_count("k", k, who="top_indices")
+        check_count("k", k, who="top_indices")
         tops: list[list[tuple[list[int], float]]] = [[] for _ in self._bounds]
         if k == 0:
             return tops
@@ -295,7 +304,7 @@ class PredictionSet:
 
     def top(self, k: int) -> list[tuple[LabelSet, float]]:
         """Return the k best members with their p-values, highest first; fewer where there are fewer."""
-        _check_count("k", k, who="top")
+        check_count("k", k, who="top")
         names = self._cut.calibration.label_names
         return [(_as_label_set(labels, names), p_value) for labels, p_value in self._top_indices(int(k))]
 
@@ -312,16 +321,20 @@ class PredictionSet:
 
         Where there are more than `limit`, the best of them are returned, with a TruncationWarning.
         """
-        _check_count("limit", limit, who="to_array")
+        check_count("limit", limit, who="to_array")
         words = SEARCHES[self._parent._search].members(self._cut, self._row, int(limit))
-        if len(words) == limit and self.size_bounds[1] > limit:
+        self._warn_if_cut(len(words), limit)
+        return unpack(words, self._cut.calibration.n_labels)
+
+    def _warn_if_cut(self, found: int, limit: int) -> None:
+        """Warn where `limit` members are not all."""
+        if found == limit and self.size_bounds[1] > limit:
             warnings.warn(
                 f"The prediction set of text {self._row} has {count_words(self.size_bounds[0])} label-sets or more; "
                 f"the best {limit:,} are returned. Give a larger 'limit' for more.",
                 TruncationWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return unpack(words, self._cut.calibration.n_labels)
 
     def _reachable(self) -> BoolArray:
         """Return (d, 2): whether some member has the label absent, and whether some has it present."""
@@ -357,8 +370,11 @@ class PredictionSet:
 
     def _shares(self, labels: Sequence[int]) -> list[tuple[float, float]]:
         """Return bounds of the share of members that have each of some labels."""
+        return self._as_shares(SEARCHES[self._parent._search].with_label(self._cut, self._row, labels))
+
+    def _as_shares(self, counts: Sequence[Bounds]) -> list[tuple[float, float]]:
+        """Return bounds of numbers of members as bounds of their share of all."""
         lower, upper = self.size_bounds
-        counts = SEARCHES[self._parent._search].with_label(self._cut, self._row, labels)
         return [
             (0.0 if fewest == 0 else fewest / upper, 0.0 if most == 0 else min(1.0, most / max(lower, 1)))
             for fewest, most in counts
@@ -433,7 +449,7 @@ class PredictionSet:
         return Budget(*relaxation, self._cut.calibration.limits)
 
 
-def _check_count(parameter: str, value: Any, *, who: str) -> None:
+def check_count(parameter: str, value: Any, *, who: str) -> None:
     """Raise unless `value` is a whole number, 0 or more."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
         raise InvalidInputError(

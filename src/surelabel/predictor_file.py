@@ -31,9 +31,9 @@ from surelabel.measures import (
     Measure,
     SeparableMeasure,
     check_measure,
-    costs_of,
     measure_from_spec,
     measure_to_spec,
+    probe_costs,
 )
 from surelabel.penalties import WEIGHTS, Penalised
 from surelabel.searches import SEARCHES
@@ -44,7 +44,6 @@ _FORMAT = "surelabel-predictor"
 _VERSION = 2
 # The header is small; one that claims more is not ours.
 _MAX_HEADER = 64 * 2**20
-_PROBE = np.linspace(0.0, 1.0, 17)[None, :]
 _ENTRIES = {"header.json", "totals.npy", "probe.npy"}
 _MEASURE_ARRAYS = {"matrix": (np.float64, 2), "label_sets": (np.uint8, 2), "counts": (np.int64, 1)}
 _PARAMETERS = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
@@ -60,7 +59,7 @@ def _npy(array: npt.NDArray[Any]) -> bytes:
 def _probe(measure: Measure, n_labels: int) -> FloatArray:
     """Return a measure's costs at a few probabilities, or totals of a few label-sets where it has no costs."""
     if isinstance(measure, SeparableMeasure):
-        return np.vstack(costs_of(measure, _PROBE.copy()))
+        return probe_costs(measure)
     places = np.arange(4 * n_labels).reshape(4, n_labels)
     return measure.totals((places * 7 % 17) / 17.0, places % 3 == 0)[None, :]
 

@@ -121,6 +121,17 @@ def _lexicographic(absent: Array, present: Array, limits: Any, member: Array, to
 
 
 @njit(cache=True, nogil=True)
+def forced_row(absent: Array, present: Array, limits: Any, labels: Array, totals: Array, partials: Array) -> None:
+    """Write a row's cheapest candidate (d,), and the totals (2,) of the two cheapest; as `forced_rows`."""
+    _complete(absent, present, limits, labels, 0)
+    totals[0] = total_of_members(absent, present, labels, partials)
+    totals[1] = _second_total(absent, present, limits, labels, partials)
+    if totals[0] == totals[1]:
+        trial = np.empty(absent.shape[0], dtype=np.uint8)
+        _lexicographic(absent, present, limits, labels, totals[0], (trial, partials))
+
+
+@njit(cache=True, nogil=True)
 def forced_rows(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
     """Write each row's cheapest candidate, and the totals of the two cheapest.
 
@@ -128,13 +139,8 @@ def forced_rows(absent: Array, present: Array, limits: Any, labels: Array, total
     totals[:, 1] is inf where there is one candidate only. Of equal totals the lexicographically first 0/1 row is taken.
     """
     partials = np.empty(N_PARTIALS)
-    trial = np.empty(absent.shape[1], dtype=np.uint8)
     for i in range(absent.shape[0]):
-        _complete(absent[i], present[i], limits, labels[i], 0)
-        totals[i, 0] = total_of_members(absent[i], present[i], labels[i], partials)
-        totals[i, 1] = _second_total(absent[i], present[i], limits, labels[i], partials)
-        if totals[i, 0] == totals[i, 1]:
-            _lexicographic(absent[i], present[i], limits, labels[i], totals[i, 0], (trial, partials))
+        forced_row(absent[i], present[i], limits, labels[i], totals[i], partials)
 
 
 @njit(cache=True, nogil=True)

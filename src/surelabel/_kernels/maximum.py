@@ -32,27 +32,33 @@ def _has_two(absent: Array, present: Array, limits: Any, total: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def forced_row_maximum(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
+    """Write a row's cheapest candidate (d,), and the totals (2,) of the two cheapest."""
+    n_labels = absent.shape[0]
+    lo, hi = limits
+    best = np.max(np.minimum(absent, present))
+    if hi < n_labels:
+        best = max(best, np.sort(absent)[n_labels - 1 - hi])
+    if lo > 0:
+        best = max(best, np.sort(present)[lo - 1])
+    totals[0] = best
+    totals[1] = np.inf
+    for dearer in np.sort(np.maximum(absent, present)):
+        if _has_two(absent, present, limits, max(best, dearer)):
+            totals[1] = max(best, dearer)
+            break
+    may_follow = 0
+    for k in range(n_labels):
+        may_follow += present[k] <= best
+    size = 0
+    for k in range(n_labels):
+        may_follow -= present[k] <= best
+        labels[k] = 0 if absent[k] <= best and size + may_follow >= lo else 1
+        size += labels[k]
+
+
+@njit(cache=True, nogil=True)
 def forced_rows_maximum(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
     """Write each row's cheapest candidate, and the totals of the two cheapest; as `forced.forced_rows`."""
-    n_labels = absent.shape[1]
-    lo, hi = limits
     for i in range(absent.shape[0]):
-        best = np.max(np.minimum(absent[i], present[i]))
-        if hi < n_labels:
-            best = max(best, np.sort(absent[i])[n_labels - 1 - hi])
-        if lo > 0:
-            best = max(best, np.sort(present[i])[lo - 1])
-        totals[i, 0] = best
-        totals[i, 1] = np.inf
-        for dearer in np.sort(np.maximum(absent[i], present[i])):
-            if _has_two(absent[i], present[i], limits, max(best, dearer)):
-                totals[i, 1] = max(best, dearer)
-                break
-        may_follow = 0
-        for k in range(n_labels):
-            may_follow += present[i, k] <= best
-        size = 0
-        for k in range(n_labels):
-            may_follow -= present[i, k] <= best
-            labels[i, k] = 0 if absent[i, k] <= best and size + may_follow >= lo else 1
-            size += labels[i, k]
+        forced_row_maximum(absent[i], present[i], limits, labels[i], totals[i])

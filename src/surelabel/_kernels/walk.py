@@ -327,7 +327,7 @@ def walk_row(
 
 
 @njit(cache=True, nogil=True)
-def _sink(words: Array, totals: Array, n_labels: int, threshold: float, slack: float) -> Sink:
+def make_sink(words: Array, totals: Array, n_labels: int, threshold: float, slack: float) -> Sink:
     """Make a sink for one row."""
     n_words = (n_labels + 63) >> 6
     masks = np.empty((n_labels if words.shape[0] > 0 else 0, n_words), dtype=np.uint64)
@@ -344,7 +344,7 @@ def count_rows(
     """
     n_labels = absent.shape[1]
     scratch = make_scratch(n_labels)
-    sink = _sink(np.empty((0, 1), dtype=np.uint64), np.empty(0), n_labels, 0.0, 0.0)
+    sink = make_sink(np.empty((0, 1), dtype=np.uint64), np.empty(0), n_labels, 0.0, 0.0)
     for i in range(absent.shape[0]):
         sizes[i], work[i] = walk_row(absent[i], present[i], thresholds[i], limits, limit, scratch, sink)
 
@@ -360,5 +360,5 @@ def list_row(absent: Array, present: Array, threshold: float, limits: Any, words
     n_labels = absent.shape[0]
     scratch = make_scratch(n_labels)
     row = open_row(absent, present, threshold, scratch)[0]
-    sink = _sink(words, totals, n_labels, threshold, row.slack)
+    sink = make_sink(words, totals, n_labels, threshold, row.slack)
     return walk_row(absent, present, threshold, limits, _NO_LIMIT, scratch, sink)[0]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 
 from surelabel.corpora.corpus import Corpus, Provenance
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["generate_synthetic"]
+__all__ = ["draw_labels", "draw_text", "generate_synthetic"]
 
 # Six families of four subjects, each with words of its own. Labels of one family tend to occur together.
 _SUBJECTS = {
@@ -44,6 +46,13 @@ _COMMON_WORDS = (
 )
 _COMMON = _COMMON_WORDS.split()
 _SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
+
+
+class Vocabulary(Protocol):
+    """Name and words of each label, by its number."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, label: int, /) -> tuple[str, list[str]]: ...
 
 
 def generate_synthetic(n_texts: int = 2_000, n_labels: int = 24, seed: int = 0) -> Corpus:
@@ -86,8 +95,8 @@ def generate_synthetic(n_texts: int = 2_000, n_labels: int = 24, seed: int = 0) 
     cumulative = np.cumsum(1.0 / np.arange(1, n_labels + 1))
     texts, label_sets = [], []
     for _ in range(n_texts):
-        labels = _draw_labels(state, cumulative)
-        texts.append(_draw_text(state, labels, vocabulary))
+        labels = draw_labels(state, cumulative)
+        texts.append(draw_text(state, labels, vocabulary))
         label_sets.append({vocabulary[label][0] for label in labels})
     return Corpus.from_label_sets(
         "synthetic",
@@ -114,7 +123,7 @@ def _subject(label: int) -> tuple[str, list[str]]:
     return f"subject-{label + 1}", words
 
 
-def _draw_labels(state: np.random.RandomState, cumulative: npt.NDArray[np.float64]) -> list[int]:
+def draw_labels(state: np.random.RandomState, cumulative: npt.NDArray[np.float64]) -> list[int]:
     """Draw one to three labels, the main one first."""
     n_labels = len(cumulative)
     main = min(int(np.searchsorted(cumulative, state.random_sample() * cumulative[-1], side="right")), n_labels - 1)
@@ -127,7 +136,7 @@ def _draw_labels(state: np.random.RandomState, cumulative: npt.NDArray[np.float6
     return list(dict.fromkeys(labels))
 
 
-def _draw_text(state: np.random.RandomState, labels: list[int], vocabulary: list[tuple[str, list[str]]]) -> str:
+def draw_text(state: np.random.RandomState, labels: list[int], vocabulary: Vocabulary) -> str:
     """Draw the words of a text from its labels', others' and the common ones."""
     n_words = 15 + int(state.random_sample() * 46)
     words = []

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surelabel._validation import FloatArray
-from surelabel.searches.cut import Cut, Words, best_first_order, n_words, pack, totals_of_words
+from surelabel.searches.cut import Bounds, Cut, Words, best_first_order, n_words, pack, totals_by_words
 
-__all__ = ["iterate_best_first"]
+__all__ = ["CostRow", "iterate_best_first", "iterate_row", "most_tied"]
 
 # Running totals of the heap drift from the exact ones by less than this, for millions of steps.
 _DRIFT = 1e-9
@@ -18,29 +18,43 @@ _DRIFT = 1e-9
 _MOST_TIED_LABELS = 2**20
 
 
+def most_tied(n_labels: int) -> int:
+    """Return how many label-sets of equal total are held back to give them in lexicographic order."""
+    return max(256, _MOST_TIED_LABELS // max(64, n_labels))
+
+
+class CostRow(NamedTuple):
+    """One text's costs (d,), absent and present, cut at a threshold."""
+
+    absent: FloatArray
+    present: FloatArray
+    threshold: float
+    limits: Bounds
+    is_maximum: bool
+
+
 class _Frontier:
     """The heap of a row: what has been found reachable and not been given yet."""
 
-    def __init__(self, cut: Cut, row: int) -> None:
+    def __init__(self, row: CostRow) -> None:
         from surelabel._kernels import best_first  # noqa: PLC0415
 
         self._kernel = best_first
-        absent, present = (costs[0] for costs in cut.costs(slice(row, row + 1)))
+        absent, present, threshold, limits, is_maximum = row
         inside = present <= absent
         kept, flipped = np.minimum(absent, present), np.maximum(absent, present)
-        base = float(kept.max() if cut.is_maximum else kept.sum())
-        threshold = float(cut.thresholds[row])
-        prices = flipped if cut.is_maximum else flipped - kept
-        room = threshold if cut.is_maximum else threshold - base + _DRIFT * max(threshold, 0.0)
+        base = float(kept.max() if is_maximum else kept.sum())
+        prices = flipped if is_maximum else flipped - kept
+        room = threshold if is_maximum else threshold - base + _DRIFT * max(threshold, 0.0)
         self._limit = threshold * (1.0 + _DRIFT)
         additions = self._sorted(prices, ~inside & (prices <= room))
         removals = self._sorted(prices, inside & (prices <= room))
         self._index = (additions, removals)
-        self._flips = best_first.SortedFlips(prices[additions], prices[removals], base, cut.is_maximum)
+        self._flips = best_first.SortedFlips(prices[additions], prices[removals], base, is_maximum)
         self._start = pack(inside[None, :])[0]
-        self._sizes = (int(inside.sum()), cut.calibration.max_labels)
+        self._sizes = (int(inside.sum()), limits[1])
         self._arrays = self._allocate(64)
-        self._open(cut.calibration.min_labels)
+        self._open(limits[0])
 
     @staticmethod
     def _sorted(prices: FloatArray, which: Any) -> Any:
@@ -98,26 +112,33 @@ class _Frontier:
 
 
 def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
-    """Yield (total, packed label-set) of a text's members by ascending total.
+    """Yield (total, packed label-set) of a text's members by ascending total, as `iterate_row`."""
+    absent, present = cut.costs(slice(row, row + 1))
+    limits = cut.calibration.limits
+    return iterate_row(CostRow(absent[0], present[0], float(cut.thresholds[row]), limits, cut.is_maximum))
+
+
+def iterate_row(row: CostRow) -> Iterator[tuple[float, Words]]:
+    """Yield (total, packed label-set) of a row's members by ascending total.
 
     Label-sets of equal total come in lexicographic order of their 0/1 rows, as long as no more than 2^20 / max(64, d)
     are tied, or so near to each other that running totals cannot tell; past that, in an order that depends on nothing
     but the row.
     """
-    threshold = float(cut.thresholds[row])
-    if np.isneginf(threshold):
+    if np.isneginf(row.threshold):
         return
-    frontier = _Frontier(cut, row)
-    waiting = np.empty((0, n_words(cut.calibration.n_labels)), dtype=np.uint64)
+    frontier = _Frontier(row)
+    n_labels = len(row.absent)
+    waiting = np.empty((0, n_words(n_labels)), dtype=np.uint64)
     totals = np.empty(0)
-    most_ties = max(256, _MOST_TIED_LABELS // max(64, cut.calibration.n_labels))
+    most_ties = most_tied(n_labels)
     batch = 16
     while len(waiting) or frontier.is_open:
         if frontier.is_open:
             taken = frontier.take(batch)
             batch = min(2 * batch, most_ties)
             waiting = np.concatenate([waiting, taken])
-            totals = np.concatenate([totals, totals_of_words(cut, row, taken)])
+            totals = np.concatenate([totals, totals_by_words(row.absent, row.present, taken, row.is_maximum)])
         order = best_first_order(totals, waiting)
         waiting, totals = waiting[order], totals[order]
         # What is still in the heap may have any total from here on.
@@ -127,6 +148,6 @@ def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
         if settled == 0 and len(waiting) >= most_ties:
             settled = len(waiting)
         # Members may follow a label-set that is over by less than the drift, where too many are tied to be sorted.
-        within = totals[:settled] <= threshold
+        within = totals[:settled] <= row.threshold
         yield from zip(totals[:settled][within].tolist(), waiting[:settled][within], strict=True)
         waiting, totals = waiting[settled:], totals[settled:]

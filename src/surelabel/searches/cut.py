@@ -29,6 +29,7 @@ __all__ = [
     "over_rows",
     "pack",
     "threads_to_use",
+    "totals_by_words",
     "totals_of_words",
     "unpack",
 ]
@@ -131,14 +132,19 @@ def totals_of_words(cut: Cut, row: int, words: Words) -> FloatArray:
     measure = cut.calibration.measure
     if not isinstance(measure, SeparableMeasure):
         return measure.totals_of_label_sets(cut.probabilities[row], unpack(words, cut.calibration.n_labels))
+    absent, present = cut.costs(slice(row, row + 1))
+    return totals_by_words(absent[0], present[0], words, cut.is_maximum)
+
+
+def totals_by_words(absent: FloatArray, present: FloatArray, words: Words, is_maximum: bool) -> FloatArray:
+    """Return the totals of packed label-sets (m, W) of a row of costs (d,)."""
     from surelabel._kernels import exact_sum  # noqa: PLC0415
 
-    absent, present = cut.costs(slice(row, row + 1))
-    if cut.is_maximum:
-        members = unpack(words, cut.calibration.n_labels)
+    if is_maximum:
+        members = unpack(words, len(absent))
         return np.asarray(np.where(members, present, absent).max(axis=1))
     totals = np.empty(len(words))
-    exact_sum.totals_of_words(absent[0], present[0], words, totals)
+    exact_sum.totals_of_words(absent, present, words, totals)
     return totals
 
 

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError, NotCalibratedError
+from surelabel.sparse import SparseProbabilities
 from surelabel.text.inputs import as_label_names, as_labels, as_texts, warn_about_labels
 from surelabel.text.saving import read_folder, write_folder
 
@@ -28,12 +30,16 @@ KINDS = {
 """Module and class of each kind; the module is imported when the kind is first asked for."""
 
 
+# Cells of the dense array of probabilities that the highest are taken from at a time: 32 MiB.
+_DENSE_CELLS = 2**22
+
+
 @dataclasses.dataclass(frozen=True)
 class LabelledTexts:
-    """Checked texts and their labels, bool (n_texts, n_labels)."""
+    """Checked texts and their labels, bool (n_texts, n_labels); a CSR array where they are sparse and very many."""
 
     texts: list[str]
-    labels: npt.NDArray[np.bool_]
+    labels: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +49,23 @@ class FitOptions:
     checkpoint_folder: Path | None
     resume: bool
     progress: bool | None
+
+
+def highest(probabilities: npt.NDArray[np.float64], k: int) -> Any:
+    """Return the k highest probabilities of each row as a CSR array; of equal ones the first.
+
+    Examples
+    --------
+    >>> highest(np.array([[0.1, 0.9, 0.1], [0.2, 0.3, 0.4]]), 2).toarray()
+    array([[0.1, 0.9, 0. ],
+           [0. , 0.3, 0.4]])
+    """
+    n_texts, n_labels = probabilities.shape
+    k = min(k, n_labels)
+    chosen = np.sort(np.argsort(-probabilities, axis=1, kind="stable")[:, :k], axis=1)
+    values = np.take_along_axis(probabilities, chosen, axis=1)
+    starts = np.arange(n_texts + 1) * k
+    return scipy.sparse.csr_array((values.ravel(), chosen.ravel(), starts), shape=probabilities.shape)
 
 
 class TextClassifier(abc.ABC):
@@ -112,7 +135,7 @@ class TextClassifier(abc.ABC):
         texts : iterable of str
             Training texts. Empty ones are allowed.
         labels : array-like or scipy sparse, 0/1 or bool, (n_texts, n_labels)
-            Their labels.
+            Their labels. More than 1,000 sparse ones are never made dense.
         validation : (texts, labels), optional
             Texts apart from training whose micro-F1 says when to stop. Where neural kinds get none, they set
             aside a tenth of the training texts. The linear kind needs none.
@@ -176,16 +199,62 @@ class TextClassifier(abc.ABC):
         -------
         float64 array (n_texts, n_labels)
         """
-        if not hasattr(self, "n_labels_"):
-            raise NotCalibratedError(
-                f"This {self.kind} classifier is not fitted. Call fit, or load a saved one, before predict_proba."
-            )
-        if batch_size is not None and batch_size < 1:
-            raise InvalidInputError(f"The 'batch_size' argument must be at least 1. Got {batch_size} instead.")
-        found = as_texts(texts)
+        found = self._checked_texts(texts, batch_size, "predict_proba")
         if not found:
             return np.empty((0, self.n_labels_))
         return self._predict(found, batch_size)
+
+    def predict_proba_sparse(
+        self, texts: Iterable[str], k: int = 50, *, batch_size: int | None = None
+    ) -> SparseProbabilities:
+        """Return the k highest label probabilities of each text; all others are taken as 0.
+
+        For very many labels: no array of all texts and all labels is made.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            At least one.
+        k : int
+            Labels to list for each text; where more are tied, the first are listed.
+        batch_size : int, optional
+            As in `predict_proba`.
+
+        Returns
+        -------
+        SparseProbabilities
+            What `ConformalLabelSets` takes in place of an array.
+
+        Examples
+        --------
+        >>> classifier = make("linear", min_texts=1).fit(["wheat", "gold", "oil"], [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+        >>> classifier.predict_proba_sparse(["gold", "oil"], k=1).labels
+        array([1, 2])
+        """
+        found = self._checked_texts(texts, batch_size, "predict_proba_sparse")
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+            raise InvalidInputError(f"The 'k' argument must be a whole number of 1 or more. Got {k!r} instead.")
+        if not found:
+            raise InvalidInputError("The 'texts' argument must hold at least one text. Got none.")
+        return self._predict_sparse(found, int(k), batch_size)
+
+    def _predict_sparse(self, texts: list[str], k: int, batch_size: int | None) -> SparseProbabilities:
+        """Return the k highest probabilities of at least one text, a part of the texts at a time."""
+        step = max(16, _DENSE_CELLS // self.n_labels_)
+        parts = [
+            highest(self._predict(texts[start : start + step], batch_size), k) for start in range(0, len(texts), step)
+        ]
+        return SparseProbabilities(scipy.sparse.vstack(parts, format="csr"))
+
+    def _checked_texts(self, texts: Iterable[str], batch_size: int | None, who: str) -> list[str]:
+        """Return texts to predict for, where the classifier is fitted and the batch size can be."""
+        if not hasattr(self, "n_labels_"):
+            raise NotCalibratedError(
+                f"This {self.kind} classifier is not fitted. Call fit, or load a saved one, before {who}."
+            )
+        if batch_size is not None and batch_size < 1:
+            raise InvalidInputError(f"The 'batch_size' argument must be at least 1. Got {batch_size} instead.")
+        return as_texts(texts)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the classifier into a folder; an older saved classifier there is replaced in one step."""

@@ -23,7 +23,7 @@ class Examples(Dataset[dict[str, Any]]):
     """Encoded texts with their labels, as a torch dataset."""
 
     ids: list[npt.NDArray[np.int32]]
-    labels: npt.NDArray[np.bool_]
+    labels: Any  # bool (n_texts, n_labels); a CSR array where they are very many
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -34,7 +34,9 @@ class Examples(Dataset[dict[str, Any]]):
         return len(self.ids)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        return {"ids": self.ids[index], "labels": self.labels[index]}
+        dense = isinstance(self.labels, np.ndarray)
+        labels = self.labels[index] if dense else self.labels[[index]].toarray()[0]
+        return {"ids": self.ids[index], "labels": labels}
 
     def in_order_of_length(self) -> Examples:
         """Return the same examples, the longest first."""
@@ -46,7 +48,11 @@ class Examples(Dataset[dict[str, Any]]):
         found = hashlib.sha256(self.lengths.tobytes())
         for one in self.ids:
             found.update(one.tobytes())
-        found.update(np.packbits(self.labels).tobytes() + str(self.labels.shape).encode())
+        if isinstance(self.labels, np.ndarray):
+            found.update(np.packbits(self.labels).tobytes())
+        else:
+            found.update(self.labels.indptr.tobytes() + self.labels.indices.tobytes())
+        found.update(str(self.labels.shape).encode())
         return found.hexdigest()
 
 

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from surelabel.exceptions import DataWarning, InvalidInputError
+from surelabel.sparse import as_sparse_labels
 
 __all__ = ["as_label_names", "as_labels", "as_texts", "encodable", "warn_about_labels"]
+
+# Sparse labels of up to so many are made dense.
+_MANY_LABELS = 1_000
 
 
 def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
@@ -62,8 +65,8 @@ def encodable(text: str) -> str:
     return text
 
 
-def as_labels(labels: Any, n_texts: int, name: str = "labels") -> npt.NDArray[np.bool_]:
-    """Return labels as a bool array (n_texts, n_labels).
+def as_labels(labels: Any, n_texts: int, name: str = "labels") -> Any:
+    """Return labels as a bool array (n_texts, n_labels); more than 1,000 sparse ones as a bool CSR array.
 
     Parameters
     ----------
@@ -81,6 +84,8 @@ def as_labels(labels: Any, n_texts: int, name: str = "labels") -> npt.NDArray[np
            [ True,  True]])
     """
     is_sparse = bool(scipy.sparse.issparse(labels))
+    if is_sparse and labels.ndim == 2 and labels.shape[1] > _MANY_LABELS:
+        return _as_sparse_labels(labels, n_texts, name)
     array = np.asarray(labels.toarray() if is_sparse else labels)
     if array.ndim != 2 or array.shape[1] == 0:
         raise InvalidInputError(
@@ -105,6 +110,14 @@ def as_labels(labels: Any, n_texts: int, name: str = "labels") -> npt.NDArray[np
     return array.astype(bool)
 
 
+def _as_sparse_labels(labels: Any, n_texts: int, name: str) -> Any:
+    """Return sparse labels as a bool CSR array without explicit zeros."""
+    try:
+        return as_sparse_labels(labels, who="fit", shape=(n_texts, labels.shape[1]))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"The '{name}' argument does not fit the texts: {error}") from error
+
+
 def as_label_names(names: Sequence[str] | None, n_labels: int) -> tuple[str, ...] | None:
     """Return label names as a tuple of `n_labels` different strings, or None."""
     if names is None:
@@ -118,10 +131,11 @@ def as_label_names(names: Sequence[str] | None, n_labels: int) -> tuple[str, ...
     return found
 
 
-def warn_about_labels(labels: npt.NDArray[np.bool_]) -> None:
+def warn_about_labels(labels: Any) -> None:
     """Say how many labels training can learn nothing about."""
-    n_never = int((~labels.any(axis=0)).sum())
-    n_always = int(labels.all(axis=0).sum())
+    positive = np.asarray(labels.sum(axis=0))
+    n_never = int((positive == 0).sum())
+    n_always = int((positive == labels.shape[0]).sum())
     if n_never or n_always:
         warnings.warn(
             f"Of {labels.shape[1]} labels {n_never} have no and {n_always} only positive training texts; "

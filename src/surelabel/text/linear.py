@@ -1,4 +1,7 @@
-"""TF-IDF of words and word pairs, and one logistic regression a label: seconds to fit, no torch."""
+"""TF-IDF of words and word pairs, and one logistic regression a label: seconds to fit, no torch.
+
+More than 1,000 labels are learnt and predicted by shortlists (`shortlist.py`).
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,10 @@ from sklearn.linear_model import LogisticRegression
 
 from surelabel._declared import check_npz
 from surelabel.exceptions import ArtifactError
+from surelabel.sparse import SparseProbabilities
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.settings import LinearSettings
+from surelabel.text.shortlist import ShortlistModel, fit_shortlists
 
 __all__ = ["LinearClassifier"]
 
@@ -57,6 +62,10 @@ class LinearClassifier(TextClassifier):
         in_texts = np.bincount(counts.indices, minlength=n_features)
         self._idf = (np.log((1 + n_texts) / (1 + in_texts)) + 1).astype(np.float32)
         features = self._weigh(counts)
+        self._shortlists = None
+        if training.labels.shape[1] > self.settings.many_labels:
+            self._shortlists = fit_shortlists(features, scipy.sparse.csr_array(training.labels), self.settings)
+            return []
         self._weights = np.zeros((n_features, training.labels.shape[1]), dtype=np.float32)
         self._intercepts = np.zeros(training.labels.shape[1])
         self._fit_labels(features.astype(np.float64), training.labels)
@@ -119,21 +128,29 @@ class LinearClassifier(TextClassifier):
             for label in range(labels.shape[1]):
                 fit_label(label)
 
+    def _features(self, texts: list[str]) -> Any:
+        """Return the TF-IDF features of texts."""
+        return self._weigh(scipy.sparse.csr_array(self._vectorizer.transform(texts)))
+
+    def _predict_sparse(self, texts: list[str], k: int, batch_size: int | None) -> SparseProbabilities:
+        if self._shortlists is None:
+            return super()._predict_sparse(texts, k, batch_size)
+        return self._shortlists.predict(self._features(texts), self.settings.shortlist, k)
+
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+        if self._shortlists is not None:
+            return self._predict_sparse(texts, self.settings.shortlist, batch_size).toarray()
         if not self._vocabulary:
             return np.tile(scipy.special.expit(self._intercepts), (len(texts), 1))
-        counts = scipy.sparse.csr_array(self._vectorizer.transform(texts))
-        logits = (self._weigh(counts) @ self._weights).astype(np.float64) + self._intercepts
+        logits = (self._features(texts) @ self._weights).astype(np.float64) + self._intercepts
         return np.asarray(scipy.special.expit(logits), dtype=np.float64)
 
     def _write(self, folder: Path) -> None:
-        np.savez(
-            folder / _ARRAYS,
-            allow_pickle=False,
-            idf=self._idf,
-            weights=self._weights,
-            intercepts=self._intercepts,
-        )
+        if self._shortlists is not None:
+            learnt = self._shortlists.arrays()
+        else:
+            learnt = {"weights": self._weights, "intercepts": self._intercepts}
+        np.savez(folder / _ARRAYS, allow_pickle=False, idf=self._idf, **learnt)
         (folder / _VOCABULARY).write_text(json.dumps(self._vocabulary, ensure_ascii=False), encoding="utf-8")
 
     def _read(self, folder: Path) -> None:
@@ -141,17 +158,21 @@ class LinearClassifier(TextClassifier):
             self._vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
             check_npz(folder / _ARRAYS)
             with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
-                self._idf, self._weights, self._intercepts = (
-                    arrays["idf"],
-                    arrays["weights"],
-                    arrays["intercepts"],
-                )
+                self._idf = arrays["idf"]
+                n_features = len(self._vocabulary)
+                self._shortlists = None
+                if self.n_labels_ > self.settings.many_labels:
+                    self._shortlists = ShortlistModel.from_arrays(arrays, n_features, self.n_labels_)
+                else:
+                    self._weights, self._intercepts = arrays["weights"], arrays["intercepts"]
         except ArtifactError:
             raise
         except (OSError, KeyError, ValueError) as error:
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
         self._vectorizer = self._make_vectorizer()
-        n_features = len(self._vocabulary)
-        shapes = (self._idf.shape, self._weights.shape, self._intercepts.shape)
-        if shapes != ((n_features,), (n_features, self.n_labels_), (self.n_labels_,)):
+        fits = self._idf.shape == (n_features,)
+        if self._shortlists is None:
+            shapes = (self._weights.shape, self._intercepts.shape)
+            fits = fits and shapes == ((n_features, self.n_labels_), (self.n_labels_,))
+        if not fits:
             raise ArtifactError(f"The saved classifier {folder} is damaged: its arrays do not fit together.")

@@ -28,7 +28,7 @@ _WEIGHTS, _TOKENIZER = "weights.safetensors", "tokenizer.json"
 _SHARE_SET_ASIDE = 0.1
 
 
-def start_bias(layer: nn.Linear, bias: float | None, labels: npt.NDArray[np.bool_]) -> None:
+def start_bias(layer: nn.Linear, bias: float | None, labels: Any) -> None:
     """Set an output layer's bias to a number, or to each label's log-odds in the training texts where None.
 
     Examples
@@ -38,7 +38,7 @@ def start_bias(layer: nn.Linear, bias: float | None, labels: npt.NDArray[np.bool
     >>> layer.bias.tolist()
     [0.0, -2.197...]
     """
-    share = (labels.sum(axis=0) + 0.5) / (len(labels) + 1)
+    share = (np.asarray(labels.sum(axis=0)) + 0.5) / (labels.shape[0] + 1)
     odds = np.log(share / (1 - share)) if bias is None else np.full(len(share), bias)
     with torch.no_grad():
         layer.bias.copy_(torch.from_numpy(odds))

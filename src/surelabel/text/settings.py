@@ -49,6 +49,12 @@ class LinearSettings:
         The most frequent words and pairs are kept.
     seed : int
         Order in which the solver visits the texts.
+    many_labels : int
+        More labels than this are learnt by shortlists (`surelabel.text.shortlist`).
+    shortlist : int
+        Labels that a text is scored for then.
+    max_negatives, max_weights : int
+        Texts without the label that each one is learnt from then, and weights that it keeps.
 
     Examples
     --------
@@ -61,11 +67,16 @@ class LinearSettings:
     min_texts: int = 3
     max_features: int = 200_000
     seed: int = 0
+    many_labels: int = 1_000
+    shortlist: int = 100
+    max_negatives: int = 1_000
+    max_weights: int = 400
 
     def __post_init__(self) -> None:
         _check_range(self, 1e-6, 1e9, "inverse_regularisation")
         _check_range(self, 0, 10, "pair_weight")
-        _check_range(self, 1, 1e9, "min_texts", "max_features")
+        _check_range(self, 1, 1e9, "min_texts", "max_features", "many_labels")
+        _check_range(self, 1, 1e6, "shortlist", "max_negatives", "max_weights")
         _check_range(self, 0, 2**31 - 1, "seed")
 
 

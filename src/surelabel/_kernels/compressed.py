@@ -1,0 +1,116 @@
+"""Rows of a few listed labels and a group of equal ones: the other searches on short rows of any length.
+
+Row i has columns starts[i]..starts[i + 1] of flat arrays: listed labels, some representatives of the unlisted ones,
+all ascending, then N_CONSTANTS columns for the unlisted labels that are held at one value. A constant column costs
+`absent` and can never be flipped, present = inf. Together they add, without rounding, what those labels cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members
+from surelabel._kernels.flips import make_scratch
+from surelabel._kernels.forced import forced_row, reachable_row
+from surelabel._kernels.maximum import forced_row_maximum
+from surelabel._kernels.walk import make_sink, walk_row
+
+Array = Any
+
+# Present and absent unlisted labels, each with the high and the low half of the digits of its cost.
+N_CONSTANTS = 4
+
+
+@njit(cache=True, nogil=True)
+def arrange_rows(listed: Any, costs: Any, unlisted: Any, n_labels: int, starts: Array, out: Any) -> None:
+    """Lay out rows: listed labels merged with representatives, the last of the unlisted labels; constants free.
+
+    listed (starts (n + 1,), labels) and costs (absent, present) of the listed labels; unlisted (absent, present, number
+    of representatives (n,)); out (labels, absent, present) is written, of constants with label -1, costs 0 and inf.
+    """
+    from_starts, from_labels = listed
+    labels, absent, present = out
+    for i in range(starts.shape[0] - 1):
+        place = starts[i + 1] - N_CONSTANTS
+        labels[place : place + N_CONSTANTS] = -1
+        absent[place : place + N_CONSTANTS] = 0.0
+        present[place : place + N_CONSTANTS] = np.inf
+        at = from_starts[i + 1] - 1
+        label = n_labels - 1
+        left = unlisted[2][i]
+        while at >= from_starts[i] or left > 0:
+            place -= 1
+            if at >= from_starts[i] and (left == 0 or from_labels[at] == label):
+                labels[place] = from_labels[at]
+                absent[place] = costs[0][at]
+                present[place] = costs[1][at]
+                at -= 1
+            else:
+                labels[place] = label
+                absent[place] = unlisted[0]
+                present[place] = unlisted[1]
+                left -= 1
+            label -= 1
+
+
+@njit(cache=True, nogil=True)
+def mark_members(labels: Array, starts: Array, true_labels: Array, true_starts: Array, member: Array) -> None:
+    """Write for each column, uint8, whether its label is among its text's true ones; both ascend."""
+    for i in range(starts.shape[0] - 1):
+        at = true_starts[i]
+        for column in range(starts[i], starts[i + 1]):
+            while at < true_starts[i + 1] and true_labels[at] < labels[column]:
+                at += 1
+            hit = labels[column] >= 0 and at < true_starts[i + 1] and true_labels[at] == labels[column]
+            member[column] = 1 if hit else 0
+
+
+@njit(cache=True, nogil=True)
+def totals_of_compressed(starts: Array, absent: Array, present: Array, member: Array, out: Array) -> None:
+    """Totals of one label-set a row, out (n,)."""
+    partials = np.empty(N_PARTIALS)
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        out[i] = total_of_members(absent[row], present[row], member[row], partials)
+
+
+@njit(cache=True, nogil=True)
+def count_compressed(
+    starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array
+) -> None:
+    """Write the number of label-sets with total <= thresholds[i] a row, OVER_LIMIT past `limit` steps; sizes (n,)."""
+    widest = 0
+    for i in range(starts.shape[0] - 1):
+        widest = max(widest, starts[i + 1] - starts[i])
+    scratch = make_scratch(widest)
+    sink = make_sink(np.empty((0, 1), dtype=np.uint64), np.empty(0), widest, 0.0, 0.0)
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        sizes[i] = walk_row(absent[row], present[row], thresholds[i], limits, limit, scratch, sink)[0]
+
+
+@njit(cache=True, nogil=True)
+def forced_compressed(
+    starts: Array, absent: Array, present: Array, limits: Any, maximum: bool, member: Array, totals: Array
+) -> None:
+    """Write each row's cheapest candidate, uint8 a column, and the totals (n, 2) of the two cheapest."""
+    partials = np.empty(N_PARTIALS)
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        if maximum:
+            forced_row_maximum(absent[row], present[row], limits, member[row], totals[i])
+        else:
+            forced_row(absent[row], present[row], limits, member[row], totals[i], partials)
+
+
+@njit(cache=True, nogil=True)
+def reachable_compressed(
+    starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
+) -> None:
+    """Tell for each column, (columns, 2) bool, whether some member has its label absent, or present."""
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        reachable_row(absent[row], present[row], thresholds[i], limits, reachable[row])

@@ -1,0 +1,187 @@
+"""Very many labels by shortlists: the labels nearest to a text, and a logistic regression a label among those texts.
+
+Matrices are sparse rows: (starts, columns, values), row i at starts[i]..starts[i + 1]. Texts are rows of features,
+as are labels' centroids and weights; an index holds centroids by feature.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any
+
+# Newton steps for one dual variable, and passes over a label's texts.
+_MAX_STEPS = 30
+_MAX_PASSES = 60
+
+
+@njit(cache=True, nogil=True)
+def nearest_labels(texts: Any, index: Any, n_labels: int, labels: Array, similarities: Array) -> None:
+    """Write the labels whose centroids are most similar to each text, the most similar first, -1 where none is left.
+
+    texts (starts, features, values), index (starts, labels, values) by feature; labels (n, k) int64 and similarities
+    (n, k) float64 are written. Of equally similar labels the first are taken.
+    """
+    starts, features, values = texts
+    index_starts, index_labels, index_values = index
+    k = labels.shape[1]
+    sums = np.zeros(n_labels)
+    touched = np.empty(n_labels, dtype=np.int64)
+    for i in range(starts.shape[0] - 1):
+        n_touched = 0
+        for at in range(starts[i], starts[i + 1]):
+            for place in range(index_starts[features[at]], index_starts[features[at] + 1]):
+                label = index_labels[place]
+                if sums[label] == 0.0:
+                    touched[n_touched] = label
+                    n_touched += 1
+                sums[label] += values[at] * index_values[place]
+        found = np.sort(touched[:n_touched])
+        if n_touched > k:
+            least = np.partition(sums[found], n_touched - k)[n_touched - k]
+            over = found[sums[found] > least]
+            found = np.concatenate((over, found[sums[found] == least][: k - over.shape[0]]))
+        order = np.argsort(-sums[found], kind="mergesort")
+        labels[i] = -1
+        similarities[i] = 0.0
+        for place in range(order.shape[0]):
+            labels[i, place] = found[order[place]]
+            similarities[i, place] = sums[found[order[place]]]
+        sums[touched[:n_touched]] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def score_labels(texts: Any, weights: Any, intercepts: Array, labels: Array, scores: Array) -> None:
+    """Write the logits of some labels a text: labels (n, k) int64, -1 for none, scores (n, k) float64.
+
+    weights (starts, features, values) by label; intercepts (d,). A label without a text is scored -inf.
+    """
+    starts, features, values = texts
+    weight_starts, weight_features, weight_values = weights
+    n_features = 0
+    for feature in weight_features:
+        n_features = max(n_features, feature + 1)
+    for feature in features:
+        n_features = max(n_features, feature + 1)
+    row = np.zeros(n_features)
+    for i in range(starts.shape[0] - 1):
+        for at in range(starts[i], starts[i + 1]):
+            row[features[at]] = values[at]
+        for place in range(labels.shape[1]):
+            label = labels[i, place]
+            if label < 0:
+                scores[i, place] = -np.inf
+                continue
+            total = intercepts[label]
+            for at in range(weight_starts[label], weight_starts[label + 1]):
+                total += weight_values[at] * row[weight_features[at]]
+            scores[i, place] = total
+        for at in range(starts[i], starts[i + 1]):
+            row[features[at]] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _dual_step(square: float, margin: float, old: float, most: float) -> float:
+    """Minimise the dual of a logistic loss in one variable, 0 < a < most.
+
+    The derivative square (a - old) + margin + log(a / (most - a)) increases: Newton's steps, kept within a bracket.
+    """
+    low, high = 0.0, most
+    new = old
+    for _ in range(_MAX_STEPS):
+        slope = square * (new - old) + margin + np.log(new / (most - new))
+        if slope > 0.0:
+            high = new
+        else:
+            low = new
+        step = slope / (square + most / (new * (most - new)))
+        following = new - step
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if abs(following - new) <= 1e-10 * most or following <= 0.0 or following >= most:
+            break
+        new = following
+    return new
+
+
+@njit(cache=True, nogil=True)
+def fit_regression(texts: Any, rows: Array, signs: Array, costs: Array, tolerance: float, weights: Array) -> float:
+    """Fit one logistic regression with an L2 penalty, by coordinate descent on its dual (Yu, Huang & Lin 2011).
+
+    Minimises |w|^2 / 2 + b^2 / 2 + sum over i of costs[i] log(1 + exp(-signs[i] (w x_i + b))). texts (starts, features,
+    values); rows (m,) are the texts of it, signs (m,) +1 or -1, costs (m,) > 0. weights (n_features,), zeros, are
+    written; returns the intercept.
+    """
+    starts, features, values = texts
+    n = rows.shape[0]
+    duals = np.empty(n)
+    squares = np.ones(n)
+    intercept = 0.0
+    for i in range(n):
+        duals[i] = min(1e-3 * costs[i], 1e-8)
+        for at in range(starts[rows[i]], starts[rows[i] + 1]):
+            squares[i] += values[at] * values[at]
+            weights[features[at]] += signs[i] * duals[i] * values[at]
+        intercept += signs[i] * duals[i]
+    for _ in range(_MAX_PASSES):
+        largest = 0.0
+        for i in range(n):
+            margin = intercept
+            for at in range(starts[rows[i]], starts[rows[i] + 1]):
+                margin += weights[features[at]] * values[at]
+            new = _dual_step(squares[i], signs[i] * margin, duals[i], costs[i])
+            change = signs[i] * (new - duals[i])
+            duals[i] = new
+            if change != 0.0:
+                for at in range(starts[rows[i]], starts[rows[i] + 1]):
+                    weights[features[at]] += change * values[at]
+                intercept += change
+            largest = max(largest, abs(change) * np.sqrt(squares[i]))
+        if largest <= tolerance:
+            break
+    return intercept
+
+
+@njit(cache=True, nogil=True)
+def fit_labels(texts: Any, n_features: int, samples: Any, tolerance: float, most: int, out: Any) -> None:
+    """Fit one regression a label and keep its largest weights.
+
+    samples (starts, rows, signs, costs) by label; out (features (L, most) int64, values (L, most) float32, counts (L,),
+    intercepts (L,)) is written, features ascending.
+    """
+    sample_starts, rows, signs, costs = samples
+    starts, features, _ = texts
+    kept_features, kept_values, counts, intercepts = out
+    weights = np.zeros(n_features)
+    seen = np.zeros(n_features, dtype=np.bool_)
+    for label in range(sample_starts.shape[0] - 1):
+        part = slice(sample_starts[label], sample_starts[label + 1])
+        intercepts[label] = fit_regression(texts, rows[part], signs[part], costs[part], tolerance, weights)
+        n_used = 0
+        for row in rows[part]:
+            n_used += starts[row + 1] - starts[row]
+        used = np.empty(n_used, dtype=np.int64)
+        n_used = 0
+        for row in rows[part]:
+            for at in range(starts[row], starts[row + 1]):
+                if not seen[features[at]]:
+                    seen[features[at]] = True
+                    used[n_used] = features[at]
+                    n_used += 1
+        used = np.sort(used[:n_used])
+        if n_used > most:
+            sizes = np.abs(weights[used])
+            least = np.partition(sizes, n_used - most)[n_used - most]
+            chosen = used[sizes > least]
+            chosen = np.sort(np.concatenate((chosen, used[sizes == least][: most - chosen.shape[0]])))
+        else:
+            chosen = used
+        counts[label] = chosen.shape[0]
+        for place in range(chosen.shape[0]):
+            kept_features[label, place] = chosen[place]
+            kept_values[label, place] = weights[chosen[place]]
+        weights[used] = 0.0
+        seen[used] = False
