@@ -170,7 +170,7 @@ def main() -> None:
     try:
         czech = measured(None, corpora.load("debian-czech"))
         fitted = Mahalanobis().fit(czech.validation, czech.validation_labels)
-        result["nodes"] += nodes(czech, fitted, options.texts, WORK_LIMIT // 10)
+        result["nodes"] += nodes(czech, fitted, min(options.texts, N_LOWEST), WORK_LIMIT // 10)
         result["nodes"] += nodes(
             czech, Penalised(LogLoss(), prior=0.3).fit(czech.train_labels), options.texts, WORK_LIMIT // 10
         )

@@ -19,8 +19,9 @@ __all__ = ["Mahalanobis"]
 _LEAST_EIGENVALUE = 1e-10
 # What the diagonals below and above give away, beside the matrix's own, to be certain in spite of rounding.
 _MARGIN = 1e-10
-# Places in the order of labels from where on a new diagonal is computed.
-_N_STAGES = 16
+# Places in the order of labels from where on a new diagonal is computed: as many as take a second or so to compute.
+_LEAST_STAGES = 16
+_STAGES_TIMES_LABELS = 20_000
 _BARRIERS = (1.0, 10.0, 100.0, 1000.0)
 _NEWTON_STEPS = 12
 
@@ -199,7 +200,8 @@ class Mahalanobis:
         matrix, order, n_labels = self.fitted_matrix, self.order, self.n_labels
         scale = np.sqrt(np.diag(matrix))[order]
         correlation = matrix[np.ix_(order, order)] / np.outer(scale, scale)
-        starts = np.unique(np.linspace(0, n_labels, min(_N_STAGES, n_labels), endpoint=False).astype(np.int64))
+        n_stages = min(n_labels, max(_LEAST_STAGES, _STAGES_TIMES_LABELS // n_labels))
+        starts = np.unique(np.linspace(0, n_labels, n_stages, endpoint=False).astype(np.int64))
         slacks = np.zeros((len(starts), n_labels))
         diagonal: FloatArray | None = None
         previous = 0
