@@ -267,6 +267,8 @@ def test_unlisted_labels_that_cost_nothing_are_bounded_not_counted_one_by_one():
         ]
     lower, upper = one.size_bounds
     assert 0 < lower < upper <= 2**20_000
+    with pytest.raises(SearchLimitError, match=r"and 4\.0 × 10\^6020"):
+        one.size  # noqa: B018
 
 
 @pytest.mark.parametrize(

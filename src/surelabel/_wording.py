@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-__all__ = ["bounds_words", "count_words", "number_word", "power_words", "printable", "share_words"]
+__all__ = ["bounds_words", "count_words", "digits_words", "number_word", "power_words", "printable", "share_words"]
 
 # What XML cannot hold, and single surrogates, which no encoding can.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -44,6 +44,17 @@ def count_words(count: int) -> str:
     ('1,234', 'about 10^12.0')
     """
     return f"{count:,}" if count < 10**9 else f"about 10^{math.log10(count):.1f}"
+
+
+def digits_words(count: int) -> str:
+    """Write a whole number in digits while a person can read them, else as `power_words` does.
+
+    Examples
+    --------
+    >>> digits_words(1_234_567_890), digits_words(2**20_000)
+    ('1234567890', '4.0 × 10^6020')
+    """
+    return str(count) if count < 10**30 else power_words(count)
 
 
 def power_words(count: int) -> str:

@@ -163,6 +163,7 @@ def answer_probabilities(
     level = as_level(significance, confidence_level, who="answer_probabilities")
     calibration = predictor._calibrated("answer_probabilities")
     names = calibration.label_names or tuple(str(k) for k in range(calibration.n_labels))
+    probabilities = calibration.as_probabilities(probabilities, who="answer_probabilities")
     forced = predictor.predict(probabilities)
     sets = predictor.predict_set(probabilities, significance=level)
     lower, upper = sets.size_bounds()

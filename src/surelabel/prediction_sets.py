@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._validation import BoolArray, FloatArray, as_label_names
-from surelabel._wording import bounds_words, count_words
+from surelabel._wording import bounds_words, count_words, digits_words
 from surelabel.calibration import totals_of
 from surelabel.descriptions import Budget, Description, Facts, Members, build_description
 from surelabel.exceptions import InvalidInputError, SearchLimitError, TruncationWarning
@@ -233,9 +233,9 @@ class PredictionSet:
         lower, upper = self.size_bounds
         if lower != upper:
             raise SearchLimitError(
-                f"The size of the prediction set of text {self._row} lies between {lower} and {upper}; counting it "
-                f"exactly takes more than {self._cut.work_limit:,} steps. Use size_bounds, refine(), or a larger "
-                "work_limit.",
+                f"The size of the prediction set of text {self._row} lies between {digits_words(lower)} and "
+                f"{digits_words(upper)}; counting it exactly takes more than {self._cut.work_limit:,} steps. "
+                "Use size_bounds, refine(), or a larger work_limit.",
                 (lower, upper),
             )
         return lower

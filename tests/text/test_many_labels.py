@@ -45,7 +45,7 @@ def test_learns_by_shortlists_what_one_against_all_others_learns(made, classifie
     test = made.labels[1_200:].multiply(seen[None, :]).tocsr()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        every = make("linear", min_texts=1, many_labels=10**6).fit(made.texts[TRAIN], made.labels[TRAIN].toarray())
+        every = make("linear", min_texts=1, many_labels=10**6).fit(made.texts[TRAIN], made.labels[TRAIN])
     by_shortlists = _micro_f1(classifier.predict_proba_sparse(made.texts[1_200:]), test)
     by_all = _micro_f1(every.predict_proba_sparse(made.texts[1_200:]), test)
     assert by_shortlists > max(0.5, by_all - 0.05)

@@ -16,6 +16,9 @@ Array = Any
 # Newton steps for one dual variable, and passes over a label's texts.
 _MAX_STEPS = 30
 _MAX_PASSES = 60
+# Change of a dual variable's logit that ends its search, and the largest logit.
+_SETTLED = 1e-3
+_FAR = 30.0
 
 
 @njit(cache=True, nogil=True)
@@ -87,24 +90,28 @@ def score_labels(texts: Any, weights: Any, intercepts: Array, labels: Array, sco
 def _dual_step(square: float, margin: float, old: float, most: float) -> float:
     """Minimise the dual of a logistic loss in one variable, 0 < a < most.
 
-    The derivative square (a - old) + margin + log(a / (most - a)) increases: Newton's steps, kept within a bracket.
+    With a = most s(t), s the logistic function, the derivative t + square (most s(t) - old) + margin increases with a
+    slope of 1 or more: Newton's steps, kept within a bracket. t is as exact as the next pass over the texts can use.
     """
-    low, high = 0.0, most
-    new = old
+    shift = margin - square * old
+    high = -shift
+    low = high - square * most
+    t = np.log(old / (most - old))
     for _ in range(_MAX_STEPS):
-        slope = square * (new - old) + margin + np.log(new / (most - new))
-        if slope > 0.0:
-            high = new
+        share = 1.0 / (1.0 + np.exp(-t))
+        derivative = t + square * most * share + shift
+        if derivative > 0.0:
+            high = min(high, t)
         else:
-            low = new
-        step = slope / (square + most / (new * (most - new)))
-        following = new - step
-        if not low < following < high:
+            low = max(low, t)
+        following = t - derivative / (1.0 + square * most * share * (1.0 - share))
+        if not low <= following <= high:
             following = 0.5 * (low + high)
-        if abs(following - new) <= 1e-10 * most or following <= 0.0 or following >= most:
+        settled = abs(following - t) <= _SETTLED
+        t = following
+        if settled:
             break
-        new = following
-    return new
+    return most / (1.0 + np.exp(-min(max(t, -_FAR), _FAR)))
 
 
 @njit(cache=True, nogil=True)

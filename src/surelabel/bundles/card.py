@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from surelabel._wording import power_words
 from surelabel.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _summary(bundle: Bundle) -> str:
         f"{calibration.n_texts} texts ({bundle.info.measure}), so that it names the label-sets that stay plausible "
         "for a text: at significance 0.05 the true one is missed in about 5 % of texts that are like the calibration "
         f"texts. Label-sets of {calibration.min_labels} to {calibration.max_labels} labels are considered, "
-        f"{calibration.n_candidates:,} of them."
+        f"{power_words(calibration.n_candidates)} of them."
     )
 
 

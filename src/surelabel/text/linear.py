@@ -103,13 +103,16 @@ class LinearClassifier(TextClassifier):
             values = np.where(part, values * scale[rows], values)
         return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
 
-    def _fit_labels(self, features: Any, labels: npt.NDArray[np.bool_]) -> None:
+    def _fit_labels(self, features: Any, labels: Any) -> None:
         """Fit every label's regression, one after the other: the solver's random numbers are the process' own."""
+        n_texts = labels.shape[0]
+        columns: Any = labels if isinstance(labels, np.ndarray) else scipy.sparse.csc_array(labels)
 
         def fit_label(label: int) -> None:
-            positive = int(labels[:, label].sum())
-            if positive in {0, len(labels)} or features.shape[1] == 0:
-                self._intercepts[label] = np.log((positive + 1) / (len(labels) - positive + 1))
+            target = columns[:, label] if columns is labels else columns[:, [label]].toarray()[:, 0]
+            positive = int(target.sum())
+            if positive in {0, n_texts} or features.shape[1] == 0:
+                self._intercepts[label] = np.log((positive + 1) / (n_texts - positive + 1))
                 return
             regression = LogisticRegression(
                 C=self.settings.inverse_regularisation,
@@ -118,7 +121,7 @@ class LinearClassifier(TextClassifier):
                 tol=1e-2,
                 random_state=self.settings.seed,
             )
-            regression.fit(features, labels[:, label])
+            regression.fit(features, target)
             self._weights[:, label] = regression.coef_[0]
             self._intercepts[label] = regression.intercept_[0]
 
