@@ -182,12 +182,11 @@ def as_table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def write_page(page: Path, result: dict[str, Any]) -> None:
-    """Put the figures between their marks on a page."""
-    before, rest = page.read_text(encoding="utf-8").split("<!-- many-labels:", 1)
-    mark, after = rest.split("-->", 1)[0], rest.split("<!-- /many-labels -->", 1)[1]
-    made = f"{before}<!-- many-labels:{mark}-->\n{as_table(result)}\n<!-- /many-labels -->{after}"
-    page.write_text(made, encoding="utf-8")
+def write_page(page: Path, name: str, table: str) -> None:
+    """Put a table between its marks on a page."""
+    before, rest = page.read_text(encoding="utf-8").split(f"<!-- {name}:", 1)
+    mark, after = rest.split("-->", 1)[0], rest.split(f"<!-- /{name} -->", 1)[1]
+    page.write_text(f"{before}<!-- {name}:{mark}-->\n{table}\n<!-- /{name} -->{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -224,7 +223,7 @@ def main() -> None:
     }
     options.out.write_text(json.dumps(result, indent=1) + "\n")
     if options.page:
-        write_page(options.page, result)
+        write_page(options.page, "many-labels", as_table(result))
 
 
 if __name__ == "__main__":

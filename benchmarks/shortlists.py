@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from many_labels import write_page
 from surelabel.corpora.many_labels import generate_many_labels
 from surelabel.exceptions import DataWarning
 from surelabel.text import make
@@ -56,9 +57,34 @@ def measure_one(n_labels: int, n_texts: int, every: bool) -> dict[str, Any]:
     }
 
 
+def as_table(rows: list[dict[str, Any]]) -> str:
+    """Return the figures as markdown, for `docs/scaling.md`."""
+    columns = {
+        "labels": "n_labels",
+        "with training texts": "learnt_labels",
+        "training texts": "n_texts",
+        "learnt from": "how",
+        "fit, s": "fit_seconds",
+        "predict, us a text": "predict_us_a_text",
+        "peak, MiB": "peak_mib",
+        "F1": "f1_micro_learnt_labels",
+        "listed": "listed_of_learnt_labels",
+    }
+
+    def written(value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        return f"{value:,}" if isinstance(value, int) else f"{value:.3f}" if value < 1 else f"{value:.0f}"
+
+    lines = [f"| {' | '.join(columns)} |", "|---:|---:|---:|---|---:|---:|---:|---:|---:|"]
+    lines += [f"| {' | '.join(written(row[name]) for name in columns.values())} |" for row in rows]
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/shortlists.json"))
+    parser.add_argument("--page", type=Path, help="page to put the figures on")
     parser.add_argument("--case", type=int, help="measure one case in this process, print JSON")
     options = parser.parse_args()
     if options.case is not None:
@@ -70,6 +96,8 @@ def main() -> None:
         rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
         print(rows[-1], flush=True)
     options.out.write_text(json.dumps({"test_texts": N_TEST, "rows": rows}, indent=1) + "\n")
+    if options.page:
+        write_page(options.page, "shortlists", as_table(rows))
 
 
 if __name__ == "__main__":
