@@ -30,6 +30,7 @@ def test_every_error_has_one_root_and_every_warning_another():
         ("CorpusError", ValueError),
         ("DownloadError", exceptions.CorpusError),
         ("TrainingError", RuntimeError),
+        ("DatasetError", RuntimeError),
         ("SurelabelWarning", UserWarning),
         ("CalibrationWarning", exceptions.SurelabelWarning),
         ("TruncationWarning", exceptions.SurelabelWarning),

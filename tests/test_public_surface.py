@@ -32,6 +32,7 @@ def test_public_names_are_pinned_and_sorted():
         "load_bundle",
         "metrics",
         "plots",
+        "predict_dataset",
         "report",
         "rivals",
         "service",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from surelabel import corpora, metrics, plots, report, rivals, service, text
     from surelabel.bundles import Bundle, load_bundle
     from surelabel.classifier import ConformalMultilabelClassifier
+    from surelabel.distributed import predict_dataset
     from surelabel.recalibration import Recalibration
     from surelabel.watch import ExchangeabilityWatch
 
@@ -51,6 +52,7 @@ __all__ = [
     "load_bundle",
     "metrics",
     "plots",
+    "predict_dataset",
     "report",
     "rivals",
     "service",
@@ -64,6 +66,7 @@ _LAZY_NAMES = {
     "ExchangeabilityWatch": "surelabel.watch",
     "Recalibration": "surelabel.recalibration",
     "load_bundle": "surelabel.bundles",
+    "predict_dataset": "surelabel.distributed",
 }
 
 

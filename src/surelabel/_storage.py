@@ -9,8 +9,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
-__all__ = ["atomic_file", "atomic_folder"]
+from surelabel.exceptions import InvalidInputError
+
+__all__ = ["atomic_file", "atomic_folder", "lock_file"]
 
 # Of Linux' renameat2: paths are relative to the current folder; exchange two of them.
 _HERE, _EXCHANGE = -100, 2
@@ -104,3 +107,16 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         _sync(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def lock_file(file: IO[Any], target: Path) -> None:
+    """Keep others from writing `target` at the same time, where the system can; closing the file ends it."""
+    try:
+        import fcntl  # noqa: PLC0415 (not on every system)
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise InvalidInputError(f"Another run writes {target} at this moment. Wait for it, or end it.") from error

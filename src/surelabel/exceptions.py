@@ -13,6 +13,7 @@
         CorpusError              (ValueError)   a corpus cannot be read or used as asked
           DownloadError                         a corpus could not be fetched
         TrainingError            (RuntimeError) a text classifier could not be trained
+        DatasetError             (RuntimeError) a data set was not answered to its end; what is finished stays
 
     UserWarning
       SurelabelWarning
@@ -31,6 +32,7 @@ __all__ = [
     "CalibrationWarning",
     "CorpusError",
     "DataWarning",
+    "DatasetError",
     "DownloadError",
     "InvalidInputError",
     "MissingDependencyError",
@@ -91,6 +93,10 @@ class DownloadError(CorpusError):
 
 class TrainingError(SurelabelError, RuntimeError):
     """A text classifier could not be trained, or its run not be resumed."""
+
+
+class DatasetError(SurelabelError, RuntimeError):
+    """A data set was not answered to its end: a cluster is missing or lost, or a file could not be written."""
 
 
 class SurelabelWarning(UserWarning):

@@ -82,7 +82,7 @@ def test_several_columns_are_joined(tmp_path):
     path.write_text('{"a": "x", "b": "y"}\n\n{"a": null, "b": "z", "id": 7}\n{"a": "\\ud800", "b": ""}\n')
     batch = next(read_batches(path, InputColumns(("a", "b"))))
     assert batch.texts == ["x\ny", "z", "?"]
-    assert batch.ids is None
+    assert batch.ids == [None, "7", None]
 
 
 def test_short_rows_and_empty_lines_of_tables(tmp_path):

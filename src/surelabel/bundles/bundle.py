@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 import shutil
@@ -100,6 +101,11 @@ class Bundle:
         return answer_probabilities(
             self.predictor, probabilities, significance=significance, confidence_level=confidence_level, top=top
         )
+
+    def predict_dataset(self, source: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any) -> Any:
+        """Answer to all texts of a data set in another one, on a Dask cluster too; see `surelabel.predict_dataset`."""
+        # Data sets stand above bundles; they are looked up when they are asked for, as the package does.
+        return importlib.import_module("surelabel.distributed").predict_dataset(self, source, out, **options)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the bundle into a folder, whole or not at all; an older bundle there is replaced in one step."""

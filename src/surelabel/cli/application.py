@@ -80,7 +80,7 @@ def _set_up() -> None:
     )
     level = logging.WARNING if state.quiet else logging.INFO
     logging.basicConfig(level=level, format="%(message)s", handlers=[handler], force=True)
-    for name in ("numba", "matplotlib", "fontTools"):
+    for name in ("numba", "matplotlib", "fontTools", "distributed"):
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.simplefilter("once", SurelabelWarning)
     warnings.showwarning = _show_warning

@@ -34,7 +34,8 @@ def predict(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A .txt (a text a line), .jsonl, .csv, .tsv or .parquet file, a known corpus (its test part), or -.",
+            help="A .txt (a text a line), .jsonl, .csv, .tsv or .parquet file, a known corpus (its test part), or -; "
+            "a folder, pattern or URL of .jsonl and .parquet files.",
         ),
     ],
     *,
@@ -44,7 +45,8 @@ def predict(
     confidence_level: Annotated[str | None, typer.Option(help="The same as 1 - significance, e.g. 0.95.")] = None,
     top: Annotated[int, typer.Option(min=0, max=10_000, help="Plausible label-sets to name, best first.")] = 5,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="A .jsonl, .csv or .parquet file; whole or not there.")
+        str | None,
+        typer.Option("--out", "-o", help="A .jsonl, .csv or .parquet file; whole or not there. A folder for many."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of the same --out.")] = False,
     output: Annotated[
@@ -57,6 +59,15 @@ def predict(
     ] = None,
     with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the output.")] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at a time.")] = 256,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Divide the input into parts for so many processes; --out is a folder.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="The same on the workers of a Dask scheduler.")
+    ] = None,
+    on_error: Annotated[
+        Literal["stop", "skip"], typer.Option(help="Of many files: what a row that cannot be read leads to.")
+    ] = "stop",
     text: Text = None,
     id_column: Id = None,
     encoding: Encoding = "utf-8",
@@ -76,6 +87,7 @@ def predict(
       surelabel predict models/reuters news.txt
       surelabel predict models/tickets tickets.csv --text body --significance 0.1 --out answers.csv
       surelabel predict models/tickets tickets.csv --text body --out answers.csv --resume
+      surelabel predict models/tickets "archive/*.parquet" --out answers --workers 8 --on-error skip
       zcat texts.jsonl.gz | surelabel predict models/reuters - --input-format jsonl --json | jq .certain
     """
     from surelabel.bundles import load_bundle  # noqa: PLC0415
@@ -83,10 +95,15 @@ def predict(
 
     settings = _settings(significance, confidence_level, top=top, with_text=with_text)
     columns = InputColumns(tuple(text or ("text",)), id_column, encoding)
-    _check_resume(resume=resume, out=out, source=source)
+    if workers or scheduler or _is_dataset(source):
+        given = {"workers": workers, "scheduler": scheduler, "resume": resume, "on_error": on_error}
+        _predict_dataset(folder, source, out, settings, columns=columns, **given)
+        return
+    target = None if out is None else Path(out)
+    _check_resume(resume=resume, out=target, source=source)
     bundle = load_bundle(folder)
     texts = _source(source, columns, input_format, seed=bundle.info.seed or 0)
-    if out is None:
+    if target is None:
         kind = "jsonl" if as_json else output or ("table" if console.is_terminal else "jsonl")
         _to_stdout(bundle, texts, settings, kind, batch_size=batch_size, separator=separator)
         return
@@ -94,7 +111,7 @@ def predict(
         n_rows = predict_file(
             bundle,
             texts,
-            out,
+            target,
             settings,
             resume=resume,
             batch_size=batch_size,
@@ -102,7 +119,44 @@ def predict(
             advance=advance,
         )
     if not state.quiet:
-        say(f"{n_rows:,} answers are in {out}.")
+        say(f"{n_rows:,} answers are in {target}.")
+
+
+def _is_dataset(source: str) -> bool:
+    """Whether an input is not one file, but several."""
+    return "://" in source or Path(source).is_dir() or (any(mark in source for mark in "*?[") and source != "-")
+
+
+def _predict_dataset(
+    folder: Path, source: str, out: str | None, settings: AnswerSettings, *, columns: InputColumns, **options: Any
+) -> None:
+    """Answer to a data set, and say what was made."""
+    from surelabel.distributed import predict_dataset  # noqa: PLC0415
+
+    if out is None:
+        raise typer.BadParameter("a data set needs a folder for its answers", param_hint="--out")
+    with _bar(source, total=None) as (bar, task):
+
+        def advance(done: int, total: int) -> None:
+            if bar is not None:
+                bar.update(task, completed=done, total=total, rate=f"{done:,} of {total:,} texts")
+
+        made = predict_dataset(
+            folder,
+            source,
+            out,
+            significance=settings.significance,
+            top=settings.top,
+            with_text=settings.with_text,
+            columns=columns,
+            advance=advance,
+            **options,
+        )
+    if not state.quiet:
+        found = f" ({made.n_found} of them were there)" if made.n_found else ""
+        say(f"{made.n_rows:,} answers are in {made.out}, in {made.n_partitions} files{found}.")
+        if made.n_skipped:
+            say(f"{made.n_skipped:,} rows have none; {made.skipped} says why.")
 
 
 def _check_resume(*, resume: bool, out: Path | None, source: str) -> None:
@@ -210,12 +264,10 @@ def _excerpt(text: str) -> str:
 @contextlib.contextmanager
 def _progress(texts: TextSource | PartSource) -> Iterator[Callable[[TextBatch], None]]:
     """Show how far reading has come, texts a second and the time left, on a terminal and unless told to be quiet."""
-    if state.quiet or not errors.is_terminal:
-        yield _ignore
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
-        task = bar.add_task(texts.name, total=texts.total, rate="")
+    with _bar(texts.name, total=texts.total) as (bar, task):
+        if bar is None:
+            yield _ignore
+            return
         start, done = time.monotonic(), 0
 
         def advance(batch: TextBatch) -> None:
@@ -225,3 +277,14 @@ def _progress(texts: TextSource | PartSource) -> Iterator[Callable[[TextBatch], 
             bar.update(task, completed=batch.position, rate=f"{done:,} texts, {rate:,.0f}/s")
 
         yield advance
+
+
+@contextlib.contextmanager
+def _bar(name: str, total: int | None) -> Iterator[tuple[Progress | None, Any]]:
+    """Show a bar on a terminal, unless told to be quiet; None elsewhere."""
+    if state.quiet or not errors.is_terminal:
+        yield None, None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
+        yield bar, bar.add_task(name, total=total, rate="")

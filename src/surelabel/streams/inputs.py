@@ -10,8 +10,6 @@ import gzip
 import hashlib
 import io
 import itertools
-import json
-import math
 import os
 import sys
 import zlib
@@ -21,44 +19,25 @@ from typing import IO, Any, cast
 
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import CorpusError, InvalidInputError, MissingDependencyError
-from surelabel.text.inputs import encodable
+from surelabel.streams.rows import InputColumns, Row, RowParser
 
-__all__ = ["INPUT_FORMATS", "STDIN", "InputColumns", "PartSource", "TextBatch", "TextSource", "read_batches"]
+__all__ = [
+    "INPUT_FORMATS",
+    "STDIN",
+    "InputColumns",
+    "PartSource",
+    "TextBatch",
+    "TextSource",
+    "batched_rows",
+    "file_format",
+    "read_batches",
+]
 
 INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 STDIN = "-"
 _SUFFIXES = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _SAMPLED_BYTES = 1 << 16
 _LONGEST_CELL = 2**31 - 1
-
-
-@dataclasses.dataclass(frozen=True)
-class InputColumns:
-    """Where the texts of a file stand.
-
-    Parameters
-    ----------
-    text : tuple of str
-        The text column, or several to join by line breaks. A `.txt` file has a text a line and no columns.
-    id : str, optional
-        A column that tells texts apart; "id" where there is such a column.
-    encoding : str
-        Of text files.
-    """
-
-    text: tuple[str, ...] = ("text",)
-    id: str | None = None
-    encoding: str = "utf-8"
-
-    def __post_init__(self) -> None:
-        try:
-            codecs.lookup(self.encoding)
-        except LookupError:
-            raise InvalidInputError(
-                f"The 'encoding' must name a text encoding, e.g. utf-8 or latin-1. Got {self.encoding!r} instead."
-            ) from None
-        if not self.text:
-            raise InvalidInputError("The 'text' must name one column at least. Got none instead.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,21 +49,27 @@ class TextBatch:
     first_row : int
         Number of the first text, from 0.
     texts : list of str
-    ids : list of str, or None where the input has none
+    ids : list of str (None for a row without one), or None where no row has one
     position : int
         How much of the source has been read, in the unit of its `total`.
     """
 
     first_row: int
     texts: list[str]
-    ids: list[str] | None
+    ids: Sequence[str | None] | None
     position: int = 0
 
     def __len__(self) -> int:
         return len(self.texts)
 
 
-_Row = tuple[str, str | None]
+def batched_rows(rows: Iterator[Row], batch_size: int, first_row: int) -> Iterator[TextBatch]:
+    """Yield rows that follow each other in batches; `first_row` is the number of the first."""
+    while taken := list(itertools.islice(rows, batch_size)):
+        ids = [identity for _, identity in taken]
+        has_ids = any(each is not None for each in ids)
+        yield TextBatch(first_row, [text for text, _ in taken], ids if has_ids else None)
+        first_row += len(taken)
 
 
 class TextSource:
@@ -106,7 +91,7 @@ class TextSource:
         self.is_stdin = os.fspath(source) == STDIN
         self.path = Path(source)
         self.name = "standard input" if self.is_stdin else self.path.name
-        self.kind = kind or ("txt" if self.is_stdin else _kind_of(self.path))
+        self.kind = kind or ("txt" if self.is_stdin else file_format(self.path))
         if self.kind not in INPUT_FORMATS or (self.is_stdin and self.kind == "parquet"):
             allowed = [each for each in INPUT_FORMATS if not (self.is_stdin and each == "parquet")]
             raise InvalidInputError(
@@ -115,6 +100,7 @@ class TextSource:
         if not self.is_stdin and not self.path.is_file():
             what = "is a folder" if self.path.is_dir() else "does not exist"
             raise CorpusError(f"The input {str(source)!r} {what}. Name a file of texts, or - for standard input.")
+        self._parser = RowParser(self.columns, self.name)
         self._raw: IO[bytes] | None = None
 
     @property
@@ -139,16 +125,8 @@ class TextSource:
         if batch_size < 1:
             raise InvalidInputError(f"The 'batch_size' must be 1 or more. Got {batch_size} instead.")
         rows = self._parquet_rows(skip) if self.kind == "parquet" else itertools.islice(self._text_rows(), skip, None)
-        first_row = skip
-        while taken := list(itertools.islice(rows, batch_size)):
-            ids = [identity for _, identity in taken]
-            yield TextBatch(
-                first_row,
-                [text for text, _ in taken],
-                None if any(each is None for each in ids) else cast(list[str], ids),
-                self._position(first_row + len(taken)),
-            )
-            first_row += len(taken)
+        for batch in batched_rows(rows, batch_size, skip):
+            yield dataclasses.replace(batch, position=self._position(batch.first_row + len(batch)))
 
     def _position(self, n_rows: int) -> int:
         """Return how far reading has come."""
@@ -156,7 +134,7 @@ class TextSource:
             return n_rows
         return self.path.stat().st_size if self._raw.closed else self._raw.tell()
 
-    def _text_rows(self) -> Iterator[_Row]:
+    def _text_rows(self) -> Iterator[Row]:
         """Yield text and id of each row of a text file."""
         encoding = "utf-8-sig" if codecs.lookup(self.columns.encoding).name == "utf-8" else self.columns.encoding
         readers = {"txt": self._lines, "jsonl": self._objects, "csv": self._cells, "tsv": self._cells}
@@ -188,34 +166,24 @@ class TextSource:
             return opened.enter_context(cast(IO[bytes], gzip.open(self._raw, "rb")))
         return self._raw
 
-    def _lines(self, stream: IO[str]) -> Iterator[_Row]:
+    def _lines(self, stream: IO[str]) -> Iterator[Row]:
         for line in stream:
             yield line.removesuffix("\n").removesuffix("\r"), None
 
-    def _objects(self, stream: IO[str]) -> Iterator[_Row]:
+    def _objects(self, stream: IO[str]) -> Iterator[Row]:
         """Read a JSON object a line; empty lines do not count."""
         for number, line in enumerate(stream, start=1):
             if not line.strip():
                 continue
-            place = f"Line {number} of {self.name!r}"
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise CorpusError(f"{place} must be JSON. Got an error instead: {error}.") from error
-            if not isinstance(record, dict):
-                raise CorpusError(f"{place} must be a JSON object. Got {type(record).__name__} instead.")
-            missing = [column for column in self.columns.text if column not in record]
-            if missing:
-                raise self._no_column(missing[0], list(record), place)
-            yield self._row([record[column] for column in self.columns.text], self._id_in(record, place), place)
+            yield self._parser.from_line(line, f"Line {number} of {self.name!r}")
 
-    def _cells(self, stream: IO[str]) -> Iterator[_Row]:
+    def _cells(self, stream: IO[str]) -> Iterator[Row]:
         """Read a table with a line of headings; rows that are too short end in empty cells."""
         csv.field_size_limit(_LONGEST_CELL)
         reader = csv.reader(stream, delimiter="," if self.kind == "csv" else "\t")
         try:
             headings = next(reader, [])
-            self._check_headings(headings)
+            self._parser.check_headings(headings)
             for cells in reader:
                 if not cells:
                     continue
@@ -223,16 +191,14 @@ class TextSource:
                 if len(cells) > len(headings):
                     raise CorpusError(f"{place} must have {len(headings)} cells. Got {len(cells)} instead.")
                 record = dict(itertools.zip_longest(headings, cells, fillvalue=""))
-                yield self._row([record[column] for column in self.columns.text], self._id_in(record, place), place)
+                yield self._parser.from_record(record, place)
         except csv.Error as error:
             raise CorpusError(f"Line {reader.line_num} of {self.name!r} is no row of a table: {error}.") from error
 
-    def _parquet_rows(self, skip: int) -> Iterator[_Row]:
+    def _parquet_rows(self, skip: int) -> Iterator[Row]:
         """Read the columns that are asked for, a group of rows at a time."""
         file = self._parquet()
-        names = list(file.schema_arrow.names)
-        self._check_headings(names)
-        wanted = [*self.columns.text, *([self._id_column(names)] if self._id_column(names) else [])]
+        wanted = self._parser.wanted(list(file.schema_arrow.names))
         n_rows = 0
         groups: list[int] = []
         for group in range(file.metadata.num_row_groups):
@@ -242,14 +208,14 @@ class TextSource:
             else:
                 groups.append(group)
         left = skip - n_rows
-        for batch in file.iter_batches(1024, row_groups=groups, columns=list(dict.fromkeys(wanted))):
+        for batch in file.iter_batches(1024, row_groups=groups, columns=wanted):
             for record in batch.to_pylist():
                 n_rows += 1
                 if left:
                     left -= 1
                     continue
                 place = f"Row {n_rows} of {self.name!r}"
-                yield self._row([record[column] for column in self.columns.text], self._id_in(record, place), place)
+                yield self._parser.from_record(record, place)
 
     def _parquet(self) -> Any:
         """Open a Parquet file."""
@@ -263,48 +229,15 @@ class TextSource:
         except (pyarrow.ArrowException, OSError) as error:
             raise CorpusError(f"{self.name!r} must be a Parquet file. Got an error instead: {error}.") from error
 
-    def _check_headings(self, headings: Sequence[str]) -> None:
-        """Raise where a column that is asked for is not there."""
-        if not headings:
-            raise CorpusError(f"{self.name!r} must begin with a line of headings. Got an empty file instead.")
-        for column in (*self.columns.text, *([self.columns.id] if self.columns.id else [])):
-            if column not in headings:
-                raise self._no_column(column, headings, f"{self.name!r}")
-
-    @staticmethod
-    def _no_column(column: str, headings: Sequence[str], place: str) -> CorpusError:
-        listed = ", ".join(repr(heading) for heading in headings[:12])
-        return CorpusError(f"{place} must have a column {column!r}. It has {listed}: name the text column with --text.")
-
-    def _id_column(self, names: Sequence[str]) -> str | None:
-        return self.columns.id or ("id" if "id" in names else None)
-
-    def _id_in(self, record: dict[str, Any], place: str) -> str | None:
-        column = self._id_column(list(record))
-        if column is None:
-            return None
-        if column not in record:
-            raise self._no_column(column, list(record), place)
-        return str(record[column])
-
-    @staticmethod
-    def _row(cells: list[Any], identity: str | None, place: str) -> _Row:
-        """Join the text cells; a missing cell is an empty text."""
-        for cell in cells:
-            missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
-            if not (missing or isinstance(cell, str)):
-                raise CorpusError(f"{place} must hold text. Got {type(cell).__name__} {cell!r:.40} instead.")
-        text = "\n".join(cell for cell in cells if isinstance(cell, str) and cell)
-        return encodable(text), None if identity is None else encodable(identity)
-
 
 def _newline(kind: str) -> str:
     """Return how lines end: the csv module looks for itself, elsewhere a line feed does."""
     return "" if kind in {"csv", "tsv"} else "\n"
 
 
-def _kind_of(path: Path) -> str:
+def file_format(path: str | os.PathLike[str]) -> str:
     """Return a file's format by its suffix."""
+    path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] == [".gz"]:
         suffixes.pop()

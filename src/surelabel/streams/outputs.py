@@ -88,7 +88,7 @@ class _CsvWriter:
             if self._headings is None:
                 self._headings = list(cells)
                 self._writer.writerow(self._headings)
-            self._writer.writerow([cells[heading] for heading in self._headings])
+            self._writer.writerow([cells.get(heading) for heading in self._headings])
         self._stream.flush()
 
     def _cells(self, record: Record) -> dict[str, Any]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
+from surelabel._validation import FloatArray
+from surelabel.answers import answer_probabilities
 from surelabel.bundles import Bundle
 from surelabel.exceptions import CorpusError
 from surelabel.streams.inputs import PartSource, TextBatch, TextSource
 from surelabel.streams.outputs import Record
+from surelabel.streams.overlapping import ahead
 from surelabel.streams.resuming import ResumableOutput
 
 __all__ = ["AnswerSettings", "predict_batches", "predict_file"]
@@ -48,16 +52,32 @@ def predict_batches(
     """
     settings = settings or AnswerSettings()
     for batch in batches:
-        answers = bundle.answers(batch.texts, significance=settings.significance, top=settings.top)
-        records: list[Record] = []
-        for k, answer in enumerate(answers):
-            record: dict[str, Any] = {"row": batch.first_row + k + 1}
-            if batch.ids is not None:
-                record["id"] = batch.ids[k]
-            if settings.with_text:
-                record["text"] = batch.texts[k]
-            records.append({**record, **answer.to_dict()})
-        yield records
+        yield _answer(bundle, batch, bundle.predict_proba(batch.texts), settings)
+
+
+def _answer(bundle: Bundle, batch: TextBatch, probabilities: FloatArray, settings: AnswerSettings) -> list[Record]:
+    """Return the answers to a batch whose probabilities are known."""
+    answers = answer_probabilities(
+        bundle.predictor, probabilities, significance=settings.significance, top=settings.top
+    )
+    records: list[Record] = []
+    for k, answer in enumerate(answers):
+        record: dict[str, Any] = {"row": batch.first_row + k + 1}
+        identity = None if batch.ids is None else batch.ids[k]
+        if identity is not None:
+            record["id"] = identity
+        if settings.with_text:
+            record["text"] = batch.texts[k]
+        records.append({**record, **answer.to_dict()})
+    return records
+
+
+def _answer_overlapping(
+    bundle: Bundle, batches: Iterable[TextBatch], settings: AnswerSettings
+) -> Generator[tuple[TextBatch, list[Record]]]:
+    """Yield batches and their answers in order; the classifier is a few batches ahead of the conformal step."""
+    classified = ahead((batch, bundle.predict_proba(batch.texts)) for batch in batches)
+    return ahead((batch, _answer(bundle, batch, probabilities, settings)) for batch, probabilities in classified)
 
 
 def predict_file(
@@ -72,6 +92,8 @@ def predict_file(
     advance: Callable[[TextBatch], None] | None = None,
 ) -> int:
     """Answer to all texts of a file in another file, which is whole or not there; return how many rows it has.
+
+    Reading and classifying, the conformal step, and writing overlap: each is at most a few batches ahead of the next.
 
     Parameters
     ----------
@@ -99,10 +121,12 @@ def predict_file(
     with output:
         if output.n_rows:
             _log.info("going on after %d texts", output.n_rows)
-        for batch in source.batches(batch_size, skip=output.n_rows):
-            output.write(next(predict_batches(bundle, [batch], settings)))
-            if advance is not None:
-                advance(batch)
+        batches: Iterable[TextBatch] = source.batches(batch_size, skip=output.n_rows)
+        with contextlib.closing(_answer_overlapping(bundle, batches, settings)) as answered:
+            for batch, records in answered:
+                output.write(records)
+                if advance is not None:
+                    advance(batch)
         if output.n_rows == 0:
             raise CorpusError(f"{source.name!r} must have one text at least. Got none instead.")
     return output.n_rows

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
-from surelabel._storage import atomic_file
+from surelabel._storage import atomic_file, lock_file
 from surelabel.exceptions import InvalidInputError
 from surelabel.streams.outputs import Record, open_writer, output_format, to_json
 
@@ -76,7 +76,7 @@ class ResumableOutput:
         self.target.parent.mkdir(parents=True, exist_ok=True)
         n_bytes = self._counted() if self._resume else 0
         self._file = self.part.open("r+b" if self.part.exists() else "w+b")
-        _lock(self._file, self.target)
+        lock_file(self._file, self.target)
         self._file.truncate(n_bytes)
         self._file.seek(n_bytes)
         self._note()
@@ -160,16 +160,3 @@ class ResumableOutput:
 def _open_for(path: Path, kind: str) -> IO[Any]:
     """Open a file for writing a format: text, or bytes for parquet."""
     return path.open("wb") if kind == "parquet" else path.open("w", encoding="utf-8", newline="")
-
-
-def _lock(file: BinaryIO, target: Path) -> None:
-    """Keep others from writing the same part at the same time, where the system can."""
-    try:
-        import fcntl  # noqa: PLC0415 (not on every system)
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise InvalidInputError(f"Another run writes {target} at this moment. Wait for it, or end it.") from error
