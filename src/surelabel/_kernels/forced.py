@@ -22,9 +22,11 @@ _NONE = -1
 
 @njit(cache=True, nogil=True)
 def _change(absent: float, present: float, is_member: int) -> tuple[float, float]:
-    """Return what flipping a label adds to the total, exactly, as high + low."""
+    """Return what flipping a label adds to the total, exactly, as high + low; high is inf where that cannot be."""
     before, after = (present, absent) if is_member else (absent, present)
     high = after - before
+    if high == np.inf:
+        return high, 0.0
     virtual = high - after
     low = (after - (high - virtual)) - (before + virtual)
     return high, low
@@ -42,6 +44,8 @@ def _cheapest_flip(absent: Array, present: Array, member: Array, inside: int, fi
         if member[k] != inside:
             continue
         high, low = _change(absent[k], present[k], inside)
+        if high == np.inf:
+            continue
         if best == _NONE or high < best_high or (high == best_high and low < best_low):
             best, best_high, best_low = k, high, low
         elif not inside and high == best_high and low == best_low:
@@ -150,6 +154,8 @@ def _holds(absent: Array, present: Array, threshold: float, member: Array, spare
     for label in flips:
         if label != _NONE:
             approximate += _change(absent[label], present[label], member[label])[0]
+    if approximate == np.inf:
+        return False
     margin = band(absent.shape[0]) * max(threshold, approximate)
     if abs(approximate - threshold) > margin:
         return bool(approximate < threshold)
