@@ -117,10 +117,15 @@ class Calibration:
         """Number of calibration texts."""
         return len(self.totals)
 
+    @functools.cached_property
+    def separable_measure(self) -> SeparableMeasure | None:
+        """The measure where it is a separable one. Kept: asking a protocol takes longer than predicting a text."""
+        return self.measure if isinstance(self.measure, SeparableMeasure) else None
+
     @property
     def is_separable(self) -> bool:
         """Whether totals add up label by label and candidates are limited by their number of labels alone."""
-        return self.constraints is None and isinstance(self.measure, SeparableMeasure)
+        return self.constraints is None and self.separable_measure is not None
 
     @property
     def separable(self) -> SeparableMeasure:

@@ -151,8 +151,7 @@ class PredictionSets(Sequence["PredictionSet"]):
 
     def _reachable(self, rows: slice) -> BoolArray:
         """Return (m, d, 2): whether some member has the label absent, and whether some has it present."""
-        engine = engine_of(self._cut.calibration)
-        return np.array([engine.reachable(self._cut, row) for row in range(rows.start, rows.stop)], dtype=np.bool_)
+        return engine_of(self._cut.calibration).reachable(self._cut, rows)
 
     def top(self, k: int) -> list[list[tuple[LabelSet, float]]]:
         """Return the k best members of each prediction set with their p-values: quicker than asking one by one."""

@@ -37,3 +37,8 @@ def test_reachable_values_are_those_of_some_member(row):
     assert bool(found) == bool(members)
     expected = [[any(r[k] == value for r in members) for value in (0, 1)] for k in range(len(absent))]
     assert reachable.tolist() == expected
+    both = np.empty((2, len(absent), 2), dtype=np.bool_)
+    rows = [np.stack([costs, costs]) for costs in (absent, present)]
+    forced.reachable_rows(*rows, np.array([threshold, -np.inf]), limits, both)
+    assert both[0].tolist() == expected
+    assert not both[1].any()

@@ -192,3 +192,10 @@ def reachable_row(absent: Array, present: Array, threshold: float, limits: Any, 
             held = _holds(absent, present, threshold, member, spare, (k, partner))
         reachable[k, 1 - member[k]] = held
     return True
+
+
+@njit(cache=True, nogil=True)
+def reachable_rows(absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array) -> None:
+    """Do the same for rows: costs (n, d), thresholds (n,); reachable (n, d, 2) is written."""
+    for i in range(absent.shape[0]):
+        reachable_row(absent[i], present[i], thresholds[i], limits, reachable[i])

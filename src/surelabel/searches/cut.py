@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias, TypeVar
@@ -42,6 +43,8 @@ _Result = TypeVar("_Result")
 BLOCK_ROWS = 1024
 # Steps a text that counting may take before it answers with bounds: some 5 ms, as long as a table of bounds takes.
 WORK_LIMIT = 1_000_000
+# Probabilities up to which a cut keeps their costs: some thousands of texts, 16 MB.
+_KEPT_COSTS = 1_000_000
 
 
 def threads_to_use(n_jobs: int | None) -> int:
@@ -98,13 +101,21 @@ class Cut:
     @property
     def _separable(self) -> SeparableMeasure:
         """The measure, which must be a separable one: only those have costs."""
-        measure = self.calibration.measure
-        assert isinstance(measure, SeparableMeasure)
+        measure = self.calibration.separable_measure
+        assert measure is not None
         return measure
+
+    @functools.cached_property
+    def _all_costs(self) -> tuple[FloatArray, FloatArray]:
+        """Costs of all texts, kept where texts are few: searches go through them text by text, several times."""
+        return costs_of(self._separable, self.probabilities)
 
     def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
         """Return the measure's (absent, present) costs of a block of rows."""
-        return costs_of(self._separable, self.probabilities[rows])
+        if self.probabilities.size > _KEPT_COSTS:
+            return costs_of(self._separable, self.probabilities[rows])
+        absent, present = self._all_costs
+        return absent[rows], present[rows]
 
     def membership(self, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return costs and thresholds of a *sum* that has the same members.
@@ -130,7 +141,8 @@ class Cut:
 def totals_of_words(cut: Cut, row: int, words: Words) -> FloatArray:
     """Return the totals of packed label-sets (m, W) of one text."""
     measure = cut.calibration.measure
-    if not isinstance(measure, SeparableMeasure):
+    if cut.calibration.separable_measure is None:
+        assert not isinstance(measure, SeparableMeasure)
         return measure.totals_of_label_sets(cut.probabilities[row], unpack(words, cut.calibration.n_labels))
     absent, present = cut.costs(slice(row, row + 1))
     return totals_by_words(absent[0], present[0], words, cut.is_maximum)
@@ -215,8 +227,8 @@ class Engine(Protocol):
         """Return (lower, upper) bounds of the number of members that have each of some labels."""
         ...
 
-    def reachable(self, cut: Cut, row: int) -> BoolArray:
-        """Return (d, 2): whether some member has the label absent, and whether some has it present."""
+    def reachable(self, cut: Cut, rows: slice) -> BoolArray:
+        """Return (m, d, 2): whether some member has the label absent, and whether some has it present."""
         ...
 
     def forced(self, calibration: Calibration, probabilities: FloatArray) -> tuple[BoolArray, FloatArray]:

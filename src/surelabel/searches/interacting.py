@@ -217,7 +217,11 @@ class InteractingEngine:
         counts = walked.with_label[np.asarray(labels, dtype=np.intp)].tolist()
         return [(count, count if walked.complete else max(count, upper)) for count in counts]
 
-    def reachable(self, cut: Cut, row: int) -> BoolArray:
+    def reachable(self, cut: Cut, rows: slice) -> BoolArray:
+        """Search text by text."""
+        return np.array([self._reachable(cut, row) for row in range(rows.start, rows.stop)], dtype=np.bool_)
+
+    def _reachable(self, cut: Cut, row: int) -> BoolArray:
         """Look at the members where they are few; else search for one with each label, and one without."""
         n_labels = cut.calibration.n_labels
         reachable = np.zeros((n_labels, 2), dtype=np.bool_)

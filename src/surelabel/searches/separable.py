@@ -9,7 +9,7 @@ import numpy as np
 
 from surelabel._validation import BoolArray, FloatArray
 from surelabel.calibration import Calibration, binomials
-from surelabel.measures import SeparableMeasure, costs_of
+from surelabel.measures import costs_of
 from surelabel.searches.best_first import iterate_best_first
 from surelabel.searches.counting import bounds_by_table, count_by_walk, count_of_maximum, count_row
 from surelabel.searches.cut import (
@@ -77,19 +77,23 @@ class SeparableEngine:
             bounds += _count_rows(without, np.ascontiguousarray(shared), at, cut)
         return bounds
 
-    def reachable(self, cut: Cut, row: int) -> BoolArray:
+    def reachable(self, cut: Cut, rows: slice) -> BoolArray:
         """Hold each label in turn: the cheapest label-set with it is one exchange away from the cheapest."""
         from surelabel._kernels import forced  # noqa: PLC0415
 
-        absent, present, thresholds = cut.membership(slice(row, row + 1))
-        reachable = np.empty((cut.calibration.n_labels, 2), dtype=np.bool_)
-        forced.reachable_row(absent[0], present[0], thresholds[0], cut.calibration.limits, reachable)
+        reachable = np.empty((rows.stop - rows.start, cut.calibration.n_labels, 2), dtype=np.bool_)
+
+        def look(block: slice) -> None:
+            absent, present, thresholds = cut.membership(slice(rows.start + block.start, rows.start + block.stop))
+            forced.reachable_rows(absent, present, thresholds, cut.calibration.limits, reachable[block])
+
+        over_rows(look, len(reachable), cut.n_jobs)
         return reachable
 
     def forced(self, calibration: Calibration, probabilities: FloatArray) -> tuple[BoolArray, FloatArray]:
         """Find the two cheapest by exchanges."""
-        measure = calibration.measure
-        assert isinstance(measure, SeparableMeasure)
+        measure = calibration.separable_measure
+        assert measure is not None
         absent, present = costs_of(measure, probabilities)
         labels = np.empty(probabilities.shape, dtype=np.uint8)
         totals = np.empty((len(probabilities), 2))
