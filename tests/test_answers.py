@@ -1,5 +1,6 @@
 """What a user is told of one text."""
 
+import dataclasses
 import json
 import math
 import time
@@ -68,6 +69,27 @@ def test_an_empty_prediction_set_is_an_answer():
     for answer in empty:
         assert answer.certain == answer.possible == answer.top == ()
         assert answer.labels
+
+
+@pytest.mark.parametrize("significance", ["0.1", "0.4", "0.99"])
+def test_a_description_is_said_where_it_is_asked_for(significance):
+    predictor, probabilities = _calibrated()
+    sets = predictor.predict_set(probabilities, significance=significance)
+    plain = answer_probabilities(predictor, probabilities, significance=significance)
+    described = answer_probabilities(predictor, probabilities, significance=significance, describe=True)
+    assert {answer.description for answer in plain} == {None}
+    assert [answer.description for answer in described] == [str(each.describe()) for each in sets]
+    assert [dataclasses.replace(answer, description=None) for answer in described] == plain
+
+
+def test_a_set_that_is_known_by_bounds_only_is_not_described():
+    rng = np.random.default_rng(0)
+    probabilities = rng.uniform(0.3, 0.7, (200, 60))
+    predictor = ConformalLabelSets(LpNorm(3), 1, 15, work_limit=1_000)
+    predictor = predictor.calibrate(probabilities, np.arange(60) < rng.integers(1, 15, 200)[:, None])
+    answer = answer_probabilities(predictor, probabilities[:1], significance="0.05", top=0, describe=True)[0]
+    assert answer.size is None
+    assert answer.description is None
 
 
 def test_labels_without_names_are_numbers():

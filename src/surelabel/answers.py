@@ -49,6 +49,9 @@ class Answer:
         Labels that some plausible label-sets have, but not all.
     top : tuple of PlausibleLabelSet
         The most plausible label-sets, best first.
+    description : str or None
+        The prediction set in a sentence, see `PredictionSet.describe`; None where it was not asked for, or where only
+        bounds of the size are known.
     """
 
     labels: tuple[str, ...]
@@ -61,6 +64,7 @@ class Answer:
     certain: tuple[str, ...]
     possible: tuple[str, ...]
     top: tuple[PlausibleLabelSet, ...]
+    description: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
@@ -132,6 +136,7 @@ def answer_probabilities(
     significance: Any = None,
     confidence_level: Any = None,
     top: int = 5,
+    describe: bool = False,
 ) -> list[Answer]:
     """Answer for texts whose label probabilities are known.
 
@@ -146,6 +151,8 @@ def answer_probabilities(
         As in `ConformalLabelSets.predict_set`: exactly one of the two.
     top : int
         Most plausible label-sets to name for each text.
+    describe : bool
+        Whether to say each prediction set in a sentence: some milliseconds a text.
 
     Returns
     -------
@@ -159,6 +166,8 @@ def answer_probabilities(
     >>> answer = answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75)[0]
     >>> answer.labels, answer.certain, answer.possible, answer.size, answer.n_candidates, answer.significance
     (('grain', 'wheat'), ('grain',), ('wheat',), 2, 7, '0.25')
+    >>> answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75, describe=True)[0].description
+    'always: grain; often: wheat (50 %); 2 label-sets'
     """
     level = as_level(significance, confidence_level, who="answer_probabilities")
     calibration = predictor._calibrated("answer_probabilities")
@@ -181,6 +190,7 @@ def answer_probabilities(
             certain=_named(every[row], names),
             possible=_named(some[row] & ~every[row], names),
             top=tuple(PlausibleLabelSet(tuple(names[k] for k in labels), p_value) for labels, p_value in best),
+            description=str(sets[row].describe()) if describe and lower[row] == upper[row] else None,
         )
         for row, best in enumerate(tops)
     ]

@@ -90,7 +90,8 @@ def test_a_trained_model_as_json(run, own_file, tmp_path):
 
 def _expected(**options):
     answers = small_bundle().answers([*corpus().part("test").texts[:10]], **options)
-    return [{"row": row + 1, **answer.to_dict()} for row, answer in enumerate(answers)]
+    records = [{"row": row + 1, **answer.to_dict()} for row, answer in enumerate(answers)]
+    return [{name: value for name, value in record.items() if name != "description"} for record in records]
 
 
 def test_predict_in_a_pipe_is_jsonl(run, model, texts):
@@ -107,6 +108,20 @@ def test_predict_as_csv_and_table(run, model, texts):
     shown = run("predict", model, texts, "--format", "table").out
     assert "Significance 0.05; plausible of 92 label-sets" in shown
     assert "best guess" in shown
+    assert "in words" in shown
+    assert "in words" not in run("predict", model, texts, "--format", "table", "--no-describe").out
+
+
+def test_predict_describes_in_files_where_it_is_asked_to(run, model, texts, tmp_path):
+    answers = small_bundle().answers([*corpus().part("test").texts[:10]], significance="0.05", describe=True)
+    found = run("predict", model, texts, "--describe")
+    assert [json.loads(line)["description"] for line in found.out.splitlines()] == [
+        answer.description for answer in answers
+    ]
+    found = run("predict", model, texts, "--describe", "--out", tmp_path / "a.csv")
+    assert found.code == 0, found
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text(), newline="")))
+    assert [row["description"] for row in rows] == [answer.description for answer in answers]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet"])

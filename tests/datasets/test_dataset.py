@@ -54,6 +54,12 @@ def test_a_data_set_has_the_answers_of_a_file(model, tmp_path):
     )
 
 
+def test_descriptions_where_asked_for(texts, model, tmp_path):
+    predict_dataset(model, texts, tmp_path / "out", describe=True)
+    answers = small_bundle().answers(TEXTS, significance="0.05", describe=True)
+    assert [row["description"] for row in rows_of(tmp_path / "out")] == [answer.description for answer in answers]
+
+
 def test_from_a_bundle_in_memory(texts, model, tmp_path):
     found = small_bundle().predict_dataset(texts, tmp_path / "out", confidence_level="0.9", top=1, with_text=True)
     rows = rows_of(tmp_path / "out")

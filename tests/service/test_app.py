@@ -45,6 +45,16 @@ def test_answers_are_those_of_the_library(client, bundle):
     assert found["answers"][0]["labels"] == ["corn", "wheat"]
 
 
+def test_descriptions_are_sent_where_asked_for(client, bundle):
+    asked = {"texts": ["corn and wheat maybe", "unknown"], "significance": "0.2"}
+    plain = client.post("/v1/predict", json=asked).json()
+    found = client.post("/v1/predict", json={**asked, "describe": True}).json()
+    expected = bundle.answers(asked["texts"], significance="0.2", describe=True)
+    assert [answer["description"] for answer in plain["answers"]] == [None, None]
+    assert [answer["description"] for answer in found["answers"]] == [answer.description for answer in expected]
+    assert "label-set" in found["answers"][0]["description"]
+
+
 def test_one_text_and_the_default_level(client):
     one = client.post("/v1/predict", json={"text": "corn"}).json()
     assert one == client.post("/v1/predict", json={"texts": ["corn"], "confidence_level": "0.95", "top": 5}).json()

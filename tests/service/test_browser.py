@@ -111,6 +111,7 @@ def test_paste_slide_and_read_the_answer(visit):
     )
     visit.wait_for("#plausible-title", "At 95 % confidence")
     assert page.locator(".chips.large li").all_inner_texts() == ["corn", "wheat"]
+    assert re.fullmatch("At 95 % confidence: .*label-sets?.*", visit.text(".description"))
     first = page.locator(".plausible .sentence b").inner_text()
     assert re.search("sure", visit.text(".measures"), re.IGNORECASE)
     assert "calibration texts" in visit.text(".measures")

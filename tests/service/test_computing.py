@@ -27,13 +27,16 @@ def test_every_question_gets_what_it_would_get_alone(work, bundle, times):
         LabelSetQuestion("corn", label_set),
         SetsQuestion(["unknown", "grain"], ("significance", "0.1"), 3),
         SetsQuestion(["grain maybe"], ("significance", "0.1"), 0),
+        SetsQuestion(["grain maybe"], ("significance", "0.1"), 0, describe=True),
     ]
     found = work(questions)
     for question, answers in zip(questions, found, strict=True):
         if isinstance(question, SetsQuestion):
             probabilities = bundle.predict_proba(question.texts)
             level = {question.level[0]: question.level[1]}
-            assert answers == answer_probabilities(bundle.predictor, probabilities, top=question.top, **level)
+            assert answers == answer_probabilities(
+                bundle.predictor, probabilities, top=question.top, describe=question.describe, **level
+            )
     assert found[2] == bundle.predict_p(["corn"], label_set)[0]
     assert len(times["classifier"]) == len(times["conformal"]) == 1
 

@@ -54,7 +54,17 @@ def test_bounds(bounds, shown):
 
 def test_answer_goes_over_whole():
     answer = Answer(
-        ("a",), 0.9, 0.5, "0.05", None, (3, 10**20), 2**70, ("a",), ("b", "c"), (PlausibleLabelSet(("a",), 0.5),)
+        ("a",),
+        0.9,
+        0.5,
+        "0.05",
+        None,
+        (3, 10**20),
+        2**70,
+        ("a",),
+        ("b", "c"),
+        (PlausibleLabelSet(("a",), 0.5),),
+        "a or so",
     )
     assert text_answer(answer).model_dump() == {
         "labels": ["a"],
@@ -64,6 +74,7 @@ def test_answer_goes_over_whole():
         "certain": ["a"],
         "possible": ["b", "c"],
         "top": [{"labels": ["a"], "p_value": 0.5}],
+        "description": "a or so",
     }
 
 

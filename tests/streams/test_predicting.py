@@ -24,6 +24,8 @@ from surelabel.streams import (
 
 TEXTS = [" ".join(text.split()) for text in corpus().part("test").texts[:30]]
 ANSWERS = [answer.to_dict() for answer in small_bundle().answers(TEXTS, significance="0.05")]
+for _answer in ANSWERS:
+    del _answer["description"]
 
 
 @pytest.fixture
@@ -92,6 +94,14 @@ def test_the_formats_hold_the_same(source, tmp_path):
         assert float(row["top_1_p_value"]) == record["top"][0]["p_value"]
         assert (row["top_5"] == "") == (len(record["top"]) < 5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.jsonl", "a.parquet", "texts.txt"]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_descriptions_go_into_files_where_asked_for(source, tmp_path, name):
+    predict_file(small_bundle(), source, tmp_path / name, AnswerSettings("0.1", describe=True))
+    answers = small_bundle().answers(TEXTS, significance="0.1", describe=True)
+    records = parquet.read_table(tmp_path / name).to_pylist() if name.endswith("parquet") else _records(tmp_path / name)
+    assert [record["description"] for record in records] == [answer.description for answer in answers]
 
 
 def test_sizes_past_every_integer_type(tmp_path):

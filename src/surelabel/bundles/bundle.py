@@ -92,14 +92,25 @@ class Bundle:
         return self.predictor.predict_p(self.predict_proba(texts), labels)
 
     def answers(
-        self, texts: Iterable[str], *, significance: Any = None, confidence_level: Any = None, top: int = 5
+        self,
+        texts: Iterable[str],
+        *,
+        significance: Any = None,
+        confidence_level: Any = None,
+        top: int = 5,
+        describe: bool = False,
     ) -> list[Answer]:
         """Return what a user is told of each text; see `surelabel.answers.Answer`."""
         probabilities = self.predict_proba(texts)
         if len(probabilities) == 0:
             return []
         return answer_probabilities(
-            self.predictor, probabilities, significance=significance, confidence_level=confidence_level, top=top
+            self.predictor,
+            probabilities,
+            significance=significance,
+            confidence_level=confidence_level,
+            top=top,
+            describe=describe,
         )
 
     def predict_dataset(self, source: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any) -> Any:

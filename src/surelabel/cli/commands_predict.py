@@ -58,6 +58,13 @@ def predict(
         typer.Option(help="Where the file's name does not say; - is txt."),
     ] = None,
     with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the output.")] = False,
+    describe: Annotated[
+        bool | None,
+        typer.Option(
+            "--describe/--no-describe",
+            help="Say in a sentence which label-sets stay plausible [default: in the table, not in files and pipes].",
+        ),
+    ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at a time.")] = 256,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Divide the input into parts for so many processes; --out is a folder.")
@@ -79,8 +86,8 @@ def predict(
     """Say which label-sets stay plausible for each text.
 
     Fields: row, id, labels (the best guess), confidence, credibility, significance, size (how many label-sets stay
-    plausible; size_bounds where only bounds can be had) of n_candidates, certain and possible labels, and the top
-    label-sets with their p-values. Memory does not grow with the input.
+    plausible; size_bounds where only bounds can be had) of n_candidates, certain and possible labels, the top
+    label-sets with their p-values, and their description where it is asked for. Memory does not grow with the input.
 
     \b
     Examples:
@@ -93,7 +100,14 @@ def predict(
     from surelabel.bundles import load_bundle  # noqa: PLC0415
     from surelabel.streams import InputColumns, predict_file  # noqa: PLC0415
 
-    settings = _settings(significance, confidence_level, top=top, with_text=with_text)
+    kind = "jsonl" if as_json else output or ("table" if console.is_terminal else "jsonl")
+    settings = _settings(
+        significance,
+        confidence_level,
+        top=top,
+        with_text=with_text,
+        describe=out is None and kind == "table" if describe is None else describe,
+    )
     columns = InputColumns(tuple(text or ("text",)), id_column, encoding)
     if workers or scheduler or _is_dataset(source):
         given = {"workers": workers, "scheduler": scheduler, "resume": resume, "on_error": on_error}
@@ -104,7 +118,6 @@ def predict(
     bundle = load_bundle(folder)
     texts = _source(source, columns, input_format, seed=bundle.info.seed or 0)
     if target is None:
-        kind = "jsonl" if as_json else output or ("table" if console.is_terminal else "jsonl")
         _to_stdout(bundle, texts, settings, kind, batch_size=batch_size, separator=separator)
         return
     with _progress(texts) as advance:
@@ -148,6 +161,7 @@ def _predict_dataset(
             significance=settings.significance,
             top=settings.top,
             with_text=settings.with_text,
+            describe=settings.describe,
             columns=columns,
             advance=advance,
             **options,
@@ -171,14 +185,16 @@ def _check_resume(*, resume: bool, out: Path | None, source: str) -> None:
         errors.print(f"An interrupted run of {out} is dropped; --resume would have gone on with it.", markup=False)
 
 
-def _settings(significance: str | None, confidence_level: str | None, *, top: int, with_text: bool) -> AnswerSettings:
+def _settings(
+    significance: str | None, confidence_level: str | None, *, top: int, with_text: bool, describe: bool
+) -> AnswerSettings:
     """Return what is asked about each text; the level is checked before anything is loaded."""
     from surelabel.answers import exact_level  # noqa: PLC0415
     from surelabel.streams import AnswerSettings  # noqa: PLC0415
 
     if significance is None and confidence_level is None:
         significance = "0.05"
-    return AnswerSettings(exact_level(significance, confidence_level), top, with_text)
+    return AnswerSettings(exact_level(significance, confidence_level), top, with_text, describe)
 
 
 def _source(source: str, columns: InputColumns, input_format: str | None, *, seed: int) -> TextSource | PartSource:
@@ -233,10 +249,11 @@ def _print_answers(batch: TextBatch, records: list[Any]) -> None:
     from surelabel.pipeline.examples import readable  # noqa: PLC0415
 
     rows = []
+    described = "description" in records[0]
     for text, record in zip(batch.texts, records, strict=True):
         lower, upper = record["size_bounds"]
         size = readable(upper) if lower == upper else f"{readable(lower)} to {readable(upper)}"
-        top = "\n".join(f"{each['p_value']:.3f} {', '.join(each['labels']) or '(none)'}" for each in record["top"])
+        members = "\n".join(f"{each['p_value']:.3f} {', '.join(each['labels']) or '(none)'}" for each in record["top"])
         rows.append(
             (
                 record.get("id", record["row"]),
@@ -247,10 +264,12 @@ def _print_answers(batch: TextBatch, records: list[Any]) -> None:
                 size,
                 ", ".join(record["certain"]) or "-",
                 ", ".join(record["possible"]) or "-",
-                top,
+                members,
+                *([record["description"] or "-"] if described else []),
             )
         )
-    headings = ("id", "text", "best guess", "conf.", "cred.", "plausible", "certain", "possible", "p-value, label-set")
+    headings = ["id", "text", "best guess", "conf.", "cred.", "plausible", "certain", "possible", "p-value, label-set"]
+    headings += ["in words"] if described else []
     significance, n_candidates = records[0]["significance"], readable(records[0]["n_candidates"])
     print_table(headings, rows, title=f"Significance {significance}; plausible of {n_candidates} label-sets")
 

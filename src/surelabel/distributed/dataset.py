@@ -58,6 +58,7 @@ def predict_dataset(
     confidence_level: Any = None,
     top: int = 5,
     with_text: bool = False,
+    describe: bool = False,
     columns: InputColumns | None = None,
     resume: bool = False,
     on_error: str = "stop",
@@ -86,7 +87,7 @@ def predict_dataset(
         Address of a Dask scheduler, e.g. `tcp://10.0.0.1:8786`.
     significance, confidence_level
         One of the two; significance 0.05 where neither is given.
-    top, with_text
+    top, with_text, describe
         As in `AnswerSettings`.
     columns : InputColumns, optional
     resume : bool
@@ -114,7 +115,7 @@ def predict_dataset(
         raise InvalidInputError(f"The 'batch_size' must be 1 or more. Got {batch_size} instead.")
     if significance is None and confidence_level is None:
         significance = "0.05"
-    settings = AnswerSettings(exact_level(significance, confidence_level), top, with_text)
+    settings = AnswerSettings(exact_level(significance, confidence_level), top, with_text, describe)
     columns = columns or InputColumns()
     with bundle_folder(bundle if isinstance(bundle, Bundle) else os.fspath(bundle)) as folder:
         checksum = model_checksum(folder)

@@ -92,7 +92,7 @@ class Answerer:
         calibration = self.bundle.predictor.calibration_
         # The smallest level that still rules something out: the set then has members to name.
         level = ("significance", Fraction(2, calibration.n_texts + 2))
-        await self._batcher.ask(SetsQuestion(["warm-up"], level, 5))
+        await self._batcher.ask(SetsQuestion(["warm-up"], level, 5, describe=True))
         await self._batcher.ask(LabelSetQuestion("warm-up", np.zeros((1, calibration.n_labels), dtype=np.bool_)))
 
     async def predict(self, request: PredictRequest) -> bytes:
@@ -103,7 +103,8 @@ class Answerer:
         answers: list[Answer] = []
         async with self._limited_time():
             for start in range(0, len(texts), self._part_texts):
-                part = SetsQuestion(texts[start : start + self._part_texts], request.level, request.top)
+                some = texts[start : start + self._part_texts]
+                part = SetsQuestion(some, request.level, request.top, request.describe)
                 answers += await self._batcher.ask(part, admitted=start > 0)
         self.metrics.saw_answers(answers)
         if len(answers) <= _PART_TEXTS:

@@ -122,7 +122,7 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
         openapi_extra=body_of(
             PredictRequest,
             {
-                "one text": {"value": {"text": example, "significance": 0.05}},
+                "one text": {"value": {"text": example, "significance": 0.05, "describe": True}},
                 "several texts": {"value": {"texts": model.examples, "confidence_level": "0.9", "top": 3}},
             },
         ),

@@ -31,11 +31,14 @@ class SetsQuestion:
         Name and value of the keyword argument that gives the level.
     top : int
         Label-sets to name for each text.
+    describe : bool
+        Whether to say each prediction set in a sentence.
     """
 
     texts: list[str]
     level: tuple[str, Any]
     top: int
+    describe: bool = False
 
     @property
     def n_texts(self) -> int:
@@ -92,7 +95,7 @@ class BatchWork:
             if isinstance(question, LabelSetQuestion):
                 outcomes[number] = _caught(self._p_value, rows[number], question)
             else:
-                groups.setdefault((question.level, question.top), []).append(number)
+                groups.setdefault((question.level, question.top, question.describe), []).append(number)
         for numbers in groups.values():
             asked = [question for number in numbers if isinstance(question := questions[number], SetsQuestion)]
             found = self._answer_together(asked, [rows[number] for number in numbers])
@@ -117,7 +120,9 @@ class BatchWork:
     def _answer(self, probabilities: FloatArray, question: SetsQuestion) -> list[Answer]:
         """Do the conformal step."""
         name, value = question.level
-        return answer_probabilities(self.bundle.predictor, probabilities, top=question.top, **{name: value})
+        return answer_probabilities(
+            self.bundle.predictor, probabilities, top=question.top, describe=question.describe, **{name: value}
+        )
 
     def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[FloatArray]) -> Sequence[Outcome]:
         """Answer questions at one level; where that fails, one by one, so that only the bad one fails."""

@@ -71,6 +71,7 @@ class PredictRequest(_Request):
     top: WholeNumber = Field(
         5, ge=0, le=10**6, description="How many of the most plausible label-sets to name for each text."
     )
+    describe: bool = Field(False, description="Whether to say in a sentence which label-sets stay plausible.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -129,6 +130,10 @@ class TextAnswer(BaseModel):
     certain: list[str] = Field(description="Labels that all plausible label-sets have.")
     possible: list[str] = Field(description="Labels that some plausible label-sets have, but not all.")
     top: list[PlausibleLabelSetResponse] = Field(description="The most plausible label-sets, best first.")
+    description: str | None = Field(
+        description="The plausible label-sets in a sentence; null where it was not asked for, or where only bounds of "
+        "their number are known."
+    )
 
 
 class PredictResponse(BaseModel):
@@ -244,4 +249,5 @@ def text_answer(answer: Answer) -> TextAnswer:
         certain=list(answer.certain),
         possible=list(answer.possible),
         top=[PlausibleLabelSetResponse(labels=list(each.labels), p_value=each.p_value) for each in answer.top],
+        description=answer.description,
     )

@@ -29,6 +29,7 @@ _PARQUET_COLUMNS = (
     "certain",
     "possible",
     "top",
+    "description",
 )
 
 Record = Mapping[str, Any]

@@ -35,11 +35,14 @@ class AnswerSettings:
         Most plausible label-sets to name.
     with_text : bool
         Whether a record repeats the text.
+    describe : bool
+        Whether a record has the prediction set in a sentence, as `description`.
     """
 
     significance: str = "0.05"
     top: int = 5
     with_text: bool = False
+    describe: bool = False
 
 
 def predict_batches(
@@ -47,8 +50,9 @@ def predict_batches(
 ) -> Iterator[list[Record]]:
     """Yield the answers to each batch, as plain values.
 
-    A record has the text's `row` (from 1), its `id` where it has one, and the fields of `Answer.to_dict`. The answers
-    do not depend on how texts are divided into batches (for bert, but for rounding in the classifier).
+    A record has the text's `row` (from 1), its `id` where it has one, and the fields of `Answer.to_dict`, the
+    description where it is asked for. The answers do not depend on how texts are divided into batches (for bert, but
+    for rounding in the classifier).
     """
     settings = settings or AnswerSettings()
     for batch in batches:
@@ -58,7 +62,11 @@ def predict_batches(
 def _answer(bundle: Bundle, batch: TextBatch, probabilities: FloatArray, settings: AnswerSettings) -> list[Record]:
     """Return the answers to a batch whose probabilities are known."""
     answers = answer_probabilities(
-        bundle.predictor, probabilities, significance=settings.significance, top=settings.top
+        bundle.predictor,
+        probabilities,
+        significance=settings.significance,
+        top=settings.top,
+        describe=settings.describe,
     )
     records: list[Record] = []
     for k, answer in enumerate(answers):
@@ -68,7 +76,10 @@ def _answer(bundle: Bundle, batch: TextBatch, probabilities: FloatArray, setting
             record["id"] = identity
         if settings.with_text:
             record["text"] = batch.texts[k]
-        records.append({**record, **answer.to_dict()})
+        record |= answer.to_dict()
+        if not settings.describe:
+            del record["description"]
+        records.append(record)
     return records
 
 

@@ -8,10 +8,11 @@ function measure(name, value, [style, words, why]) {
     make("dd", {}, make("b", {}, share(value)), " ", make("span", { class: `words ${style}` }, words), make("p", {}, why)));
 }
 
-function forcedCard(answer) {
+function forcedCard(answer, level) {
   return make("section", { class: "card", "aria-labelledby": "forced-title" },
     make("h2", { id: "forced-title" }, "Label-set that fits best"),
     labelList(answer.labels, "large", { none: "no labels" }),
+    answer.description && make("p", { class: "description" }, `At ${percent(level)} confidence: ${answer.description}.`),
     make("dl", { class: "measures" },
       measure("Confidence", answer.confidence, confidenceWords(answer.confidence, answer.credibility)),
       measure("Credibility", answer.credibility, credibilityWords(answer.credibility))));
@@ -82,6 +83,6 @@ function topCard(answer, response) {
 export function showAnswer(element, response, model, level) {
   const answer = response.answers[0];
   element.replaceChildren(...[
-    unlikeWarning(answer), forcedCard(answer), plausibleCard(answer, response, model, level), topCard(answer, response),
+    unlikeWarning(answer), forcedCard(answer, level), plausibleCard(answer, response, model, level), topCard(answer, response),
   ].filter(Boolean));
 }

@@ -40,12 +40,12 @@ async function ask(path, options) {
 /** Return what the server says of its model. */
 export const getModel = () => ask("v1/model", {});
 
-/** Return the answers to texts at a confidence level. */
-export function predict(texts, level, top, signal) {
+/** Return the answers to texts at a confidence level; `describe` asks for each in a sentence too. */
+export function predict(texts, level, { top, describe = false }, signal) {
   return ask("v1/predict", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ texts: texts.map((text) => text.toWellFormed?.() ?? text), confidence_level: level, top }),
+    body: JSON.stringify({ texts: texts.map((text) => text.toWellFormed?.() ?? text), confidence_level: level, top, describe }),
     signal,
   });
 }

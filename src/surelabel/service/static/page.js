@@ -97,7 +97,7 @@ async function askNow() {
   asking = mine;
   byId("answer").setAttribute("aria-busy", "true");
   try {
-    const response = await predict([text], asked, TOP, mine.signal);
+    const response = await predict([text], asked, { top: TOP, describe: true }, mine.signal);
     if (asking !== mine) return;
     calm();
     showAnswer(byId("answer"), response, model, asked);
