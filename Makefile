@@ -25,7 +25,7 @@ $(DEMO_VENV)/bin/.demo: pyproject.toml constraints.txt
 $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/$(PIP_INSTALL) torch==2.13.0
-	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[corpora,minilm,service]'
+	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[cli,corpora,distributed,minilm,service]'
 	@touch $@
 
 demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environment without torch
@@ -56,6 +56,8 @@ bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under result
 	$(BENCH_VENV)/bin/python benchmarks/mulaconf_agreement.py --out results/mulaconf.json
 	$(BENCH_VENV)/bin/python benchmarks/interactions.py --out results/interactions.json
 	$(BENCH_VENV)/bin/python benchmarks/watch.py --out results/watch.json
+	$(BENCH_VENV)/bin/python benchmarks/streaming.py --out results/streaming.json
+	$(BENCH_VENV)/bin/python benchmarks/scaling.py --out results/scaling.json
 	$(BENCH_VENV)/bin/python benchmarks/service_load.py --out results/service.json
 	$(BENCH_VENV)/bin/python benchmarks/text_throughput.py --plain-batches 40 --out results/text_throughput.json
 

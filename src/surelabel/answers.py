@@ -68,11 +68,18 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
-        values = dataclasses.asdict(self)
-        for name in ("labels", "size_bounds", "certain", "possible"):
-            values[name] = list(values[name])
-        values["top"] = [{"labels": list(each.labels), "p_value": each.p_value} for each in self.top]
-        return values
+        return {
+            "labels": list(self.labels),
+            "confidence": self.confidence,
+            "credibility": self.credibility,
+            "significance": self.significance,
+            "size": self.size,
+            "size_bounds": list(self.size_bounds),
+            "n_candidates": self.n_candidates,
+            "certain": list(self.certain),
+            "possible": list(self.possible),
+            "top": [{"labels": list(each.labels), "p_value": each.p_value} for each in self.top],
+        }
 
 
 def _as_decimal(level: Fraction) -> str:
