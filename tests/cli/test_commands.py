@@ -81,6 +81,15 @@ def test_calibrate_in_place(run, trained, own_file, tmp_path):
     assert load_bundle(tmp_path / "model").info.measure == "L2"
 
 
+def test_calibrate_with_more_texts(run, trained, own_file, tmp_path):
+    found = run("calibrate", trained, own_file, *OWN, "--add", "--part", "test", "--out", tmp_path / "more")
+    assert found.code == 0, found.err
+    assert "Calibrated with 210 texts" in found.out
+    again = run("calibrate", tmp_path / "more", own_file, *OWN, "--add", "--part", "test")
+    assert (again.code, "a text counts once" in again.err) == (2, True)
+    assert run("calibrate", trained, own_file, *OWN, "--add", "--measure", "L2").code == 2
+
+
 def test_a_trained_model_as_json(run, own_file, tmp_path):
     options = ("--json", "--seed", "3", "--measure", "L2", "--fresh", "--no-compare")
     document = json.loads(run("train", own_file, *OWN, "--out", tmp_path / "m", *options).out)

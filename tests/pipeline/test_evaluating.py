@@ -10,7 +10,7 @@ from bundle_cases import corpus, small_bundle
 from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, corpora, load_bundle
 from surelabel.corpora import Corpus
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
-from surelabel.pipeline import calibrate_bundle, evaluate_bundle, held_out_part
+from surelabel.pipeline import add_to_calibration, calibrate_bundle, evaluate_bundle, held_out_part
 
 
 def _other(n_texts=150, seed=5):
@@ -39,6 +39,28 @@ def test_a_new_measure_and_new_texts():
     assert new.info.evaluated_on == {}
     assert new.report is None
     assert new.predictor.max_labels == bundle.predictor.max_labels
+
+
+def test_added_texts_count_as_if_they_had_been_there_at_once(tmp_path):
+    bundle = calibrate_bundle(small_bundle(), corpus())
+    added = add_to_calibration(bundle, corpus(), part="test")
+    calibration, test = corpus().part("calibration"), corpus().part("test")
+    at_once = ConformalLabelSets(LogLoss(), 1, 3, label_names=corpus().label_names).calibrate(
+        bundle.predict_proba([*calibration.texts, *test.texts]), np.vstack([calibration.labels, test.labels])
+    )
+    assert np.array_equal(added.predictor.calibration_.totals, at_once.calibration_.totals)
+    assert added.evaluation is None
+    loaded = load_bundle(added.save(tmp_path / "model"))
+    assert loaded.info == added.info
+    for part in ("test", "calibration", "all"):
+        with pytest.raises(InvalidInputError, match=r"already: a text counts once|trained on the"):
+            add_to_calibration(loaded, corpus(), part=part)
+    other = corpora.load("synthetic", n_texts=60, n_labels=8, seed=5)
+    twice = add_to_calibration(loaded, other, part="all")
+    assert twice.predictor.calibration_.n_texts == len(calibration) + len(test) + 60
+    assert [each["n_texts"] for each in twice.info.calibrated_on["added"]] == [len(test), 60]
+    with pytest.raises(InvalidInputError, match="already"):
+        add_to_calibration(twice, other)
 
 
 def test_an_evaluation_is_of_the_right_texts(tmp_path):

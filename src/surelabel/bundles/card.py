@@ -74,7 +74,14 @@ def _origin(bundle: Bundle) -> list[tuple[str, Any]]:
     rows += [(name, value) for name, value in info.provenance.items() if value]
     rows += [(f"{name} texts", size) for name, size in info.part_sizes.items()]
     rows += [("seed", info.seed)]
-    for title, place in (("calibrated on", info.calibrated_on), ("evaluated on", info.evaluated_on)):
+    calibrated_on = dict(info.calibrated_on)
+    added = calibrated_on.pop("added", [])
+    places = [
+        ("calibrated on", calibrated_on),
+        *(("and on", each) for each in added),
+        ("evaluated on", info.evaluated_on),
+    ]
+    for title, place in places:
         if place:
             rows.append((title, ", ".join(f"{name} {value}" for name, value in place.items())))
     return rows

@@ -137,6 +137,9 @@ def calibrate(
     part: Annotated[
         str | None, typer.Option(help="Part to calibrate with, or all [default: calibration; all of a new file].")
     ] = None,
+    add: Annotated[
+        bool, typer.Option("--add", help="Beside the texts that it is calibrated with, which are not needed.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Another folder [default: DIR itself].")] = None,
     text: Text = None,
     labels: Labels = None,
@@ -157,11 +160,14 @@ def calibrate(
     Examples:
       surelabel calibrate models/reuters reuters --measure L4 --out models/reuters-l4
       surelabel calibrate models/tickets tickets-of-may.csv --text body --labels tags
+      surelabel calibrate models/tickets tickets-of-june.csv --text body --labels tags --add
     """
     from surelabel.bundles import check_target, load_bundle  # noqa: PLC0415
     from surelabel.measures import measure_named  # noqa: PLC0415
-    from surelabel.pipeline import calibrate_bundle  # noqa: PLC0415
+    from surelabel.pipeline import add_to_calibration, calibrate_bundle  # noqa: PLC0415
 
+    if add and measure is not None:
+        raise typer.BadParameter("texts that are gone cannot be measured anew: leave out --measure", param_hint="--add")
     target = out or folder
     chosen = None if measure is None else measure_named(measure)
     check_target(target)
@@ -178,7 +184,10 @@ def calibrate(
         split_column=split_column,
     )
     with tempfile.TemporaryDirectory(prefix="surelabel-") as work:
-        new = calibrate_bundle(bundle, found, measure=chosen, part=part, work_folder=Path(work))
+        if add:
+            new = add_to_calibration(bundle, found, part=part)
+        else:
+            new = calibrate_bundle(bundle, found, measure=chosen, part=part, work_folder=Path(work))
         new.save(target)
     if as_json:
         print_json({"folder": str(target), "info": new.info.to_dict(), "figures": figures_of(new.evaluation)})

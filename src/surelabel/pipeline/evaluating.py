@@ -23,6 +23,7 @@ from surelabel.pipeline.steps import calibrated, part_probabilities
 __all__ = [
     "Figures",
     "Limits",
+    "add_to_calibration",
     "bundle_probabilities",
     "calibrate_bundle",
     "calibrated_and_evaluated",
@@ -237,6 +238,46 @@ def calibrate_bundle(
         report = try_report(path, new, figures, parts["test"], corpus.part("test"), corpus)
         new = dataclasses.replace(new, report=report)
     return new
+
+
+def add_to_calibration(bundle: Bundle, corpus: Corpus, *, part: str | None = None) -> Bundle:
+    """Return the bundle calibrated with more texts; those that it was calibrated with before are not needed.
+
+    It is what calibrating with all of them at once would give. Figures of an evaluation go with the old calibration.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    corpus : Corpus
+        See `held_out_part` for which of its texts count.
+    part : str, optional
+        Part to calibrate with.
+
+    Raises
+    ------
+    InvalidInputError
+        Texts were used to calibrate the bundle already, or to train its classifier.
+    """
+    held_out = held_out_part(bundle, corpus, "calibration", part)
+    before = dict(bundle.info.calibrated_on)
+    added = list(before.pop("added", []))
+    where = {
+        "corpus": corpus.name,
+        "fingerprint": corpus.fingerprint(),
+        "part": held_out.name,
+        "n_texts": len(held_out),
+    }
+    for known in (before, *added):
+        same_parts = set(str(known.get("part", "")).split("+")) & set(held_out.name.split("+"))
+        if known.get("fingerprint") == where["fingerprint"] and same_parts:
+            raise InvalidInputError(
+                f"The model is calibrated with the {min(same_parts)} part of {corpus.name!r} already: a text counts "
+                "once. Add other texts."
+            )
+    probabilities = bundle_probabilities(bundle, held_out)
+    predictor = bundle.predictor.add(probabilities.probabilities, probabilities.labels)
+    info = dataclasses.replace(bundle.info, calibrated_on={**before, "added": [*added, where]}, evaluated_on={})
+    return Bundle(bundle.classifier, predictor, info)
 
 
 def evaluate_bundle(
