@@ -68,18 +68,9 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
-        return {
-            "labels": list(self.labels),
-            "confidence": self.confidence,
-            "credibility": self.credibility,
-            "significance": self.significance,
-            "size": self.size,
-            "size_bounds": list(self.size_bounds),
-            "n_candidates": self.n_candidates,
-            "certain": list(self.certain),
-            "possible": list(self.possible),
-            "top": [{"labels": list(each.labels), "p_value": each.p_value} for each in self.top],
-        }
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        values["top"] = [{"labels": list(each.labels), "p_value": each.p_value} for each in self.top]
+        return values
 
 
 def _as_decimal(level: Fraction) -> str:

@@ -2,7 +2,8 @@
 
 `train_to_folder` does all of it and goes on where it was stopped; `calibrate_bundle` calibrates a bundle anew without
 training, `add_to_calibration` with more texts beside the old ones; `evaluate_bundle` measures one on other texts,
-`watch_bundle` watches whether they are like those of calibration. Calibration texts are never trained on and decide nothing; test texts are only measured on.
+`watch_bundle` watches whether they are like those of calibration. Calibration texts are never trained on and decide
+nothing; test texts are only measured on.
 """
 
 from surelabel.pipeline.evaluating import (
