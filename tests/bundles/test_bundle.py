@@ -9,7 +9,8 @@ import pytest
 
 import surelabel
 from bundle_cases import corpus, small_bundle
-from surelabel import Bundle, ConformalLabelSets, load_bundle
+from surelabel import Bundle, ConformalLabelSets, Recalibration, load_bundle
+from surelabel.answers import answer_probabilities
 from surelabel.bundles import BundleInfo
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
@@ -49,6 +50,35 @@ def test_the_report_goes_with_it(tmp_path):
     assert loaded.report == tmp_path / "model" / "report.html"
     loaded.save(tmp_path / "model")  # onto itself
     assert load_bundle(tmp_path / "model").report.read_text() == "<!DOCTYPE html>"
+
+
+def _recalibration():
+    validation = corpus().part("validation")
+    probabilities = small_bundle().classifier.predict_proba(validation.texts)
+    return Recalibration.fit(probabilities, validation.labels, min_texts=5)
+
+
+def test_a_recalibration_goes_with_it_and_comes_before_the_predictor(tmp_path):
+    recalibration = _recalibration()
+    assert set(recalibration.methods) != {"none"}
+    bundle = dataclasses.replace(small_bundle(), recalibration=recalibration)
+    expected = recalibration.transform(bundle.classifier.predict_proba(TEXTS))
+    bundle.save(tmp_path / "model")
+    loaded = load_bundle(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba(TEXTS), expected)
+    assert loaded.predict_proba([]).shape == (0, 8)
+    assert loaded.answers(TEXTS, significance="0.1") == answer_probabilities(
+        bundle.predictor, expected, significance="0.1"
+    )
+    assert "| recalibration | " in (tmp_path / "model" / "README.md").read_text()
+    small_bundle().save(tmp_path / "model")
+    assert load_bundle(tmp_path / "model").recalibration is None
+
+
+def test_a_recalibration_of_other_labels_is_refused():
+    other = Recalibration.fit(np.full((4, 3), 0.5), np.zeros((4, 3)))
+    with pytest.raises(InvalidInputError, match="of its 8 labels"):
+        dataclasses.replace(small_bundle(), recalibration=other)
 
 
 def test_the_card_says_what_it_is(tmp_path):

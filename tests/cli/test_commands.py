@@ -74,6 +74,28 @@ def test_train_calibrate_evaluate(run, own_file, tmp_path):
     assert figures["n_texts"] == 120
 
 
+def test_train_with_all_that_is_fitted(run, own_file, tmp_path):
+    names = corpus().label_names
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"implications": [[names[0], names[1]]]}))
+    given = ("--measure", "penalised", "--constraints", rules, "--recalibrate", "--no-compare")
+    found = run("train", own_file, *OWN, "--out", tmp_path / "model", *given)
+    assert found.code == 0, found.err
+    assert "do not obey the constraints" in found.err
+    bundle = load_bundle(tmp_path / "model")
+    assert bundle.info.measure == "Penalised(LogLoss)"
+    assert bundle.recalibration is not None
+    found = run("calibrate", tmp_path / "model", own_file, *OWN)
+    assert found.code == 0, found.err
+    again = load_bundle(tmp_path / "model")
+    assert again.predictor.measure == bundle.predictor.measure
+    assert again.predictor.constraints == bundle.predictor.constraints is not None
+    assert again.recalibration.methods == bundle.recalibration.methods
+    found = run("train", own_file, *OWN, "--out", tmp_path / "other", "--measure", "mahalanobi")
+    assert found.code == 2
+    assert "mahalanobis, penalised" in found.err
+
+
 def test_calibrate_in_place(run, trained, own_file, tmp_path):
     load_bundle(trained).save(tmp_path / "model")
     found = run("calibrate", tmp_path / "model", own_file, *OWN, "--measure", "l2")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bundle_cases import corpus, small_bundle
-from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, corpora, load_bundle
+from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, corpora, load_bundle
 from surelabel.corpora import Corpus
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.pipeline import add_to_calibration, calibrate_bundle, evaluate_bundle, held_out_part
@@ -61,6 +61,17 @@ def test_added_texts_count_as_if_they_had_been_there_at_once(tmp_path):
     assert [each["n_texts"] for each in twice.info.calibrated_on["added"]] == [len(test), 60]
     with pytest.raises(InvalidInputError, match="already"):
         add_to_calibration(twice, other)
+
+
+def test_a_measure_that_is_fitted_takes_the_corpus_of_training():
+    bundle = small_bundle()
+    validation = corpus().part("validation")
+    new = calibrate_bundle(bundle, corpus(), measure=Mahalanobis())
+    assert new.predictor.measure == Mahalanobis().fit(bundle.predict_proba(validation.texts), validation.labels)
+    kept = calibrate_bundle(new, _other())
+    assert kept.predictor.measure == new.predictor.measure
+    with pytest.raises(InvalidInputError, match="fitted on a validation part"):
+        calibrate_bundle(bundle, _other(), measure=Mahalanobis())
 
 
 def test_an_evaluation_is_of_the_right_texts(tmp_path):

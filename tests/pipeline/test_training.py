@@ -7,10 +7,22 @@ import numpy as np
 import pytest
 
 from bundle_cases import corpus
-from surelabel import LpNorm, corpora, load_bundle, text
+from surelabel import (
+    LabelConstraints,
+    LogLoss,
+    LpNorm,
+    Mahalanobis,
+    Penalised,
+    Recalibration,
+    choose_weights,
+    corpora,
+    load_bundle,
+    text,
+)
+from surelabel.bundles.card import model_card
 from surelabel.corpora import Corpus
 from surelabel.exceptions import CorpusError, InvalidInputError
-from surelabel.pipeline import TrainingSettings, train_bundle, train_to_folder
+from surelabel.pipeline import TrainingSettings, add_to_calibration, calibrate_bundle, train_bundle, train_to_folder
 
 QUICK = TrainingSettings(compared={})
 
@@ -46,6 +58,63 @@ def test_what_is_asked_for(tmp_path):
     assert bundle.info.settings["min_texts"] == 1
     assert bundle.report.read_text().startswith("<!DOCTYPE html>")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_measures_are_fitted_on_the_validation_part_alone(tmp_path):
+    found = corpus()
+    validation = found.part("validation")
+    settings = dataclasses.replace(QUICK, measure=Mahalanobis())
+    bundle = train_to_folder(found, tmp_path / "model", settings)
+    known = bundle.predict_proba(validation.texts), validation.labels
+    assert bundle.predictor.measure == Mahalanobis().fit(*known)
+    assert bundle.info.measure == "Mahalanobis"
+    assert list(bundle.evaluation) == ["Mahalanobis"]
+
+    bundle = train_bundle(found, dataclasses.replace(QUICK, measure=Penalised(LogLoss())))
+    chosen = choose_weights(LogLoss(), found.part("train").labels, *known, max_labels=bundle.predictor.max_labels)
+    assert bundle.predictor.measure == chosen.measure
+    assert bundle.info.measure == "Penalised(LogLoss)"
+    assert "| measure | Penalised(LogLoss), " in model_card(bundle)
+
+
+def test_recalibration_constraints_and_a_fitted_measure_together(tmp_path, caplog):
+    found = corpus()
+    a, b, c = found.label_names[:3]
+    rules = LabelConstraints(implications=[(a, b)], exclusions=[(b, c)])
+    settings = dataclasses.replace(QUICK, measure=Mahalanobis(), constraints=rules, recalibrate=True)
+    with caplog.at_level(logging.WARNING):
+        bundle = train_to_folder(found, tmp_path / "model", settings)
+    validation = found.part("validation")
+    raw = bundle.classifier.predict_proba(validation.texts)
+    fitted = Recalibration.fit(raw, validation.labels)
+    assert np.array_equal(bundle.predict_proba(validation.texts), fitted.transform(raw))
+    assert bundle.predictor.measure == Mahalanobis().fit(fitted.transform(raw), validation.labels)
+    broken = rules.check(found.part("train").labels, found.label_names)
+    assert f"{len(broken.rows)} of the {broken.n_texts} training texts do not obey" in caplog.text
+    assert str(found.part("train").ids[broken.rows[0]]) in bundle.info.notes[-1]
+    for answer in bundle.answers(found.part("test").texts[:20], significance="0.05", top=50):
+        assert all(b in each.labels for each in answer.top if a in each.labels)
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "implications 1, exclusions 1" in card
+
+    assert add_to_calibration(bundle, found, part="test").recalibration is bundle.recalibration
+    again = calibrate_bundle(bundle, found)
+    assert again.recalibration is bundle.recalibration
+    assert again.predictor.constraints == bundle.predictor.constraints
+    assert np.array_equal(again.predictor.calibration_.totals, bundle.predictor.calibration_.totals)
+    assert again.evaluation["Mahalanobis"].curve == bundle.evaluation["Mahalanobis"].curve
+
+
+def test_without_validation_texts_nothing_is_fitted_on_them():
+    whole = corpora.load("synthetic", n_texts=200, n_labels=4, validation=0)
+    for settings in (TrainingSettings(recalibrate=True), TrainingSettings(measure=Mahalanobis())):
+        with pytest.raises(CorpusError, match="must have a validation part"):
+            train_bundle(whole, settings)
+
+
+def test_labels_that_constraints_do_not_know_are_told_before_training():
+    with pytest.raises(InvalidInputError, match="unheard-of"):
+        train_bundle(corpus(), TrainingSettings(constraints=LabelConstraints(implications=[("unheard-of", "x")])))
 
 
 def test_texts_without_labels_admit_the_empty_label_set():

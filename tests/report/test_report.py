@@ -320,6 +320,7 @@ def test_a_missing_jinja2_is_said_with_the_extra(monkeypatch):
 
 def test_numbers_are_written_to_be_read():
     assert number(56_799_694_075_334_047) == "5.7&nbsp;&times;&nbsp;10<sup>16</sup>"
+    assert number(None) == percent(None) == "\N{EN DASH}"
     assert number(10**400) == "1.0&nbsp;&times;&nbsp;10<sup>400</sup>"
     assert number(2.5e-7) == "2.5&nbsp;&times;&nbsp;10<sup>\N{MINUS SIGN}7</sup>"
     assert [number(each) for each in (0, 1234, 1234.5, 2.345, 0.0, 90.0)] == ["0", "1,234", "1,234", "2.35", "0", "90"]

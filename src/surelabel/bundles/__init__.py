@@ -5,6 +5,7 @@
     bundle.json       what it is, and size and SHA-256 of every other file
     classifier/       the text classifier: JSON, arrays, safetensors
     predictor.npz     the calibrated predictor, with the label names
+    recalibration.npz the correction of the classifier's probabilities (where there is one)
     evaluation.json   figures on the test texts, one measure after the other (where it was evaluated)
     report.html       the report about them (where one was made)
     README.md         the model card

@@ -15,12 +15,22 @@ from surelabel import text
 from surelabel._validation import FloatArray
 from surelabel.answers import Answer, answer_probabilities
 from surelabel.bundles.card import model_card
-from surelabel.bundles.folder import CARD, CLASSIFIER, EVALUATION, PREDICTOR, REPORT, check_folder, new_folder
+from surelabel.bundles.folder import (
+    CARD,
+    CLASSIFIER,
+    EVALUATION,
+    PREDICTOR,
+    RECALIBRATION,
+    REPORT,
+    check_folder,
+    new_folder,
+)
 from surelabel.bundles.info import BundleInfo
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.evaluation import Evaluation
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.prediction_sets import PredictionSets
+from surelabel.recalibration import Recalibration
 from surelabel.text import TextClassifier
 
 __all__ = ["Bundle", "load_bundle"]
@@ -42,6 +52,8 @@ class Bundle:
         Figures on the test texts, those of the bundle's measure first.
     report : Path or None
         The HTML report about them.
+    recalibration : Recalibration or None
+        Correction of the classifier's probabilities, before the predictor sees them.
     """
 
     classifier: TextClassifier
@@ -49,6 +61,7 @@ class Bundle:
     info: BundleInfo
     evaluation: Mapping[str, Evaluation] | None = None
     report: Path | None = None
+    recalibration: Recalibration | None = None
 
     def __post_init__(self) -> None:
         names = self.predictor._calibrated("Bundle").label_names
@@ -56,6 +69,11 @@ class Bundle:
             raise InvalidInputError(
                 "The classifier and the predictor of a bundle must have the same label names. "
                 f"Got {_first(self.classifier.label_names_)} and {_first(names)}."
+            )
+        if self.recalibration is not None and self.recalibration.n_labels != len(names):
+            raise InvalidInputError(
+                f"The recalibration of a bundle must be of its {len(names)} labels. "
+                f"Got one of {self.recalibration.n_labels} instead."
             )
 
     def __repr__(self) -> str:
@@ -72,8 +90,11 @@ class Bundle:
         return names
 
     def predict_proba(self, texts: Iterable[str]) -> FloatArray:
-        """Return the probability of each label for each text, (n, d)."""
-        return self.classifier.predict_proba(texts)
+        """Return the probability of each label for each text, (n, d), corrected where there is a recalibration."""
+        probabilities = self.classifier.predict_proba(texts)
+        if self.recalibration is None or len(probabilities) == 0:
+            return probabilities
+        return self.recalibration.transform(probabilities)
 
     def predict(self, texts: Iterable[str]) -> ForcedPredictions:
         """Return the most plausible label-set of each text, with confidence and credibility."""
@@ -124,6 +145,8 @@ class Bundle:
         with new_folder(target, {"info": self.info.to_dict()}) as temporary:
             self.classifier.save(temporary / CLASSIFIER)
             self.predictor.save(temporary / PREDICTOR)
+            if self.recalibration is not None:
+                self.recalibration.save(temporary / RECALIBRATION)
             (temporary / CARD).write_text(model_card(self), encoding="utf-8")
             if self.evaluation is not None:
                 figures = {name: evaluation.to_dict() for name, evaluation in self.evaluation.items()}
@@ -161,7 +184,8 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         classifier = text.load(folder / CLASSIFIER)
         evaluation = _read_evaluation(folder / EVALUATION)
         report = folder / REPORT if (folder / REPORT).is_file() else None
-        return Bundle(classifier, predictor, info, evaluation, report)
+        recalibration = Recalibration.load(folder / RECALIBRATION) if (folder / RECALIBRATION).is_file() else None
+        return Bundle(classifier, predictor, info, evaluation, report, recalibration)
     except InvalidInputError as error:
         raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from surelabel._wording import power_words
 from surelabel.evaluation import Evaluation
+from surelabel.penalties import Penalised
 
 if TYPE_CHECKING:
     from surelabel.bundles.bundle import Bundle
@@ -42,6 +43,8 @@ def model_card(bundle: Bundle) -> str:
         *_figures(bundle.evaluation),
         "## Where it comes from",
         _table(("what", "value"), _origin(bundle)),
+        "## How label-sets are judged",
+        _table(("what", "value"), _method(bundle)),
         *([f"- {_plain(note)}" for note in info.notes]),
         f"## When not to trust it\n\n{_TRUST}",
         "## Settings",
@@ -85,6 +88,24 @@ def _origin(bundle: Bundle) -> list[tuple[str, Any]]:
         if place:
             rows.append((title, ", ".join(f"{name} {value}" for name, value in place.items())))
     return rows
+
+
+def _method(bundle: Bundle) -> list[tuple[str, str]]:
+    """Return the rows of the table of what stands between probabilities and sets."""
+    predictor, recalibration = bundle.predictor, bundle.recalibration
+    measure = bundle.info.measure
+    if isinstance(predictor.measure, Penalised):
+        weights = ", ".join(f"{name} {value:.3g}" for name, value in predictor.measure.weights.items() if value)
+        measure += f", {weights or 'no weight above 0'}"
+    rules = predictor.constraints
+    counts = {} if rules is None else {name: len(each) for name, each in rules.to_dict().items() if each}
+    corrections = recalibration.methods if recalibration is not None else ()
+    ways = [f"{corrections.count(way)} labels {way}" for way in ("platt", "isotonic", "none") if way in corrections]
+    return [
+        ("measure", measure),
+        ("constraints", ", ".join(f"{name} {n}" for name, n in counts.items()) or "none"),
+        ("recalibration", ", ".join(ways) or "none"),
+    ]
 
 
 def _figures(evaluation: Mapping[str, Evaluation] | None) -> list[str]:

@@ -20,6 +20,7 @@ __all__ = [
     "DESCRIPTION",
     "EVALUATION",
     "PREDICTOR",
+    "RECALIBRATION",
     "REPORT",
     "check_folder",
     "check_target",
@@ -28,11 +29,12 @@ __all__ = [
 
 DESCRIPTION, CLASSIFIER, PREDICTOR = "bundle.json", "classifier", "predictor.npz"
 EVALUATION, REPORT, CARD = "evaluation.json", "report.html", "README.md"
+RECALIBRATION = "recalibration.npz"
 FORMAT = "surelabel-bundle"
 VERSION = 1
 
 _NEEDED = (PREDICTOR, CARD, f"{CLASSIFIER}/classifier.json")
-_OPTIONAL = (EVALUATION, REPORT)
+_OPTIONAL = (EVALUATION, RECALIBRATION, REPORT)
 _CLASSIFIER_SUFFIXES = (".json", ".npz", ".safetensors")
 # The description lists files and settings; one that is larger is not ours.
 _MAX_DESCRIPTION = 64 * 2**20

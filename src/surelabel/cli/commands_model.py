@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["ModelFolder", "print_evaluations"]
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model, made by surelabel train.")]
-_MeasureHelp = "LogLoss, or L and a number (L2, L4, L8, Linf)."
+_MeasureHelp = (
+    "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mahalanobis, penalised."
+)
 _LEVELS = (0.01, 0.05, 0.1, 0.2)
 
 
@@ -53,6 +55,15 @@ def train(
     max_labels: Annotated[
         int | None, typer.Option(min=1, help="Most labels of a text [default: as in training].")
     ] = None,
+    constraints: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="JSON file of what label-sets obey: implications, exclusions, ..."
+        ),
+    ] = None,
+    recalibrate: Annotated[
+        bool, typer.Option("--recalibrate", help="Correct each label's probabilities on the validation part.")
+    ] = False,
     name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Evaluate the other measures beside the model's.")
@@ -79,19 +90,23 @@ def train(
       surelabel train reuters --out models/reuters
       surelabel train tickets.csv --text subject --text body --labels tags --separator ';' --out models/tickets
       surelabel train reuters --classifier bert --setting model=minilm --out models/reuters-bert
+      surelabel train tickets.csv --measure penalised --constraints rules.json --out models/tickets
     """
-    from surelabel.measures import MEASURES, measure_named  # noqa: PLC0415
-    from surelabel.pipeline import TrainingSettings, train_to_folder  # noqa: PLC0415
+    from surelabel.constraints import LabelConstraints  # noqa: PLC0415
+    from surelabel.measures import MEASURES  # noqa: PLC0415
+    from surelabel.pipeline import TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
 
     settings = TrainingSettings(
         kind=classifier,
         options=_as_settings(setting or []),
-        measure=measure_named(measure),
+        measure=any_measure_named(measure),
         compared=MEASURES if compare else {},
         seed=seed,
         min_labels=min_labels,
         max_labels=max_labels,
         name=name,
+        constraints=None if constraints is None else LabelConstraints.load(constraints),
+        recalibrate=recalibrate,
     )
     found = load_corpus(
         corpus,
@@ -155,6 +170,7 @@ def calibrate(
     """Calibrate a model anew, or with another measure, without training it again.
 
     CORPUS is what it was trained on, whose calibration part is taken, or new texts with labels, all of which are.
+    Measure, constraints and recalibration stay the model's; to fit another measure takes what it was trained on.
 
     \b
     Examples:
@@ -163,13 +179,12 @@ def calibrate(
       surelabel calibrate models/tickets tickets-of-june.csv --text body --labels tags --add
     """
     from surelabel.bundles import check_target, load_bundle  # noqa: PLC0415
-    from surelabel.measures import measure_named  # noqa: PLC0415
-    from surelabel.pipeline import add_to_calibration, calibrate_bundle  # noqa: PLC0415
+    from surelabel.pipeline import add_to_calibration, any_measure_named, calibrate_bundle  # noqa: PLC0415
 
     if add and measure is not None:
         raise typer.BadParameter("texts that are gone cannot be measured anew: leave out --measure", param_hint="--add")
     target = out or folder
-    chosen = None if measure is None else measure_named(measure)
+    chosen = None if measure is None else any_measure_named(measure)
     check_target(target)
     bundle = load_bundle(folder)
     found = load_corpus(

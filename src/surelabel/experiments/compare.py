@@ -17,8 +17,8 @@ from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments.run import Folders, probabilities_of, rounded
 from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.experiments.tables import Table, readable, three
-from surelabel.mahalanobis import Mahalanobis
-from surelabel.measures import LogLoss, Measure, measure_named
+from surelabel.measures import LogLoss, Measure
+from surelabel.pipeline.fitting import any_measure_named, fitted_measure
 from surelabel.rivals import (
     BonferroniRelevance,
     CrossConformalRidge,
@@ -29,7 +29,6 @@ from surelabel.rivals import (
     SeenPowerset,
     TransductiveRidge,
 )
-from surelabel.tuning import choose_weights
 
 __all__ = [
     "FITTED_AND_NOT",
@@ -59,28 +58,9 @@ RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
 
 
 def make_measures(names: Sequence[str], parts: Probabilities, seen: BoolArray) -> dict[str, Measure]:
-    """Make measures by name; those that are fitted are so on the validation part and the training labels.
-
-    Mahalanobis has its covariance from the validation part. Penalised is LogLoss with penalties for unlikely
-    label-sets, whose weights are chosen on the validation part for the smallest sets at significance 0.05.
-    """
-    made: dict[str, Measure] = {}
-    for name in names:
-        if name not in ("Mahalanobis", "Penalised"):
-            made[name] = measure_named(name)
-            continue
-        validation = parts.parts.get("validation")
-        if validation is None:
-            raise InvalidInputError(f"The measure {name} is fitted on a validation part, and there is none.")
-        if name == "Mahalanobis":
-            made[name] = Mahalanobis().fit(validation.probabilities, validation.labels)
-        else:
-            chosen = choose_weights(
-                LogLoss(), seen, validation.probabilities, validation.labels, max_labels=parts.max_labels
-            )
-            _log.info("Penalised: %r", chosen.measure)
-            made[name] = chosen.measure
-    return made
+    """Make measures by name; those that are fitted are so on the validation part and the training labels."""
+    validation, limits = parts.parts.get("validation"), (1, parts.max_labels)
+    return {name: fitted_measure(any_measure_named(name), validation, seen, limits) for name in names}
 
 
 def make_rivals(names: Sequence[str], seen: BoolArray, max_labels: int) -> list[Rival]:

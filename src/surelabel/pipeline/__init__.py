@@ -14,6 +14,7 @@ from surelabel.pipeline.evaluating import (
     is_same_source,
 )
 from surelabel.pipeline.examples import WorkedExample, worked_examples
+from surelabel.pipeline.fitting import any_measure_named
 from surelabel.pipeline.training import TrainingSettings, train_bundle, train_to_folder
 from surelabel.pipeline.watching import watch_bundle
 
@@ -21,6 +22,7 @@ __all__ = [
     "TrainingSettings",
     "WorkedExample",
     "add_to_calibration",
+    "any_measure_named",
     "calibrate_bundle",
     "evaluate_bundle",
     "held_out_part",

@@ -18,6 +18,7 @@ from surelabel.corpora import Corpus, Part
 from surelabel.evaluation import Evaluation, evaluate
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures import MEASURES, Measure, measure_name
+from surelabel.pipeline.fitting import fitted_measure, needs_fitting
 from surelabel.pipeline.steps import calibrated, part_probabilities
 
 __all__ = [
@@ -189,7 +190,7 @@ def _labels_of(bundle: Bundle, part: Part) -> Any:
 
 def bundle_probabilities(bundle: Bundle, part: Part) -> PartProbabilities:
     """Return the bundle's probabilities for a part, with labels in its own order."""
-    return dataclasses.replace(part_probabilities(bundle.classifier, part), labels=_labels_of(bundle, part))
+    return dataclasses.replace(part_probabilities(bundle, part), labels=_labels_of(bundle, part))
 
 
 def calibrate_bundle(
@@ -209,13 +210,12 @@ def calibrate_bundle(
         Texts to calibrate with, see `held_out_part`. The figures of an evaluation go with the old calibration; new
         ones are made where this is the corpus of training, which has test texts.
     measure : Measure, optional
-        The bundle's own by default.
+        The bundle's own by default. One that is yet to be fitted needs the corpus of training with its validation part.
     part : str, optional
         Part to calibrate with.
     work_folder : path, optional
         Where a report is written; None makes none.
     """
-    chosen = bundle.predictor.measure if measure is None else measure
     held_out = held_out_part(bundle, corpus, "calibration", part)
     parts = {"calibration": bundle_probabilities(bundle, held_out)}
     own = corpus.fingerprint() == bundle.info.fingerprint
@@ -224,6 +224,15 @@ def calibrate_bundle(
     limits = (bundle.predictor.min_labels, bundle.predictor.calibration_.max_labels)
     compared = MEASURES if "test" in parts else {}
     constraints = bundle.predictor.constraints
+    chosen = bundle.predictor.measure if measure is None else measure
+    if own and needs_fitting(chosen) and "validation" in corpus.parts:
+        validation = bundle_probabilities(bundle, corpus.part("validation"))
+        train_labels = _labels_of(bundle, corpus.part("train"))
+        chosen = fitted_measure(
+            chosen, validation, train_labels, limits, constraints=constraints, label_names=bundle.label_names
+        )
+    else:
+        chosen = fitted_measure(chosen, None, None, limits)
     figures = calibrated_and_evaluated(chosen, compared, parts, bundle.label_names, limits, constraints)
     where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
     info = dataclasses.replace(
@@ -232,7 +241,9 @@ def calibrate_bundle(
         calibrated_on={**where, "part": held_out.name, "n_texts": len(held_out)},
         evaluated_on={} if "test" not in parts else {**where, "part": "test", "n_texts": len(parts["test"])},
     )
-    new = Bundle(bundle.classifier, figures.predictor, info, figures.evaluations)
+    new = dataclasses.replace(
+        bundle, predictor=figures.predictor, info=info, evaluation=figures.evaluations, report=None
+    )
     if work_folder is not None and "test" in parts:
         path = work_folder / "report.html"
         report = try_report(path, new, figures, parts["test"], corpus.part("test"), corpus)
@@ -277,7 +288,7 @@ def add_to_calibration(bundle: Bundle, corpus: Corpus, *, part: str | None = Non
     probabilities = bundle_probabilities(bundle, held_out)
     predictor = bundle.predictor.add(probabilities.probabilities, probabilities.labels)
     info = dataclasses.replace(bundle.info, calibrated_on={**before, "added": [*added, where]}, evaluated_on={})
-    return Bundle(bundle.classifier, predictor, info)
+    return dataclasses.replace(bundle, predictor=predictor, info=info, evaluation=None, report=None)
 
 
 def evaluate_bundle(

@@ -11,6 +11,7 @@ from typing import Any
 
 from surelabel import corpora, text
 from surelabel.artifacts import PartProbabilities
+from surelabel.bundles import Bundle
 from surelabel.conformal import ConformalLabelSets
 from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus, Part
@@ -56,9 +57,9 @@ def fitted_classifier(
     )
 
 
-def part_probabilities(classifier: TextClassifier, part: Part) -> PartProbabilities:
-    """Return a classifier's probabilities for a part, with its labels."""
-    return PartProbabilities(classifier.predict_proba(part.texts), part.labels, tuple(map(str, part.ids)))
+def part_probabilities(model: TextClassifier | Bundle, part: Part) -> PartProbabilities:
+    """Return the probabilities of a classifier, or of a bundle, for a part, with its labels."""
+    return PartProbabilities(model.predict_proba(part.texts), part.labels, tuple(map(str, part.ids)))
 
 
 def n_repeated_texts(corpus: Corpus, part: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 import json
 import logging
 import os
@@ -15,18 +16,23 @@ from typing import Any
 from surelabel import text
 from surelabel._storage import atomic_file
 from surelabel.bundles import Bundle, BundleInfo, check_target, load_bundle
+from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus
 from surelabel.exceptions import ArtifactError, CorpusError
-from surelabel.measures import MEASURES, LogLoss, SeparableMeasure, measure_name
+from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
 from surelabel.pipeline.evaluating import Figures, Limits, calibrated_and_evaluated, try_report
 from surelabel.pipeline.examples import worked_examples
+from surelabel.pipeline.fitting import corrected, fitted_measure, needs_fitting
 from surelabel.pipeline.steps import fitted_classifier, n_repeated_texts, part_probabilities, versions
+from surelabel.recalibration import Recalibration
 from surelabel.text import TextClassifier
 
 __all__ = ["TrainingSettings", "train_bundle", "train_to_folder"]
 
 _log = logging.getLogger(__name__)
 _RUN = "run.json"
+# Constraints, and texts that break them, that a note names.
+_MOST_SHOWN = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +44,8 @@ class TrainingSettings:
     kind : {"linear", "randinit", "word2vec", "bert"}
     options : mapping
         Settings of the classifier that differ from its defaults.
-    measure : SeparableMeasure
-        Of the bundle's predictor.
+    measure : Measure
+        Of the bundle's predictor. A Mahalanobis or Penalised one that is not fitted is fitted on the validation part.
     compared : mapping of name to SeparableMeasure
         Measures that are evaluated beside it.
     seed : int
@@ -49,16 +55,28 @@ class TrainingSettings:
         every one of them has a label, at most as many as one of them has.
     name : str, optional
         Of the model; corpus and kind by default.
+    constraints : LabelConstraints, optional
+        What label-sets must obey to be candidates; training texts that do not are told of.
+    recalibrate : bool
+        Correct the classifier's probabilities, label by label, on the validation part; what is fitted there too sees
+        the corrected ones. Sets become smaller with some classifiers, larger with others.
     """
 
     kind: str = "linear"
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    measure: SeparableMeasure = dataclasses.field(default_factory=LogLoss)
+    measure: Measure = dataclasses.field(default_factory=LogLoss)
     compared: Mapping[str, SeparableMeasure] = dataclasses.field(default_factory=lambda: MEASURES)
     seed: int = 0
     min_labels: int | None = None
     max_labels: int | None = None
     name: str | None = None
+    constraints: LabelConstraints | None = None
+    recalibrate: bool = False
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether something is fitted on the validation part beside the classifier."""
+        return self.recalibrate or needs_fitting(self.measure)
 
 
 def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_folder: Path | None = None) -> Bundle:
@@ -85,19 +103,20 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     <Bundle 'synthetic, linear': linear, 5 labels, LogLoss, 45 calibration texts>
     """
     settings = settings or TrainingSettings()
-    _check_parts(corpus)
-    notes = _notes(corpus)
+    _check_parts(corpus, needs_validation=settings.needs_validation)
+    notes = (*_notes(corpus), *_constraint_notes(corpus, settings.constraints))
     for note in notes:
         _log.warning("%s", note)
     classifier = _classifier(corpus, settings, work_folder)
     _log.info("calibrating with %d texts", len(corpus.parts["calibration"]))
+    measure, recalibration = _fitted_on_validation(corpus, settings, classifier)
     names = tuple(name for name in ("calibration", "test") if name in corpus.parts)
-    parts = {name: part_probabilities(classifier, corpus.part(name)) for name in names}
+    parts = {name: corrected(part_probabilities(classifier, corpus.part(name)), recalibration) for name in names}
     figures = calibrated_and_evaluated(
-        settings.measure, settings.compared, parts, corpus.label_names, _limits(corpus, settings)
+        measure, settings.compared, parts, corpus.label_names, _limits(corpus, settings), settings.constraints
     )
     info = _info(corpus, settings, classifier, notes, figures)
-    bundle = Bundle(classifier, figures.predictor, info, figures.evaluations)
+    bundle = Bundle(classifier, figures.predictor, info, figures.evaluations, recalibration=recalibration)
     if "test" in parts:
         test = corpus.part("test")
         examples = worked_examples(bundle.predictor, parts["test"].probabilities, test.texts)
@@ -143,9 +162,32 @@ def train_to_folder(
     return load_bundle(target)
 
 
-def _check_parts(corpus: Corpus) -> None:
-    """Raise where a corpus has no texts to train or to calibrate with."""
-    for name in ("train", "calibration"):
+def _fitted_on_validation(
+    corpus: Corpus, settings: TrainingSettings, classifier: TextClassifier
+) -> tuple[Measure, Recalibration | None]:
+    """Return the measure and the correction of probabilities, fitted on the validation part where they must be."""
+    if not settings.needs_validation:
+        return settings.measure, None
+    validation = part_probabilities(classifier, corpus.part("validation"))
+    recalibration = None
+    if settings.recalibrate:
+        recalibration = Recalibration.fit(validation.probabilities, validation.labels, seed=settings.seed)
+        _log.info("recalibrated: %r", recalibration)
+    measure = fitted_measure(
+        settings.measure,
+        corrected(validation, recalibration),
+        corpus.part("train").labels,
+        _limits(corpus, settings),
+        constraints=settings.constraints,
+        label_names=corpus.label_names,
+        seed=settings.seed,
+    )
+    return measure, recalibration
+
+
+def _check_parts(corpus: Corpus, *, needs_validation: bool) -> None:
+    """Raise where a corpus has no texts to train, to calibrate, or to fit something on."""
+    for name in ("train", *(("validation",) if needs_validation else ()), "calibration"):
         if name not in corpus.parts or len(corpus.parts[name]) == 0:
             raise CorpusError(
                 f"Corpus {corpus.name!r} must have a {name} part to make a model. It has {', '.join(corpus.parts)}."
@@ -161,6 +203,23 @@ def _notes(corpus: Corpus) -> tuple[str, ...]:
         for name, count in counts.items()
         if count
     )
+
+
+def _constraint_notes(corpus: Corpus, constraints: LabelConstraints | None) -> tuple[str, ...]:
+    """Say which training texts do not obey the constraints."""
+    if constraints is None:
+        return ()
+    training = corpus.part("train")
+    found = constraints.check(training.labels, corpus.label_names)
+    if not found.violations:
+        return ()
+    broken = [f"{each} ({count:,})" for each, count in itertools.islice(found.by_constraint().items(), _MOST_SHOWN)]
+    examples = [str(training.ids[row]) for row in found.rows[:_MOST_SHOWN]]
+    note = (
+        f"{len(found.rows):,} of the {found.n_texts:,} training texts do not obey the constraints: "
+        f"{', '.join(broken)}; for example {', '.join(examples)}. Prediction sets never hold such label-sets."
+    )
+    return (note,)
 
 
 def _limits(corpus: Corpus, settings: TrainingSettings) -> Limits:

@@ -34,8 +34,13 @@ def _scientific(value: float) -> Markup:
     )
 
 
-def number(value: float) -> str:
-    """Write a number with as many digits as can be read: counts whole, others to three digits, large ones as powers."""
+def number(value: float | None) -> str:
+    """Write a number with as many digits as can be read: counts whole, others to three digits, large ones as powers.
+
+    A dash stands for a number that there is not.
+    """
+    if value is None:
+        return "\N{EN DASH}"
     if isinstance(value, int) and abs(value) < 10**6:
         return f"{value:,}"
     if value != 0 and not 1e-3 <= abs(value) < 10**6:
@@ -55,8 +60,10 @@ def bounds(value: tuple[float, float]) -> str:
     return Markup("about {}").format(lower) if lower == upper else Markup("{} to {}").format(lower, upper)
 
 
-def percent(share: float) -> str:
-    """Write a share as a percentage, to a tenth; smaller ones to one digit."""
+def percent(share: float | None) -> str:
+    """Write a share as a percentage, to a tenth; smaller ones to one digit; a dash where there is none."""
+    if share is None:
+        return "\N{EN DASH}"
     value = 100 * float(share)
     written = f"{value:.1f}" if value == 0 or value >= 0.05 else f"{value:.1g}"
     return f"{written}{_SPACE}%"
