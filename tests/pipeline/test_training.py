@@ -21,7 +21,7 @@ from surelabel import (
 )
 from surelabel.bundles.card import model_card
 from surelabel.corpora import Corpus
-from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.exceptions import CalibrationWarning, CorpusError, InvalidInputError
 from surelabel.pipeline import TrainingSettings, add_to_calibration, calibrate_bundle, train_bundle, train_to_folder
 
 QUICK = TrainingSettings(compared={})
@@ -97,7 +97,8 @@ def test_recalibration_constraints_and_a_fitted_measure_together(tmp_path, caplo
     card = (tmp_path / "model" / "README.md").read_text()
     assert "implications 1, exclusions 1" in card
 
-    assert add_to_calibration(bundle, found, part="test").recalibration is bundle.recalibration
+    with pytest.warns(CalibrationWarning, match="obey the constraints"):
+        assert add_to_calibration(bundle, found, part="test").recalibration is bundle.recalibration
     again = calibrate_bundle(bundle, found)
     assert again.recalibration is bundle.recalibration
     assert again.predictor.constraints == bundle.predictor.constraints
