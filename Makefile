@@ -33,10 +33,8 @@ demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environ
 
 test: $(BIN)/.dev  ## all quick tests, then the kernels' without JIT so that coverage sees inside
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -p -m pytest -q
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -p -m pytest -q -m kernels $(KERNEL_TESTS)
-	$(BIN)/coverage combine -q
-	$(BIN)/coverage report --fail-under=90
+	$(BIN)/pytest -q -n auto --dist loadfile --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) --cov --cov-append --cov-report=term --cov-fail-under=90
 
 check: $(BIN)/.dev  ## linters, types, import order
 	$(BIN)/ruff check .
