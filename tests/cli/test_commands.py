@@ -216,4 +216,7 @@ def test_serve_calls_the_service(run, model, monkeypatch):
     )
     monkeypatch.setenv("SURELABEL_TOKEN", "secret")
     assert run("serve", model, "--port", "0").code == 0
-    assert calls == [((model, "127.0.0.1", 0, "secret"), {"allow_unprotected": False})]
+    assert run("serve", model, "--port", "0", "--watch").code == 0
+    assert calls == [
+        ((model, "127.0.0.1", 0, "secret"), {"allow_unprotected": False, "watch": watch}) for watch in (False, True)
+    ]

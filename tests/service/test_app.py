@@ -400,6 +400,21 @@ def test_many_texts_in_one_request(client, bundle):
     assert np.allclose([answer["credibility"] for answer in found], forced.credibility, rtol=0, atol=0)
 
 
+def test_the_watch_is_off_unless_it_is_asked_for():
+    with serving(make_bundle(), ServiceSettings(watch=True)) as running, running.client() as client:
+        client.post("/v1/predict", json={"texts": ["corn", "wheat"]})
+        sample = running.app.state.metrics.registry.get_sample_value
+        assert sample("surelabel_watch_texts") == 2  # the warm-up is none
+        for texts in (["corn", "wheat", "grain", "trade"] * 20, ["unknown"] * 80):
+            assert sample("surelabel_watch_alarm") == 0
+            client.post("/v1/predict", json={"texts": texts, "top": 0})
+        assert sample("surelabel_watch_alarm") == 1
+        assert sample("surelabel_watch_log10_capital") > 1
+        assert "surelabel_watch_alarm 1.0" in client.get("/metrics").text
+    with serving(make_bundle()) as running, running.client() as client:
+        assert "surelabel_watch" not in client.get("/metrics").text
+
+
 def test_metrics():
     with serving(make_bundle()) as running, running.client() as client:
         client.post("/v1/predict", json={"texts": ["corn", "unknown"], "significance": 0.9})

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,8 @@ from surelabel import service
 from surelabel.answers import answer_probabilities
 from surelabel.exceptions import InvalidInputError
 from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion
+from surelabel.service.watching import ALPHA, ServiceWatch
+from surelabel.watch import ExchangeabilityWatch
 
 
 @pytest.fixture
@@ -68,6 +72,42 @@ def test_of_questions_at_one_level_only_the_bad_one_fails():
     assert first[0].labels == ("corn",)
     assert isinstance(second, InvalidInputError)
     assert third[0].labels == ("wheat",)
+
+
+def test_the_watch_sees_texts_that_clients_were_answered_in_their_order():
+    bundle = make_bundle(classifier=_Picky())
+    watch = ServiceWatch(bundle.predictor)
+    work = BatchWork(bundle, lambda _: None, lambda *_: None, watch)
+    level = ("significance", "0.1")
+    label_set = np.zeros((1, len(NAMES)), dtype=bool)
+    texts = [["corn", "wheat maybe"], ["trade"], ["grain"]]
+    questions = [SetsQuestion(each, level, 3) for each in texts]
+    work([SetsQuestion(["warm-up"], level, 3, is_served=False), LabelSetQuestion("corn", label_set), *questions])
+    expected = ExchangeabilityWatch(alpha=ALPHA, predictor=bundle.predictor, watched="predictions")
+    expected.update_unlabelled(bundle.predict_proba(["corn", "wheat maybe", "grain"]))
+    assert watch.state.n_seen == 3
+    assert watch.state.log10_martingale == expected.state.log10_martingale
+
+
+def test_a_watch_that_fails_fails_no_answer(bundle, caplog, monkeypatch):
+    watch = ServiceWatch(bundle.predictor)
+    monkeypatch.setattr(watch, "update", lambda probabilities: 1 / 0)
+    work = BatchWork(bundle, lambda _: None, lambda *_: None, watch)
+    assert work([SetsQuestion(["corn"], ("significance", "0.1"), 3)])[0][0].labels == ("corn",)
+    assert "The watch failed on 1 texts" in caplog.text
+
+
+def test_a_change_raises_the_alarm_once_from_many_threads_too(bundle, caplog):
+    watch = ServiceWatch(bundle.predictor)
+    same = bundle.predict_proba(["corn", "wheat", "grain maybe", "trade"])
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(watch.update, [same] * 50))
+    assert (watch.state.n_seen, watch.state.alarm) == (200, False)
+    other = bundle.predict_proba(["unknown"] * 4)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(watch.update, [other] * 50))
+    assert (watch.state.n_seen, watch.state.alarm) == (400, True)
+    assert caplog.text.count("Alarm at text") == 1
 
 
 class _Short(KeywordClassifier):

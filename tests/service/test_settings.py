@@ -41,6 +41,7 @@ def test_tokens_that_no_header_can_carry(token):
         ("timeout", float("inf")),
         ("timeout", float("nan")),
         ("port", 70_000),
+        ("watch", "yes"),
     ],
 )
 def test_what_cannot_be_set(name, value):

@@ -79,6 +79,9 @@ def serve(
     allow_unprotected: Annotated[
         bool, typer.Option("--allow-unprotected", help="Listen for other machines without a token all the same.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Watch whether texts stay like each other; /metrics has capital and alarm.")
+    ] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -91,4 +94,4 @@ def serve(
     """
     from surelabel.service import run  # noqa: PLC0415
 
-    run(folder, host, port, token, allow_unprotected=allow_unprotected)
+    run(folder, host, port, token, allow_unprotected=allow_unprotected, watch=watch)

@@ -24,6 +24,7 @@ from surelabel.service.schemas import (
     text_answer,
 )
 from surelabel.service.settings import ServiceSettings
+from surelabel.service.watching import ServiceWatch
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
@@ -68,10 +69,13 @@ class Answerer:
         self.bundle = bundle
         self.settings = settings
         self.metrics = metrics
+        self.watch = ServiceWatch(bundle.predictor) if settings.watch else None
+        if self.watch is not None:
+            metrics.show_watch(self.watch)
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
         self._part_texts = min(_PART_TEXTS, settings.max_batch_texts)
         self._batcher: MicroBatcher[SetsQuestion | LabelSetQuestion, Any] = MicroBatcher(
-            BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal),
+            BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, self.watch),
             max_batch_texts=settings.max_batch_texts,
             max_wait=settings.max_wait,
             max_queue_texts=settings.max_queue_texts,
@@ -92,7 +96,7 @@ class Answerer:
         calibration = self.bundle.predictor.calibration_
         # The smallest level that still rules something out: the set then has members to name.
         level = ("significance", Fraction(2, calibration.n_texts + 2))
-        await self._batcher.ask(SetsQuestion(["warm-up"], level, 5, describe=True))
+        await self._batcher.ask(SetsQuestion(["warm-up"], level, 5, describe=True, is_served=False))
         await self._batcher.ask(LabelSetQuestion("warm-up", np.zeros((1, calibration.n_labels), dtype=np.bool_)))
 
     async def predict(self, request: PredictRequest) -> bytes:

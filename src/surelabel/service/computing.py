@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,8 +15,11 @@ from surelabel.answers import Answer, answer_probabilities
 if TYPE_CHECKING:
     from surelabel._validation import BoolArray, FloatArray
     from surelabel.bundles import Bundle
+    from surelabel.service.watching import ServiceWatch
 
 __all__ = ["BatchWork", "LabelSetQuestion", "SetsQuestion"]
+
+_log = logging.getLogger(__name__)
 
 Outcome: TypeAlias = "list[Answer] | float | Exception"
 
@@ -33,12 +37,15 @@ class SetsQuestion:
         Label-sets to name for each text.
     describe : bool
         Whether to say each prediction set in a sentence.
+    is_served : bool
+        Whether a client asks, so that the texts are watched.
     """
 
     texts: list[str]
     level: tuple[str, Any]
     top: int
     describe: bool = False
+    is_served: bool = True
 
     @property
     def n_texts(self) -> int:
@@ -74,14 +81,21 @@ class BatchWork:
     bundle : Bundle
     saw_classifier, saw_conformal : callable
         Told the seconds that the two take; of the conformal step also the seconds of processor time.
+    watch : ServiceWatch, optional
+        Told the probabilities of texts that were answered.
     """
 
     def __init__(
-        self, bundle: Bundle, saw_classifier: Callable[[float], None], saw_conformal: Callable[[float, float], None]
+        self,
+        bundle: Bundle,
+        saw_classifier: Callable[[float], None],
+        saw_conformal: Callable[[float, float], None],
+        watch: ServiceWatch | None = None,
     ) -> None:
         self.bundle = bundle
         self._saw_classifier = saw_classifier
         self._saw_conformal = saw_conformal
+        self._watch = watch
 
     def __call__(self, questions: list[SetsQuestion | LabelSetQuestion]) -> list[Outcome]:
         """Return an answer a question, or the exception that it ended with."""
@@ -101,8 +115,26 @@ class BatchWork:
             found = self._answer_together(asked, [rows[number] for number in numbers])
             for number, outcome in zip(numbers, found, strict=True):
                 outcomes[number] = outcome
+        self._show_watch(questions, rows, outcomes)
         self._saw_conformal(time.perf_counter() - start, time.thread_time() - start_cpu)
         return outcomes
+
+    def _show_watch(
+        self,
+        questions: Sequence[SetsQuestion | LabelSetQuestion],
+        rows: Sequence[FloatArray],
+        outcomes: Sequence[Outcome],
+    ) -> None:
+        """Show the watch the texts of clients that were answered; what goes wrong there is no client's problem."""
+        if self._watch is None:
+            return
+        seen = [
+            part
+            for question, part, outcome in zip(questions, rows, outcomes, strict=True)
+            if isinstance(question, SetsQuestion) and question.is_served and isinstance(outcome, list)
+        ]
+        if seen and isinstance(error := _caught(self._watch.update, np.concatenate(seen)), Exception):
+            _log.error("The watch failed on %d texts.", sum(map(len, seen)), exc_info=error)
 
     def _classify(self, texts: list[str]) -> FloatArray:
         """Return probabilities (n, d), one row a text."""

@@ -11,6 +11,7 @@ from surelabel._version import __version__
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
+    from surelabel.service.watching import ServiceWatch
 
 __all__ = ["ServiceMetrics"]
 
@@ -77,6 +78,17 @@ class ServiceMetrics:
             "Conformal step's share of the time that classifier and conformal step take.",
             registry=self.registry,
         ).set_function(lambda: self._seconds["conformal"] / (sum(self._seconds.values()) or 1.0))
+
+    def show_watch(self, watch: ServiceWatch) -> None:
+        """Add what a watch knows."""
+        texts = Gauge("surelabel_watch_texts", "Texts that were watched.", registry=self.registry)
+        texts.set_function(lambda: watch.state.n_seen)
+        capital = Gauge(
+            "surelabel_watch_log10_capital", "Capital of the watch, as a power of ten.", registry=self.registry
+        )
+        capital.set_function(lambda: watch.state.log10_martingale)
+        alarm = Gauge("surelabel_watch_alarm", "1 from the watch's alarm on.", registry=self.registry)
+        alarm.set_function(lambda: float(watch.state.alarm))
 
     def saw_batch(self, n_requests: int, n_texts: int) -> None:
         """Count a batch."""

@@ -67,6 +67,8 @@ class ServiceSettings:
         Texts that may wait; a request past that is told to come back later.
     timeout, body_timeout : float
         Seconds a request may take after its body has come, and seconds its body may take.
+    watch : bool
+        Watch whether the texts stay like each other, and tell it in the metrics.
     """
 
     host: str = "127.0.0.1"
@@ -85,6 +87,7 @@ class ServiceSettings:
     max_queue_texts: int = 2_048
     timeout: float = 60.0
     body_timeout: float = 20.0
+    watch: bool = False
 
     def __post_init__(self) -> None:
         for name, least in _WHOLE_NUMBERS.items():
@@ -102,6 +105,10 @@ class ServiceSettings:
                 )
         if not isinstance(self.port, int) or not 0 <= self.port <= 65_535:
             raise InvalidInputError(f"The 'port' setting must be from 0 to 65535. Got {self.port!r} instead.")
+        if not isinstance(self.watch, bool):
+            raise InvalidInputError(
+                f"The 'watch' setting of a service must be True or False. Got {self.watch!r} instead."
+            )
         self._check_token()
 
     def _check_token(self) -> None:

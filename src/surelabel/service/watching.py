@@ -1,0 +1,51 @@
+"""The watch over served texts: whether they stay like each other."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from surelabel.watch import ExchangeabilityWatch, WatchState
+
+if TYPE_CHECKING:
+    from surelabel._validation import FloatArray
+    from surelabel.conformal import ConformalLabelSets
+
+__all__ = ["ALPHA", "ServiceWatch"]
+
+ALPHA = 0.01
+"""Bound of the probability of a false alarm, however long the service runs."""
+
+_log = logging.getLogger(__name__)
+
+
+class ServiceWatch:
+    """An `ExchangeabilityWatch` of forced predictions that several threads may use.
+
+    Updates wait for each other; reading the state waits for nothing.
+
+    Parameters
+    ----------
+    predictor : ConformalLabelSets
+    """
+
+    def __init__(self, predictor: ConformalLabelSets) -> None:
+        self._lock = threading.Lock()
+        self._watch = ExchangeabilityWatch(alpha=ALPHA, predictor=predictor, watched="predictions")
+        self._state = self._watch.state
+
+    @property
+    def state(self) -> WatchState:
+        """What was known after the last texts."""
+        return self._state
+
+    def update(self, probabilities: FloatArray) -> None:
+        """Take texts that were answered, in the order in which they came; the first alarm is logged."""
+        with self._lock:
+            before, self._state = self._state, self._watch.update_unlabelled(probabilities)
+            if self._state.alarm and not before.alarm:
+                _log.warning(
+                    "Alarm at text %d: the texts are no longer like those before, and the guarantee may not hold.",
+                    self._state.alarm_at,
+                )
