@@ -21,7 +21,7 @@ from surelabel import (
 )
 from surelabel.bundles.card import model_card
 from surelabel.corpora import Corpus
-from surelabel.exceptions import CalibrationWarning, CorpusError, InvalidInputError
+from surelabel.exceptions import CalibrationWarning, CorpusError, InvalidInputError, TrainingError
 from surelabel.pipeline import TrainingSettings, add_to_calibration, calibrate_bundle, train_bundle, train_to_folder
 
 QUICK = TrainingSettings(compared={})
@@ -192,3 +192,9 @@ def test_a_folder_of_something_else_is_told_before_training(tmp_path, monkeypatc
     monkeypatch.setattr("surelabel.pipeline.training.train_bundle", lambda *_: 1 / 0)
     with pytest.raises(InvalidInputError, match="something else"):
         train_to_folder(corpus(), tmp_path)
+
+
+def test_several_processes_do_not_write_one_bundle(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(TrainingError, match="written by one process"):
+        train_to_folder(corpus(), tmp_path / "model")

@@ -18,7 +18,7 @@ from surelabel._storage import atomic_file
 from surelabel.bundles import Bundle, BundleInfo, check_target, load_bundle
 from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus
-from surelabel.exceptions import ArtifactError, CorpusError
+from surelabel.exceptions import ArtifactError, CorpusError, TrainingError
 from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
 from surelabel.pipeline.evaluating import Figures, Limits, calibrated_and_evaluated, try_report
 from surelabel.pipeline.examples import worked_examples
@@ -151,6 +151,11 @@ def train_to_folder(
     resume : bool
         False starts anew.
     """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise TrainingError(
+            "A bundle is written by one process, and torchrun or accelerate has started several. Call "
+            "train_bundle on all of them and save what it returns on the first: docs/scaling.md shows how."
+        )
     target = Path(out)
     check_target(target)
     work_folder = target.absolute().parent / f".{target.absolute().name}.training"

@@ -114,9 +114,26 @@ def prediction_batches(
 
 
 class BucketedBatches(Sampler[list[int]]):
-    """The batches of `training_batches` as a torch batch sampler with an epoch."""
+    """The batches of `training_batches` as a torch batch sampler with an epoch.
 
-    def __init__(self, lengths: npt.NDArray[np.int64], batch_size: int, seed: int) -> None:
+    Where several processes train together, each takes its share of every batch, so that the steps are those of one
+    process; one that would have nothing to do in a small batch repeats a text of it.
+
+    Parameters
+    ----------
+    lengths : (n_texts,) int64
+    batch_size : int
+        Of all processes together.
+    seed : int
+    process, n_processes : int
+        Which one this is, from 0, and how many there are.
+    """
+
+    def __init__(
+        self, lengths: npt.NDArray[np.int64], batch_size: int, seed: int, process: int = 0, n_processes: int = 1
+    ) -> None:
+        self.process = process
+        self.n_processes = n_processes
         self.lengths = lengths
         self.batch_size = batch_size
         self.seed = seed
@@ -132,4 +149,5 @@ class BucketedBatches(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         for batch in training_batches(self.lengths, self.batch_size, self.seed, self.epoch):
-            yield batch.tolist()
+            share = batch[self.process :: self.n_processes]
+            yield (share if len(share) else batch[:1]).tolist()

@@ -3,6 +3,9 @@
 Batches of like length in an order that depends on seed and epoch alone; early stopping on the validation
 micro-F1; the best epoch's weights at the end; checkpoints from which a killed run goes on to the same
 weights. A checkpoint counts only once it is whole: a file `complete` is written into it last.
+
+Under torchrun or `accelerate launch` all processes call `fit` with the same texts, share each batch among them, and end
+with the same weights; the first one writes checkpoints.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import os
 import random
 import shutil
 import sys
@@ -26,6 +30,9 @@ import numpy as np
 import safetensors.torch
 import torch
 import transformers
+from accelerate import PartialState
+from accelerate.data_loader import prepare_data_loader
+from accelerate.utils import broadcast_object_list
 from torch import nn
 from torch.utils.data import DataLoader
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
@@ -145,9 +152,14 @@ class _Trainer(Trainer):
     def get_train_dataloader(self) -> DataLoader[Any]:
         """Return the training batches of an epoch."""
         examples: Any = self.train_dataset
-        batches = BucketedBatches(examples.lengths, self._train_batch_size, self.plan.seed)
+        n_processes, process = self.accelerator.num_processes, self.accelerator.process_index
+        size = self._train_batch_size if n_processes == 1 else self.plan.batch_size
+        batches = BucketedBatches(examples.lengths, size, self.plan.seed, process, n_processes)
         loader: DataLoader[Any] = DataLoader(examples, batch_sampler=batches, collate_fn=self.data_collator)
-        return self.accelerator.prepare(loader)
+        if n_processes == 1:
+            return self.accelerator.prepare(loader)
+        # Each batch is divided among the processes already.
+        return prepare_data_loader(loader, self.accelerator.device, 1, 0, put_on_device=True)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
         """Return the validation batches; the texts are in order of length already."""
@@ -175,7 +187,7 @@ def _arguments(plan: Plan, folder: Path, options: FitOptions) -> TrainingArgumen
     progress = sys.stderr.isatty() if options.progress is None else options.progress
     return TrainingArguments(
         output_dir=str(folder),
-        per_device_train_batch_size=plan.batch_size,
+        per_device_train_batch_size=max(1, plan.batch_size // _n_processes()),
         per_device_eval_batch_size=2 * plan.batch_size,
         num_train_epochs=plan.epochs,
         lr_scheduler_type=plan.schedule,
@@ -183,6 +195,7 @@ def _arguments(plan: Plan, folder: Path, options: FitOptions) -> TrainingArgumen
         max_grad_norm=plan.max_gradient,
         bf16=plan.bfloat16,
         use_cpu=not torch.accelerator.is_available(),
+        ddp_find_unused_parameters=False,
         seed=plan.seed,
         eval_strategy="epoch",
         save_strategy="epoch",
@@ -227,16 +240,56 @@ def quiet_library() -> Iterator[None]:
             transformers.logging.enable_progress_bar()
 
 
+def _n_processes() -> int:
+    """Return how many processes train together: 1, unless torchrun or accelerate has started this one."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+@contextlib.contextmanager
+def _first_process_first() -> Iterator[None]:
+    """Let the first of several processes go through the block before the others."""
+    if _n_processes() == 1:
+        yield
+        return
+    with PartialState(cpu=not torch.accelerator.is_available()).main_process_first():
+        yield
+
+
+@contextlib.contextmanager
+def _passing_folder() -> Iterator[Path]:
+    """Yield a folder that is removed at the end; of several processes the first one's."""
+    if _n_processes() == 1:
+        with tempfile.TemporaryDirectory(prefix="surelabel-") as name:
+            yield Path(name)
+        return
+    if _n_processes() != int(os.environ.get("LOCAL_WORLD_SIZE", "1")):
+        raise TrainingError("Processes on several machines need a 'checkpoint_folder' on a disk that all of them see.")
+    state = PartialState(cpu=not torch.accelerator.is_available())
+    with contextlib.ExitStack() as opened:
+        names: list[str | None] = [None]
+        if state.is_main_process:
+            names = [opened.enter_context(tempfile.TemporaryDirectory(prefix="surelabel-"))]
+        broadcast_object_list(names)
+        yield Path(str(names[0]))
+        state.wait_for_everyone()
+
+
 @contextlib.contextmanager
 def _checkpoint_folder(options: FitOptions, identity: str) -> Iterator[Path]:
     """Yield the folder for checkpoints: the one asked for, if it holds this run, or a passing one."""
     if options.checkpoint_folder is None:
-        with tempfile.TemporaryDirectory(prefix="surelabel-") as name:
-            yield Path(name)
+        with _passing_folder() as folder:
+            yield folder
         return
-    folder = options.checkpoint_folder
+    with _first_process_first():
+        _prepare_folder(options.checkpoint_folder, options, identity)
+    yield options.checkpoint_folder
+
+
+def _prepare_folder(folder: Path, options: FitOptions, identity: str) -> None:
+    """Make a folder for checkpoints, or check that the one that is there holds this run."""
     folder.mkdir(parents=True, exist_ok=True)
-    if not options.resume:
+    if not options.resume and int(os.environ.get("RANK", "0")) == 0:
         for old in folder.glob("checkpoint-*"):
             shutil.rmtree(old)
         (folder / _RUN).unlink(missing_ok=True)
@@ -249,7 +302,6 @@ def _checkpoint_folder(options: FitOptions, identity: str) -> Iterator[Path]:
     else:
         with atomic_file(folder / _RUN) as path:
             path.write_text(json.dumps({"identity": identity}) + "\n", encoding="utf-8")
-    yield folder
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
@@ -343,7 +395,8 @@ def _run_trainer(
     )
     trainer.plan = plan
     trainer.remove_callback(PrinterCallback)
-    checkpoint = _last_checkpoint(folder)
+    with _first_process_first():
+        checkpoint = _last_checkpoint(folder)
     state = None
     if checkpoint is not None:
         state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
