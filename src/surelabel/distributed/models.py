@@ -8,10 +8,10 @@ import json
 import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from surelabel.bundles import Bundle, load_bundle
-from surelabel.bundles.folder import CLASSIFIER, PREDICTOR, check_folder
+from surelabel.bundles.folder import CARD, EVALUATION, REPORT, check_folder
 from surelabel.exceptions import DatasetError
 
 __all__ = ["bundle_folder", "forget_model", "model_checksum", "model_of", "place_model"]
@@ -32,9 +32,9 @@ def bundle_folder(bundle: Bundle | str | Path) -> Iterator[Path]:
 
 
 def model_checksum(folder: Path) -> str:
-    """Return a checksum of a bundle's classifier and predictor, after checking all of its files."""
+    """Return a checksum of all files that answers depend on, after checking every file of a bundle."""
     files = check_folder(folder)["files"]
-    used = {name: files[name]["sha256"] for name in files if PurePosixPath(name).parts[0] in {CLASSIFIER, PREDICTOR}}
+    used = {name: files[name]["sha256"] for name in files if name not in {CARD, EVALUATION, REPORT}}
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
 
 
