@@ -55,7 +55,7 @@ bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under result
 	$(BENCH_VENV)/bin/python benchmarks/interactions.py --out results/interactions.json
 	$(BENCH_VENV)/bin/python benchmarks/watch.py --out results/watch.json
 	$(BENCH_VENV)/bin/python benchmarks/streaming.py --out results/streaming.json
-	$(BENCH_VENV)/bin/python benchmarks/scaling.py --out results/scaling.json
+	$(BENCH_VENV)/bin/python benchmarks/scaling.py --out results/scaling.json --page docs/scaling.md
 	$(BENCH_VENV)/bin/python benchmarks/service_load.py --out results/service.json
 	$(BENCH_VENV)/bin/python benchmarks/text_throughput.py --plain-batches 40 --out results/text_throughput.json
 

@@ -1,19 +1,23 @@
 """What more cores are worth: the conformal step alone, and the linear model end to end on Dask workers.
 
-    python benchmarks/scaling.py --out results/scaling.json [--reuters PATH] [--rows 1000000] [--texts 200000]
+    python benchmarks/scaling.py --out results/scaling.json --page docs/scaling.md [--rows 1000000] [--texts 200000]
 
 - conformal: forced predictions, confidence, credibility and sizes of prediction sets (significance 0.05), rows of 90
   probabilities, on one thread and on two, block by block in turns;
+- steps: processor time a text of classifier, conformal step with answers, and writing, on one thread;
 - end to end: JSONL in, Parquet out, texts of Reuters' test part over and over: the plain `predict` of a file, the data
   set in this process, one Dask worker, two. Two clocks: the whole, with starting processes and loading; and working,
   from the first job to the last.
 
-It runs on a machine with nothing else to do; ratios of two cores mean little elsewhere.
+A cost model, seconds = start + texts * seconds a text / workers, is fitted to a tenth and three tenths of the texts
+and held against all of them. It runs on a machine with nothing else to do; ratios of two cores mean little elsewhere.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import tempfile
@@ -23,13 +27,15 @@ from typing import Any
 
 import numpy as np
 
+from many_labels import write_page
 from probabilities import corpus_to_measure
 from service_load import served_bundle
 from streaming import write_texts
 from surelabel import load_bundle, predict_dataset
 from surelabel._storage import atomic_file
+from surelabel.answers import answer_probabilities
 from surelabel.experiments.run import machine, versions
-from surelabel.streams import TextSource, predict_file
+from surelabel.streams import TextSource, open_writer, predict_file
 
 BLOCK = 50_000
 GOALS = {"conformal": 1.8, "workers": 1.6}
@@ -60,6 +66,36 @@ def measure_conformal(bundle: Any, texts: tuple[str, ...], n_rows: int) -> dict[
         "rows_a_processor_second": {str(n): n_rows / processor[n] for n in processor},
         "two_against_one": seconds[1] / seconds[2],
     }
+
+
+def measure_steps(bundle: Any, texts: tuple[str, ...], n_texts: int = 2_000) -> dict[str, float]:
+    """Return microseconds of processor time a text, a step each."""
+    os.environ["SURELABEL_NUM_THREADS"] = "1"
+    some = list(texts[:n_texts])
+    found: dict[str, float] = {}
+
+    def timed(name: str, work: Any) -> Any:
+        work()
+        start = time.process_time()
+        made = work()
+        found[name] = (time.process_time() - start) / len(some) * 1e6
+        return made
+
+    probabilities = timed("linear classifier", lambda: bundle.predict_proba(some))
+    answers = timed(
+        "conformal step and answer",
+        lambda: [
+            answer.to_dict() for answer in answer_probabilities(bundle.predictor, probabilities, significance="0.05")
+        ],
+    )
+    records = [{"row": row, **answer} for row, answer in enumerate(answers)]
+
+    def write() -> None:
+        with contextlib.closing(open_writer(io.BytesIO(), "parquet", top=5)) as writer:
+            writer.write(records)
+
+    timed("Parquet", write)
+    return found
 
 
 def timed_dataset(model: Path, source: Path, out: Path, n_texts: int, workers: int | None) -> dict[str, float]:
@@ -97,6 +133,18 @@ def measure_end_to_end(model: Path, texts: tuple[str, ...], n_texts: int) -> dic
         for label, workers in (("this process", None), ("1 worker", 1), ("2 workers", 2)):
             found[label] = timed_dataset(model, source, Path(name) / label.replace(" ", "-"), n_texts, workers)
             print(label, json.dumps(found[label]), flush=True)
+        tenth = n_texts // 10
+        seconds = []
+        for times in (1, 3):
+            some = write_texts(Path(name) / "some.jsonl", texts, times * tenth)
+            seconds.append(timed_dataset(model, some, Path(name) / f"some-{times}", times * tenth, 1)["seconds"])
+    a_text = (seconds[1] - seconds[0]) / (2 * tenth)
+    found["cost_model"] = {
+        "start_seconds": seconds[0] - tenth * a_text,
+        "seconds_a_text": a_text,
+        "predicted_seconds": seconds[0] + (n_texts - tenth) * a_text,
+        "measured_seconds": found["1 worker"]["seconds"],
+    }
     found["two_workers_against_one"] = found["1 worker"]["seconds"] / found["2 workers"]["seconds"]
     found["two_workers_against_one_working"] = (
         found["1 worker"]["seconds_working"] / found["2 workers"]["seconds_working"]
@@ -105,9 +153,55 @@ def measure_end_to_end(model: Path, texts: tuple[str, ...], n_texts: int) -> dic
     return found
 
 
+def as_tables(results: dict[str, Any]) -> str:
+    """Return the figures as text for a page."""
+    whole, model = results["end_to_end"], results["end_to_end"]["cost_model"]
+    lines = ["| step | microseconds of processor time a text | texts a second a core |", "|---|---:|---:|"]
+    steps = {**results["steps"], "all": sum(results["steps"].values())}
+    lines += [f"| {name} | {value:,.0f} | {1e6 / value:,.0f} |" for name, value in steps.items()]
+    conformal = results["conformal"]
+    lines += [
+        "",
+        (
+            "The conformal step without answers (forced predictions, confidence, credibility, sizes) on "
+            f"{conformal['n_rows']:,} rows of {conformal['n_labels']} probabilities: "
+            f"{conformal['rows_a_second']['1']:,.0f} rows a second on one core; two cores are "
+            f"{conformal['two_against_one']:.2f} times as fast."
+        ),
+        "",
+        f"| {whole['n_texts']:,} texts, JSONL to Parquet | seconds | texts a second |",
+        "|---|---:|---:|",
+    ]
+    lines += [
+        f"| {name} | {whole[name]['seconds']:,.1f} | {whole[name]['texts_a_second']:,.0f} |"
+        for name in ("plain file", "this process", "1 worker", "2 workers")
+    ]
+    lines += [
+        "",
+        (
+            f"Two workers against one: {whole['two_workers_against_one']:.2f} times as fast with starting processes, "
+            f"{whole['two_workers_against_one_working']:.2f} times without."
+        ),
+        "",
+        (
+            f"Cost model: seconds = {model['start_seconds']:.1f} + texts x {model['seconds_a_text'] * 1e6:,.0f} "
+            "microseconds / workers, from a tenth and three tenths of the texts. For all of them it says "
+            f"{model['predicted_seconds']:,.1f} seconds on one worker; measured were {model['measured_seconds']:,.1f}."
+        ),
+        "",
+        "| a billion such texts on | cores | takes |",
+        "|---|---:|---:|",
+    ]
+    for cores in (10, 1_000):
+        hours = 1e9 * model["seconds_a_text"] / cores / 3600
+        lines.append(f"| {'one machine' if cores == 10 else 'a cluster'} | {cores:,} | {hours:,.1f} hours |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/scaling.json"))
+    parser.add_argument("--page", type=Path, help="page to put the figures on")
     parser.add_argument("--reuters")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the conformal step alone")
     parser.add_argument("--texts", type=int, default=200_000, help="end to end")
@@ -118,6 +212,8 @@ def main() -> None:
     results: dict[str, Any] = {"machine": machine(), "versions": versions(), "goals": GOALS}
     results["conformal"] = measure_conformal(load_bundle(model), texts, given.rows)
     print("conformal", json.dumps(results["conformal"]), flush=True)
+    results["steps"] = measure_steps(load_bundle(model), texts)
+    print("steps", json.dumps(results["steps"]), flush=True)
     results["end_to_end"] = measure_end_to_end(model, texts, given.texts)
     reached = {
         "conformal": results["conformal"]["two_against_one"],
@@ -127,6 +223,8 @@ def main() -> None:
         print(f"{what}: two cores against one {ratio:.2f} times (goal {GOALS[what]})")
     with atomic_file(given.out) as temporary:
         temporary.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if given.page:
+        write_page(given.page, "rates", as_tables(results))
 
 
 if __name__ == "__main__":
