@@ -40,12 +40,12 @@ class Mahalanobis:
 
     Examples
     --------
+    >>> from surelabel import ConformalLabelSets, Mahalanobis
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.random((200, 3)) < 0.4
     >>> probabilities = np.clip(labels + rng.normal(0, 0.3, (200, 3)), 0, 1)
     >>> measure = Mahalanobis().fit(probabilities[:100], labels[:100])
-    >>> from surelabel import ConformalLabelSets
-    >>> predictor = ConformalLabelSets(measure).calibrate(probabilities[100:], labels[100:])
+    >>> predictor = ConformalLabelSets(measure, min_labels=0).calibrate(probabilities[100:], labels[100:])
     >>> predictor.predict_set([[0.9, 0.1, 0.2]], significance=0.1)[0].top(1)[0][0]
     frozenset({0})
     """

@@ -29,7 +29,7 @@ CASES = [
     (("predict", "{model}", "{files}/latin.txt"), 3, "--encoding latin-1"),
     (("predict", "{model}", "{files}/table.csv"), 3, "It has 'a', 'b': name the text column with --text"),
     (("predict", "{model}", "{files}/photos/cat.jpg"), 2, "must end in one of .txt"),
-    (("predict", "{model}", "{files}/photos"), 2, "must end in one of .txt"),
+    (("predict", "{model}", "{files}/photos"), 2, "a data set needs a folder for its answers"),
     (("predict", "{model}", "{files}/good.txt", "--significance", "0"), 2, "must be in (0, 1)"),
     (("predict", "{model}", "{files}/good.txt", "--significance", "1.5"), 2, "must be in (0, 1)"),
     (("predict", "{model}", "{files}/good.txt", "--significance", "five"), 2, "number in (0, 1)"),

@@ -362,7 +362,7 @@ def test_shutdown_finishes_what_is_running():
         slow.gate.clear()
         slow.batches.clear()
         requests = [pool.submit(ask, running, "corn") for _ in range(3)]
-        wait_until(lambda: slow.batches and waiting_texts(running) == 2)
+        wait_until(lambda: slow.batches and sum(slow.batches) + waiting_texts(running) == 3)
         running.server.should_exit = True
         time.sleep(0.3)
         with pytest.raises(httpx.TransportError):
