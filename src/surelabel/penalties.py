@@ -224,7 +224,7 @@ class Penalised:
         return pack(~together)
 
     def kernel_penalties(self, limits: tuple[int, int], candidates: BoolArray | None = None) -> Any:
-        """Return the penalties as `_kernels.tree` takes them.
+        """Return the penalties as `_kernels.penalties` takes them.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Penalised:
         candidates : (K,) bool, optional
             Which seen label-sets are candidates; all where not given.
         """
-        from surelabel._kernels import tree  # noqa: PLC0415
+        from surelabel._kernels import penalties  # noqa: PLC0415
 
         assert self.counts is not None
         n_labels, n_texts = self.n_labels, int(self.counts.sum())
@@ -244,7 +244,7 @@ class Penalised:
             of_seen = np.where(candidates, of_seen, np.inf)
         allowed = np.full(n_labels + 2, np.inf)
         allowed[limits[0] : limits[1] + 1] = self._of_size[limits[0] : limits[1] + 1]
-        return tree.Penalties(
+        return penalties.Penalties(
             self.seen_words if direct else self.seen_words[:0],
             np.ascontiguousarray(of_seen if direct else of_seen[:0]),
             self.prior * math.log((n_texts + 1.0) / _UNSEEN_COUNT),
@@ -257,18 +257,18 @@ class Penalised:
 
     def penalties_of(self, labels: BoolArray) -> FloatArray:
         """Return the penalties of label-sets (m, d), (m,)."""
-        from surelabel._kernels import tree  # noqa: PLC0415
+        from surelabel._kernels import penalties  # noqa: PLC0415
 
         out = np.empty(len(labels))
-        tree.penalties_of_words(self.kernel_penalties((0, self.n_labels)), pack(labels), out)
+        penalties.penalties_of_words(self.kernel_penalties((0, self.n_labels)), pack(labels), out)
         return out
 
     def _with_penalties(self, totals: FloatArray, labels: BoolArray) -> FloatArray:
         """Add penalties to the scores of base totals."""
-        from surelabel._kernels import tree  # noqa: PLC0415
+        from surelabel._kernels import penalties  # noqa: PLC0415
 
         out = np.empty(len(totals))
-        tree.scores_of_totals(totals, self.power, self.penalties_of(labels), out)
+        penalties.scores_of_totals(totals, self.power, self.penalties_of(labels), out)
         return out
 
     def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:

@@ -11,7 +11,7 @@ import interaction_cases
 import kernel_rows
 import reference
 from surelabel._kernels import combinations, tree
-from surelabel._words import pack, unpack
+from surelabel._words import unpack
 from surelabel.calibration import Calibration
 from surelabel.searches.forms import problem_of
 
@@ -72,24 +72,6 @@ def test_every_candidate_within_the_threshold_is_given_once(data):
     assert found + int(late.sum()) == len(members)
     expected = np.array(sorted(members), dtype=bool).reshape(len(members), d).sum(axis=0)
     assert (counts + undecided[late].sum(axis=0)).tolist() == expected.tolist()
-
-
-@settings(max_examples=kernel_rows.examples(100))
-@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=5))
-def test_bits_are_counted(words):
-    assert [int(tree.count_bits(np.uint64(word))) for word in words] == [word.bit_count() for word in words]
-
-
-@settings(max_examples=kernel_rows.examples(60))
-@given(st.data())
-def test_a_label_set_is_found_among_ascending_ones(data):
-    d = data.draw(st.sampled_from([3, 63, 64, 65, 130]))
-    rows = np.array(data.draw(st.lists(st.lists(st.booleans(), min_size=d, max_size=d), min_size=1, max_size=6)))
-    words = pack(np.unique(rows, axis=0))
-    words = words[np.lexsort(words.T[::-1])]
-    for i, word in enumerate(words):
-        assert tree.find(words, word) == i
-        assert tree.find(np.delete(words, i, axis=0), word) == -1
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 100])

@@ -21,6 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from surelabel._kernels.packed import bit, count_bits, find, has
+from surelabel._kernels.penalties import Penalties, count_apart, nearest, score
+from surelabel._kernels.rules import Rules, obeys
+
 Array = Any
 
 # What rounding a score and adding a penalty may change, relatively.
@@ -59,41 +63,6 @@ class Form(NamedTuple):
     power: float
 
 
-class Penalties(NamedTuple):
-    """What is added to scores, all >= 0.
-
-    seen : (K, W) uint64, label-sets seen in training, ascending; their penalties are `of_seen` (K,). They are scored
-        directly, all others have the penalty `unseen`, plus `hamming` a label away from the nearest seen one.
-    of_size : (d + 1,) penalty of a number of labels; from_size (d + 2,) the least of it and of larger candidates'
-        numbers
-    apart : (d, W) uint64, labels never seen with label k; empty where pairs cost nothing; `pair` a pair
-    """
-
-    seen: Array
-    of_seen: Array
-    unseen: float
-    hamming: float
-    of_size: Array
-    from_size: Array
-    apart: Array
-    pair: float
-
-
-class Rules(NamedTuple):
-    """What candidates must obey.
-
-    forbidden : (m, 3) int64: label a present together with label b at value 0 or 1
-    groups : (g, W) uint64, at_most (g,) int64
-    lo, hi : limits on the number of labels
-    """
-
-    forbidden: Array
-    groups: Array
-    at_most: Array
-    lo: int
-    hi: int
-
-
 class Stack(NamedTuple):
     """A depth-first walk that can be left and taken up again: one row a depth."""
 
@@ -130,17 +99,6 @@ def make_stack(n_labels: int, n_flips: int, n_words: int) -> Stack:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def score(total: float, power: float) -> float:
-    """Return total^(1 / power)."""
-    total = max(total, 0.0)
-    if power == 1.0:
-        return total
-    if power == 2.0:
-        return np.sqrt(total)
-    return total ** (1.0 / power)
-
-
-@njit(cache=True, nogil=True, inline="always")
 def _budget(room: float, power: float) -> float:
     """Return the base total whose score is `room`, a little more where that is rounded."""
     if room < 0.0:
@@ -148,135 +106,6 @@ def _budget(room: float, power: float) -> float:
     if power == 1.0:
         return room
     return room**power * (1.0 + _SCORE_ERROR * power)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def count_bits(word: Any) -> Any:
-    """Return how many bits of a word are set."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    word = word + (word >> np.uint64(8))
-    word = word + (word >> np.uint64(16))
-    word = word + (word >> np.uint64(32))
-    return np.int64(word & np.uint64(0x7F))
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _bit(label: int) -> Any:
-    """Return the bit of a label in its word: label 0 is the highest."""
-    return np.uint64(1) << np.uint64(63 - (label & 63))
-
-
-@njit(cache=True, nogil=True, inline="always")
-def has(words: Array, label: int) -> Any:
-    """Return 1 where a packed label-set has a label, else 0."""
-    return np.int64((words[label >> 6] >> np.uint64(63 - (label & 63))) & np.uint64(1))
-
-
-@njit(cache=True, nogil=True)
-def find(seen: Array, words: Array) -> int:
-    """Return the place of a packed label-set in ascending ones, -1 where it is none of them."""
-    low, high = 0, seen.shape[0]
-    while low < high:
-        middle = (low + high) >> 1
-        smaller = False
-        for w in range(words.shape[0]):
-            if seen[middle, w] != words[w]:
-                smaller = seen[middle, w] < words[w]
-                break
-        if smaller:
-            low = middle + 1
-        else:
-            high = middle
-    if low < seen.shape[0]:
-        for w in range(words.shape[0]):
-            if seen[low, w] != words[w]:
-                return -1
-        return low
-    return -1
-
-
-@njit(cache=True, nogil=True)
-def nearest(seen: Array, words: Array) -> tuple[int, int]:
-    """Return the distance to the nearest seen label-set, and the least that adding labels can bring it to."""
-    distance = 64 * words.shape[0]
-    superfluous = distance
-    for i in range(seen.shape[0]):
-        away = 0
-        more = 0
-        for w in range(words.shape[0]):
-            away += count_bits(words[w] ^ seen[i, w])
-            more += count_bits(words[w] & ~seen[i, w])
-        distance = min(distance, away)
-        superfluous = min(superfluous, more)
-    return distance, superfluous
-
-
-@njit(cache=True, nogil=True)
-def count_apart(apart: Array, words: Array) -> int:
-    """Return the number of pairs of a packed label-set that were never seen together."""
-    twice = 0
-    for label in range(apart.shape[0]):
-        if has(words, label):
-            for w in range(words.shape[0]):
-                twice += count_bits(words[w] & apart[label, w])
-    return twice >> 1
-
-
-@njit(cache=True, nogil=True)
-def penalty_of_unseen(penalties: Penalties, words: Array, size: int) -> float:
-    """Return the penalty of a label-set that was not seen in training, always added up in this order."""
-    penalty = 0.0
-    if penalties.hamming > 0.0:
-        penalty += penalties.hamming * nearest(penalties.seen, words)[0]
-    penalty += penalties.of_size[size]
-    if penalties.apart.shape[0] > 0:
-        penalty += penalties.pair * count_apart(penalties.apart, words)
-    return penalty + penalties.unseen
-
-
-@njit(cache=True, nogil=True)
-def penalties_of_words(penalties: Penalties, words: Array, out: Array) -> None:
-    """Penalties of packed label-sets (m, W), seen or not: out (m,) is written."""
-    for i in range(words.shape[0]):
-        place = find(penalties.seen, words[i])
-        if place >= 0:
-            out[i] = penalties.of_seen[place]
-        else:
-            size = 0
-            for w in range(words.shape[1]):
-                size += count_bits(words[i, w])
-            out[i] = penalty_of_unseen(penalties, words[i], size)
-
-
-@njit(cache=True, nogil=True)
-def scores_of_totals(totals: Array, power: float, penalties: Array, out: Array) -> None:
-    """Add penalties to scores, (m,) each: the one way in which that is done."""
-    for i in range(totals.shape[0]):
-        out[i] = score(totals[i], power) + penalties[i]
-
-
-@njit(cache=True, nogil=True)
-def obeys(rules: Rules, words: Array) -> bool:
-    """Tell whether a packed label-set obeys the rules, the limits apart."""
-    for i in range(rules.forbidden.shape[0]):
-        if has(words, rules.forbidden[i, 0]) and has(words, rules.forbidden[i, 1]) == rules.forbidden[i, 2]:
-            return False
-    for i in range(rules.groups.shape[0]):
-        size = 0
-        for w in range(words.shape[0]):
-            size += count_bits(words[w] & rules.groups[i, w])
-        if size > rules.at_most[i]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def obeying_words(rules: Rules, words: Array, out: Array) -> None:
-    """Tell for packed label-sets (m, W) whether they obey the rules: out (m,) bool is written."""
-    for i in range(words.shape[0]):
-        out[i] = obeys(rules, words[i])
 
 
 @njit(cache=True, nogil=True)
@@ -443,7 +272,7 @@ def _flip(form: Form, stack: Stack, depth: int) -> Any:
     total = stack.totals[depth]
     stack.totals[below] = max(total, gain) if form.maximum else total + gain
     stack.words[below] = stack.words[depth]
-    stack.words[below, label >> 6] ^= _bit(label)
+    stack.words[below, label >> 6] ^= bit(label)
     removing = form.member[label] == 1
     stack.sizes[below] = stack.sizes[depth] + (-1 if removing else 1)
     length = stack.length[depth] - (i + 1)
@@ -473,7 +302,7 @@ def open_tree(form: Form, stack: Stack) -> None:
     for k in range(form.member.shape[0]):
         if form.member[k]:
             size += 1
-            stack.words[0, k >> 6] |= _bit(k)
+            stack.words[0, k >> 6] |= bit(k)
     stack.sizes[0] = size
     stack.totals[0] = form.base
     for q in range(form.order.shape[0]):

@@ -33,7 +33,7 @@ class Problem:
     power : float
         total = base^(1 / power) + penalty; 1 without penalties.
     penalties, rules
-        `_kernels.tree.Penalties` and `Rules`.
+        `_kernels.penalties.Penalties` and `_kernels.rules.Rules`.
     limits : (int, int)
     least_penalty, most_penalty : float
         Bounds of any candidate's penalty.
@@ -174,7 +174,8 @@ def problem_of(calibration: Calibration) -> Problem:
 
 def _make_problem(calibration: Calibration) -> Problem:
     """Take a calibrated measure apart into base, penalties and rules."""
-    from surelabel._kernels import tree  # noqa: PLC0415
+    from surelabel._kernels.penalties import Penalties  # noqa: PLC0415
+    from surelabel._kernels.rules import Rules  # noqa: PLC0415
 
     lo, hi = calibration.limits
     n_labels = calibration.n_labels
@@ -184,7 +185,7 @@ def _make_problem(calibration: Calibration) -> Problem:
         groups = np.empty((0, width), dtype=np.uint64)
     else:
         forbidden, groups, at_most = calibration.constraints.arrays(n_labels)
-    rules = tree.Rules(forbidden, groups, at_most, lo, hi)
+    rules = Rules(forbidden, groups, at_most, lo, hi)
     measure = calibration.measure
     if isinstance(measure, Penalised):
         penalties = measure.kernel_penalties((lo, hi), calibration.is_candidate(measure.fitted_label_sets))
@@ -201,5 +202,5 @@ def _make_problem(calibration: Calibration) -> Problem:
     nothing = np.empty((0, width), dtype=np.uint64)
     from_size = np.full(n_labels + 2, np.inf)
     from_size[: hi + 1] = 0.0
-    penalties = tree.Penalties(nothing, np.empty(0), 0.0, 0.0, np.zeros(n_labels + 1), from_size, nothing, 0.0)
+    penalties = Penalties(nothing, np.empty(0), 0.0, 0.0, np.zeros(n_labels + 1), from_size, nothing, 0.0)
     return Problem(measure, 1.0, penalties, rules, (lo, hi), 0.0, 0.0)

@@ -1,0 +1,57 @@
+"""Label-sets packed into words of 64 bits, label 0 the highest: see `surelabel._words`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any
+
+
+@njit(cache=True, nogil=True, inline="always")
+def count_bits(word: Any) -> Any:
+    """Return how many bits of a word are set."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    word = word + (word >> np.uint64(8))
+    word = word + (word >> np.uint64(16))
+    word = word + (word >> np.uint64(32))
+    return np.int64(word & np.uint64(0x7F))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def bit(label: int) -> Any:
+    """Return the bit of a label in its word: label 0 is the highest."""
+    return np.uint64(1) << np.uint64(63 - (label & 63))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def has(words: Array, label: int) -> Any:
+    """Return 1 where a packed label-set has a label, else 0."""
+    return np.int64((words[label >> 6] >> np.uint64(63 - (label & 63))) & np.uint64(1))
+
+
+@njit(cache=True, nogil=True)
+def find(seen: Array, words: Array) -> int:
+    """Return the place of a packed label-set in ascending ones, -1 where it is none of them."""
+    low, high = 0, seen.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        smaller = False
+        for w in range(words.shape[0]):
+            if seen[middle, w] != words[w]:
+                smaller = seen[middle, w] < words[w]
+                break
+        if smaller:
+            low = middle + 1
+        else:
+            high = middle
+    if low < seen.shape[0]:
+        for w in range(words.shape[0]):
+            if seen[low, w] != words[w]:
+                return -1
+        return low
+    return -1

@@ -1,0 +1,41 @@
+"""Which packed label-sets obey constraints."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba import njit
+
+from surelabel._kernels.packed import count_bits, has
+
+Array = Any
+
+
+class Rules(NamedTuple):
+    """What candidates must obey.
+
+    forbidden : (m, 3) int64: label a present together with label b at value 0 or 1
+    groups : (g, W) uint64, at_most (g,) int64
+    lo, hi : limits on the number of labels
+    """
+
+    forbidden: Array
+    groups: Array
+    at_most: Array
+    lo: int
+    hi: int
+
+
+@njit(cache=True, nogil=True)
+def obeys(rules: Rules, words: Array) -> bool:
+    """Tell whether a packed label-set obeys the rules, the limits apart."""
+    for i in range(rules.forbidden.shape[0]):
+        if has(words, rules.forbidden[i, 0]) and has(words, rules.forbidden[i, 1]) == rules.forbidden[i, 2]:
+            return False
+    for i in range(rules.groups.shape[0]):
+        size = 0
+        for w in range(words.shape[0]):
+            size += count_bits(words[w] & rules.groups[i, w])
+        if size > rules.at_most[i]:
+            return False
+    return True
