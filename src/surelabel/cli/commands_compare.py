@@ -9,7 +9,7 @@ import typer
 
 from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
 from surelabel.cli.commands_model import ModelFolder
-from surelabel.cli.corpus_options import CorpusName, Encoding, Id, Labels, Separator, SplitColumn, Text, load_corpus
+from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
 from surelabel.cli.tables import print_json, print_table
 
 __all__ = ["compare", "watch"]
@@ -73,9 +73,10 @@ def compare(
 
 
 @app.command()
+@takes_corpus
 def watch(
     folder: ModelFolder,
-    corpus: CorpusName,
+    corpus: GivenCorpus,
     *,
     alpha: Annotated[str, typer.Option(help="Bound of the probability of a false alarm, ever.")] = "0.01",
     unlabelled: Annotated[
@@ -86,13 +87,7 @@ def watch(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the capital against texts into this SVG file.")] = None,
     part: Annotated[str | None, typer.Option(help="Part to watch, or all [default: test; all of a new file].")] = None,
-    text: Text = None,
-    labels: Labels = None,
-    separator: Separator = ",",
-    id_column: Id = None,
-    encoding: Encoding = "utf-8",
-    split_column: SplitColumn = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")] = None,
+    seed: PartsSeed = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -111,17 +106,7 @@ def watch(
     from surelabel.pipeline import watch_bundle  # noqa: PLC0415
 
     bundle = load_bundle(folder)
-    found = load_corpus(
-        corpus,
-        seed=seed if seed is not None else bundle.info.seed or 0,
-        bundle=bundle,
-        text=text,
-        labels=labels,
-        separator=separator,
-        id=id_column,
-        encoding=encoding,
-        split_column=split_column,
-    )
+    found = corpus.load(seed, bundle)
     seen = watch_bundle(bundle, found, part=part, alpha=alpha, labelled=not unlabelled, state=state)
     if plot is not None:
         from surelabel import plots  # noqa: PLC0415

@@ -8,16 +8,7 @@ from typing import Annotated
 import typer
 
 from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
-from surelabel.cli.corpus_options import (
-    CorpusName,
-    Encoding,
-    Id,
-    Labels,
-    Separator,
-    SplitColumn,
-    Text,
-    load_corpus,
-)
+from surelabel.cli.corpus_options import GivenCorpus, takes_corpus
 from surelabel.cli.tables import print_json, print_table
 
 __all__ = ["data"]
@@ -74,15 +65,10 @@ def get_corpus(
 
 
 @data.command("stats")
+@takes_corpus
 def stats(
-    corpus: CorpusName,
+    corpus: GivenCorpus,
     *,
-    text: Text = None,
-    labels: Labels = None,
-    separator: Separator = ",",
-    id_column: Id = None,
-    encoding: Encoding = "utf-8",
-    split_column: SplitColumn = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -97,28 +83,13 @@ def stats(
     """
     from surelabel import corpora  # noqa: PLC0415
 
-    found = load_corpus(
-        corpus,
-        seed=seed,
-        text=text,
-        labels=labels,
-        separator=separator,
-        id=id_column,
-        encoding=encoding,
-        split_column=split_column,
-    )
+    found = corpus.load(seed)
     counted = dataclasses.asdict(corpora.statistics(found))
     if as_json:
         print_json({"corpus": found.name, "fingerprint": found.fingerprint(), **counted})
         return
     counts = found.labels.sum(axis=0)
-    names = {
-        "docs": "texts",
-        "proper_train": "training texts",
-        "avg_labels": "labels a text",
-        "avg_words": "words a text",
-    }
-    rows = [(names.get(name, name.replace("_", " ")), _number(value)) for name, value in counted.items()]
+    rows = [(_STATISTICS.get(name, name.replace("_", " ")), _number(value)) for name, value in counted.items()]
     print_table(("what", "number"), rows, title=found.name)
     order = counts.argsort(kind="stable")[::-1]
     top = [(found.label_names[k], f"{counts[k]:,}") for k in order[:10]]

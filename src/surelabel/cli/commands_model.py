@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
-from surelabel.cli.corpus_options import (
-    CorpusName,
-    Encoding,
-    Id,
-    Labels,
-    Separator,
-    SplitColumn,
-    Text,
-    load_corpus,
-)
+from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
 from surelabel.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
@@ -36,8 +27,9 @@ _LEVELS = (0.01, 0.05, 0.1, 0.2)
 
 
 @app.command()
+@takes_corpus
 def train(
-    corpus: CorpusName,
+    corpus: GivenCorpus,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model; an older model there is replaced.")],
     classifier: Annotated[
@@ -69,12 +61,6 @@ def train(
         bool, typer.Option("--compare/--no-compare", help="Evaluate the other measures beside the model's.")
     ] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with an interrupted training.")] = False,
-    text: Text = None,
-    labels: Labels = None,
-    separator: Separator = ",",
-    id_column: Id = None,
-    encoding: Encoding = "utf-8",
-    split_column: SplitColumn = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -108,16 +94,7 @@ def train(
         constraints=None if constraints is None else LabelConstraints.load(constraints),
         recalibrate=recalibrate,
     )
-    found = load_corpus(
-        corpus,
-        seed=seed,
-        text=text,
-        labels=labels,
-        separator=separator,
-        id=id_column,
-        encoding=encoding,
-        split_column=split_column,
-    )
+    found = corpus.load(seed)
     bundle = train_to_folder(found, out, settings, resume=not fresh)
     if as_json:
         print_json({"folder": str(out), "info": bundle.info.to_dict(), "figures": figures_of(bundle.evaluation)})
@@ -144,9 +121,10 @@ def _as_settings(given: list[str]) -> dict[str, Any]:
 
 
 @app.command()
+@takes_corpus
 def calibrate(
     folder: ModelFolder,
-    corpus: CorpusName,
+    corpus: GivenCorpus,
     *,
     measure: Annotated[str | None, typer.Option(help=f"{_MeasureHelp} [default: the model's]")] = None,
     part: Annotated[
@@ -156,13 +134,7 @@ def calibrate(
         bool, typer.Option("--add", help="Beside the texts that it is calibrated with, which are not needed.")
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Another folder [default: DIR itself].")] = None,
-    text: Text = None,
-    labels: Labels = None,
-    separator: Separator = ",",
-    id_column: Id = None,
-    encoding: Encoding = "utf-8",
-    split_column: SplitColumn = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")] = None,
+    seed: PartsSeed = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -187,17 +159,7 @@ def calibrate(
     chosen = None if measure is None else any_measure_named(measure)
     check_target(target)
     bundle = load_bundle(folder)
-    found = load_corpus(
-        corpus,
-        seed=_seed(seed, bundle.info.seed),
-        bundle=bundle,
-        text=text,
-        labels=labels,
-        separator=separator,
-        id=id_column,
-        encoding=encoding,
-        split_column=split_column,
-    )
+    found = corpus.load(seed, bundle)
     with tempfile.TemporaryDirectory(prefix="surelabel-") as work:
         if add:
             new = add_to_calibration(bundle, found, part=part)
@@ -213,21 +175,16 @@ def calibrate(
 
 
 @app.command()
+@takes_corpus
 def evaluate(
     folder: ModelFolder,
-    corpus: CorpusName,
+    corpus: GivenCorpus,
     *,
     part: Annotated[
         str | None, typer.Option(help="Part to measure on, or all [default: test; all of a new file].")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
-    text: Text = None,
-    labels: Labels = None,
-    separator: Separator = ",",
-    id_column: Id = None,
-    encoding: Encoding = "utf-8",
-    split_column: SplitColumn = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")] = None,
+    seed: PartsSeed = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -243,17 +200,7 @@ def evaluate(
     from surelabel.pipeline import evaluate_bundle  # noqa: PLC0415
 
     bundle = load_bundle(folder)
-    found = load_corpus(
-        corpus,
-        seed=_seed(seed, bundle.info.seed),
-        bundle=bundle,
-        text=text,
-        labels=labels,
-        separator=separator,
-        id=id_column,
-        encoding=encoding,
-        split_column=split_column,
-    )
+    found = corpus.load(seed, bundle)
     evaluation = evaluate_bundle(bundle, found, part=part, report=report)
     if as_json:
         print_json(evaluation.to_dict())
@@ -261,11 +208,6 @@ def evaluate(
         print_evaluations({bundle.info.measure: evaluation})
     if report is not None and not as_json:
         say(f"The report is {report}.")
-
-
-def _seed(given: int | None, trained: int | None) -> int:
-    """Return the seed of the parts: as given, else that of training."""
-    return given if given is not None else trained or 0
 
 
 def figures_of(evaluations: Mapping[str, Evaluation] | None) -> list[dict[str, Any]]:

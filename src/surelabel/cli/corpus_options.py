@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +15,7 @@ if TYPE_CHECKING:
     from surelabel.bundles import Bundle
     from surelabel.corpora import Corpus
 
-__all__ = ["CorpusName", "Encoding", "Id", "Labels", "Separator", "SplitColumn", "Text", "load_corpus"]
+__all__ = ["Encoding", "GivenCorpus", "Id", "PartsSeed", "Separator", "Text", "takes_corpus"]
 
 
 def _corpus_names() -> list[str]:
@@ -46,41 +50,80 @@ SplitColumn = Annotated[
     str | None,
     typer.Option("--split-column", help="Column of a file that says train, validation, calibration or test."),
 ]
+PartsSeed = Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")]
 
 
-def load_corpus(
-    name: str,
-    *,
-    seed: int,
-    text: list[str] | None,
-    labels: list[str] | None,
-    separator: str,
-    id: str | None,  # noqa: A002  # the column's name in most data
-    encoding: str,
-    split_column: str | None,
-    bundle: Bundle | None = None,
-) -> Corpus:
-    """Load a corpus by name or from a user's file.
+@dataclasses.dataclass(frozen=True)
+class GivenCorpus:
+    """A corpus as a command is given it: a name or a user's file, and how the file is to be read.
 
-    Parts are drawn from a file to train a model, and again where it is the file that `bundle` was trained on; of
-    any other file all texts are new to that bundle.
+    Its fields are what `takes_corpus` adds to a command, in this order and with these defaults.
     """
-    from surelabel import corpora  # noqa: PLC0415
 
-    if name in corpora.available() and not Path(name).is_file():
-        return corpora.load(name, seed=seed)
-    options: dict[str, Any] = {
-        "text": (text[0] if len(text) == 1 else text) if text else "text",
-        "labels": (labels[0] if len(labels) == 1 else labels) if labels else "labels",
-        "separator": separator.encode().decode("unicode_escape") if separator == r"\t" else separator,
-        "encoding": encoding,
-    }
-    options |= {"id": id} if id else {}
-    options |= {"part": split_column} if split_column else {}
-    if bundle is not None:
-        from surelabel.pipeline import is_same_source  # noqa: PLC0415
+    corpus: CorpusName
+    text: Text = None
+    labels: Labels = None
+    separator: Separator = ","
+    id_column: Id = None
+    encoding: Encoding = "utf-8"
+    split_column: SplitColumn = None
 
-        whole = corpora.load(name, seed=seed, test=0, validation=0, calibration=0, **options)
-        if not is_same_source(bundle, whole):
-            return whole
-    return corpora.load(name, seed=seed, **options)
+    def load(self, seed: int | None, bundle: Bundle | None = None) -> Corpus:
+        """Load the corpus.
+
+        Parts are drawn from a file to train a model, and again where it is the file that `bundle` was trained on; of
+        any other file all texts are new to that bundle. They are drawn with `seed`, or else with that of training.
+        """
+        from surelabel import corpora  # noqa: PLC0415
+
+        if seed is None:
+            seed = (bundle.info.seed if bundle is not None else None) or 0
+        if self.corpus in corpora.available() and not Path(self.corpus).is_file():
+            return corpora.load(self.corpus, seed=seed)
+        if bundle is not None:
+            from surelabel.pipeline import is_same_source  # noqa: PLC0415
+
+            whole = corpora.load(self.corpus, seed=seed, test=0, validation=0, calibration=0, **self._reading())
+            if not is_same_source(bundle, whole):
+                return whole
+        return corpora.load(self.corpus, seed=seed, **self._reading())
+
+    def _reading(self) -> dict[str, Any]:
+        """Return how a file is read, as `corpora.load` is told it."""
+        reading: dict[str, Any] = {
+            "text": _one_or_all(self.text, "text"),
+            "labels": _one_or_all(self.labels, "labels"),
+            "separator": "\t" if self.separator == r"\t" else self.separator,
+            "encoding": self.encoding,
+        }
+        reading |= {"id": self.id_column} if self.id_column else {}
+        return reading | ({"part": self.split_column} if self.split_column else {})
+
+
+def _one_or_all(columns: list[str] | None, default: str) -> str | list[str]:
+    """Return the one column that is named, all of several, or the default."""
+    columns = columns or [default]
+    return columns[0] if len(columns) == 1 else columns
+
+
+def takes_corpus(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command's argument `corpus`, a `GivenCorpus`, be an argument and options on the command line.
+
+    The options stand before `--seed`, which every such command has.
+    """
+    own = inspect.signature(command, eval_str=True)
+    given = dict(inspect.signature(GivenCorpus, eval_str=True).parameters)
+    argument, *options = given.values()
+    parameters: list[inspect.Parameter] = []
+    for parameter in own.parameters.values():
+        if parameter.name == "seed":
+            parameters += [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+        parameters.append(argument if parameter.name == argument.name else parameter)
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> None:
+        command(corpus=GivenCorpus(**{name: values.pop(name) for name in given}), **values)
+
+    vars(with_options)["__signature__"] = own.replace(parameters=parameters)
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_options
