@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from surelabel.experiments.tables import Table, readable, three
 
-__all__ = ["benchmark_tables", "engine", "lean_ball", "text_throughput", "watch"]
+__all__ = ["benchmark_tables"]
+
+Document: TypeAlias = dict[str, Any]
 
 
-def engine(path: Path) -> Table | None:
-    """Tabulate the exact search against the Hamming ball from the engine benchmark's file, where there is one."""
-    if not path.is_file():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
+def engine(document: Document) -> Table:
+    """Tabulate the exact search against the Hamming ball."""
     rows = tuple(
         (
             row["measure"],
@@ -37,11 +38,8 @@ def engine(path: Path) -> Table | None:
     return Table("engine", "Exact search against the Hamming ball", header, rows, note)
 
 
-def lean_ball(path: Path) -> Table | None:
-    """Tabulate the exact search against the leanest Hamming ball from that benchmark's file, where there is one."""
-    if not path.is_file():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
+def lean_ball(document: Document) -> Table:
+    """Tabulate the exact search against the leanest Hamming ball."""
     rows = tuple(
         (
             row["measure"],
@@ -67,11 +65,8 @@ def lean_ball(path: Path) -> Table | None:
     return Table("lean-ball", "Exact search against the leanest Hamming ball", header, rows, note)
 
 
-def text_throughput(path: Path) -> Table | None:
-    """Tabulate how fast the text classifiers are from that benchmark's file, where there is one."""
-    if not path.is_file():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
+def text_throughput(document: Document) -> Table:
+    """Tabulate how fast the text classifiers are."""
     beside = {
         "linear": f"fit of {document['linear']['fit_texts']:,} texts: {document['linear']['fit_seconds']:.1f} s",
         "randinit": f"an epoch: {document['randinit']['epoch_seconds']:.1f} s, "
@@ -89,11 +84,8 @@ def text_throughput(path: Path) -> Table | None:
     return Table("text", "Text classifiers: texts a second", ("classifier", "texts a second", "beside"), rows, note)
 
 
-def watch(path: Path) -> Table | None:
-    """Tabulate when the exchangeability watch raised its alarm from that benchmark's file, where there is one."""
-    if not path.is_file():
-        return None
-    document = json.loads(path.read_text(encoding="utf-8"))
+def watch(document: Document) -> Table:
+    """Tabulate when the exchangeability watch raised its alarm."""
     watched = {name: value for name, value in document.items() if isinstance(value, dict)}
     alpha, mixed, shuffled = "0.01", "random", "calibration first, test shuffled"
     rows = tuple(
@@ -121,12 +113,17 @@ def watch(path: Path) -> Table | None:
     return Table("watch", "The exchangeability watch", header, rows, note)
 
 
+_TABLES: dict[str, Callable[[Document], Table]] = {
+    "engine": engine,
+    "lean_ball": lean_ball,
+    "text_throughput": text_throughput,
+    "watch": watch,
+}
+
+
 def benchmark_tables(folder: Path) -> list[Table]:
     """Return the tables of all benchmark files in a folder."""
-    tables = (
-        engine(folder / "engine.json"),
-        lean_ball(folder / "lean_ball.json"),
-        text_throughput(folder / "text_throughput.json"),
-        watch(folder / "watch.json"),
-    )
-    return [table for table in tables if table is not None]
+    files = {folder / f"{name}.json": tabulate for name, tabulate in _TABLES.items()}
+    return [
+        tabulate(json.loads(path.read_text(encoding="utf-8"))) for path, tabulate in files.items() if path.is_file()
+    ]

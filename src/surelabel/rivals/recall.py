@@ -72,4 +72,4 @@ class RecallControl:
             predict_params=_THRESHOLDS,
         ).calibrate(calibration, labels.astype(np.int64))
         plausible = np.asarray(controller.predict(checked), dtype=np.bool_).reshape(checked.shape)
-        return ProductSets(np.stack([np.ones_like(plausible), plausible], axis=2), self._limits)
+        return ProductSets.within(plausible, self._limits)

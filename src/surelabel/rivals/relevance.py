@@ -100,4 +100,4 @@ class InstanceReproduction:
         checked = as_probabilities(probabilities, who="predict_set", n_labels=self._n_labels)
         threshold = rank_threshold(self._scores, as_level(significance, None, who="predict_set"))
         plausible = 1.0 - checked <= threshold
-        return ProductSets(np.stack([np.ones_like(plausible), plausible], axis=2), self._limits)
+        return ProductSets.within(plausible, self._limits)
