@@ -28,3 +28,11 @@ def test_a_label_set_is_found_among_ascending_ones(data):
     for i, word in enumerate(words):
         assert packed.find(words, word) == i
         assert packed.find(np.delete(words, i, axis=0), word) == -1
+
+
+@settings(max_examples=kernel_rows.examples(60))
+@given(st.data())
+def test_shared_labels_are_counted(data):
+    d = data.draw(st.sampled_from([3, 63, 64, 65, 130]))
+    one, other = (np.array(data.draw(st.lists(st.booleans(), min_size=d, max_size=d))) for _ in range(2))
+    assert packed.count_shared(*pack(np.stack([one, other]))) == np.count_nonzero(one & other)

@@ -34,6 +34,15 @@ def has(words: Array, label: int) -> Any:
     return np.int64((words[label >> 6] >> np.uint64(63 - (label & 63))) & np.uint64(1))
 
 
+@njit(cache=True, nogil=True, inline="always")
+def count_shared(words: Array, others: Array) -> int:
+    """Return how many labels two packed label-sets share."""
+    shared = 0
+    for w in range(words.shape[0]):
+        shared += count_bits(words[w] & others[w])
+    return shared
+
+
 @njit(cache=True, nogil=True)
 def find(seen: Array, words: Array) -> int:
     """Return the place of a packed label-set in ascending ones, -1 where it is none of them."""

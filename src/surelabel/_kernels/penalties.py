@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from surelabel._kernels.packed import count_bits, find, has
+from surelabel._kernels.packed import count_bits, count_shared, find, has
 
 Array = Any
 
@@ -65,8 +65,7 @@ def count_apart(apart: Array, words: Array) -> int:
     twice = 0
     for label in range(apart.shape[0]):
         if has(words, label):
-            for w in range(words.shape[0]):
-                twice += count_bits(words[w] & apart[label, w])
+            twice += count_shared(words, apart[label])
     return twice >> 1
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
-from surelabel._kernels.packed import count_bits, has
+from surelabel._kernels.packed import count_shared, has
 
 Array = Any
 
@@ -33,9 +33,7 @@ def obeys(rules: Rules, words: Array) -> bool:
         if has(words, rules.forbidden[i, 0]) and has(words, rules.forbidden[i, 1]) == rules.forbidden[i, 2]:
             return False
     for i in range(rules.groups.shape[0]):
-        size = 0
-        for w in range(words.shape[0]):
-            size += count_bits(words[w] & rules.groups[i, w])
+        size = count_shared(words, rules.groups[i])
         if size > rules.at_most[i]:
             return False
     return True

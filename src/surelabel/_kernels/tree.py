@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from surelabel._kernels.packed import bit, count_bits, find, has
+from surelabel._kernels.packed import bit, count_shared, find, has
 from surelabel._kernels.penalties import Penalties, count_apart, nearest, score
 from surelabel._kernels.rules import Rules, obeys
 
@@ -117,9 +117,7 @@ def _repairable(rules: Rules, form: Form, words: Array, cursor: int) -> bool:
         if broken and form.rank[a] <= cursor and form.rank[b] <= cursor:
             return False
     for i in range(rules.groups.shape[0]):
-        size = 0
-        for w in range(words.shape[0]):
-            size += count_bits(words[w] & rules.groups[i, w])
+        size = count_shared(words, rules.groups[i])
         if size > rules.at_most[i]:
             for j in range(cursor + 1, form.order.shape[0]):
                 label = form.order[j]

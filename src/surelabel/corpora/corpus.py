@@ -56,8 +56,25 @@ class Provenance:
     notes: tuple[str, ...] = ()
 
 
+class _Labelled:
+    """What has labels: they can be had in other forms than the sparse one."""
+
+    label_matrix: LabelMatrix
+    label_names: tuple[str, ...]
+
+    @property
+    def labels(self) -> npt.NDArray[np.bool_]:
+        """The labels as a dense bool array of shape (n_texts, n_labels)."""
+        return as_dense(self.label_matrix)
+
+    @property
+    def label_sets(self) -> tuple[frozenset[str], ...]:
+        """The labels as one frozenset of names a text."""
+        return tuple(as_label_sets(self.label_matrix, self.label_names))
+
+
 @dataclass(frozen=True, eq=False)
-class Part:
+class Part(_Labelled):
     """Some of a corpus's texts, with their labels.
 
     Attributes
@@ -78,19 +95,9 @@ class Part:
     def __len__(self) -> int:
         return len(self.texts)
 
-    @property
-    def labels(self) -> npt.NDArray[np.bool_]:
-        """The labels as a dense bool array of shape (n_texts, n_labels)."""
-        return as_dense(self.label_matrix)
-
-    @property
-    def label_sets(self) -> tuple[frozenset[str], ...]:
-        """The labels as one frozenset of names a text."""
-        return tuple(as_label_sets(self.label_matrix, self.label_names))
-
 
 @dataclass(frozen=True, eq=False)
-class Corpus:
+class Corpus(_Labelled):
     """Texts with label-sets, divided into parts. Immutable; changes make a new one.
 
     Parameters
@@ -195,16 +202,6 @@ class Corpus:
         _check_labels(corpus)
         _warn_of_texts(corpus)
         return corpus
-
-    @property
-    def labels(self) -> npt.NDArray[np.bool_]:
-        """The labels as a dense bool array of shape (n_texts, n_labels)."""
-        return as_dense(self.label_matrix)
-
-    @property
-    def label_sets(self) -> tuple[frozenset[str], ...]:
-        """The labels as one frozenset of names a text."""
-        return tuple(as_label_sets(self.label_matrix, self.label_names))
 
     def part(self, *names: str) -> Part:
         """Take one part, or several merged in the corpus's order.
