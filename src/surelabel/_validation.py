@@ -96,9 +96,8 @@ def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> F
         raise _fail("probabilities", who, "at least one text and one label", f"shape {array.shape}")
     if n_labels is not None and array.shape[1] != n_labels:
         raise _fail("probabilities", who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
-    outside = ~((array >= 0.0) & (array <= 1.0))
-    if outside.any():
-        row, column = _first(outside)
+    if not (array.min() >= 0.0 and array.max() <= 1.0):  # nor are they where one is not a number
+        row, column = _first(~((array >= 0.0) & (array <= 1.0)))
         raise _fail("probabilities", who, expected, f"{array[row, column]} in row {row}, column {column}")
     return array
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -73,6 +74,7 @@ class Answer:
         return values
 
 
+@functools.lru_cache(maxsize=256)
 def _as_decimal(level: Fraction) -> str:
     """Write a level exactly: as a decimal number where it is one, else as a fraction.
 
@@ -104,9 +106,12 @@ def exact_level(significance: Any = None, confidence_level: Any = None) -> str:
     return _as_decimal(as_level(significance, confidence_level, who="predict"))
 
 
-def _named(mask: BoolArray, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of a row's labels."""
-    return tuple(names[k] for k in np.flatnonzero(mask))
+def _named(labels: BoolArray, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the names of each row's labels."""
+    named: list[list[str]] = [[] for _ in labels]
+    for row, label in np.argwhere(labels).tolist():
+        named[row].append(names[label])
+    return [tuple(each) for each in named]
 
 
 def _members(
@@ -176,19 +181,30 @@ def answer_probabilities(
     lower, upper = sets.size_bounds()
     every, some, tops = _members(sets, forced, upper, top)
     significance, n_candidates = _as_decimal(level), calibration.n_candidates
+    columns = (
+        _named(forced.labels, names),
+        forced.confidence.tolist(),
+        forced.credibility.tolist(),
+        zip(lower.tolist(), upper.tolist(), strict=True),
+        _named(every, names),
+        _named(some & ~every, names),
+        tops,
+    )
     return [
         Answer(
-            labels=_named(forced.labels[row], names),
-            confidence=float(forced.confidence[row]),
-            credibility=float(forced.credibility[row]),
+            labels=labels,
+            confidence=confidence,
+            credibility=credibility,
             significance=significance,
-            size=int(lower[row]) if lower[row] == upper[row] else None,
-            size_bounds=(int(lower[row]), int(upper[row])),
+            size=bounds[0] if bounds[0] == bounds[1] else None,
+            size_bounds=bounds,
             n_candidates=n_candidates,
-            certain=_named(every[row], names),
-            possible=_named(some[row] & ~every[row], names),
-            top=tuple(PlausibleLabelSet(tuple(names[k] for k in labels), p_value) for labels, p_value in best),
-            description=str(sets[row].describe()) if describe and lower[row] == upper[row] else None,
+            certain=certain,
+            possible=possible,
+            top=tuple(PlausibleLabelSet(tuple(names[k] for k in each), p_value) for each, p_value in best),
+            description=str(sets[row].describe()) if describe and bounds[0] == bounds[1] else None,
         )
-        for row, best in enumerate(tops)
+        for row, (labels, confidence, credibility, bounds, certain, possible, best) in enumerate(
+            zip(*columns, strict=True)
+        )
     ]

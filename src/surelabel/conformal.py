@@ -369,9 +369,9 @@ class ConformalLabelSets:
         checked = calibration.as_probabilities(probabilities, who="predict", sparse=True)
         labels, totals = self._forced(calibration, checked)
         ties = self._tie_breaks(smoothing, len(checked), "predict")
-        credibility = calibration.p_values(totals[:, 0], ties)
-        second = np.where(np.isinf(totals[:, 1]), 0.0, calibration.p_values(totals[:, 1], ties))
-        return ForcedPredictions(labels, 1.0 - second, credibility, calibration.label_names)
+        p_values = calibration.p_values(totals, None if ties is None else ties[:, None])
+        second = np.where(np.isinf(totals[:, 1]), 0.0, p_values[:, 1])
+        return ForcedPredictions(labels, 1.0 - second, p_values[:, 0].copy(), calibration.label_names)
 
     def predict_p(self, probabilities: Any, labels: Any, *, smoothing: np.random.Generator | None = None) -> FloatArray:
         """Return the p-value of one given label-set a text, (n,).

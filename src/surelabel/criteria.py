@@ -26,7 +26,8 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.counting import count_by_size
 from surelabel.measures import SeparableMeasure, costs_of
 from surelabel.searches.counting import TABLE_CELLS, count_by_walk, count_of_maximum, greatest_size
-from surelabel.searches.cut import Bounds, n_words, over_rows
+from surelabel.searches.cut import n_words, over_rows
+from surelabel.searches.sizes import Bounds
 from surelabel.searches.sparse import SparseCut, SparseSearch, by_unlisted, count_short_rows, is_cut_short
 from surelabel.searches.sums import as_float, interacting_counts_at, interacting_rank_sums
 from surelabel.sparse import SparseProbabilities, is_sparse

@@ -17,7 +17,7 @@ from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
 from surelabel.criteria import PValueSums, counts_at, of_criterion, p_value_sums, s_criterion
 from surelabel.exceptions import InvalidInputError
-from surelabel.prediction_sets import SizeArray
+from surelabel.searches import SizeArray
 from surelabel.searches.counting import TABLE_CELLS
 from surelabel.searches.cut import over_rows
 from surelabel.sparse import is_sparse

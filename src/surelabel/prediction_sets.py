@@ -9,19 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from surelabel._validation import BoolArray, FloatArray, as_label_names
 from surelabel._wording import bounds_words, count_words, digits_words
 from surelabel.calibration import totals_of
 from surelabel.descriptions import Budget, Description, Facts, Members, build_description
 from surelabel.exceptions import InvalidInputError, SearchLimitError, TruncationWarning
-from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport, engine_of
+from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport, SizeArray, SizeBounds, as_sizes, engine_of
 from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS
 from surelabel.searches.cut import BLOCK_ROWS, IntArray, Words, n_words, unpack
 from surelabel.searches.few import FEW, best_of_few, can_be_listed
 
-__all__ = ["LabelSet", "PredictionSet", "PredictionSets", "SizeArray", "as_sizes", "check_count", "to_label_sets"]
+__all__ = ["LabelSet", "PredictionSet", "PredictionSets", "check_count", "to_label_sets"]
 
 # Members that are listed to describe a set; facts of more come from their costs.
 _MAX_DESCRIBED_BY_LIST = 4096
@@ -30,7 +29,6 @@ _MOST_NAMED, _MOST_NAMED_INEXACT = 24, 6
 
 # A label-set: names of its labels where names are known, indices where not.
 LabelSet: TypeAlias = frozenset[Any]
-SizeArray: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 
 
 def to_label_sets(labels: BoolArray, names: tuple[str, ...] | None) -> list[LabelSet]:
@@ -49,12 +47,6 @@ def _as_label_set(indices: Iterable[int], names: tuple[str, ...] | None) -> Labe
     return frozenset(indices if names is None else (names[k] for k in indices))
 
 
-def as_sizes(values: Sequence[int]) -> SizeArray:
-    """Return sizes as int64 where they all fit, as Python integers of any size where not."""
-    fits = max(values, default=0) <= np.iinfo(np.int64).max
-    return np.array(values, dtype=np.int64 if fits else object)
-
-
 class PredictionSets(Sequence["PredictionSet"]):
     """One prediction set a text, at one significance; nothing is computed before it is asked for.
 
@@ -65,7 +57,7 @@ class PredictionSets(Sequence["PredictionSet"]):
         self._cut = cut
         self._search = search
         self._tie_breaks = tie_breaks
-        self._bounds: list[Bounds | None] = [None] * len(cut.probabilities)
+        self._bounds = SizeBounds.unknown(len(cut.probabilities))
 
     def __len__(self) -> int:
         return len(self._cut.probabilities)
@@ -103,10 +95,11 @@ class PredictionSets(Sequence["PredictionSet"]):
 
     def _fill_bounds(self, rows: range) -> None:
         """Count what has not been counted yet."""
-        if any(self._bounds[row] is None for row in rows):
-            self._bounds[rows.start : rows.stop] = self._count(rows)
+        part = slice(rows.start, rows.stop)
+        if not self._bounds.known[part].all():
+            self._bounds.put(part, self._count(rows))
 
-    def _count(self, rows: range) -> list[Bounds]:
+    def _count(self, rows: range) -> SizeBounds:
         """Count members by the search."""
         return SEARCHES[self._search].bounds(self._cut, rows)
 
@@ -131,8 +124,11 @@ class PredictionSets(Sequence["PredictionSet"]):
     def size_bounds(self) -> tuple[SizeArray, SizeArray]:
         """Return certified (lower, upper) bounds of the sizes, each (n,); equal where the size is exact."""
         self._fill_bounds(range(len(self)))
-        known = [bounds for bounds in self._bounds if bounds is not None]
-        return as_sizes([lower for lower, _ in known]), as_sizes([upper for _, upper in known])
+        lower, upper = (
+            as_sizes(sizes.tolist()) if sizes.dtype == object else sizes.copy()
+            for sizes in (self._bounds.lower, self._bounds.upper)
+        )
+        return lower, upper
 
     def contains(self, labels: Any) -> BoolArray:
         """Tell for each text, (n,), whether its prediction set contains the given label-set."""
@@ -165,21 +161,19 @@ class PredictionSets(Sequence["PredictionSet"]):
         Where `rows` are given, the lists of the other texts are left empty.
         """
         check_count("k", k, who="top_indices")
-        tops: list[list[tuple[list[int], float]]] = [[] for _ in self._bounds]
+        tops: list[list[tuple[list[int], float]]] = [[] for _ in range(len(self))]
         if k == 0:
             return tops
         self._fill_bounds(range(len(self)))
-        listed = self._search == "exact" and can_be_listed(self._cut)
-        few: list[tuple[int, int]] = []
-        for row in range(len(self)) if rows is None else rows:
-            bounds = self._bounds[row]
-            assert bounds is not None
-            if not (listed and bounds[0] == bounds[1] <= FEW):
-                tops[row] = self[row]._top_indices(int(k))
-            elif bounds[1] > 0:
-                few.append((row, bounds[1]))
+        chosen = np.array(range(len(self)) if rows is None else list(rows), dtype=np.int64)
+        lower, upper = self._bounds.lower[chosen], self._bounds.upper[chosen]
+        listed = (lower == upper) & (upper <= FEW) & (self._search == "exact" and can_be_listed(self._cut))
+        for row in chosen[~listed].tolist():
+            tops[row] = self[row]._top_indices(int(k))
+        few = chosen[listed & (upper > 0)]
         for start in range(0, len(few), BLOCK_ROWS):
-            numbers, sizes = np.array(few[start : start + BLOCK_ROWS], dtype=np.int64).T
+            numbers = few[start : start + BLOCK_ROWS]
+            sizes = self._bounds.upper[numbers].astype(np.int64)
             which, totals, words = best_of_few(self._cut, numbers, sizes, int(k))
             for row, best in zip(which.tolist(), self._indexed(which, totals, words), strict=True):
                 tops[row].append(best)
@@ -221,7 +215,7 @@ class PredictionSet:
         return slice(self._row, self._row + 1)
 
     def __repr__(self) -> str:
-        if self._parent._bounds[self._row] is None:
+        if not self._parent._bounds.known[self._row]:
             return f"<PredictionSet of text {self._row}>"
         lower, upper = self.size_bounds
         return f"<PredictionSet of text {self._row}: {bounds_words(lower, upper)} label-sets>"
@@ -249,9 +243,7 @@ class PredictionSet:
     def size_bounds(self) -> Bounds:
         """Certified (lower, upper) bounds of the size, equal where it is exact."""
         self._parent._fill_bounds(range(self._row, self._row + 1))
-        bounds = self._parent._bounds[self._row]
-        assert bounds is not None
-        return bounds
+        return self._parent._bounds[self._row]
 
     def refine(self, relative_gap: float = 0.01, work_limit: int | None = None) -> Bounds:
         """Tighten the size's bounds until upper <= (1 + relative_gap) lower, or memory or work run out.

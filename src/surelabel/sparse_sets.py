@@ -19,7 +19,7 @@ from surelabel.compressed import compress
 from surelabel.descriptions import Description
 from surelabel.exceptions import InvalidInputError
 from surelabel.prediction_sets import LabelSet, PredictionSet, PredictionSets, check_count
-from surelabel.searches import Bounds, Cut, SearchReport
+from surelabel.searches import Bounds, Cut, SearchReport, SizeBounds
 from surelabel.searches.cut import over_rows
 from surelabel.searches.sparse import Reach, SparseCut, SparseSearch
 from surelabel.sparse import SparseLabels, SparseProbabilities
@@ -116,7 +116,7 @@ class SparsePredictionSets(PredictionSets):
     def _set_class(self) -> type[PredictionSet]:
         return SparsePredictionSet
 
-    def _count(self, rows: range) -> list[Bounds]:
+    def _count(self, rows: range) -> SizeBounds:
         return _SEARCH.bounds(self._cut, rows)
 
     def contains(self, labels: Any) -> BoolArray:
@@ -154,7 +154,7 @@ class SparsePredictionSets(PredictionSets):
 
     def search_report(self) -> SearchReport:
         """Return the numbers of members (upper bounds): the exact search considers no other label-set."""
-        considered = [upper for _, upper in self._count(range(len(self)))]
+        considered = self._count(range(len(self))).upper.tolist()
         return SearchReport(None, considered, np.zeros(len(considered), dtype=np.bool_))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from surelabel._validation import BoolArray, FloatArray, as_labels, as_probabilities, check_limits
 from surelabel.calibration import binomials
 from surelabel.exceptions import NotCalibratedError
-from surelabel.prediction_sets import SizeArray, as_sizes
+from surelabel.searches import SizeArray, as_sizes
 
 __all__ = [
     "Limits",
@@ -126,6 +126,11 @@ class ProductSets:
 
     allowed: BoolArray
     limits: Limits
+
+    @classmethod
+    def within(cls, plausible: BoolArray, limits: Limits) -> Self:
+        """Return the sets of all candidates within plausible labels (n, d): any of these may be absent too."""
+        return cls(np.stack([np.ones_like(plausible), plausible], axis=2), limits)
 
     def sizes(self) -> SizeArray:
         """Count by binomials: labels that may be both are free."""

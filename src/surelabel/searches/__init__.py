@@ -5,11 +5,24 @@
 - `powerset`: the paper's Algorithm 1, every candidate scored.
 """
 
-from surelabel.searches.cut import Bounds, Cut, Engine, Search, SearchReport
+from surelabel.searches.cut import Cut, Engine, Search, SearchReport
 from surelabel.searches.exact import ExactSearch, engine_of
 from surelabel.searches.paper import PROHIBITIVE, HammingBallSearch, PowersetSearch
+from surelabel.searches.sizes import Bounds, SizeArray, SizeBounds, as_sizes
 
-__all__ = ["PROHIBITIVE", "SEARCHES", "Bounds", "Cut", "Engine", "Search", "SearchReport", "engine_of"]
+__all__ = [
+    "PROHIBITIVE",
+    "SEARCHES",
+    "Bounds",
+    "Cut",
+    "Engine",
+    "Search",
+    "SearchReport",
+    "SizeArray",
+    "SizeBounds",
+    "as_sizes",
+    "engine_of",
+]
 
 SEARCHES: dict[str, Search] = {
     "exact": ExactSearch(),

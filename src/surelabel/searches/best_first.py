@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surelabel._validation import FloatArray
-from surelabel.searches.cut import Bounds, Cut, Words, best_first_order, n_words, pack, totals_by_words
+from surelabel.searches.cut import Cut, Words, best_first_order, n_words, pack, totals_by_words
+from surelabel.searches.sizes import Bounds
 
 __all__ = ["CostRow", "iterate_best_first", "iterate_row", "most_tied"]
 

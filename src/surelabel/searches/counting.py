@@ -11,7 +11,7 @@ import numpy as np
 
 from surelabel._validation import FloatArray
 from surelabel.calibration import binomials
-from surelabel.searches.cut import Bounds
+from surelabel.searches.sizes import Bounds
 
 __all__ = ["bounds_by_table", "count_by_walk", "count_of_maximum", "count_row", "greatest_size"]
 

@@ -16,10 +16,10 @@ from surelabel._validation import BoolArray, FloatArray
 from surelabel._words import Words, n_words, pack, unpack
 from surelabel.calibration import Calibration
 from surelabel.measures import SeparableMeasure, costs_of
+from surelabel.searches.sizes import Bounds, SizeBounds
 
 __all__ = [
     "BLOCK_ROWS",
-    "Bounds",
     "Cut",
     "IntArray",
     "Search",
@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-Bounds: TypeAlias = tuple[int, int]
 _Result = TypeVar("_Result")
 
 # Rows that one task works on: long enough to hide the cost of a task, short enough to keep their costs in the cache.
@@ -64,8 +63,8 @@ def over_rows(work: Callable[[slice], _Result], n_rows: int, n_jobs: int | None)
     neither do results.
     """
     blocks = [slice(start, min(start + BLOCK_ROWS, n_rows)) for start in range(0, n_rows, BLOCK_ROWS)]
-    workers = min(threads_to_use(n_jobs), len(blocks))
-    if workers <= 1:
+    workers = min(threads_to_use(n_jobs), len(blocks)) if len(blocks) > 1 else 1
+    if workers == 1:
         return [work(block) for block in blocks]
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, blocks))
@@ -187,8 +186,8 @@ class SearchReport:
 class Search(Protocol):
     """What a search must answer about a cut."""
 
-    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
-        """Return (lower, upper) bounds of the number of members, equal where it is exact."""
+    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
+        """Return bounds of the number of members of each text, equal where it is exact."""
         ...
 
     def members(self, cut: Cut, row: int, limit: int) -> Words:
@@ -211,8 +210,8 @@ class Search(Protocol):
 class Engine(Protocol):
     """What finds prediction sets exactly, for one kind of measure, whatever search a predictor was made with."""
 
-    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
-        """Return (lower, upper) bounds of the number of members, equal where it is exact."""
+    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
+        """Return bounds of the number of members of each text, equal where it is exact."""
         ...
 
     def members(self, cut: Cut, row: int, limit: int) -> Words:

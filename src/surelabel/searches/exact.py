@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surelabel.calibration import Calibration
-from surelabel.searches.cut import Bounds, Cut, Engine, SearchReport, Words
+from surelabel.searches.cut import Cut, Engine, SearchReport, Words
 from surelabel.searches.interacting import InteractingEngine
 from surelabel.searches.separable import SeparableEngine
+from surelabel.searches.sizes import Bounds, SizeBounds
 
 __all__ = ["ExactSearch", "engine_of"]
 
@@ -25,7 +26,7 @@ def engine_of(calibration: Calibration) -> Engine:
 class ExactSearch:
     """Visits members and little else; past the work limit it answers with certified bounds."""
 
-    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
+    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
         """Count, or bound."""
         return engine_of(cut.calibration).bounds(cut, rows)
 
@@ -43,5 +44,5 @@ class ExactSearch:
 
     def report(self, cut: Cut) -> SearchReport:
         """Return the numbers of members (upper bounds): the exact search considers few other label-sets."""
-        considered = [upper for _, upper in self.bounds(cut, range(len(cut.probabilities)))]
+        considered = self.bounds(cut, range(len(cut.probabilities))).upper.tolist()
         return SearchReport(None, considered, np.zeros(len(considered), dtype=np.bool_))

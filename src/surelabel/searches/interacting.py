@@ -15,18 +15,9 @@ from surelabel._validation import BoolArray, FloatArray
 from surelabel.calibration import Calibration
 from surelabel.exceptions import SearchLimitError
 from surelabel.searches.counting import TABLE_CELLS, bounds_by_table, count_of_maximum
-from surelabel.searches.cut import (
-    WORK_LIMIT,
-    Bounds,
-    Cut,
-    Words,
-    best_first_order,
-    n_words,
-    over_rows,
-    totals_of_words,
-    unpack,
-)
+from surelabel.searches.cut import WORK_LIMIT, Cut, Words, best_first_order, n_words, over_rows, totals_of_words, unpack
 from surelabel.searches.forms import Problem, problem_of
+from surelabel.searches.sizes import Bounds, SizeBounds
 
 __all__ = ["InteractingEngine", "Walker"]
 
@@ -165,15 +156,15 @@ class Walker:
 class InteractingEngine:
     """Walks trees; past the work limit it answers with certified bounds."""
 
-    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
+    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
         """Count by walking; past the work limit bound by sums of costs below and above the measure."""
 
-        def count(block: slice) -> list[Bounds]:
+        def count(block: slice) -> SizeBounds:
             walker = Walker(cut)
             inside = range(block.start + rows.start, block.stop + rows.start)
-            return [self._count(walker, cut, row) for row in inside]
+            return SizeBounds.of(self._count(walker, cut, row) for row in inside)
 
-        return [size for block in over_rows(count, len(rows), cut.n_jobs) for size in block]
+        return SizeBounds.joined(over_rows(count, len(rows), cut.n_jobs))
 
     def _count(self, walker: Walker, cut: Cut, row: int) -> Bounds:
         """Count or bound the members of one text."""

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from surelabel.exceptions import ProhibitiveSearchError
 from surelabel.searches.cut import (
-    Bounds,
     Cut,
     IntArray,
     SearchReport,
@@ -21,6 +20,7 @@ from surelabel.searches.cut import (
     totals_of_words,
     unpack,
 )
+from surelabel.searches.sizes import Bounds, SizeBounds
 
 __all__ = ["PROHIBITIVE", "HammingBallSearch", "PowersetSearch", "ball_size"]
 
@@ -76,20 +76,20 @@ class _ListingSearch:
                 f"{rows.start + first}, more than its limit of {self.prohibitive:,}. Use search='exact'."
             )
 
-    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
+    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
         """Count members one by one."""
         self._refuse(cut, rows)
         nothing = np.empty((0, n_words(cut.calibration.n_labels)), dtype=np.uint64)
 
-        def count(block: slice) -> list[Bounds]:
+        def count(block: slice) -> SizeBounds:
             inside = range(block.start + rows.start, block.stop + rows.start)
-            return [(size, size) for size in (self._search(cut, row, nothing) for row in inside)]
+            return SizeBounds.of((size, size) for size in (self._search(cut, row, nothing) for row in inside))
 
-        return [size for block in over_rows(count, len(rows), cut.n_jobs) for size in block]
+        return SizeBounds.joined(over_rows(count, len(rows), cut.n_jobs))
 
     def members(self, cut: Cut, row: int, limit: int) -> Words:
         """List all members, sort them, and cut at the limit."""
-        size = self.bounds(cut, range(row, row + 1))[0][0]
+        size, _ = self.bounds(cut, range(row, row + 1))[0]
         words = np.empty((size, n_words(cut.calibration.n_labels)), dtype=np.uint64)
         self._search(cut, row, words)
         return words[best_first_order(totals_of_words(cut, row, words), words)[:limit]]

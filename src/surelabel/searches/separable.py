@@ -12,15 +12,8 @@ from surelabel.calibration import Calibration, binomials
 from surelabel.measures import costs_of
 from surelabel.searches.best_first import iterate_best_first
 from surelabel.searches.counting import bounds_by_table, count_by_walk, count_of_maximum, count_row
-from surelabel.searches.cut import (
-    Bounds,
-    Cut,
-    Words,
-    best_first_order,
-    n_words,
-    over_rows,
-    totals_of_words,
-)
+from surelabel.searches.cut import Cut, Words, best_first_order, n_words, over_rows, totals_of_words
+from surelabel.searches.sizes import Bounds, SizeBounds
 
 __all__ = ["SeparableEngine"]
 
@@ -31,20 +24,20 @@ _HELD_CELLS = 2**21
 class SeparableEngine:
     """Walks the subsets of affordable flips; past the work limit it answers with certified bounds."""
 
-    def bounds(self, cut: Cut, rows: range) -> list[Bounds]:
+    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
         """Count by walking; past the work limit by groups of equal costs, then by a table."""
 
-        def count(block: slice) -> list[Bounds]:
+        def count(block: slice) -> SizeBounds:
             return _count_block(cut, slice(block.start + rows.start, block.stop + rows.start))
 
-        return [size for block in over_rows(count, len(rows), cut.n_jobs) for size in block]
+        return SizeBounds.joined(over_rows(count, len(rows), cut.n_jobs))
 
     def members(self, cut: Cut, row: int, limit: int) -> Words:
         """List by walking and sort where all members fit; take the best by a heap where they do not."""
         from surelabel._kernels import walk  # noqa: PLC0415
 
         width = n_words(cut.calibration.n_labels)
-        upper = self.bounds(cut, range(row, row + 1))[0][1]
+        _, upper = self.bounds(cut, range(row, row + 1))[0]
         if upper > limit:
             best = [words for _, words in itertools.islice(iterate_best_first(cut, row), limit)]
             return np.array(best, dtype=np.uint64).reshape(len(best), width)
@@ -117,25 +110,26 @@ class SeparableEngine:
         return bounds_by_table(*self.relaxation(cut, row), cut.calibration.limits, n_cells)
 
 
-def _count_block(cut: Cut, rows: slice) -> list[Bounds]:
+def _count_block(cut: Cut, rows: slice) -> SizeBounds:
     """Count or bound the members of a block of rows."""
     absent, present, thresholds = cut.membership(rows)
-    everything = np.isposinf(cut.thresholds[rows])
-    if not everything.any():
+    limited = ~np.isposinf(cut.thresholds[rows])
+    if limited.all():
         return _count_rows(absent, present, thresholds, cut)
     every = cut.calibration.n_candidates
-    rest = iter(_count_rows(absent[~everything], present[~everything], thresholds[~everything], cut))
-    return [(every, every) if whole else next(rest) for whole in everything]
+    bounds = SizeBounds.of([(every, every)] * len(limited))
+    bounds.put(limited, _count_rows(absent[limited], present[limited], thresholds[limited], cut))
+    return bounds
 
 
-def _count_rows(absent: FloatArray, present: FloatArray, thresholds: FloatArray, cut: Cut) -> list[Bounds]:
+def _count_rows(absent: FloatArray, present: FloatArray, thresholds: FloatArray, cut: Cut) -> SizeBounds:
     """Count or bound the members of rows of costs (m, d): by walking, and where that gives up by other means."""
     limits = cut.calibration.limits
     if cut.is_maximum:
         exact = [count_of_maximum(*row, limits) for row in zip(absent, present, thresholds, strict=True)]
-        return [(size, size) for size in exact]
+        return SizeBounds.of((size, size) for size in exact)
     sizes, _ = count_by_walk(absent, present, thresholds, limits, cut.work_limit)
-    return [
-        (size, size) if size >= 0 else count_row(absent[i], present[i], float(thresholds[i]), limits)
-        for i, size in enumerate(sizes.tolist())
-    ]
+    bounds = SizeBounds(sizes, sizes.copy())
+    for i in np.flatnonzero(sizes < 0).tolist():
+        bounds[i] = count_row(absent[i], present[i], float(thresholds[i]), limits)
+    return bounds

@@ -21,7 +21,8 @@ from surelabel.compressed import CompressedRows, compress
 from surelabel.counting import count_by_size
 from surelabel.searches.best_first import CostRow, iterate_row, most_tied
 from surelabel.searches.counting import count_row
-from surelabel.searches.cut import WORK_LIMIT, Bounds, IntArray, Words, over_rows, unpack
+from surelabel.searches.cut import WORK_LIMIT, IntArray, Words, over_rows, unpack
+from surelabel.searches.sizes import Bounds, SizeBounds
 from surelabel.sparse import SparseProbabilities
 
 __all__ = ["Reach", "SparseCut", "SparseSearch", "by_unlisted", "count_short_rows", "is_cut_short"]
@@ -167,13 +168,13 @@ def count_of_sparse_maximum(rows: CompressedRows, thresholds: FloatArray, limits
 class SparseSearch:
     """Answers about a sparse cut; the same as those of the exact search on the dense one."""
 
-    def bounds(self, cut: SparseCut, rows: range) -> list[Bounds]:
-        """Return (lower, upper) bounds of the number of members, equal where it is exact."""
+    def bounds(self, cut: SparseCut, rows: range) -> SizeBounds:
+        """Return bounds of the number of members of each text, equal where it is exact."""
 
-        def count(block: slice) -> list[Bounds]:
+        def count(block: slice) -> SizeBounds:
             return _count_block(cut, slice(block.start + rows.start, block.stop + rows.start))
 
-        return [size for block in over_rows(count, len(rows), cut.n_jobs) for size in block]
+        return SizeBounds.joined(over_rows(count, len(rows), cut.n_jobs))
 
     def iterate(self, cut: SparseCut, row: int) -> Iterator[tuple[float, Member]]:
         """Yield (total, ascending labels of a member), best first, equal totals in lexicographic order of 0/1 rows."""
@@ -246,19 +247,19 @@ def _with_unlisted_of_maximum(rows: CompressedRows, thresholds: FloatArray, limi
     return count_of_sparse_maximum(fewer, thresholds, (limits[0] - 1, limits[1] - 1))[0]
 
 
-def _count_block(cut: SparseCut, rows: slice) -> list[Bounds]:
+def _count_block(cut: SparseCut, rows: slice) -> SizeBounds:
     """Count or bound the members of a block of texts."""
     thresholds = cut.thresholds[rows]
     everything = np.isposinf(thresholds)
     every = cut.calibration.n_candidates if everything.any() else 0
     if everything.all():
-        return [(every, every)] * len(thresholds)
+        return SizeBounds.of([(every, every)] * len(thresholds))
     short = cut.rows(rows)
     if short.is_maximum:
         counted = [(n, n) for n in count_of_sparse_maximum(short, thresholds, cut.calibration.limits)]
     else:
         counted = _count_sum(cut, short, np.where(everything, -np.inf, thresholds), None)
-    return [(every, every) if whole else bounds for whole, bounds in zip(everything, counted, strict=True)]
+    return SizeBounds.of((every, every) if whole else bounds for whole, bounds in zip(everything, counted, strict=True))
 
 
 class _Unlisted:
