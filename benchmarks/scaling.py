@@ -37,7 +37,7 @@ from surelabel.answers import answer_probabilities
 from surelabel.experiments.run import machine, versions
 from surelabel.streams import TextSource, open_writer, predict_file
 
-BLOCK = 50_000
+BLOCK = 250_000
 GOALS = {"conformal": 1.8, "workers": 1.6}
 
 

@@ -369,7 +369,12 @@ class ConformalLabelSets:
         checked = calibration.as_probabilities(probabilities, who="predict", sparse=True)
         labels, totals = self._forced(calibration, checked)
         ties = self._tie_breaks(smoothing, len(checked), "predict")
-        p_values = calibration.p_values(totals, None if ties is None else ties[:, None])
+        ranked = over_rows(
+            lambda rows: calibration.p_values(totals[rows], None if ties is None else ties[rows, None]),
+            len(checked),
+            self.n_jobs,
+        )
+        p_values = np.concatenate(ranked)
         second = np.where(np.isinf(totals[:, 1]), 0.0, p_values[:, 1])
         return ForcedPredictions(labels, 1.0 - second, p_values[:, 0].copy(), calibration.label_names)
 
