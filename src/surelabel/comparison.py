@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -169,6 +169,7 @@ def compare(
     *,
     n_splits: int = 10,
     seed: int = 0,
+    done: MutableMapping[tuple[str, int], list[ComparisonRecord]] | None = None,
 ) -> Comparison:
     """Measure this package's method with several measures, and rivals, on the same re-splits.
 
@@ -183,6 +184,9 @@ def compare(
     n_splits : int
     seed : int
         Of the first split; the others follow.
+    done : mutable mapping of (method, split) to records, optional
+        What is in it is not measured again, what is measured is put into it: one that is kept in a file lets an
+        interrupted comparison go on.
 
     Returns
     -------
@@ -198,11 +202,15 @@ def compare(
     for level in levels:
         as_level(level, None, who="compare")
     records: list[ComparisonRecord] = []
+    done = {} if done is None else done
     for number in range(n_splits):
         calibration, test = parts.redivided(seed + number)
         for method in methods:
-            _log.info("split %d of %d: %s", number + 1, n_splits, method.name)
-            records += _measure(method, seed + number, calibration, test, [str(level) for level in levels])
+            place = (method.name, seed + number)
+            if place not in done:
+                _log.info("split %d of %d: %s", number + 1, n_splits, method.name)
+                done[place] = _measure(method, seed + number, calibration, test, [str(level) for level in levels])
+            records += done[place]
     return Comparison(
         source=_source(parts),
         n_calibration=len(parts.parts["calibration"]),

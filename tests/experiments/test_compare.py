@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surelabel import LogLoss, LpNorm, Mahalanobis
+from surelabel import LogLoss, LpNorm, Mahalanobis, comparison
 from surelabel.artifacts import PartProbabilities, Probabilities
 from surelabel.comparison import compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
@@ -60,6 +60,30 @@ def test_the_guarantee_of_label_sets_holds_on_re_splits(done):
     for method in ("L2", "LogLoss", "Bonferroni"):
         mean, deviation = compared.row(method, "0.2").error
         assert mean < 0.2 + 0.05 + deviation
+
+
+def test_an_interrupted_comparison_goes_on(tmp_path, monkeypatch):
+    given = {"measures": ["L2", "LogLoss"], "rivals": ["seen"], "levels": ["0.05", "0.2"], "n_splits": 2}
+    settings, folders = Settings("synthetic", "linear"), Folders(tmp_path / "runs", tmp_path / "results" / "runs")
+    measure, measured = comparison._measure, []
+
+    def until_interrupted(rival, split, *rest):
+        measured.append((rival.name, split))
+        if len(measured) == 4:
+            raise KeyboardInterrupt
+        return measure(rival, split, *rest)
+
+    monkeypatch.setattr(comparison, "_measure", until_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compare_run(settings, folders, tmp_path / "results", **given)
+    again = compare_run(settings, folders, tmp_path / "results", **given)
+    assert measured[3:] == [("L2", 1), ("L2", 1), ("LogLoss", 1), ("seen label-sets", 1)]
+    kept = tmp_path / "runs" / settings.name / "comparison.json"
+    kept.write_text(kept.read_text()[:-9])
+    assert compare_run(settings, folders, tmp_path / "results", **given) == again
+    assert len(measured) == 7 + 6
+    compare_run(settings, folders, tmp_path / "results", **{**given, "levels": ["0.1"]})
+    assert len(measured) == 7 + 6 + 6
 
 
 def test_unknown_rivals_are_refused(tmp_path):

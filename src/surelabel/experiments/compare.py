@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import logging
+from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel import corpora, plots
+from surelabel import __version__, corpora, plots
 from surelabel._storage import atomic_file
 from surelabel._validation import BoolArray
 from surelabel.artifacts import Probabilities
-from surelabel.comparison import DEFAULT_LEVELS, Comparison, compare
+from surelabel.comparison import DEFAULT_LEVELS, Comparison, ComparisonRecord, compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments.run import Folders, probabilities_of, rounded
 from surelabel.experiments.settings import MEASURES, Settings
@@ -71,6 +74,38 @@ def make_rivals(names: Sequence[str], seen: BoolArray, max_labels: int) -> list[
     return [RIVALS[name](seen, max_labels) for name in names]
 
 
+class _KeptRecords(UserDict[tuple[str, int], list[ComparisonRecord]]):
+    """Records that are kept in a file, for as long as they are of the same probabilities, levels and version."""
+
+    def __init__(self, path: Path, key: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._path, self._key = path, dict(key)
+        if path.is_file():
+            try:
+                document = json.loads(path.read_text(encoding="utf-8"))
+                records = [ComparisonRecord(**record) for record in document.pop("records")]
+            except (ValueError, KeyError, TypeError, AttributeError):
+                _log.warning("%s is damaged; all is measured again", path)
+                return
+            for record in records if document == self._key else ():
+                self.data.setdefault((record.method, record.split), []).append(record)
+
+    def __setitem__(self, place: tuple[str, int], records: list[ComparisonRecord]) -> None:
+        super().__setitem__(place, records)
+        every = [dataclasses.asdict(record) for kept in self.data.values() for record in kept]
+        with atomic_file(self._path) as temporary:
+            temporary.write_text(json.dumps({**self._key, "records": every}), encoding="utf-8")
+
+
+def _key(probabilities: Path, levels: Sequence[Any]) -> dict[str, Any]:
+    """Return what records depend on, beside method and split."""
+    return {
+        "version": __version__,
+        "probabilities": hashlib.sha256(probabilities.read_bytes()).hexdigest(),
+        "levels": [str(level) for level in levels],
+    }
+
+
 def compare_run(
     settings: Settings,
     folders: Folders,
@@ -83,6 +118,8 @@ def compare_run(
     seed: int = 0,
 ) -> Comparison:
     """Compare all methods on a run's probabilities, which are made where they are not there yet.
+
+    An interrupted comparison goes on where it was: what is measured is kept beside the probabilities.
 
     Writes `<out>/comparisons/<corpus>-<classifier>.json`, the table beside it, and a figure to `<out>/figures`.
 
@@ -105,7 +142,9 @@ def compare_run(
     seen = corpora.load(settings.corpus, seed=settings.seed).part("train").labels
     others = make_rivals(rivals, seen, probabilities.max_labels)
     made = make_measures(measures, probabilities, seen)
-    compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed)
+    folder = folders.runs / settings.name
+    done = _KeptRecords(folder / "comparison.json", _key(folder / "probabilities.npz", levels))
+    compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed, done=done)
     name = f"{settings.corpus}-{settings.classifier}"
     table = comparison_table(compared, name)
     figure = plots.to_svg(
