@@ -84,6 +84,28 @@ def text_throughput(document: Document) -> Table:
     return Table("text", "Text classifiers: texts a second", ("classifier", "texts a second", "beside"), rows, note)
 
 
+def service(document: Document) -> Table:
+    """Tabulate how the service does under load."""
+    rows = tuple(
+        (
+            str(row["clients"]),
+            row["micro_batching"],
+            f"{row['requests_a_second']:,.0f}",
+            f"{row['p50_ms']:.1f}",
+            f"{row['p99_ms']:.1f}",
+            f"{row['conformal_share']:.1%}",
+        )
+        for row in document["rows"]
+    )
+    header = ("clients", "micro-batching", "requests a second", "p50, ms", "p99, ms", "conformal step")
+    note = (
+        f"{document['settings']['source']}; one text a request, significance {document['settings']['significance']}, "
+        f"the {document['settings']['top']} most plausible label-sets; clients and server share the "
+        f"{document['machine']['cores']} cores. The conformal step's share is of the server's processor time."
+    )
+    return Table("service", "The service under load", header, rows, note)
+
+
 def watch(document: Document) -> Table:
     """Tabulate when the exchangeability watch raised its alarm."""
     watched = {name: value for name, value in document.items() if isinstance(value, dict)}
@@ -117,6 +139,7 @@ _TABLES: dict[str, Callable[[Document], Table]] = {
     "engine": engine,
     "lean_ball": lean_ball,
     "text_throughput": text_throughput,
+    "service": service,
     "watch": watch,
 }
 

@@ -23,6 +23,7 @@ from surelabel.experiments.tables import Table, readable, three
 from surelabel.measures import LogLoss, Measure
 from surelabel.pipeline.fitting import any_measure_named, fitted_measure
 from surelabel.rivals import (
+    NOTHING_OF_LABEL_SETS,
     BonferroniRelevance,
     CrossConformalRidge,
     InstanceReproduction,
@@ -38,9 +39,12 @@ __all__ = [
     "RIVALS",
     "compare_run",
     "comparison_table",
+    "comparisons_table",
     "load_comparison",
+    "load_comparisons",
     "make_measures",
     "make_rivals",
+    "sizes_table",
 ]
 
 _log = logging.getLogger(__name__)
@@ -173,20 +177,76 @@ def load_comparison(path: Path) -> Comparison:
         raise ArtifactError(f"{path} is not a comparison, or it is damaged: {error}.") from error
 
 
+def _written(pair: tuple[float, float] | None, write: Callable[[float], str]) -> str:
+    """Write a mean and its standard deviation."""
+    return "-" if pair is None else f"{write(pair[0])} ± {write(pair[1])}"
+
+
+def load_comparisons(folder: Path) -> list[Comparison]:
+    """Read all comparisons of a folder."""
+    return [load_comparison(path) for path in sorted(folder.glob("*.json"))]
+
+
+def sizes_table(compared: Sequence[Comparison], level: str = "0.05") -> Table:
+    """Tabulate mean N at one level, a comparison a row, for all methods that promise something of whole label-sets."""
+    methods = [
+        method
+        for method, guarantee in {name: text for each in compared for name, text in each.guarantees.items()}.items()
+        if NOTHING_OF_LABEL_SETS not in guarantee
+    ]
+    rows = tuple(
+        (
+            *each.source.split(", ", 1),
+            *(
+                _written(each.row(method, level).mean_size, readable) if method in each.guarantees else "-"
+                for method in methods
+            ),
+        )
+        for each in compared
+        if level in each.levels
+    )
+    title = f"Mean N at significance {level}"
+    return Table("comparisons-at-" + level, title, ("corpus", "classifier", *methods), rows, _splits_note(compared))
+
+
+def _splits_note(compared: Sequence[Comparison]) -> str:
+    """Say what is compared, and over how many splits."""
+    return (
+        "The same probabilities and re-splits for all methods of a corpus and classifier: mean ± standard deviation "
+        f"over {min((each.n_splits for each in compared), default=0)} splits. Mean N is of upper bounds where a size "
+        "is past counting."
+    )
+
+
+def comparisons_table(compared: Sequence[Comparison]) -> Table:
+    """Tabulate comparisons: errors at 0.05, and mean N at every level that all of them have."""
+    levels = [level for level in DEFAULT_LEVELS if all(level in each.levels for each in compared)]
+    rows = tuple(
+        (
+            *each.source.split(", ", 1),
+            method,
+            _written(each.row(method, "0.05").error, three),
+            *(_written(each.row(method, level).mean_size, readable) for level in levels),
+        )
+        for each in compared
+        if "0.05" in each.levels
+        for method in each.guarantees
+    )
+    note = f"{_splits_note(compared)} `results/comparisons/` has the medians, S, and what each method guarantees."
+    header = ("corpus", "classifier", "method", "error at 0.05", *(f"mean N at {level}" for level in levels))
+    return Table("comparisons", "Measures and rivals side by side", header, rows, note)
+
+
 def comparison_table(compared: Comparison, name: str = "comparison") -> Table:
     """Tabulate a comparison; the note says what each method guarantees."""
-
-    def written(pair: tuple[float, float] | None, write: Callable[[float], str]) -> str:
-        return "-" if pair is None else f"{write(pair[0])} ± {write(pair[1])}"
-
     rows = tuple(
         (
             row.method,
             row.significance,
-            written(row.error, three),
-            written(row.mean_size, readable),
-            written(row.median_size, readable),
-            written(row.s_excess, readable),
+            _written(row.error, three),
+            _written(row.mean_size, readable),
+            _written(row.median_size, readable),
+            _written(row.s_excess, readable),
         )
         for row in compared.rows()
     )

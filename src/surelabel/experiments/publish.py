@@ -9,6 +9,7 @@ from surelabel._storage import atomic_file
 from surelabel.evaluation import Evaluation
 from surelabel.exceptions import InvalidInputError
 from surelabel.experiments.benchmark_tables import benchmark_tables
+from surelabel.experiments.compare import comparisons_table, load_comparisons, sizes_table
 from surelabel.experiments.findings import guarantee, log_loss_against_norms
 from surelabel.experiments.run import N_RESPLITS
 from surelabel.experiments.statistics import corpora_table
@@ -85,6 +86,9 @@ def readme_part(tables: list[Table], figures: list[str]) -> str:
             _only(by_name["sets"], significance="0.05").to_markdown(),
             "",
         ]
+    if "comparisons-at-0.05" in by_name:
+        sizes = by_name["comparisons-at-0.05"]
+        lines += [f"{sizes.title}, measures and rivals side by side. {sizes.note}", "", sizes.to_markdown(), ""]
     if "engine" in by_name:
         lines += [f"The exact search beside the paper's. {by_name['engine'].note}", ""]
         lines += [by_name["engine"].to_markdown(), ""]
@@ -107,7 +111,8 @@ def readme_part(tables: list[Table], figures: list[str]) -> str:
 def publish(runs: Path, out: Path, readme: Path | None = None) -> list[Table]:
     """Build all tables and figures from the result files in `runs`; put the main ones into a README where given."""
     results = load_results(runs)
-    found = [guarantee(results), log_loss_against_norms(results)]
+    compared = load_comparisons(runs.parent / "comparisons")
+    found = [guarantee(results), log_loss_against_norms(results), comparisons_table(compared), sizes_table(compared)]
     tables = [corpora_table(runs.parent / "corpora.json"), *all_tables(results), *found]
     tables = [table for table in tables if table.rows] + benchmark_tables(runs.parent)
     for table in tables:

@@ -24,12 +24,13 @@ significance. All have the same candidates, count exactly, and say what they gua
 """
 
 from surelabel.rivals.powerset import LabelPowerset, SeenPowerset
-from surelabel.rivals.protocol import ListedSets, ProductSets, Rival, SetsOfTexts, sets_at
+from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ListedSets, ProductSets, Rival, SetsOfTexts, sets_at
 from surelabel.rivals.recall import RecallControl
 from surelabel.rivals.relevance import BonferroniRelevance, InstanceReproduction, PerLabelRelevance
 from surelabel.rivals.ridge import CrossConformalRidge, TransductiveRidge
 
 __all__ = [
+    "NOTHING_OF_LABEL_SETS",
     "BonferroniRelevance",
     "CrossConformalRidge",
     "InstanceReproduction",

@@ -15,6 +15,7 @@ from surelabel.exceptions import NotCalibratedError
 from surelabel.searches import SizeArray, as_sizes
 
 __all__ = [
+    "NOTHING_OF_LABEL_SETS",
     "Limits",
     "ListedSets",
     "ProductSets",
@@ -26,6 +27,9 @@ __all__ = [
     "rank_threshold",
     "sets_at",
 ]
+
+# How the guarantee of a method ends that promises something else.
+NOTHING_OF_LABEL_SETS = "of whole label-sets nothing is said"
 
 
 class SetsOfTexts(Protocol):

@@ -8,7 +8,7 @@ import numpy as np
 
 from surelabel._validation import BoolArray, FloatArray, as_level, as_probabilities
 from surelabel.exceptions import MissingDependencyError
-from surelabel.rivals.protocol import ProductSets, checked_data, checked_limits, not_calibrated
+from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets, checked_data, checked_limits, not_calibrated
 
 __all__ = ["RecallControl"]
 
@@ -41,8 +41,7 @@ class RecallControl:
 
     name = "recall control"
     guarantee = (
-        "the share of a text's true labels that are missed is at most e on average over texts; of whole label-sets "
-        "nothing is said"
+        f"the share of a text's true labels that are missed is at most e on average over texts; {NOTHING_OF_LABEL_SETS}"
     )
 
     def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from surelabel._validation import FloatArray, as_level, as_probabilities
-from surelabel.rivals.protocol import ProductSets, checked_data, checked_limits, not_calibrated, rank_threshold
+from surelabel.rivals.protocol import (
+    NOTHING_OF_LABEL_SETS,
+    ProductSets,
+    checked_data,
+    checked_limits,
+    not_calibrated,
+    rank_threshold,
+)
 
 __all__ = ["BonferroniRelevance", "InstanceReproduction", "PerLabelRelevance"]
 
@@ -23,7 +30,7 @@ class PerLabelRelevance:
     """
 
     name = "per label"
-    guarantee = "each label, for itself, is wrong in at most e of texts; of whole label-sets nothing is said"
+    guarantee = f"each label, for itself, is wrong in at most e of texts; {NOTHING_OF_LABEL_SETS}"
 
     def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:
         self._limits = checked_limits(min_labels, max_labels, type(self).__name__)
@@ -78,9 +85,7 @@ class InstanceReproduction:
     """
 
     name = "instance reproduction"
-    guarantee = (
-        "of the true labels of all texts, taken one by one, at most e are missed; of whole label-sets nothing is said"
-    )
+    guarantee = f"of the true labels of all texts, taken one by one, at most e are missed; {NOTHING_OF_LABEL_SETS}"
 
     def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:
         self._limits = checked_limits(min_labels, max_labels, type(self).__name__)
