@@ -106,12 +106,17 @@ def exact_level(significance: Any = None, confidence_level: Any = None) -> str:
     return _as_decimal(as_level(significance, confidence_level, who="predict"))
 
 
+def _indices(labels: BoolArray) -> list[list[int]]:
+    """Return the ascending indices of each row's labels."""
+    indices: list[list[int]] = [[] for _ in labels]
+    for row, label in np.argwhere(labels).tolist():
+        indices[row].append(label)
+    return indices
+
+
 def _named(labels: BoolArray, names: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return the names of each row's labels."""
-    named: list[list[str]] = [[] for _ in labels]
-    for row, label in np.argwhere(labels).tolist():
-        named[row].append(names[label])
-    return [tuple(each) for each in named]
+    return [tuple(names[k] for k in row) for row in _indices(labels)]
 
 
 def _members(
@@ -127,8 +132,9 @@ def _members(
         every, some = sets.certain_and_possible()
     tops = sets.top_indices(top, np.flatnonzero(is_more).tolist())
     if top > 0:
+        alone, credibility = _indices(forced.labels), forced.credibility.tolist()
         for row in np.flatnonzero(is_one).tolist():
-            tops[row] = [(np.flatnonzero(forced.labels[row]).tolist(), float(forced.credibility[row]))]
+            tops[row] = [(alone[row], credibility[row])]
     return every, some, tops
 
 
