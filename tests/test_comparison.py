@@ -103,3 +103,20 @@ def test_bad_input_is_said(parts):
         compare(parts, {"L2": LpNorm(2)}, n_splits=0)
     with pytest.raises(InvalidInputError, match="significance"):
         compare(parts, {"L2": LpNorm(2)}, levels=[2])
+
+
+def test_sizes_of_a_sample_and_errors_of_all_texts(parts):
+    known = parts
+    every = compare(known, {"LogLoss": LogLoss()}, levels=["0.1"], n_splits=2)
+    n_test = len(known.parts["test"])
+    assert compare(known, {"LogLoss": LogLoss()}, levels=["0.1"], n_splits=2, n_sized=n_test).records == every.records
+    some = compare(known, {"LogLoss": LogLoss()}, levels=["0.1"], n_splits=2, n_sized=5)
+    assert [record.error for record in some.records] == [record.error for record in every.records]
+    for record in some.records:
+        calibration, test = known.redivided(record.split)
+        predictor = ConformalLabelSets(LogLoss(), max_labels=known.max_labels)
+        predictor = predictor.calibrate(calibration.probabilities, calibration.labels)
+        sizes = predictor.predict_set(test.probabilities[:5], significance="0.1").sizes()
+        assert record.mean_size == pytest.approx(sizes.mean())
+    with pytest.raises(InvalidInputError, match="n_sized"):
+        compare(known, {"LogLoss": LogLoss()}, n_sized=0)

@@ -81,6 +81,8 @@ class Comparison:
     guarantees : dict of str to str
         What each method guarantees at significance e, in their order.
     records : tuple of ComparisonRecord
+    n_sized : int or None
+        Test texts a split whose sets were counted; None for all of them.
     """
 
     source: str
@@ -90,6 +92,7 @@ class Comparison:
     max_labels: int
     guarantees: dict[str, str]
     records: tuple[ComparisonRecord, ...]
+    n_sized: int | None = None
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -141,20 +144,26 @@ def _spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _measure(
-    rival: Rival, split: int, calibration: PartProbabilities, test: PartProbabilities, levels: Sequence[str]
+    rival: Rival,
+    split: int,
+    calibration: PartProbabilities,
+    test: PartProbabilities,
+    levels: Sequence[str],
+    n_sized: int | None,
 ) -> list[ComparisonRecord]:
-    """Calibrate and measure one method on one split."""
+    """Calibrate and measure one method on one split; sizes on the first texts only, where not all are counted."""
     rival.calibrate(calibration.probabilities, calibration.labels)
     excess = None
     if isinstance(rival, LabelPowerset):
         predictor = rival.predictor
         errors = error_rates(predictor, test.probabilities, test.labels, levels).tolist()
-        sizes = size_curve(predictor, test.probabilities, levels, n_cells=_CELLS)
-        excess = p_value_sums(predictor, test.probabilities, n_cells=_CELLS).excess[1]
+        sized = test.probabilities[:n_sized]
+        sizes = size_curve(predictor, sized, levels, n_cells=_CELLS)
+        excess = p_value_sums(predictor, sized, n_cells=_CELLS).excess[1]
     else:
         sets = sets_at(rival, test.probabilities, levels)
         errors = [float(1.0 - found.contains(test.labels).mean()) for found in sets]
-        sizes = [size_statistics(found.sizes()) for found in sets]
+        sizes = [size_statistics(found.sizes()[:n_sized]) for found in sets]
     return [
         ComparisonRecord(rival.name, level, split, error, size.mean, size.median, excess)
         for level, error, size in zip(levels, errors, sizes, strict=True)
@@ -169,6 +178,7 @@ def compare(
     *,
     n_splits: int = 10,
     seed: int = 0,
+    n_sized: int | None = None,
     done: MutableMapping[tuple[str, int], list[ComparisonRecord]] | None = None,
 ) -> Comparison:
     """Measure this package's method with several measures, and rivals, on the same re-splits.
@@ -184,6 +194,9 @@ def compare(
     n_splits : int
     seed : int
         Of the first split; the others follow.
+    n_sized : int, optional
+        Count the sets of so many test texts of each split only, which are a random sample: for measures whose sets
+        take long to count. Error rates are of all of them.
     done : mutable mapping of (method, split) to records, optional
         What is in it is not measured again, what is measured is put into it: one that is kept in a file lets an
         interrupted comparison go on.
@@ -197,8 +210,9 @@ def compare(
     names = [method.name for method in methods]
     if not names or len(set(names)) < len(names):
         raise InvalidInputError(f"compare needs methods with different names. Got {names} instead.")
-    if isinstance(n_splits, bool) or not isinstance(n_splits, (int, np.integer)) or n_splits < 1:
-        raise InvalidInputError(f"The 'n_splits' parameter of compare must be 1 or more. Got {n_splits!r} instead.")
+    for parameter, value in (("n_splits", n_splits), ("n_sized", 1 if n_sized is None else n_sized)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise InvalidInputError(f"The {parameter!r} parameter of compare must be 1 or more. Got {value!r} instead.")
     for level in levels:
         as_level(level, None, who="compare")
     records: list[ComparisonRecord] = []
@@ -209,7 +223,8 @@ def compare(
             place = (method.name, seed + number)
             if place not in done:
                 _log.info("split %d of %d: %s", number + 1, n_splits, method.name)
-                done[place] = _measure(method, seed + number, calibration, test, [str(level) for level in levels])
+                names = [str(level) for level in levels]
+                done[place] = _measure(method, seed + number, calibration, test, names, n_sized)
             records += done[place]
     return Comparison(
         source=_source(parts),
@@ -219,6 +234,7 @@ def compare(
         max_labels=parts.max_labels,
         guarantees={method.name: method.guarantee for method in methods},
         records=tuple(records),
+        n_sized=n_sized,
     )
 
 

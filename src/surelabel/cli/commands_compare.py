@@ -35,6 +35,9 @@ def compare(
         list[str] | None, typer.Option(help="Levels, several times for several [default: 0.01, 0.05, 0.1, 0.2].")
     ] = None,
     splits: Annotated[int, typer.Option(min=1, help="Random divisions into calibration and test texts.")] = 10,
+    sized: Annotated[
+        int | None, typer.Option(min=1, help="Test texts of each division whose sets are counted [default: all].")
+    ] = None,
     seed: Seed = 0,
     runs: Annotated[Path, typer.Option(help="Checkpoints and probabilities.")] = Path("runs"),
     results: Annotated[Path, typer.Option(help="Result file, table and figure.")] = Path("results"),
@@ -61,6 +64,7 @@ def compare(
         rivals=[] if rival == ["none"] else rival or list(RIVALS),
         levels=significance or DEFAULT_LEVELS,
         n_splits=splits,
+        n_sized=sized,
     )
     if as_json:
         print_json(compared.to_dict())

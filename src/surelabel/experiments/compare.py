@@ -101,12 +101,13 @@ class _KeptRecords(UserDict[tuple[str, int], list[ComparisonRecord]]):
             temporary.write_text(json.dumps({**self._key, "records": every}), encoding="utf-8")
 
 
-def _key(probabilities: Path, levels: Sequence[Any]) -> dict[str, Any]:
+def _key(probabilities: Path, levels: Sequence[Any], n_sized: int | None) -> dict[str, Any]:
     """Return what records depend on, beside method and split."""
     return {
         "version": __version__,
         "probabilities": hashlib.sha256(probabilities.read_bytes()).hexdigest(),
         "levels": [str(level) for level in levels],
+        "n_sized": n_sized,
     }
 
 
@@ -120,6 +121,7 @@ def compare_run(
     levels: Sequence[Any] = DEFAULT_LEVELS,
     n_splits: int = 10,
     seed: int = 0,
+    n_sized: int | None = None,
 ) -> Comparison:
     """Compare all methods on a run's probabilities, which are made where they are not there yet.
 
@@ -139,7 +141,7 @@ def compare_run(
         Names, see `make_measures`.
     rivals : sequence of str
         Names out of RIVALS.
-    levels, n_splits, seed
+    levels, n_splits, seed, n_sized
         As of `surelabel.comparison.compare`.
     """
     probabilities = probabilities_of(settings, folders)
@@ -147,8 +149,8 @@ def compare_run(
     others = make_rivals(rivals, seen, probabilities.max_labels)
     made = make_measures(measures, probabilities, seen)
     folder = folders.runs / settings.name
-    done = _KeptRecords(folder / "comparison.json", _key(folder / "probabilities.npz", levels))
-    compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed, done=done)
+    done = _KeptRecords(folder / "comparison.json", _key(folder / "probabilities.npz", levels, n_sized))
+    compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed, n_sized=n_sized, done=done)
     name = f"{settings.corpus}-{settings.classifier}"
     table = comparison_table(compared, name)
     figure = plots.to_svg(
@@ -213,8 +215,9 @@ def _splits_note(compared: Sequence[Comparison]) -> str:
     """Say what is compared, and over how many splits."""
     return (
         "The same probabilities and re-splits for all methods of a corpus and classifier: mean ± standard deviation "
-        f"over {min((each.n_splits for each in compared), default=0)} splits. Mean N is of upper bounds where a size "
-        "is past counting."
+        f"over {min((each.n_splits for each in compared), default=0)} splits; sizes of all test texts, or of a random "
+        f"sample of {min((each.n_sized for each in compared if each.n_sized), default=0):,} where that would take too "
+        "long. Mean N is of upper bounds where a size is past counting."
     )
 
 
@@ -255,7 +258,9 @@ def comparison_table(compared: Comparison, name: str = "comparison") -> Table:
         promised.setdefault(guarantee, []).append(method)
     note = (
         f"{compared.n_calibration:,} calibration and {compared.n_texts:,} test texts, shuffled together and divided "
-        f"anew {compared.n_splits} times: mean ± standard deviation. What is guaranteed at significance e: "
+        f"anew {compared.n_splits} times: mean ± standard deviation. "
+        + ("" if compared.n_sized is None else f"Sets were counted for {compared.n_sized:,} test texts of each. ")
+        + "What is guaranteed at significance e: "
         + "; ".join(f"{', '.join(methods)}: {guarantee}" for guarantee, methods in promised.items())
         + "."
     )
