@@ -51,6 +51,7 @@ bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under result
 	$(BENCH_VENV)/bin/python benchmarks/lean_ball.py --out results/lean_ball.json
 	$(BENCH_VENV)/bin/python benchmarks/many_labels.py --out results/many_labels.json --page docs/scaling.md
 	$(BENCH_VENV)/bin/python benchmarks/shortlists.py --out results/shortlists.json --page docs/scaling.md
+	$(BENCH_VENV)/bin/python benchmarks/catalogue.py --out results/catalogue.json --page docs/scaling.md
 	$(BENCH_VENV)/bin/python benchmarks/mulaconf_agreement.py --out results/mulaconf.json
 	$(BENCH_VENV)/bin/python benchmarks/interactions.py --out results/interactions.json
 	$(BENCH_VENV)/bin/python benchmarks/watch.py --out results/watch.json

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._validation import BoolArray, as_level
+from surelabel._validation import as_level
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.prediction_sets import PredictionSets
+from surelabel.sparse import IntArray, is_sparse
+from surelabel.sparse_sets import MOST_DESCRIBED, SparsePredictionSets
 
 __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
+
+# Possible labels that a text does not list are named where there are no more possible labels than this.
+_MOST_NAMED = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +53,15 @@ class Answer:
     certain : tuple of str
         Labels that every plausible label-set has.
     possible : tuple of str
-        Labels that some plausible label-sets have, but not all.
+        Labels that some plausible label-sets have, but not all. Where sparse probabilities leave more than 1,000 of
+        them, those that the text lists; `n_more_possible` says how many there are beside.
     top : tuple of PlausibleLabelSet
         The most plausible label-sets, best first.
     description : str or None
-        The prediction set in a sentence, see `PredictionSet.describe`; None where it was not asked for, or where only
-        bounds of the size are known.
+        The prediction set in a sentence, see `PredictionSet.describe`; None where it was not asked for, where only
+        bounds of the size are known, or where sparse probabilities are of more than 10,000 labels.
+    n_more_possible : int
+        Possible labels that are not named: 0, or how many labels a text does not list where each of them is possible.
     """
 
     labels: tuple[str, ...]
@@ -66,6 +75,7 @@ class Answer:
     possible: tuple[str, ...]
     top: tuple[PlausibleLabelSet, ...]
     description: str | None = None
+    n_more_possible: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
@@ -106,36 +116,54 @@ def exact_level(significance: Any = None, confidence_level: Any = None) -> str:
     return _as_decimal(as_level(significance, confidence_level, who="predict"))
 
 
-def _indices(labels: BoolArray) -> list[list[int]]:
-    """Return the ascending indices of each row's labels."""
-    indices: list[list[int]] = [[] for _ in labels]
-    for row, label in np.argwhere(labels).tolist():
+def _indices(labels: Any) -> list[list[int]]:
+    """Return the ascending indices of each row's labels, of a bool array or CSR array (n, d)."""
+    indices: list[list[int]] = [[] for _ in range(labels.shape[0])]
+    for row, label in np.transpose(labels.nonzero()).tolist():
         indices[row].append(label)
     return indices
 
 
-def _named(labels: BoolArray, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _named(labels: Any, name: Callable[[int], str]) -> list[tuple[str, ...]]:
     """Return the names of each row's labels."""
-    return [tuple(names[k] for k in row) for row in _indices(labels)]
+    return [tuple(map(name, row)) for row in _indices(labels)]
 
 
-def _members(
-    sets: PredictionSets, forced: ForcedPredictions, sizes: Any, top: int
-) -> tuple[BoolArray, BoolArray, list[list[tuple[list[int], float]]]]:
-    """Return what there is to say of the members: certain labels, possible labels, the best members.
+class _Members(NamedTuple):
+    """What there is to say of the members of prediction sets.
+
+    certain, possible : (n, d) bool array or CSR array; some members have a possible label, but not all
+    n_more : (n,) int
+        Possible labels that are not among `possible`.
+    tops : one list of (labels, p-value) a text, the best members
+    """
+
+    certain: Any
+    possible: Any
+    n_more: IntArray
+    tops: list[list[tuple[list[int], float]]]
+
+
+def _members(sets: PredictionSets, forced: ForcedPredictions, sizes: Any, top: int) -> _Members:
+    """Return what there is to say of the members.
 
     Where a set has one member, that is the forced prediction's label-set, with its p-value: nothing is searched.
     """
     is_one, is_more = sizes == 1, sizes > 1
-    every = some = forced.labels & is_one[:, None]
-    if is_more.any():
-        every, some = sets.certain_and_possible()
+    n_more = np.zeros(len(sizes), dtype=np.int64)
+    if isinstance(sets, SparsePredictionSets):
+        every, still_open, n_more = sets.certain_and_open(_MOST_NAMED)
+    else:
+        every = some = forced.labels & is_one[:, None]
+        if is_more.any():
+            every, some = sets.certain_and_possible()
+        still_open = some & ~every
     tops = sets.top_indices(top, np.flatnonzero(is_more).tolist())
     if top > 0:
         alone, credibility = _indices(forced.labels), forced.credibility.tolist()
         for row in np.flatnonzero(is_one).tolist():
             tops[row] = [(alone[row], credibility[row])]
-    return every, some, tops
+    return _Members(every, still_open, n_more, tops)
 
 
 def answer_probabilities(
@@ -155,7 +183,8 @@ def answer_probabilities(
     ----------
     predictor : ConformalLabelSets
         Calibrated.
-    probabilities : (n, d) array-like
+    probabilities : (n, d) array-like or sparse
+        Of sparse ones, no array of all texts and all labels is made, and no list of all labels.
     significance, confidence_level
         As in `ConformalLabelSets.predict_set`: exactly one of the two.
     top : int
@@ -180,21 +209,23 @@ def answer_probabilities(
     """
     level = as_level(significance, confidence_level, who="answer_probabilities")
     calibration = predictor._calibrated("answer_probabilities")
-    names = calibration.label_names or tuple(str(k) for k in range(calibration.n_labels))
-    probabilities = calibration.as_probabilities(probabilities, who="answer_probabilities")
+    name = str if calibration.label_names is None else calibration.label_names.__getitem__
+    probabilities = calibration.as_probabilities(probabilities, who="answer_probabilities", sparse=True)
     forced = predictor.predict(probabilities)
     sets = predictor.predict_set(probabilities, significance=level)
     lower, upper = sets.size_bounds()
-    every, some, tops = _members(sets, forced, upper, top)
+    members = _members(sets, forced, upper, top)
+    describe = describe and (not is_sparse(probabilities) or calibration.n_labels <= MOST_DESCRIBED)
     significance, n_candidates = _as_decimal(level), calibration.n_candidates
     columns = (
-        _named(forced.labels, names),
+        _named(forced.labels, name),
         forced.confidence.tolist(),
         forced.credibility.tolist(),
         zip(lower.tolist(), upper.tolist(), strict=True),
-        _named(every, names),
-        _named(some & ~every, names),
-        tops,
+        _named(members.certain, name),
+        _named(members.possible, name),
+        members.n_more.tolist(),
+        members.tops,
     )
     return [
         Answer(
@@ -207,10 +238,11 @@ def answer_probabilities(
             n_candidates=n_candidates,
             certain=certain,
             possible=possible,
-            top=tuple(PlausibleLabelSet(tuple(names[k] for k in each), p_value) for each, p_value in best),
+            top=tuple(PlausibleLabelSet(tuple(map(name, each)), p_value) for each, p_value in best),
             description=str(sets[row].describe()) if describe and bounds[0] == bounds[1] else None,
+            n_more_possible=n_more,
         )
-        for row, (labels, confidence, credibility, bounds, certain, possible, best) in enumerate(
+        for row, (labels, confidence, credibility, bounds, certain, possible, n_more, best) in enumerate(
             zip(*columns, strict=True)
         )
     ]

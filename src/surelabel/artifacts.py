@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import numpy as np
 
 from surelabel._declared import check_npz
 from surelabel._storage import atomic_file
-from surelabel._validation import BoolArray, FloatArray, as_label_names, as_labels, as_probabilities
+from surelabel._validation import as_label_names, as_labels, as_probabilities
 from surelabel.exceptions import ArtifactError
+from surelabel.sparse import SparseProbabilities, as_sparse_labels, is_sparse, stacked
 
 __all__ = ["PartProbabilities", "Probabilities"]
 
@@ -28,10 +30,13 @@ _VERSION = 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PartProbabilities:
-    """Probabilities (n, d) float64, labels (n, d) bool and text ids of one part of a corpus."""
+    """Probabilities (n, d) float64, labels (n, d) bool and text ids of one part of a corpus.
 
-    probabilities: FloatArray
-    labels: BoolArray
+    Of very many labels both are sparse: `SparseProbabilities`, and a bool CSR array.
+    """
+
+    probabilities: Any
+    labels: Any
     ids: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -65,8 +70,8 @@ class Probabilities:
         trained again.
         """
         parts = [self.parts["calibration"], self.parts["test"]]
-        pool = np.vstack([part.probabilities for part in parts])
-        labels = np.vstack([part.labels for part in parts])
+        pool = stacked([part.probabilities for part in parts])
+        labels = _stacked_labels([part.labels for part in parts])
         ids = [identity for part in parts for identity in part.ids]
         order = np.random.default_rng(seed).permutation(len(pool))
         held, rest = order[: len(parts[0])], order[len(parts[0]) :]
@@ -87,9 +92,7 @@ class Probabilities:
         }
         arrays: dict[str, Any] = {"header": np.array(json.dumps(header))}
         for name, part in self.parts.items():
-            arrays[f"{name}.probabilities"] = part.probabilities
-            arrays[f"{name}.labels"] = np.packbits(part.labels, axis=1)
-            arrays[f"{name}.ids"] = np.array(part.ids)
+            arrays |= {f"{name}.{what}": array for what, array in _arrays_of(part).items()}
         with atomic_file(path) as temporary, temporary.open("wb") as stream:
             np.savez_compressed(stream, **arrays)
 
@@ -117,8 +120,47 @@ class Probabilities:
             raise ArtifactError(f"{file} is not a file of probabilities, or it is damaged: {error}.") from error
 
 
+def _stacked_labels(parts: Sequence[Any]) -> Any:
+    """Return the labels of several parts as one: bool arrays, or all of them CSR arrays."""
+    if not is_sparse(parts[0]):
+        return np.vstack(parts)
+    from scipy.sparse import vstack  # noqa: PLC0415
+
+    return vstack(parts, format="csr")
+
+
+def _arrays_of(part: PartProbabilities) -> dict[str, Any]:
+    """Return one part as arrays by name; of sparse ones what is listed, and nothing of the size of all labels."""
+    found = part.probabilities
+    ids = {"ids": np.array(part.ids)}
+    if not isinstance(found, SparseProbabilities):
+        return {"probabilities": found, "labels": np.packbits(part.labels, axis=1), **ids}
+    listed = {"starts": found.starts, "listed": found.labels, "values": found.values}
+    known = as_sparse_labels(part.labels, who="save", shape=found.shape)
+    truth = {"label_starts": known.indptr, "label_indices": known.indices}
+    return {**listed, "unlisted": np.array(found.unlisted), **truth, **ids}
+
+
+def _read_sparse_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:
+    """Read and check one part with sparse probabilities."""
+    from scipy.sparse import csr_array  # noqa: PLC0415
+
+    starts, listed, values, unlisted, ends, indices = (
+        arrays[f"{name}.{what}"] for what in ("starts", "listed", "values", "unlisted", "label_starts", "label_indices")
+    )
+    shape = (len(starts) - 1, n_labels)
+    found = csr_array((values, listed, starts), shape=shape)
+    truth = csr_array((np.ones(len(indices), dtype=np.bool_), indices, ends), shape=shape)
+    for matrix in (found, truth):
+        matrix.check_format(full_check=True)
+    labels = as_sparse_labels(truth, who="load", shape=shape)
+    return PartProbabilities(SparseProbabilities(found, float(unlisted)), labels, tuple(arrays[f"{name}.ids"].tolist()))
+
+
 def _read_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:
     """Read and check one part."""
+    if f"{name}.starts" in arrays:
+        return _read_sparse_part(arrays, name, n_labels)
     probabilities = as_probabilities(arrays[f"{name}.probabilities"], who="load", n_labels=n_labels)
     packed = np.unpackbits(arrays[f"{name}.labels"], axis=1, count=n_labels)
     labels = as_labels(packed, who="load", n_labels=n_labels, n_texts=len(probabilities))

@@ -21,6 +21,7 @@ from surelabel.metrics import (
     size_curve,
 )
 from surelabel.searches import SEARCHES
+from surelabel.sparse import is_sparse
 
 __all__ = ["CurvePoint", "Demand", "Evaluation", "SumCriterion", "default_levels", "evaluate"]
 
@@ -61,7 +62,8 @@ class Demand:
     ----------
     significance : str
     mean_radius, median_radius : float
-        The paper's t; None, as all of its ball, where it has none: labels interact, or label-sets are constrained.
+        The paper's t; None, as all of its ball, where it has none: labels interact, label-sets are constrained, or
+        probabilities are sparse.
     ball_label_sets, powerset_label_sets, exact_label_sets : int
         Label-sets considered over all texts.
     prohibitive : float
@@ -144,7 +146,8 @@ def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str
     start = time.perf_counter()
     upper = sets.size_bounds()[1]
     seconds = time.perf_counter() - start
-    report = SEARCHES["hamming-ball"].report(sets._cut) if predictor.calibration_.is_separable else None
+    has_ball = predictor.calibration_.is_separable and not is_sparse(probabilities)
+    report = SEARCHES["hamming-ball"].report(sets._cut) if has_ball else None
     radius = None if report is None else report.radius
     return Demand(
         significance=significance,
@@ -171,7 +174,8 @@ def evaluate(
     Parameters
     ----------
     predictor : ConformalLabelSets
-    probabilities : (n, d) array-like
+    probabilities : (n, d) array-like or sparse
+        Of sparse ones, no array of all texts and all labels is made.
     labels : (n, d) 0/1 array-like, sparse matrix, or collections of label names
     levels : sequence of str, optional
         Significance levels of the curve, those that the calibration is large enough for by default.
@@ -179,8 +183,8 @@ def evaluate(
         Significance of the computational demand.
     """
     calibration = predictor._calibrated("evaluate")
-    checked = calibration.as_probabilities(probabilities, who="evaluate")
-    known = calibration.as_labels(labels, len(checked), who="evaluate")
+    checked = calibration.as_probabilities(probabilities, who="evaluate", sparse=True)
+    known = calibration.as_labels(labels, len(checked), who="evaluate", sparse=is_sparse(checked))
     if levels is None:
         levels = [level for level in default_levels() if float(level) * (calibration.n_texts + 1) > 1]
     forced = predictor.predict(checked)
@@ -198,7 +202,7 @@ def evaluate(
         max_labels=calibration.max_labels,
         n_candidates=calibration.n_candidates,
         outside_candidates=int((~calibration.is_candidate(known)).sum()),
-        underlying=classification_metrics(known, checked >= 0.5),
+        underlying=classification_metrics(known, checked.at_least(0.5) if is_sparse(checked) else checked >= 0.5),
         forced=classification_metrics(known, forced.labels),
         confidence=float(forced.confidence.mean()),
         credibility=float(forced.credibility.mean()),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import FloatArray, as_labels, as_level
+from surelabel._validation import BoolArray, FloatArray, as_labels, as_level
 from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
 from surelabel.criteria import PValueSums, counts_at, of_criterion, p_value_sums, s_criterion
@@ -20,7 +20,7 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.searches import SizeArray
 from surelabel.searches.counting import TABLE_CELLS
 from surelabel.searches.cut import over_rows
-from surelabel.sparse import is_sparse
+from surelabel.sparse import as_sparse_labels, is_sparse
 
 __all__ = [
     "ClassificationMetrics",
@@ -31,6 +31,7 @@ __all__ = [
     "of_criterion",
     "p_value_sums",
     "s_criterion",
+    "same_label_sets",
     "size_curve",
     "size_statistics",
 ]
@@ -59,30 +60,44 @@ class ClassificationMetrics:
 
 
 def classification_metrics(labels: Any, predicted: Any) -> ClassificationMetrics:
-    """Compare predicted label-sets with the true ones, both (n, d).
+    """Compare predicted label-sets with the true ones, both (n, d); where both are sparse, nothing is made dense.
 
     Examples
     --------
     >>> classification_metrics([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     ClassificationMetrics(accuracy=0.5, f1_micro=0.8, f1_macro=0.833..., hamming_loss=0.25)
     """
-    true = as_labels(labels, who="classification_metrics")
-    given = as_labels(
-        predicted,
-        who="classification_metrics",
-        parameter="predicted",
-        n_texts=len(true),
-        n_labels=true.shape[1],
-    )
-    both = (true & given).sum(axis=0)
+    who = "classification_metrics"
+    if is_sparse(labels) and is_sparse(predicted):
+        known = as_sparse_labels(labels, who=who, shape=labels.shape)
+        return _compared(known, as_sparse_labels(predicted, who=who, shape=known.shape))
+    true = as_labels(labels, who=who)
+    given = as_labels(predicted, who=who, parameter="predicted", n_texts=len(true), n_labels=true.shape[1])
+    return _compared(true, given)
+
+
+def _n_wrong(one: Any, other: Any) -> Any:
+    """Return in how many labels two label-sets a text differ, (n,); both bool arrays, or both bool CSR arrays."""
+    return one.sum(axis=1) + other.sum(axis=1) - 2 * (one * other).sum(axis=1)
+
+
+def same_label_sets(one: Any, other: Any) -> BoolArray:
+    """Tell for each text, (n,), whether two label-sets are the same; both bool arrays, or both bool CSR arrays."""
+    return np.asarray(_n_wrong(one, other) == 0)
+
+
+def _compared(true: Any, given: Any) -> ClassificationMetrics:
+    """Compare label-sets (n, d): two bool arrays, or two bool CSR arrays, of which nothing dense is made."""
+    n_texts, n_labels = true.shape
+    both = (true * given).sum(axis=0)
     either = true.sum(axis=0) + given.sum(axis=0)
-    by_label = np.divide(2.0 * both, either, out=np.zeros(len(both)), where=either > 0)
-    wrong = true ^ given
+    by_label = np.divide(2.0 * both, either, out=np.zeros(n_labels), where=either > 0)
+    n_wrong = _n_wrong(true, given)
     return ClassificationMetrics(
-        accuracy=float((~wrong.any(axis=1)).mean()),
+        accuracy=float((n_wrong == 0).mean()),
         f1_micro=float(2.0 * both.sum() / max(1, either.sum())),
         f1_macro=float(by_label.mean()),
-        hamming_loss=float(wrong.mean()),
+        hamming_loss=float(n_wrong.sum() / (n_texts * n_labels)),
     )
 
 

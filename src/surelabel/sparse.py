@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "as_sparse_labels",
     "as_sparse_probabilities",
     "is_sparse",
+    "stacked",
 ]
 
 # Products of a number of labels and half of a cost's digits are exact up to here (`_kernels/compressed.py`).
@@ -118,8 +119,10 @@ class SparseProbabilities:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice) -> SparseProbabilities:
-        """Return a slice of the texts, without copying where texts are next to each other."""
+    def __getitem__(self, rows: slice | IntArray) -> SparseProbabilities:
+        """Return a slice of the texts, without copying where they are next to each other; or texts by their numbers."""
+        if isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu":
+            return SparseProbabilities(self.matrix[rows], self.unlisted)
         if not isinstance(rows, slice):
             raise InvalidInputError(f"SparseProbabilities are sliced by texts. Got the index {rows!r} instead.")
         start, stop, step = rows.indices(len(self))
@@ -151,11 +154,67 @@ class SparseProbabilities:
 
         return csr_array((self.values, self.labels, self.starts), shape=self.shape)
 
+    def at_least(self, value: float) -> SparseLabels:
+        """Return where probabilities are a value or more, as a bool CSR array; unlisted ones must be less.
+
+        Examples
+        --------
+        >>> from scipy.sparse import csr_array
+        >>> SparseProbabilities(csr_array([[0.9, 0.0, 0.2], [0.0, 0.7, 0.5]])).at_least(0.5).indices
+        array([0, 1, 2])
+        """
+        from scipy.sparse import csr_array  # noqa: PLC0415
+
+        if self.unlisted >= value:
+            raise InvalidInputError(
+                f"Unlisted labels must have a probability below {value:g} to be left out. Got {self.unlisted:g}; list "
+                "such labels instead."
+            )
+        chosen = self.values >= value
+        starts = np.concatenate([[0], np.cumsum(chosen)])[self.starts]
+        indices = self.labels[chosen]
+        return csr_array((np.ones(len(indices), dtype=np.bool_), indices, starts), shape=self.shape)
+
+    def sum_by_label(self, values: FloatArray | None = None, unlisted: float | None = None) -> FloatArray:
+        """Return the sum of each label's probabilities over texts, (d,); of other values in their place where given."""
+        listed, other = (self.values, self.unlisted) if values is None else (values, float(unlisted or 0.0))
+        counts = np.bincount(self.labels, minlength=self.shape[1])
+        sums = np.bincount(self.labels, weights=listed, minlength=self.shape[1])
+        return np.asarray(sums + other * (len(self) - counts))
+
+    def sum(self) -> float:
+        """Return the sum of all probabilities, the unlisted ones too."""
+        return float(self.values.sum() + self.unlisted * (self.shape[0] * self.shape[1] - len(self.values)))
+
     def toarray(self) -> FloatArray:
         """Return all probabilities as a dense array (n_texts, n_labels)."""
         dense = np.full(self.shape, self.unlisted)
         dense[np.repeat(np.arange(len(self)), self.n_listed), self.labels] = self.values
         return dense
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Return the probabilities of several batches of texts as one: arrays, or all of them sparse.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> both = SparseProbabilities(csr_array([[0.9, 0.0], [0.0, 0.7]]))
+    >>> stacked([both[1:], both[:1]])
+    <SparseProbabilities: 2 texts, 2 labels, 2 listed, unlisted=0>
+    """
+    if not isinstance(parts[0], SparseProbabilities):
+        return np.concatenate(parts)
+    ends = np.cumsum([0, *(int(part.starts[-1]) for part in parts)])
+    whole = object.__new__(SparseProbabilities)
+    whole._set(
+        np.concatenate([[0], *(part.starts[1:] + end for part, end in zip(parts, ends[:-1], strict=True))]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        (sum(map(len, parts)), parts[0].shape[1]),
+        parts[0].unlisted,
+    )
+    return whole
 
 
 def as_sparse_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> SparseProbabilities:

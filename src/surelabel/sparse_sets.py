@@ -24,11 +24,18 @@ from surelabel.searches.cut import over_rows
 from surelabel.searches.sparse import Reach, SparseCut, SparseSearch
 from surelabel.sparse import SparseLabels, SparseProbabilities
 
-__all__ = ["LabelView", "SparsePredictionSet", "SparsePredictionSets", "names_of_members", "sparse_forced"]
+__all__ = [
+    "MOST_DESCRIBED",
+    "LabelView",
+    "SparsePredictionSet",
+    "SparsePredictionSets",
+    "names_of_members",
+    "sparse_forced",
+]
 
 _SEARCH = SparseSearch()
-# A description names every label; one of a text with more labels than this does not come from sparse probabilities.
-_MOST_DESCRIBED = 10_000
+MOST_DESCRIBED = 10_000
+"""Labels up to which sets from sparse probabilities are described: a description names every label."""
 
 
 def _as_label(index: int, names: Sequence[str] | None) -> Any:
@@ -136,6 +143,33 @@ class SparsePredictionSets(PredictionSets):
         certain = [_chosen(reach, n_labels, certain=True) for reach in reaches]
         possible = [_chosen(reach, n_labels, certain=False) for reach in reaches]
         return _as_rows(certain, n_labels), _as_rows(possible, n_labels)
+
+    def certain_and_open(self, most: int) -> tuple[Any, Any, Any]:
+        """Return which labels all members have, and which some have but not all, without rows of very many labels.
+
+        Parameters
+        ----------
+        most : int
+            Where more labels than this are open, only those that the text lists are in its row.
+
+        Returns
+        -------
+        certain, still_open : (n, d) bool CSR arrays
+        n_more : (n,) int64
+            Open labels of each text that are not in its row.
+        """
+        n_labels = self._cut.calibration.n_labels
+        certain, still_open, n_more = [], [], []
+        for reach in itertools.chain.from_iterable(self._reaches()):
+            certain.append(_chosen(reach, n_labels, certain=True))
+            listed = reach.listed[reach.reachable.all(axis=1)].tolist()
+            n_unlisted = n_labels - len(reach.listed) if all(reach.unlisted) else 0
+            if 0 < n_unlisted <= most - len(listed):
+                listed = sorted(listed + np.setdiff1d(np.arange(n_labels), reach.listed).tolist())
+                n_unlisted = 0
+            still_open.append(listed)
+            n_more.append(n_unlisted)
+        return _as_rows(certain, n_labels), _as_rows(still_open, n_labels), np.array(n_more, dtype=np.int64)
 
     def _reaches(self) -> list[list[Reach]]:
         """Return what labels can be reached, in blocks of texts."""
@@ -276,9 +310,9 @@ class SparsePredictionSet(PredictionSet):
     def describe(self, label_names: Sequence[str] | None = None) -> Description:
         """Return the set in a few statements, each true of every member; of up to 10,000 labels."""
         calibration = self._cut.calibration
-        if calibration.n_labels > _MOST_DESCRIBED:
+        if calibration.n_labels > MOST_DESCRIBED:
             raise InvalidInputError(
-                f"A description names every label, of up to {_MOST_DESCRIBED:,}. Got {calibration.n_labels:,} labels; "
+                f"A description names every label, of up to {MOST_DESCRIBED:,}. Got {calibration.n_labels:,} labels; "
                 "use certain, possible, top and listed_inclusion_bounds instead."
             )
         dense = Cut(

@@ -143,3 +143,20 @@ def test_the_linear_one_loads_without_torch(tmp_path):
 def test_public_names():
     assert surelabel.Bundle is Bundle
     assert surelabel.load_bundle is load_bundle
+
+
+def test_a_description_from_before_labels_were_listed_is_read():
+    values = small_bundle().info.to_dict()
+    assert values.pop("listed") is None
+    assert BundleInfo.from_dict(values) == dataclasses.replace(small_bundle().info, listed=None)
+    with pytest.raises(ArtifactError, match="'listed'"):
+        BundleInfo.from_dict({**values, "listed": "some"})
+
+
+def test_listed_probabilities_cannot_be_recalibrated():
+    found = corpus().part("calibration")
+    probabilities = small_bundle().predict_proba(found.texts)
+    recalibration = Recalibration.fit(probabilities, found.labels)
+    info = dataclasses.replace(small_bundle().info, listed=3)
+    with pytest.raises(InvalidInputError, match="cannot recalibrate"):
+        dataclasses.replace(small_bundle(), info=info, recalibration=recalibration)

@@ -68,3 +68,9 @@ def test_the_demonstration_does_not_wait_for_ever(monkeypatch):
     waiting.set()
     assert found.name == "synthetic"
     assert "within 0 seconds" in reason
+
+
+def test_labels_that_are_not_named_are_counted():
+    many = dataclasses.replace(ANSWER, n_more_possible=12_345)
+    assert "possibly corn, wheat and 12,345 more." in in_words(many)
+    assert "possibly any of 12,345 labels." in in_words(dataclasses.replace(many, possible=()))

@@ -65,6 +65,7 @@ def test_answer_goes_over_whole():
         ("b", "c"),
         (PlausibleLabelSet(("a",), 0.5),),
         "a or so",
+        12,
     )
     assert text_answer(answer).model_dump() == {
         "labels": ["a"],
@@ -73,6 +74,7 @@ def test_answer_goes_over_whole():
         "size": {"lower": "3", "upper": "1" + "0" * 20, "exact": False, "readable": "3 to 1.0 × 10^20"},
         "certain": ["a"],
         "possible": ["b", "c"],
+        "n_more_possible": 12,
         "top": [{"labels": ["a"], "p_value": 0.5}],
         "description": "a or so",
     }

@@ -23,6 +23,7 @@ def test_names():
         "Word2vecSettings",
         "load",
         "make",
+        "probabilities_of",
     ]
     assert all(hasattr(surelabel.text, name) for name in surelabel.text.__all__)
     assert dir(surelabel.text) == surelabel.text.__all__

@@ -31,6 +31,7 @@ from surelabel.evaluation import Evaluation
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.prediction_sets import PredictionSets
 from surelabel.recalibration import Recalibration
+from surelabel.sparse import SparseProbabilities
 from surelabel.text import TextClassifier
 
 __all__ = ["Bundle", "load_bundle"]
@@ -75,6 +76,10 @@ class Bundle:
                 f"The recalibration of a bundle must be of its {len(names)} labels. "
                 f"Got one of {self.recalibration.n_labels} instead."
             )
+        if self.recalibration is not None and self.info.listed is not None:
+            raise InvalidInputError(
+                "A bundle that lists probabilities (of very many labels) cannot recalibrate them. Got a recalibration."
+            )
 
     def __repr__(self) -> str:
         return (
@@ -89,9 +94,13 @@ class Bundle:
         assert names is not None
         return names
 
-    def predict_proba(self, texts: Iterable[str]) -> FloatArray:
-        """Return the probability of each label for each text, (n, d), corrected where there is a recalibration."""
-        probabilities = self.classifier.predict_proba(texts)
+    def predict_proba(self, texts: Iterable[str]) -> FloatArray | SparseProbabilities:
+        """Return what the predictor works on: the probability of each label for each text, (n, d).
+
+        Corrected where there is a recalibration. A model of more than 1,000 labels lists the highest of each text and
+        makes no array of all labels: `info.listed` says how many. What is returned here is what everything else takes.
+        """
+        probabilities = text.probabilities_of(self.classifier, texts, self.info.listed)
         if self.recalibration is None or len(probabilities) == 0:
             return probabilities
         return self.recalibration.transform(probabilities)

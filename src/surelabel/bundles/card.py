@@ -105,6 +105,7 @@ def _method(bundle: Bundle) -> list[tuple[str, str]]:
         ("measure", measure),
         ("constraints", ", ".join(f"{name} {n}" for name, n in counts.items()) or "none"),
         ("recalibration", ", ".join(ways) or "none"),
+        ("probabilities", "all" if bundle.info.listed is None else f"the {bundle.info.listed} highest, the others 0"),
     ]
 
 

@@ -10,6 +10,9 @@ from surelabel.exceptions import ArtifactError
 
 __all__ = ["BundleInfo"]
 
+# Fields that bundles of the first versions do not have, and what held there.
+_ADDED = {"listed": None}
+
 
 @dataclasses.dataclass(frozen=True)
 class BundleInfo:
@@ -41,6 +44,9 @@ class BundleInfo:
         What a user of the model should know, such as texts that stand in two parts.
     examples : tuple of str
         A few texts to try the model with.
+    listed : int or None
+        Labels whose probabilities are listed for each text, the highest; all others are taken as 0. None where all
+        probabilities are used.
     """
 
     name: str
@@ -58,6 +64,7 @@ class BundleInfo:
     evaluated_on: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    listed: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -68,6 +75,8 @@ class BundleInfo:
     def from_dict(cls, values: Any) -> BundleInfo:
         """Return the inverse of `to_dict`; anything else is refused."""
         fields = {field.name: str(field.type) for field in dataclasses.fields(cls)}
+        if isinstance(values, dict):
+            values = {**_ADDED, **values}
         if not isinstance(values, dict) or set(values) != set(fields):
             raise ArtifactError(f"The description of a bundle must have the fields {', '.join(fields)}.")
         checked = {name: _as_kind(values[name], kind, name) for name, kind in fields.items()}

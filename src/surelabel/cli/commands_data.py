@@ -88,7 +88,7 @@ def stats(
     if as_json:
         print_json({"corpus": found.name, "fingerprint": found.fingerprint(), **counted})
         return
-    counts = found.labels.sum(axis=0)
+    counts = found.label_matrix.sum(axis=0)
     rows = [(_STATISTICS.get(name, name.replace("_", " ")), _number(value)) for name, value in counted.items()]
     print_table(("what", "number"), rows, title=found.name)
     order = counts.argsort(kind="stable")[::-1]

@@ -56,6 +56,13 @@ def train(
     recalibrate: Annotated[
         bool, typer.Option("--recalibrate", help="Correct each label's probabilities on the validation part.")
     ] = False,
+    listed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|all",
+            help="Labels whose probabilities are kept for each text [default: all; the highest of over 1,000].",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Evaluate the other measures beside the model's.")
@@ -93,6 +100,7 @@ def train(
         name=name,
         constraints=None if constraints is None else LabelConstraints.load(constraints),
         recalibrate=recalibrate,
+        listed=_as_listed(listed),
     )
     found = corpus.load(seed)
     bundle = train_to_folder(found, out, settings, resume=not fresh)
@@ -104,6 +112,15 @@ def train(
     if bundle.report is not None:
         say(f"The report is {bundle.report}.")
     say(f"Next: surelabel predict {out} FILE, or surelabel serve {out}")
+
+
+def _as_listed(given: str | None) -> int | Literal["all"] | None:
+    """Return how many labels to list: a number, "all", or None where it is not said."""
+    if given is None or given == "all":
+        return given  # type: ignore[return-value]
+    if not given.isdecimal() or int(given) < 1:
+        raise typer.BadParameter(f"expected a number of 1 or more, or all; got {given!r}", param_hint="--listed")
+    return int(given)
 
 
 def _as_settings(given: list[str]) -> dict[str, Any]:

@@ -25,6 +25,8 @@ __all__ = ["predict"]
 
 _TERMINAL_BATCH = 20
 _EXCERPT = 60
+# Possible labels in a cell of the table.
+_MOST_SHOWN = 100
 
 
 @app.command()
@@ -86,8 +88,9 @@ def predict(
     """Say which label-sets stay plausible for each text.
 
     Fields: row, id, labels (the best guess), confidence, credibility, significance, size (how many label-sets stay
-    plausible; size_bounds where only bounds can be had) of n_candidates, certain and possible labels, the top
-    label-sets with their p-values, and their description where it is asked for. Memory does not grow with the input.
+    plausible; size_bounds where only bounds can be had) of n_candidates, certain and possible labels (of very many
+    labels n_more_possible go unnamed), the top label-sets with their p-values, and their description where it is asked
+    for. Memory does not grow with the input.
 
     \b
     Examples:
@@ -263,7 +266,7 @@ def _print_answers(batch: TextBatch, records: list[Any]) -> None:
                 f"{record['credibility']:.3f}",
                 size,
                 ", ".join(record["certain"]) or "-",
-                ", ".join(record["possible"]) or "-",
+                _labels(record["possible"], record["n_more_possible"]),
                 members,
                 *([record["description"] or "-"] if described else []),
             )
@@ -272,6 +275,13 @@ def _print_answers(batch: TextBatch, records: list[Any]) -> None:
     headings += ["in words"] if described else []
     significance, n_candidates = records[0]["significance"], readable(records[0]["n_candidates"])
     print_table(headings, rows, title=f"Significance {significance}; plausible of {n_candidates} label-sets")
+
+
+def _labels(names: list[str], n_more: int) -> str:
+    """Return labels as a cell of the table has them: of very many the first, and how many more there are."""
+    n_more += max(0, len(names) - _MOST_SHOWN)
+    shown = ", ".join(names[:_MOST_SHOWN])
+    return f"{shown or '-'}{f' and {n_more:,} more' if n_more else ''}"
 
 
 def _excerpt(text: str) -> str:

@@ -19,8 +19,9 @@ __all__ = ["Size", "Split", "split"]
 Size = int | float
 
 _ORDER = ("test", "validation", "calibration")
-# Stratification works on a dense array; beyond this many labels the rare ones cannot be balanced anyway.
-_MAX_STRATA = 1_000
+# Stratification works on a dense array, in time that grows with texts times labels squared. Of more labels than the
+# first number nearly all are too rare to be balanced: as many as the second are.
+_MAX_STRATA, _STRATA_OF_MANY = 1_000, 100
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def split(
 
     Texts are drawn with respect to label distributions (Sechidis et al., 2011), first the test part, then
     validation, then calibration; each has exactly the size asked for. A text that alone carries a label
-    stays in the training part. The same seed gives the same parts on every machine.
+    stays in the training part. Of more than 1,000 labels only the 100 most frequent are looked at. The same
+    seed gives the same parts on every machine.
 
     Parameters
     ----------
@@ -174,11 +176,11 @@ def _draw(labels: LabelMatrix, size: int, state: np.random.RandomState, *, strat
 
 
 def _as_strata(labels: LabelMatrix) -> npt.NDArray[np.bool_]:
-    """Return the labels to balance, dense: all, or the most frequent where there are very many."""
+    """Return the labels to balance, dense: all, or the most frequent ones of very many."""
     if labels.shape[1] <= _MAX_STRATA:
         return np.asarray(labels.toarray(), dtype=np.bool_)
     counts = np.bincount(labels.indices, minlength=labels.shape[1])
-    frequent = np.sort(np.argsort(-counts, kind="stable")[:_MAX_STRATA])
+    frequent = np.sort(np.argsort(-counts, kind="stable")[:_STRATA_OF_MANY])
     return np.asarray(labels[:, frequent].toarray(), dtype=np.bool_)
 
 

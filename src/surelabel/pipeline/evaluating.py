@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from surelabel.artifacts import PartProbabilities
 from surelabel.bundles import Bundle
@@ -20,6 +21,7 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.pipeline.fitting import fitted_measure, needs_fitting
 from surelabel.pipeline.steps import calibrated, part_probabilities
+from surelabel.sparse import is_sparse
 
 __all__ = [
     "Figures",
@@ -99,7 +101,7 @@ def report_on(
         probabilities=known.probabilities,
         labels=known.labels,
         texts=held_out.texts,
-        settings={"classifier": info.kind, **info.settings},
+        settings={"classifier": info.kind, **info.settings, "listed labels": info.listed or "all"},
         provenance={
             "corpus": corpus.name,
             "part": held_out.name,
@@ -172,25 +174,24 @@ def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None
 
 
 def _labels_of(bundle: Bundle, part: Part) -> Any:
-    """Return a part's labels in the order of the bundle's label names."""
+    """Return a part's labels in the order of the bundle's label names, a bool CSR array."""
     columns = {name: k for k, name in enumerate(bundle.label_names)}
-    known = part.labels
-    unknown = [name for k, name in enumerate(part.label_names) if name not in columns and known[:, k].any()]
-    if unknown:
+    places = np.array([columns.get(name, -1) for name in part.label_names], dtype=np.int64)
+    known = part.label_matrix
+    unknown = np.unique(known.indices[places[known.indices] < 0])
+    if len(unknown):
         raise InvalidInputError(
-            f"The labels of the texts must be among the model's {len(columns)}. Got {unknown[0]!r} "
+            f"The labels of the texts must be among the model's {len(columns)}. Got {part.label_names[unknown[0]]!r} "
             f"({len(unknown)} such labels): rename or remove them, or train a model with them."
         )
-    labels = np.zeros((len(part), len(columns)), dtype=np.bool_)
-    for k, name in enumerate(part.label_names):
-        if name in columns:
-            labels[:, columns[name]] = known[:, k]
-    return labels
+    return csr_array((known.data, places[known.indices], known.indptr), shape=(len(part), len(columns)))
 
 
 def bundle_probabilities(bundle: Bundle, part: Part) -> PartProbabilities:
     """Return the bundle's probabilities for a part, with labels in its own order."""
-    return dataclasses.replace(part_probabilities(bundle, part), labels=_labels_of(bundle, part))
+    found = part_probabilities(bundle, part)
+    labels = _labels_of(bundle, part)
+    return dataclasses.replace(found, labels=labels if is_sparse(found.probabilities) else labels.toarray())
 
 
 def calibrate_bundle(

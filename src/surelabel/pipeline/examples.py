@@ -39,6 +39,8 @@ def worked_examples(
     Short texts are preferred. The sure one has one plausible label-set and the highest confidence; the unsure one about
     half a dozen plausible label-sets; the last one is the least like the calibration texts.
     """
+    calibration = predictor._calibrated("worked_examples")
+    probabilities = calibration.as_probabilities(probabilities, who="worked_examples", sparse=True)
     forced = predictor.predict(probabilities)
     sizes = predictor.predict_set(probabilities, significance=significance).size_bounds()[1]
     is_short = np.array([40 <= len(each) <= _LONGEST for each in texts])
@@ -52,7 +54,7 @@ def worked_examples(
     examples: list[WorkedExample] = []
     for title, row in rows.items():
         if row is not None and row not in {example.row for example in examples}:
-            one = np.asarray(probabilities)[row : row + 1]
+            one = probabilities[row : row + 1]
             answer = answer_probabilities(predictor, one, significance=significance, top=3)[0]
             examples.append(WorkedExample(row, title, answer, in_words(answer)))
     return examples
@@ -66,10 +68,12 @@ def _best(values: FloatArray, allowed: BoolArray, preferred: BoolArray) -> int |
     return None
 
 
-def _listed(labels: Sequence[str]) -> str:
-    """List labels in a sentence, the first ten of many."""
-    if len(labels) > 10:
-        return f"{', '.join(labels[:10])} and {len(labels) - 10} more"
+def _listed(labels: Sequence[str], n_more: int = 0) -> str:
+    """List labels in a sentence, the first ten of many; `n_more` are not among them."""
+    n_more += max(0, len(labels) - 10)
+    if n_more:
+        shown = ", ".join(labels[:10])
+        return f"{shown} and {n_more:,} more" if shown else f"any of {n_more:,} labels"
     return ", ".join(labels) or "no label"
 
 
@@ -109,7 +113,7 @@ def in_words(answer: Answer) -> str:
     certain = f"{_listed(answer.certain)} for certain" if answer.certain else "no label for certain"
     return (
         f"{size} label-sets {among} stay plausible at significance {answer.significance}: {certain}, "
-        f"possibly {_listed(answer.possible)}. The best guess is {_listed(answer.labels)} "
+        f"possibly {_listed(answer.possible, answer.n_more_possible)}. The best guess is {_listed(answer.labels)} "
         f"(confidence {answer.confidence:.3f}, credibility {answer.credibility:.3f}). {_trust(answer)}"
     )
 

@@ -14,11 +14,19 @@ from surelabel.mahalanobis import Mahalanobis
 from surelabel.measures import LogLoss, Measure, measure_name, measure_named
 from surelabel.penalties import Penalised
 from surelabel.recalibration import Recalibration
+from surelabel.sparse import is_sparse
 from surelabel.tuning import choose_weights
 
-__all__ = ["any_measure_named", "corrected", "fitted_measure", "needs_fitting"]
+__all__ = ["NEEDS_ALL", "any_measure_named", "corrected", "fitted_measure", "needs_fitting"]
 
 _log = logging.getLogger(__name__)
+
+NEEDS_ALL = (
+    "needs the probabilities of all labels, and of very many labels only the highest are listed. Take LogLoss or an "
+    "LpNorm without constraints and recalibration, or keep all (--listed all: memory then grows with texts times "
+    "labels)."
+)
+"""What is said where something does not go with listed probabilities."""
 
 _FITTED: Mapping[str, Measure] = {"mahalanobis": Mahalanobis(), "penalised": Penalised(LogLoss())}
 
@@ -78,6 +86,8 @@ def fitted_measure(
     """
     if not needs_fitting(measure):
         return measure
+    if validation is not None and is_sparse(validation.probabilities):
+        raise InvalidInputError(f"{measure_name(measure)} {NEEDS_ALL}")
     if validation is None:
         raise InvalidInputError(
             f"The measure {measure_name(measure)} is fitted on a validation part, and there is none. Take another "
@@ -109,4 +119,6 @@ def corrected(part: PartProbabilities, recalibration: Recalibration | None) -> P
     """Return a part with corrected probabilities; as it is where there is no correction."""
     if recalibration is None:
         return part
+    if is_sparse(part.probabilities):
+        raise InvalidInputError(f"Recalibration {NEEDS_ALL}")
     return dataclasses.replace(part, probabilities=recalibration.transform(part.probabilities))

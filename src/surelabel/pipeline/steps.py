@@ -17,6 +17,7 @@ from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import CalibrationWarning
 from surelabel.measures import Measure
+from surelabel.sparse import is_sparse
 from surelabel.text import TextClassifier
 
 __all__ = ["calibrated", "fitted_classifier", "n_repeated_texts", "part_probabilities", "versions"]
@@ -57,9 +58,18 @@ def fitted_classifier(
     )
 
 
-def part_probabilities(model: TextClassifier | Bundle, part: Part) -> PartProbabilities:
-    """Return the probabilities of a classifier, or of a bundle, for a part, with its labels."""
-    return PartProbabilities(model.predict_proba(part.texts), part.labels, tuple(map(str, part.ids)))
+def part_probabilities(model: TextClassifier | Bundle, part: Part, listed: int | None = None) -> PartProbabilities:
+    """Return the probabilities of a classifier, or of a bundle, for a part, with its labels: sparse where they are.
+
+    A bundle knows how many labels it lists; for a classifier `listed` says it, None to keep all.
+    """
+    texts = part.texts
+    if isinstance(model, Bundle):
+        probabilities = model.predict_proba(texts)
+    else:
+        probabilities = text.probabilities_of(model, texts, listed)
+    labels = part.label_matrix if is_sparse(probabilities) else part.labels
+    return PartProbabilities(probabilities, labels, tuple(map(str, part.ids)))
 
 
 def n_repeated_texts(corpus: Corpus, part: str) -> int:

@@ -11,18 +11,20 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from surelabel import text
 from surelabel._storage import atomic_file
 from surelabel.bundles import Bundle, BundleInfo, check_target, load_bundle
 from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus
-from surelabel.exceptions import ArtifactError, CorpusError, TrainingError
+from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, TrainingError
 from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
 from surelabel.pipeline.evaluating import Figures, Limits, calibrated_and_evaluated, try_report
 from surelabel.pipeline.examples import worked_examples
-from surelabel.pipeline.fitting import corrected, fitted_measure, needs_fitting
+from surelabel.pipeline.fitting import NEEDS_ALL, corrected, fitted_measure, needs_fitting
 from surelabel.pipeline.steps import fitted_classifier, n_repeated_texts, part_probabilities, versions
 from surelabel.recalibration import Recalibration
 from surelabel.text import TextClassifier
@@ -57,6 +59,10 @@ class TrainingSettings:
         Of the model; corpus and kind by default.
     constraints : LabelConstraints, optional
         What label-sets must obey to be candidates; training texts that do not are told of.
+    listed : int, "all" or None
+        Labels whose probabilities are listed for each text, the highest; all others are taken as 0, and memory grows
+        with what is listed. "all" keeps all probabilities in one array. None keeps all of up to 1,000 labels, and lists
+        50 of more, or those of the linear classifier's shortlists.
     recalibrate : bool
         Correct the classifier's probabilities, label by label, on the validation part; what is fitted there too sees
         the corrected ones. Sets become smaller with some classifiers, larger with others.
@@ -72,6 +78,7 @@ class TrainingSettings:
     name: str | None = None
     constraints: LabelConstraints | None = None
     recalibrate: bool = False
+    listed: int | Literal["all"] | None = None
 
     @property
     def needs_validation(self) -> bool:
@@ -104,6 +111,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     """
     settings = settings or TrainingSettings()
     _check_parts(corpus, needs_validation=settings.needs_validation)
+    listed = _listed(len(corpus.label_names), settings)
     notes = (*_notes(corpus), *_constraint_notes(corpus, settings.constraints))
     for note in notes:
         _log.warning("%s", note)
@@ -111,11 +119,13 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     _log.info("calibrating with %d texts", len(corpus.parts["calibration"]))
     measure, recalibration = _fitted_on_validation(corpus, settings, classifier)
     names = tuple(name for name in ("calibration", "test") if name in corpus.parts)
-    parts = {name: corrected(part_probabilities(classifier, corpus.part(name)), recalibration) for name in names}
+    parts = {
+        name: corrected(part_probabilities(classifier, corpus.part(name), listed), recalibration) for name in names
+    }
     figures = calibrated_and_evaluated(
         measure, settings.compared, parts, corpus.label_names, _limits(corpus, settings), settings.constraints
     )
-    info = _info(corpus, settings, classifier, notes, figures)
+    info = dataclasses.replace(_info(corpus, settings, classifier, notes, figures), listed=listed)
     bundle = Bundle(classifier, figures.predictor, info, figures.evaluations, recalibration=recalibration)
     if "test" in parts:
         test = corpus.part("test")
@@ -190,6 +200,30 @@ def _fitted_on_validation(
     return measure, recalibration
 
 
+def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
+    """Return how many labels are listed for each text, None for all; raise where something needs all."""
+    listed = settings.listed
+    if listed is None:
+        listed = text.make(settings.kind, **settings.options).listed_for(n_labels)
+    elif listed == "all":
+        listed = None
+    elif isinstance(listed, bool) or not isinstance(listed, int) or listed < 1:
+        raise InvalidInputError(
+            f"The 'listed' setting must be a whole number of 1 or more, 'all', or None. Got {listed!r} instead."
+        )
+    if listed is None:
+        return None
+    not_sparse = {
+        f"The measure {measure_name(settings.measure)}": not isinstance(settings.measure, SeparableMeasure),
+        "A prediction under constraints": settings.constraints is not None,
+        "Recalibration": settings.recalibrate,
+    }
+    for what, is_asked in not_sparse.items():
+        if is_asked:
+            raise InvalidInputError(f"{what} {NEEDS_ALL}")
+    return min(listed, n_labels)
+
+
 def _check_parts(corpus: Corpus, *, needs_validation: bool) -> None:
     """Raise where a corpus has no texts to train, to calibrate, or to fit something on."""
     for name in ("train", *(("validation",) if needs_validation else ()), "calibration"):
@@ -229,7 +263,7 @@ def _constraint_notes(corpus: Corpus, constraints: LabelConstraints | None) -> t
 
 def _limits(corpus: Corpus, settings: TrainingSettings) -> Limits:
     """Return the limits on the number of labels: as set, else those of the proper training texts."""
-    sizes = corpus.part("train").labels.sum(axis=1)
+    sizes = np.diff(corpus.part("train").label_matrix.indptr)
     fewest = min(1, int(sizes.min())) if settings.min_labels is None else settings.min_labels
     most = max(int(sizes.max()), fewest, 1) if settings.max_labels is None else settings.max_labels
     return fewest, most

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._validation import BoolArray, FloatArray, as_label_names, as_labels, as_probabilities
+from surelabel._validation import FloatArray, as_label_names, as_labels, as_probabilities
 from surelabel.exceptions import InvalidInputError
 from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_shares, new_figure, printable
+from surelabel.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,12 +87,35 @@ def _interval(hits: FloatArray, counts: FloatArray) -> npt.NDArray[np.float64]:
     return np.array([stats.beta.ppf(tail, hits + 0.5, misses + 0.5) for tail in (0.025, 0.975)])
 
 
-def _draw_pooled(axes: Axes, below: Axes, probabilities: FloatArray, labels: BoolArray, n_bins: int) -> None:
-    """Draw the share of true labels in bins of probability, and below it how many fall in each."""
-    bins = np.minimum((probabilities.ravel() * n_bins).astype(np.int64), n_bins - 1)
+def _pooled(probabilities: FloatArray | SparseProbabilities, labels: Any, n_bins: int) -> tuple[Any, Any, Any]:
+    """Return, in bins of probability, numbers of (text, label) pairs, sums of their probabilities, and true ones.
+
+    Pairs that are not listed fall into one bin together.
+    """
+    if isinstance(probabilities, SparseProbabilities):
+        values = probabilities.values
+        rows = np.repeat(np.arange(len(probabilities)), probabilities.n_listed)
+        true = np.asarray(labels[rows, probabilities.labels], dtype=np.float64).ravel()
+    else:
+        values, true = probabilities.ravel(), labels.ravel().astype(np.float64)
+    bins = np.minimum((values * n_bins).astype(np.int64), n_bins - 1)
     counts = np.bincount(bins, minlength=n_bins).astype(np.float64)
-    sums = np.bincount(bins, weights=probabilities.ravel(), minlength=n_bins)
-    hits = np.bincount(bins, weights=labels.ravel().astype(np.float64), minlength=n_bins).astype(np.float64)
+    sums = np.bincount(bins, weights=values, minlength=n_bins)
+    hits = np.bincount(bins, weights=true, minlength=n_bins).astype(np.float64)
+    if isinstance(probabilities, SparseProbabilities):
+        n_unlisted = probabilities.shape[0] * probabilities.shape[1] - len(values)
+        place = min(int(probabilities.unlisted * n_bins), n_bins - 1)
+        counts[place] += n_unlisted
+        sums[place] += n_unlisted * probabilities.unlisted
+        hits[place] += labels.sum() - true.sum()
+    return counts, sums, hits
+
+
+def _draw_pooled(
+    axes: Axes, below: Axes, probabilities: FloatArray | SparseProbabilities, labels: Any, n_bins: int
+) -> None:
+    """Draw the share of true labels in bins of probability, and below it how many fall in each."""
+    counts, sums, hits = _pooled(probabilities, labels, n_bins)
     some = counts > 0
     means, seen = sums[some] / counts[some], hits[some] / counts[some]
     spread = np.abs(_interval(hits[some], counts[some]) - seen)
@@ -120,11 +144,19 @@ def _shorten(name: str) -> str:
     return name[: int(np.searchsorted(widths, _MAX_COLUMNS - 1, side="right"))] + "…"
 
 
-def worst_labels(probabilities: FloatArray, labels: BoolArray, n_worst: int) -> npt.NDArray[np.int64]:
+def _by_label(probabilities: FloatArray | SparseProbabilities) -> tuple[FloatArray, FloatArray]:
+    """Return the expected number of texts of each label and its variance, (d,) each."""
+    if isinstance(probabilities, SparseProbabilities):
+        values, other = probabilities.values, probabilities.unlisted
+        variance = probabilities.sum_by_label(values * (1.0 - values), other * (1.0 - other))
+        return probabilities.sum_by_label(), variance
+    return probabilities.sum(axis=0), (probabilities * (1.0 - probabilities)).sum(axis=0)
+
+
+def worst_labels(probabilities: FloatArray | SparseProbabilities, labels: Any, n_worst: int) -> npt.NDArray[np.int64]:
     """Return the labels whose number of texts is the most unlike what their probabilities add up to, worst first."""
-    expected = probabilities.sum(axis=0)
-    spread = np.sqrt((probabilities * (1.0 - probabilities)).sum(axis=0))
-    surprise = np.abs(labels.sum(axis=0) - expected) / np.maximum(spread, 1e-9)
+    expected, variance = _by_label(probabilities)
+    surprise = np.abs(labels.sum(axis=0) - expected) / np.maximum(np.sqrt(variance), 1e-9)
     return np.argsort(-surprise, kind="stable")[:n_worst]
 
 
@@ -140,21 +172,26 @@ def reliability(
 
     Parameters
     ----------
-    probabilities : (n, d) array-like
-    labels : (n, d) 0/1 array-like
+    probabilities : (n, d) array-like or sparse
+    labels : (n, d) 0/1 array-like or sparse
     label_names : sequence of str, optional
     n_bins, n_worst : int
     """
-    given = as_probabilities(probabilities, who="reliability")
-    known = as_labels(labels, who="reliability", n_labels=given.shape[1], n_texts=len(given))
-    names = as_label_names(label_names, given.shape[1], who="reliability")
+    who = "reliability"
+    if is_sparse(probabilities):
+        given: Any = as_sparse_probabilities(probabilities, who=who)
+        known: Any = as_sparse_labels(labels, who=who, shape=given.shape)
+    else:
+        given = as_probabilities(probabilities, who=who)
+        known = as_labels(labels, who=who, n_labels=given.shape[1], n_texts=len(given))
+    names = as_label_names(label_names, given.shape[1], who=who)
     names = names or tuple(f"label {k}" for k in range(given.shape[1]))
     figure = new_figure(5.2, 3.4)
     grid = figure.add_gridspec(2, 2, height_ratios=[3, 1], width_ratios=[1.15, 1])
     _draw_pooled(figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0]), given, known, n_bins)
     axes = figure.add_subplot(grid[:, 1])
     worst = worst_labels(given, known, n_worst)
-    expected, seen = given.sum(axis=0)[worst], known.sum(axis=0)[worst].astype(np.float64)
+    expected, seen = _by_label(given)[0][worst], known.sum(axis=0)[worst].astype(np.float64)
     places = np.arange(len(worst))[::-1]
     axes.hlines(places, np.minimum(expected, seen), np.maximum(expected, seen), color=INK, linewidth=0.8, alpha=0.5)
     axes.plot(expected, places, "o", markerfacecolor="none", color=SERIES[0][0], label="expected", linestyle="none")

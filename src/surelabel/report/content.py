@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from surelabel._validation import FloatArray
+from surelabel._wording import bounds_words
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.corpora.overlap import seen_before
 from surelabel.evaluation import Evaluation, default_levels, evaluate
@@ -20,6 +21,8 @@ from surelabel.metrics import SizeStatistics
 from surelabel.plots import error_band, printable
 from surelabel.prediction_sets import PredictionSet, PredictionSets
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
+from surelabel.sparse import is_sparse
+from surelabel.sparse_sets import MOST_DESCRIBED, SparsePredictionSet, SparsePredictionSets
 from surelabel.watch import ExchangeabilityWatch, WatchState
 
 __all__ = [
@@ -229,20 +232,37 @@ def _measure(given: ReportInput, checked: CheckedInput, name: str) -> MeasureRes
     return MeasureResults(printable(name), printable(predictor.measure), evaluation, rows, seconds, n_resplits)
 
 
-def _names(mask: Any, checked: CheckedInput, order: FloatArray) -> Names:
-    """Name the labels of a mask (d,), most probable first."""
-    chosen = [k for k in np.argsort(-order, kind="stable").tolist() if mask[k]]
+def _names(labels: Any, checked: CheckedInput, row: int, n_more: int = 0) -> Names:
+    """Name some labels of a text, the most probable first; `n_more` are not among them."""
+    chosen = checked.most_probable_first(row, np.asarray(labels))
     shown = tuple(printable(checked.label_names[k]) for k in chosen[:_MAX_NAMES])
-    return Names(shown, len(chosen) - len(shown))
+    return Names(shown, len(chosen) - len(shown) + n_more)
 
 
-def _masks(prediction_set: PredictionSet, names: tuple[str, ...] | None, n_labels: int) -> tuple[Any, Any]:
-    """Return the certain and the open labels of a prediction set, (d,) bool each."""
-    index = {name: k for k, name in enumerate(names)} if names is not None else {k: k for k in range(n_labels)}
-    masks = np.zeros((2, n_labels), dtype=np.bool_)
-    for mask, labels in zip(masks, (prediction_set.certain, prediction_set.possible), strict=True):
-        mask[[index[label] for label in labels]] = True
-    return masks[0], masks[1] & ~masks[0]
+def _row(labels: Any, row: int) -> Any:
+    """Return the labels of one row of a CSR array, ascending."""
+    return labels.indices[labels.indptr[row] : labels.indptr[row + 1]]
+
+
+def _members(sets: PredictionSets) -> tuple[Any, Any, Any]:
+    """Return the certain and the open labels of texts, CSR arrays (n, d), and numbers of open labels beside, (n,).
+
+    Of sparse texts, open labels are those that a text lists.
+    """
+    from scipy.sparse import csr_array  # noqa: PLC0415
+
+    if isinstance(sets, SparsePredictionSets):
+        return sets.certain_and_open(most=0)
+    every, some = sets.certain_and_possible()
+    return csr_array(every), csr_array(some & ~every), np.zeros(len(sets), dtype=np.int64)
+
+
+def _shares(prediction_set: PredictionSet, labels: Any) -> FloatArray:
+    """Return the share of members that have each of some listed labels."""
+    if not isinstance(prediction_set, SparsePredictionSet):
+        return np.asarray(prediction_set.inclusion_bounds()[1][labels])
+    listed, shares, _ = prediction_set.listed_inclusion_bounds()
+    return np.asarray(shares[np.searchsorted(listed, labels), 1])
 
 
 def _excerpt(text: str) -> str:
@@ -263,26 +283,32 @@ class _Reader:
         lower, upper = self.sets.size_bounds()
         self.sizes = [(int(least), int(most)) for least, most in zip(lower, upper, strict=True)]
         self.covered = self.sets.contains(checked.labels)
-        names, n_labels = self.predictor.calibration_.label_names, len(checked.label_names)
-        self.masks = [_masks(prediction_set, names, n_labels) for prediction_set in self.sets]
+        self.certain, self.open, self.n_more = _members(self.sets)
 
     def example(self, row: int) -> TextExample:
         """Return what is shown of one text."""
-        order = self.checked.probabilities[row]
-        certain, still_open = self.masks[row]
+        forced = self.forced.labels
+        given = _row(forced, row) if is_sparse(forced) else np.flatnonzero(forced[row])
         return TextExample(
             row=row + 1,
             excerpt=None if self.given.texts is None else _excerpt(self.given.texts[row]),
-            true=_names(self.checked.labels[row], self.checked, order),
-            forced=_names(self.forced.labels[row], self.checked, order),
+            true=_names(self.checked.true_labels(row), self.checked, row),
+            forced=_names(given, self.checked, row),
             confidence=float(self.forced.confidence[row]),
             credibility=float(self.forced.credibility[row]),
             size=self.sizes[row],
-            certain=_names(certain, self.checked, order),
-            open=_names(still_open, self.checked, order),
-            description=printable(self.sets[row].describe(self.checked.label_names)),
+            certain=_names(_row(self.certain, row), self.checked, row),
+            open=_names(_row(self.open, row), self.checked, row, int(self.n_more[row])),
+            description=self._description(row),
             covered=bool(self.covered[row]),
         )
+
+    def _description(self, row: int) -> str:
+        """Return a set in a sentence; its size where there are too many labels to describe."""
+        lower, upper = self.sizes[row]
+        if is_sparse(self.checked.probabilities) and len(self.checked.label_names) > MOST_DESCRIBED:
+            return f"{bounds_words(lower, upper)} label-set{'' if upper == 1 else 's'}"
+        return printable(self.sets[row].describe(self.checked.label_names))
 
     def largest(self) -> tuple[TextExample, ...]:
         """Return the texts with the largest sets of two and more."""
@@ -296,26 +322,26 @@ class _Reader:
         return len(rows), tuple(self.example(row) for row in shown)
 
     def doubts(self) -> tuple[LabelDoubt, ...]:
-        """Return the labels that are furthest from settled, over all prediction sets."""
-        certain = np.array([mask for mask, _ in self.masks])
-        still_open = np.array([mask for _, mask in self.masks])
-        doubt = np.zeros(still_open.shape[1])
+        """Return the labels that are furthest from settled, over all prediction sets of texts that list them."""
+        doubt = np.zeros(len(self.checked.label_names))
         for row, prediction_set in enumerate(self.sets):
-            if not still_open[row].any():
+            labels = _row(self.open, row)
+            if len(labels) == 0:
                 continue
             if self.sizes[row][1] > _MAX_COUNTED:
-                doubt += 0.5 * still_open[row]
+                doubt[labels] += 0.5
             else:
-                share = prediction_set.inclusion_bounds()[1]
-                doubt += np.minimum(share, 1.0 - share)
+                share = _shares(prediction_set, labels)
+                doubt[labels] += np.minimum(share, 1.0 - share)
         doubt /= len(self.sizes)
-        order = [k for k in np.argsort(-doubt, kind="stable").tolist() if still_open[:, k].any()]
+        true, certain, still_open = (each.sum(axis=0) for each in (self.checked.labels, self.certain, self.open))
+        order = [k for k in np.argsort(-doubt, kind="stable").tolist() if still_open[k]]
         return tuple(
             LabelDoubt(
                 name=printable(self.checked.label_names[k]),
-                true=int(self.checked.labels[:, k].sum()),
-                certain=int(certain[:, k].sum()),
-                open=int(still_open[:, k].sum()),
+                true=int(true[k]),
+                certain=int(certain[k]),
+                open=int(still_open[k]),
                 doubt=float(doubt[k]),
             )
             for k in order[:_MAX_LABELS]

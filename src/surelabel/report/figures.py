@@ -10,8 +10,10 @@ import numpy as np
 
 from surelabel import plots
 from surelabel.exceptions import CalibrationWarning
+from surelabel.metrics import same_label_sets
 from surelabel.report.content import WATCH_ALPHA, ReportContent
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
+from surelabel.sparse import is_sparse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,7 +116,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         f"hold one label-set, the largest holds {plots.count_text(int(max(sizes)))}.",
     )
     shape = (main.evaluation.n_labels, main.evaluation.max_labels)
-    if main.evaluation.n_candidates < _MAX_DRAWN:
+    if main.evaluation.n_candidates < _MAX_DRAWN and not is_sparse(checked.probabilities):
         album.add(
             "load",
             plots.search_load({f"{shape[0]} labels, at most {shape[1]} in a set": shape}),
@@ -128,7 +130,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
 def _add_quality(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
     """Draw how good the classifier is."""
     forced = next(iter(given.predictors.values())).predict(checked.probabilities)
-    right = (forced.labels == checked.labels).all(axis=1)
+    right = same_label_sets(forced.labels, checked.labels)
     album.add(
         "confidence",
         plots.confidence_credibility(forced.confidence, forced.credibility, right),

@@ -6,10 +6,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surelabel._validation import BoolArray, FloatArray, as_label_names, as_labels, as_level, as_probabilities
+import numpy as np
+
+from surelabel._validation import FloatArray, as_label_names, as_labels, as_level
 from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation import Evaluation
 from surelabel.exceptions import InvalidInputError
+from surelabel.sparse import IntArray, SparseProbabilities, as_sparse_labels, is_sparse
 
 __all__ = ["CheckedInput", "ReportInput", "check_input"]
 
@@ -23,7 +26,7 @@ class ReportInput:
     title : str
     predictors : mapping of name to ConformalLabelSets
         Calibrated, usually one a measure. The first is the one whose sets and texts are shown; the others are compared.
-    probabilities, labels : (n, d) array-like
+    probabilities, labels : (n, d) array-like or sparse
         Texts with known labels that neither the classifier nor the calibration has seen.
     texts : sequence of str, optional
         The texts; excerpts are shown where they are given.
@@ -67,11 +70,32 @@ class ReportInput:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CheckedInput:
-    """The arrays of a report, cast, and its label names."""
+    """The arrays of a report, cast, and its label names; of very many labels both arrays are sparse."""
 
-    probabilities: FloatArray
-    labels: BoolArray
+    probabilities: FloatArray | SparseProbabilities
+    labels: Any
     label_names: tuple[str, ...]
+
+    def true_labels(self, row: int) -> IntArray:
+        """Return the labels that a text has, ascending."""
+        known = self.labels
+        if is_sparse(known):
+            return np.asarray(known.indices[known.indptr[row] : known.indptr[row + 1]])
+        return np.flatnonzero(known[row])
+
+    def most_probable_first(self, row: int, labels: IntArray) -> list[int]:
+        """Return some labels, ascending ones, in the order of a text's probabilities."""
+        given = self.probabilities
+        if isinstance(given, SparseProbabilities):
+            one = given[row : row + 1]
+            values = np.full(len(labels), one.unlisted)
+            places = np.minimum(np.searchsorted(one.labels, labels), max(len(one.labels) - 1, 0))
+            is_listed = one.labels[places] == labels if len(one.labels) else np.zeros(len(labels), dtype=np.bool_)
+            values[is_listed] = one.values[places[is_listed]]
+        else:
+            values = given[row, labels]
+        chosen: list[int] = labels[np.argsort(-values, kind="stable")].tolist()
+        return chosen
 
 
 def _check_evaluations(given: ReportInput, shape: tuple[int, int]) -> None:
@@ -99,7 +123,7 @@ def check_input(given: ReportInput) -> CheckedInput:
         raise InvalidInputError("The 'predictors' parameter of a report must have at least one predictor. Got none.")
     calibrations = [predictor._calibrated("write_report") for predictor in given.predictors.values()]
     as_level(given.significance, None, who=who)
-    probabilities = as_probabilities(given.probabilities, who=who, n_labels=calibrations[0].n_labels)
+    probabilities = calibrations[0].as_probabilities(given.probabilities, who=who, sparse=True)
     n_texts, n_labels = probabilities.shape
     names = as_label_names(given.label_names, n_labels, who=who)
     for name, calibration in zip(given.predictors, calibrations, strict=True):
@@ -111,7 +135,11 @@ def check_input(given: ReportInput) -> CheckedInput:
         names = names or calibration.label_names
         if calibration.label_names is not None and calibration.label_names != names:
             raise InvalidInputError(f"The labels of predictor {name!r} are not named as those of the report are.")
-    labels = as_labels(given.labels, who=who, n_labels=n_labels, n_texts=n_texts, label_names=names)
+    if is_sparse(probabilities):
+        index = None if names is None else {name: k for k, name in enumerate(names)}
+        labels: Any = as_sparse_labels(given.labels, who=who, shape=(n_texts, n_labels), index=index)
+    else:
+        labels = as_labels(given.labels, who=who, n_labels=n_labels, n_texts=n_texts, label_names=names)
     if given.texts is not None and len(given.texts) != n_texts:
         raise InvalidInputError(
             f"The 'texts' of a report must be as many as its rows of probabilities, {n_texts}. Got {len(given.texts)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from surelabel.answers import Answer, answer_probabilities
+from surelabel.sparse import SparseProbabilities, stacked
 
 if TYPE_CHECKING:
     from surelabel._validation import BoolArray, FloatArray
@@ -22,6 +24,8 @@ __all__ = ["BatchWork", "LabelSetQuestion", "SetsQuestion"]
 _log = logging.getLogger(__name__)
 
 Outcome: TypeAlias = "list[Answer] | float | Exception"
+Given: TypeAlias = "FloatArray | SparseProbabilities"
+"""Probabilities (n, d), of very many labels sparse ones."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,8 +104,8 @@ class BatchWork:
     def __call__(self, questions: list[SetsQuestion | LabelSetQuestion]) -> list[Outcome]:
         """Return an answer a question, or the exception that it ended with."""
         probabilities = self._classify([text for question in questions for text in question.texts])
-        ends = np.cumsum([question.n_texts for question in questions])
-        rows = np.split(probabilities, ends[:-1])
+        ends = np.cumsum([0, *(question.n_texts for question in questions)]).tolist()
+        rows = [probabilities[start:end] for start, end in itertools.pairwise(ends)]
         start, start_cpu = time.perf_counter(), time.thread_time()
         outcomes: list[Outcome] = [0.0] * len(questions)
         groups: dict[Any, list[int]] = {}
@@ -122,7 +126,7 @@ class BatchWork:
     def _show_watch(
         self,
         questions: Sequence[SetsQuestion | LabelSetQuestion],
-        rows: Sequence[FloatArray],
+        rows: Sequence[Given],
         outcomes: Sequence[Outcome],
     ) -> None:
         """Show the watch the texts of clients that were answered; what goes wrong there is no client's problem."""
@@ -133,10 +137,10 @@ class BatchWork:
             for question, part, outcome in zip(questions, rows, outcomes, strict=True)
             if isinstance(question, SetsQuestion) and question.is_served and isinstance(outcome, list)
         ]
-        if seen and isinstance(error := _caught(self._watch.update, np.concatenate(seen)), Exception):
+        if seen and isinstance(error := _caught(self._watch.update, stacked(seen)), Exception):
             _log.error("The watch failed on %d texts.", sum(map(len, seen)), exc_info=error)
 
-    def _classify(self, texts: list[str]) -> FloatArray:
+    def _classify(self, texts: list[str]) -> Given:
         """Return probabilities (n, d), one row a text."""
         start = time.perf_counter()
         probabilities = self.bundle.predict_proba(texts)
@@ -145,23 +149,23 @@ class BatchWork:
             raise RuntimeError(f"The classifier gave {len(probabilities)} rows for {len(texts)} texts.")
         return probabilities
 
-    def _p_value(self, probabilities: FloatArray, question: LabelSetQuestion) -> float:
+    def _p_value(self, probabilities: Given, question: LabelSetQuestion) -> float:
         """Return the p-value of a label-set."""
         return float(self.bundle.predictor.predict_p(probabilities, question.labels)[0])
 
-    def _answer(self, probabilities: FloatArray, question: SetsQuestion) -> list[Answer]:
+    def _answer(self, probabilities: Given, question: SetsQuestion) -> list[Answer]:
         """Do the conformal step."""
         name, value = question.level
         return answer_probabilities(
             self.bundle.predictor, probabilities, top=question.top, describe=question.describe, **{name: value}
         )
 
-    def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[FloatArray]) -> Sequence[Outcome]:
+    def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[Given]) -> Sequence[Outcome]:
         """Answer questions at one level; where that fails, one by one, so that only the bad one fails."""
-        together = _caught(self._answer, np.concatenate(rows), questions[0])
+        together = _caught(self._answer, stacked(rows), questions[0])
         if isinstance(together, list):
             answers = iter(together)
-            return [[next(answers) for _ in part] for part in rows]
+            return [list(itertools.islice(answers, len(part))) for part in rows]
         if len(questions) == 1:
             return [together]
         return [_caught(self._answer, part, question) for part, question in zip(rows, questions, strict=True)]

@@ -128,7 +128,11 @@ class TextAnswer(BaseModel):
     )
     size: Count = Field(description="Label-sets that stay plausible.")
     certain: list[str] = Field(description="Labels that all plausible label-sets have.")
-    possible: list[str] = Field(description="Labels that some plausible label-sets have, but not all.")
+    possible: list[str] = Field(
+        description="Labels that some plausible label-sets have, but not all; where a model of very many labels leaves "
+        "more than 1,000 of them, the most probable ones."
+    )
+    n_more_possible: int = Field(ge=0, description="Possible labels that are not named; 0 where all are.")
     top: list[PlausibleLabelSetResponse] = Field(description="The most plausible label-sets, best first.")
     description: str | None = Field(
         description="The plausible label-sets in a sentence; null where it was not asked for, or where only bounds of "
@@ -248,6 +252,7 @@ def text_answer(answer: Answer) -> TextAnswer:
         size=count_of(*answer.size_bounds),
         certain=list(answer.certain),
         possible=list(answer.possible),
+        n_more_possible=answer.n_more_possible,
         top=[PlausibleLabelSetResponse(labels=list(each.labels), p_value=each.p_value) for each in answer.top],
         description=answer.description,
     )

@@ -11,6 +11,7 @@ from surelabel.watch import ExchangeabilityWatch, WatchState
 if TYPE_CHECKING:
     from surelabel._validation import FloatArray
     from surelabel.conformal import ConformalLabelSets
+    from surelabel.sparse import SparseProbabilities
 
 __all__ = ["ALPHA", "ServiceWatch"]
 
@@ -40,7 +41,7 @@ class ServiceWatch:
         """What was known after the last texts."""
         return self._state
 
-    def update(self, probabilities: FloatArray) -> None:
+    def update(self, probabilities: FloatArray | SparseProbabilities) -> None:
         """Take texts that were answered, in the order in which they came; the first alarm is logged."""
         with self._lock:
             before, self._state = self._state, self._watch.update_unlabelled(probabilities)

@@ -29,6 +29,7 @@ _PARQUET_COLUMNS = (
     "certain",
     "possible",
     "top",
+    "n_more_possible",
     "description",
 )
 
@@ -125,6 +126,7 @@ class _ParquetWriter:
         top = pyarrow.list_(pyarrow.struct([("labels", labels), ("p_value", pyarrow.float64())]))
         kinds: dict[str, Any] = {
             "row": pyarrow.int64(),
+            "n_more_possible": pyarrow.int64(),
             "confidence": pyarrow.float64(),
             "credibility": pyarrow.float64(),
             "top": top,

@@ -13,6 +13,7 @@ from surelabel._validation import FloatArray
 from surelabel.answers import answer_probabilities
 from surelabel.bundles import Bundle
 from surelabel.exceptions import CorpusError
+from surelabel.sparse import SparseProbabilities
 from surelabel.streams.inputs import PartSource, TextBatch, TextSource
 from surelabel.streams.outputs import Record
 from surelabel.streams.overlapping import ahead
@@ -59,7 +60,9 @@ def predict_batches(
         yield _answer(bundle, batch, bundle.predict_proba(batch.texts), settings)
 
 
-def _answer(bundle: Bundle, batch: TextBatch, probabilities: FloatArray, settings: AnswerSettings) -> list[Record]:
+def _answer(
+    bundle: Bundle, batch: TextBatch, probabilities: FloatArray | SparseProbabilities, settings: AnswerSettings
+) -> list[Record]:
     """Return the answers to a batch whose probabilities are known."""
     answers = answer_probabilities(
         bundle.predictor,

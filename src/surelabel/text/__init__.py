@@ -19,7 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surelabel.text.base import TextClassifier, load, make
+    from surelabel.text.base import TextClassifier, load, make, probabilities_of
     from surelabel.text.bert import BertClassifier
     from surelabel.text.cnn import RandinitClassifier, Word2vecClassifier
     from surelabel.text.linear import LinearClassifier
@@ -37,6 +37,7 @@ __all__ = [
     "Word2vecSettings",
     "load",
     "make",
+    "probabilities_of",
 ]
 
 _MODULES = {
@@ -51,6 +52,7 @@ _MODULES = {
     "Word2vecSettings": "settings",
     "load": "base",
     "make": "base",
+    "probabilities_of": "base",
 }
 
 

@@ -16,10 +16,10 @@ import scipy.sparse
 
 from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError, NotCalibratedError
 from surelabel.sparse import SparseProbabilities
-from surelabel.text.inputs import as_label_names, as_labels, as_texts, warn_about_labels
+from surelabel.text.inputs import MANY_LABELS, as_label_names, as_labels, as_texts, warn_about_labels
 from surelabel.text.saving import read_folder, write_folder
 
-__all__ = ["KINDS", "FitOptions", "LabelledTexts", "TextClassifier", "load", "make"]
+__all__ = ["KINDS", "FitOptions", "LabelledTexts", "TextClassifier", "load", "make", "probabilities_of"]
 
 KINDS = {
     "bert": ("surelabel.text.bert", "BertClassifier"),
@@ -29,6 +29,9 @@ KINDS = {
 }
 """Module and class of each kind; the module is imported when the kind is first asked for."""
 
+
+LISTED = 50
+"""Labels whose probabilities are listed for a text where there are very many and nothing else is said."""
 
 # Cells of the dense array of probabilities that the highest are taken from at a time: 32 MiB.
 _DENSE_CELLS = 2**22
@@ -205,7 +208,7 @@ class TextClassifier(abc.ABC):
         return self._predict(found, batch_size)
 
     def predict_proba_sparse(
-        self, texts: Iterable[str], k: int = 50, *, batch_size: int | None = None
+        self, texts: Iterable[str], k: int = LISTED, *, batch_size: int | None = None
     ) -> SparseProbabilities:
         """Return the k highest label probabilities of each text; all others are taken as 0.
 
@@ -237,6 +240,10 @@ class TextClassifier(abc.ABC):
         if not found:
             raise InvalidInputError("The 'texts' argument must hold at least one text. Got none.")
         return self._predict_sparse(found, int(k), batch_size)
+
+    def listed_for(self, n_labels: int) -> int | None:
+        """Return how many labels to list for each text where there are so many; None to keep all probabilities."""
+        return LISTED if n_labels > MANY_LABELS else None
 
     def _predict_sparse(self, texts: list[str], k: int, batch_size: int | None) -> SparseProbabilities:
         """Return the k highest probabilities of at least one text, a part of the texts at a time."""
@@ -334,6 +341,38 @@ def make(kind: str, **settings: Any) -> TextClassifier:
             f"The {kind} classifier has no setting {', '.join(map(repr, unknown))}. It has {', '.join(known)}."
         )
     return found(found.settings_class(**settings))
+
+
+def probabilities_of(
+    classifier: TextClassifier, texts: Iterable[str], listed: int | None
+) -> npt.NDArray[np.float64] | SparseProbabilities:
+    """Return what conformal prediction works on: all probabilities, or so many of the highest of each text.
+
+    What a predictor is calibrated with must be what it is given later, so bundles remember `listed`;
+    `TextClassifier.listed_for` says what it should be.
+
+    Parameters
+    ----------
+    classifier : TextClassifier
+    texts : iterable of str
+    listed : int or None
+        Labels to list for each text, see `TextClassifier.predict_proba_sparse`; None for an array of all.
+
+    Examples
+    --------
+    >>> classifier = make("linear", min_texts=1).fit(["wheat", "gold", "oil"], [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> classifier.listed_for(3), classifier.listed_for(100_000)
+    (None, 100)
+    >>> probabilities_of(classifier, ["gold", "oil"], listed=2)
+    <SparseProbabilities: 2 texts, 3 labels, 4 listed, unlisted=0>
+    """
+    if listed is None:
+        return classifier.predict_proba(texts)
+    if not isinstance(texts, (str, bytes)):
+        texts = list(texts)
+        if not texts:
+            return SparseProbabilities(scipy.sparse.csr_array((1, classifier.n_labels_)))[:0]
+    return classifier.predict_proba_sparse(texts, listed)
 
 
 def load(folder: str | os.PathLike[str]) -> TextClassifier:

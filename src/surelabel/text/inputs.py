@@ -12,10 +12,10 @@ import scipy.sparse
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.sparse import as_sparse_labels
 
-__all__ = ["as_label_names", "as_labels", "as_texts", "encodable", "warn_about_labels"]
+__all__ = ["MANY_LABELS", "as_label_names", "as_labels", "as_texts", "encodable", "warn_about_labels"]
 
-# Sparse labels of up to so many are made dense.
-_MANY_LABELS = 1_000
+MANY_LABELS = 1_000
+"""Sparse labels of up to so many are made dense, and all probabilities of so many are kept; of more, the highest."""
 
 
 def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
@@ -84,7 +84,7 @@ def as_labels(labels: Any, n_texts: int, name: str = "labels") -> Any:
            [ True,  True]])
     """
     is_sparse = bool(scipy.sparse.issparse(labels))
-    if is_sparse and labels.ndim == 2 and labels.shape[1] > _MANY_LABELS:
+    if is_sparse and labels.ndim == 2 and labels.shape[1] > MANY_LABELS:
         return _as_sparse_labels(labels, n_texts, name)
     array = np.asarray(labels.toarray() if is_sparse else labels)
     if array.ndim != 2 or array.shape[1] == 0:

@@ -131,6 +131,10 @@ class LinearClassifier(TextClassifier):
             for label in range(labels.shape[1]):
                 fit_label(label)
 
+    def listed_for(self, n_labels: int) -> int | None:
+        """Return as many as a shortlist has where labels are learnt by shortlists: no others have probabilities."""
+        return self.settings.shortlist if n_labels > self.settings.many_labels else super().listed_for(n_labels)
+
     def _features(self, texts: list[str]) -> Any:
         """Return the TF-IDF features of texts."""
         return self._weigh(scipy.sparse.csr_array(self._vectorizer.transform(texts)))

@@ -56,6 +56,9 @@ function plausibleCard(answer, response, model, level) {
   card.append(
     make("h3", {}, "Certain labels ", make("span", {}, "in all of them")), labelList(answer.certain, "certain"),
     make("h3", {}, "Possible labels ", make("span", {}, "in some of them")), labelList(answer.possible, "possible"));
+  if (answer.n_more_possible > 0) {
+    card.append(make("p", { class: "hint" }, `And any of ${answer.n_more_possible.toLocaleString("en")} other labels.`));
+  }
   return card;
 }
 
