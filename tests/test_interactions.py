@@ -1,6 +1,7 @@
 """Measures whose labels interact, and constrained label-sets: every search gives the reference's answers."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -237,14 +238,20 @@ def test_labels_are_searched_for_one_by_one_where_members_are_many(monkeypatch):
     assert [(one.certain, one.possible) for one in sets] == expected
 
 
-def test_bounds_of_counts_hold_the_counts(monkeypatch):
+@pytest.mark.parametrize("most_counted_one_by_one", [0, 1000])
+def test_bounds_of_counts_hold_the_counts(monkeypatch, most_counted_one_by_one):
+    monkeypatch.setattr(sums, "_FEW", most_counted_one_by_one)
     train, calibration, test = _large(14)
     measure = Mahalanobis().fit(*train)
     predictor = ConformalLabelSets(measure, 0).calibrate(*calibration)
     thresholds = np.unique(predictor.calibration_.totals)[::10]
     exact = counts_at(predictor.calibration_, test[:5], thresholds)
     assert np.array_equal(exact[..., 0], exact[..., 1])
+    label_sets = np.array(list(itertools.product([0, 1], repeat=14)), dtype=bool)
+    everyone = np.stack([predictor.totals(np.repeat(row[None], 2**14, axis=0), label_sets) for row in test[:5]])
+    assert np.array_equal(exact[..., 0], (everyone[:, None, :] <= thresholds[:, None]).sum(axis=2))
     monkeypatch.setattr(sums, "_MAX_STEPS", 2)
+    monkeypatch.setattr(sums, "_STEPS_OF_FEW", 2)
     bounds = counts_at(predictor.calibration_, test[:5], thresholds)
     assert np.all(bounds[..., 0] <= exact[..., 0])
     assert np.all(exact[..., 0] <= bounds[..., 1])

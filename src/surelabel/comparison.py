@@ -46,6 +46,8 @@ class ComparisonRecord:
     s_excess : float or None
         Excess of the S criterion over its floor, upper bound; None where a method has no p-values for all candidates.
         The same at every significance.
+    mean_size_lower : float
+        Certified lower bound of the mean size; the same as `mean_size` where all sizes were counted.
     """
 
     method: str
@@ -55,11 +57,15 @@ class ComparisonRecord:
     mean_size: float
     median_size: float
     s_excess: float | None
+    mean_size_lower: float
 
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonRow:
-    """One method at one significance, over splits: (mean, standard deviation) of each."""
+    """One method at one significance, over splits: (mean, standard deviation) of each.
+
+    `is_exact` tells whether mean sizes were counted, up to a hundredth; else they are upper bounds.
+    """
 
     method: str
     significance: str
@@ -67,6 +73,7 @@ class ComparisonRow:
     mean_size: tuple[float, float]
     median_size: tuple[float, float]
     s_excess: tuple[float, float] | None
+    is_exact: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +124,7 @@ class Comparison:
             _spread([record.mean_size for record in found]),
             _spread([record.median_size for record in found]),
             _spread(excess) if excess else None,
+            all(record.mean_size <= 1.01 * record.mean_size_lower for record in found),
         )
 
     def rows(self) -> list[ComparisonRow]:
@@ -165,7 +173,7 @@ def _measure(
         errors = [float(1.0 - found.contains(test.labels).mean()) for found in sets]
         sizes = [size_statistics(found.sizes()[:n_sized]) for found in sets]
     return [
-        ComparisonRecord(rival.name, level, split, error, size.mean, size.median, excess)
+        ComparisonRecord(rival.name, level, split, error, size.mean, size.median, excess, size.mean_lower)
         for level, error, size in zip(levels, errors, sizes, strict=True)
     ]
 

@@ -42,7 +42,7 @@ def texts_of(svg):
 def compared():
     """Two methods, one of which has only empty sets at one level."""
     records = [
-        ComparisonRecord(method, level, split, 0.1 * split, size, size, None)
+        ComparisonRecord(method, level, split, 0.1 * split, size, size, None, size)
         for method, level, size in (("L2", "0.1", 3.0), ("L2", "0.2", 0.0), ("<b>", "0.1", 1e20), ("<b>", "0.2", 5.0))
         for split in (0, 1)
     ]

@@ -15,7 +15,7 @@ from surelabel import __version__, corpora, plots
 from surelabel._storage import atomic_file
 from surelabel._validation import BoolArray
 from surelabel.artifacts import Probabilities
-from surelabel.comparison import DEFAULT_LEVELS, Comparison, ComparisonRecord, compare
+from surelabel.comparison import DEFAULT_LEVELS, Comparison, ComparisonRecord, ComparisonRow, compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments.run import Folders, probabilities_of, rounded
 from surelabel.experiments.settings import MEASURES, Settings
@@ -184,6 +184,11 @@ def _written(pair: tuple[float, float] | None, write: Callable[[float], str]) ->
     return "-" if pair is None else f"{write(pair[0])} ± {write(pair[1])}"
 
 
+def _mean_size(row: ComparisonRow) -> str:
+    """Write a mean size, as a bound where it is one."""
+    return _written(row.mean_size, readable) if row.is_exact else f"at most {readable(row.mean_size[0])}"
+
+
 def load_comparisons(folder: Path) -> list[Comparison]:
     """Read all comparisons of a folder."""
     return [load_comparison(path) for path in sorted(folder.glob("*.json"))]
@@ -199,10 +204,7 @@ def sizes_table(compared: Sequence[Comparison], level: str = "0.05") -> Table:
     rows = tuple(
         (
             *each.source.split(", ", 1),
-            *(
-                _written(each.row(method, level).mean_size, readable) if method in each.guarantees else "-"
-                for method in methods
-            ),
+            *(_mean_size(each.row(method, level)) if method in each.guarantees else "-" for method in methods),
         )
         for each in compared
         if level in each.levels
@@ -217,7 +219,7 @@ def _splits_note(compared: Sequence[Comparison]) -> str:
         "The same probabilities and re-splits for all methods of a corpus and classifier: mean ± standard deviation "
         f"over {min((each.n_splits for each in compared), default=0)} splits; sizes of all test texts, or of a random "
         f"sample of {min((each.n_sized for each in compared if each.n_sized), default=0):,} where that would take too "
-        "long. Mean N is of upper bounds where a size is past counting."
+        "long."
     )
 
 
@@ -229,7 +231,7 @@ def comparisons_table(compared: Sequence[Comparison]) -> Table:
             *each.source.split(", ", 1),
             method,
             _written(each.row(method, "0.05").error, three),
-            *(_written(each.row(method, level).mean_size, readable) for level in levels),
+            *(_mean_size(each.row(method, level)) for level in levels),
         )
         for each in compared
         if "0.05" in each.levels
@@ -247,7 +249,7 @@ def comparison_table(compared: Comparison, name: str = "comparison") -> Table:
             row.method,
             row.significance,
             _written(row.error, three),
-            _written(row.mean_size, readable),
+            _mean_size(row),
             _written(row.median_size, readable),
             _written(row.s_excess, readable),
         )

@@ -21,6 +21,8 @@ __all__ = ["as_float", "interacting_counts_at", "interacting_rank_sums"]
 _MAX_STEPS = 20_000
 # Shares of the calibration totals up to which candidates are listed, the largest that is within the steps.
 _SHARES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.5, 0.2)
+# Thresholds that are few enough to be counted one by one, and the steps that each may take.
+_FEW, _STEPS_OF_FEW = 16, 300_000
 
 
 def as_float(count: int | Fraction) -> float:
@@ -63,20 +65,37 @@ def _table_bounds(problem: Problem, row: FloatArray, thresholds: FloatArray, n_c
 def _counts_of_row(walker: Walker, cut: Cut, row: int, thresholds: FloatArray, n_cells: int) -> FloatArray:
     """Bound the candidates of one text within ascending finite thresholds, (m, 2); exactly where they are listed."""
     bounds = np.empty((len(thresholds), 2))
-    listed, known = 0, 0.0
+    exact = _count_few if len(thresholds) <= _FEW else _count_listed
+    counted, at_least = exact(walker, row, thresholds)
+    n_exact = len(counted)
+    bounds[:n_exact] = counted[:, None]
+    if n_exact < len(thresholds):
+        rest = _table_bounds(problem_of(cut.calibration), cut.probabilities[row], thresholds[n_exact:], n_cells)
+        every = as_float(cut.calibration.n_candidates)
+        bounds[n_exact:, 0] = np.maximum(rest[:, 0], at_least)
+        bounds[n_exact:, 1] = np.maximum(np.minimum(rest[:, 1], every), bounds[n_exact:, 0])
+    return bounds
+
+
+def _count_few(walker: Walker, row: int, thresholds: FloatArray) -> tuple[FloatArray, float]:
+    """Count the candidates within the first thresholds, one by one, and bound those within the others from below."""
+    counts: list[float] = []
+    for threshold in thresholds.tolist():
+        walked = walker.count(row, threshold, _STEPS_OF_FEW)
+        if not walked.complete:
+            return np.array(counts), float(walked.found)
+        counts.append(float(walked.found))
+    return np.array(counts), counts[-1]
+
+
+def _count_listed(walker: Walker, row: int, thresholds: FloatArray) -> tuple[FloatArray, float]:
+    """Return the same from one list of candidates, those within as many thresholds as it can be made for."""
     for share in _SHARES:
         end = max(1, math.ceil(share * len(thresholds)))
         _, totals, walked = walker.collect(row, float(thresholds[end - 1]), _MAX_STEPS)
         if walked.complete:
-            bounds[:end] = np.searchsorted(totals, thresholds[:end], side="right")[:, None]
-            listed, known = end, float(len(totals))
-            break
-    if listed < len(thresholds):
-        rest = _table_bounds(problem_of(cut.calibration), cut.probabilities[row], thresholds[listed:], n_cells)
-        every = as_float(cut.calibration.n_candidates)
-        bounds[listed:, 0] = np.maximum(rest[:, 0], known)
-        bounds[listed:, 1] = np.maximum(np.minimum(rest[:, 1], every), bounds[listed:, 0])
-    return bounds
+            return np.searchsorted(totals, thresholds[:end], side="right").astype(np.float64), float(len(totals))
+    return np.empty(0), 0.0
 
 
 def interacting_counts_at(
