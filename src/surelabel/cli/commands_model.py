@@ -40,7 +40,13 @@ def train(
         list[str] | None,
         typer.Option(help="A setting of the classifier, e.g. epochs=3 or model=minilm; several times for several."),
     ] = None,
-    measure: Annotated[str, typer.Option(help=f"Nonconformity measure: {_MeasureHelp}")] = "LogLoss",
+    measure: Annotated[
+        str,
+        typer.Option(
+            help="Nonconformity measure: auto (LogLoss, penalised where that pays on the validation part), "
+            f"{_MeasureHelp}"
+        ),
+    ] = "auto",
     min_labels: Annotated[
         int | None, typer.Option(min=0, help="Fewest labels of a text [default: as in training].")
     ] = None,
@@ -87,12 +93,12 @@ def train(
     """
     from surelabel.constraints import LabelConstraints  # noqa: PLC0415
     from surelabel.measures import MEASURES  # noqa: PLC0415
-    from surelabel.pipeline import TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
+    from surelabel.pipeline import Automatic, TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
 
     settings = TrainingSettings(
         kind=classifier,
         options=_as_settings(setting or []),
-        measure=any_measure_named(measure),
+        measure=Automatic() if measure.lower() == "auto" else any_measure_named(measure),
         compared=MEASURES if compare else {},
         seed=seed,
         min_labels=min_labels,

@@ -14,11 +14,12 @@ from surelabel.pipeline.evaluating import (
     is_same_source,
 )
 from surelabel.pipeline.examples import WorkedExample, worked_examples
-from surelabel.pipeline.fitting import any_measure_named
+from surelabel.pipeline.fitting import Automatic, any_measure_named
 from surelabel.pipeline.training import TrainingSettings, train_bundle, train_to_folder
 from surelabel.pipeline.watching import watch_bundle
 
 __all__ = [
+    "Automatic",
     "TrainingSettings",
     "WorkedExample",
     "add_to_calibration",

@@ -24,7 +24,7 @@ from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, 
 from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
 from surelabel.pipeline.evaluating import Figures, Limits, calibrated_and_evaluated, try_report
 from surelabel.pipeline.examples import worked_examples
-from surelabel.pipeline.fitting import NEEDS_ALL, corrected, fitted_measure, needs_fitting
+from surelabel.pipeline.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure, needs_fitting
 from surelabel.pipeline.steps import fitted_classifier, n_repeated_texts, part_probabilities, versions
 from surelabel.recalibration import Recalibration
 from surelabel.text import TextClassifier
@@ -46,8 +46,9 @@ class TrainingSettings:
     kind : {"linear", "randinit", "word2vec", "bert"}
     options : mapping
         Settings of the classifier that differ from its defaults.
-    measure : Measure
-        Of the bundle's predictor. A Mahalanobis or Penalised one that is not fitted is fitted on the validation part.
+    measure : Measure or Automatic
+        Of the bundle's predictor. A Mahalanobis or Penalised one that is not fitted is fitted on the validation part,
+        and an automatic one is chosen there.
     compared : mapping of name to SeparableMeasure
         Measures that are evaluated beside it.
     seed : int
@@ -70,7 +71,7 @@ class TrainingSettings:
 
     kind: str = "linear"
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    measure: Measure = dataclasses.field(default_factory=LogLoss)
+    measure: Measure | Automatic = dataclasses.field(default_factory=LogLoss)
     compared: Mapping[str, SeparableMeasure] = dataclasses.field(default_factory=lambda: MEASURES)
     seed: int = 0
     min_labels: int | None = None
@@ -117,7 +118,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         _log.warning("%s", note)
     classifier = _classifier(corpus, settings, work_folder)
     _log.info("calibrating with %d texts", len(corpus.parts["calibration"]))
-    measure, recalibration = _fitted_on_validation(corpus, settings, classifier)
+    measure, recalibration = _fitted_on_validation(corpus, settings, classifier, listed)
     names = tuple(name for name in ("calibration", "test") if name in corpus.parts)
     parts = {
         name: corrected(part_probabilities(classifier, corpus.part(name), listed), recalibration) for name in names
@@ -178,11 +179,12 @@ def train_to_folder(
 
 
 def _fitted_on_validation(
-    corpus: Corpus, settings: TrainingSettings, classifier: TextClassifier
+    corpus: Corpus, settings: TrainingSettings, classifier: TextClassifier, listed: int | None
 ) -> tuple[Measure, Recalibration | None]:
     """Return the measure and the correction of probabilities, fitted on the validation part where they must be."""
-    if not settings.needs_validation:
-        return settings.measure, None
+    fits = settings.needs_validation or isinstance(settings.measure, Automatic)
+    if not fits or "validation" not in corpus.parts or listed is not None:
+        return fitted_measure(settings.measure, None, None, _limits(corpus, settings)), None
     validation = part_probabilities(classifier, corpus.part("validation"))
     recalibration = None
     if settings.recalibrate:
@@ -214,7 +216,7 @@ def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
     if listed is None:
         return None
     not_sparse = {
-        f"The measure {measure_name(settings.measure)}": not isinstance(settings.measure, SeparableMeasure),
+        f"The measure {settings.measure!r}": not isinstance(settings.measure, (SeparableMeasure, Automatic)),
         "A prediction under constraints": settings.constraints is not None,
         "Recalibration": settings.recalibrate,
     }
@@ -325,7 +327,7 @@ def _info(
         provenance={**dataclasses.asdict(corpus.provenance), "notes": list(corpus.provenance.notes)},
         part_sizes=sizes,
         seed=None if corpus.split is None else corpus.split.seed,
-        measure=measure_name(settings.measure),
+        measure=measure_name(figures.predictor.measure),
         calibrated_on={**where, "part": "calibration", "n_texts": sizes["calibration"]},
         evaluated_on={} if figures.evaluations is None else {**where, "part": "test", "n_texts": sizes["test"]},
         notes=notes,
