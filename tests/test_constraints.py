@@ -1,16 +1,20 @@
 """Constraints: counted exactly, checked, read from files, refused where they are not what they must be."""
 
 import json
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.dummy import DummyClassifier
 
 import cases
 import interaction_cases
 import reference
-from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, counting
+from surelabel import ConformalLabelSets, ConformalMultilabelClassifier, LabelConstraints, LogLoss, Penalised, counting
+from surelabel.constraints import _smallest, _together
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 
 NAMES = ("corn", "grain", "oil", "wheat")
@@ -45,6 +49,7 @@ def test_groups_are_counted_by_binomials():
 
 def test_tangled_constraints_are_given_up_with_an_error(monkeypatch):
     monkeypatch.setattr(counting, "_MAX_COMPONENTS", 3)
+    counting.count_valid_by_size.cache_clear()
     rng = np.random.default_rng(0)
     pairs = [tuple(map(int, rng.choice(30, 2, replace=False))) for _ in range(60)]
     with pytest.raises(SearchLimitError, match="too many labels depend on each other"):
@@ -115,3 +120,85 @@ def test_files_that_are_not_of_constraints_are_refused(tmp_path, text):
 def test_bad_constraints_are_refused(make, message):
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("constraints", "limits", "told"),
+    [
+        # The first rule has nothing to do with it.
+        (
+            LabelConstraints([("corn", "grain")], at_most=[(1, NAMES), (0, NAMES)]),
+            (1, None),
+            "1 to 4 of 4 labels. What contradicts these limits: at most 0 of corn, grain, oil, wheat.",
+        ),
+        (
+            LabelConstraints(exclusions=[("grain", "oil"), NAMES]),
+            (2, 3),
+            "2 to 3 of 4 labels. What contradicts these limits: corn, grain, oil, wheat exclude each other.",
+        ),
+        # Of a cycle of implications no one can be left out.
+        (
+            LabelConstraints([("corn", "grain"), ("grain", "oil"), ("oil", "wheat"), ("wheat", "corn")]),
+            (1, 3),
+            "corn implies grain; grain implies oil; oil implies wheat; wheat implies corn.",
+        ),
+    ],
+)
+def test_a_contradiction_is_an_error_at_construction_that_names_the_rules(constraints, limits, told):
+    with pytest.raises(InvalidInputError, match=re.escape(told)):
+        ConformalLabelSets(LogLoss(), *limits, label_names=NAMES, constraints=constraints)
+    # The labels are not known yet: it is told as soon as they are.
+    later = ConformalLabelSets(LogLoss(), *limits, constraints=constraints)
+    with pytest.raises(InvalidInputError, match=re.escape(told)):
+        later.calibrate(pd.DataFrame([[0.1, 0.8, 0.1, 0.6]] * 20, columns=NAMES), [["grain"]] * 20)
+
+
+def test_a_fitted_measure_knows_how_many_labels_there_are():
+    measure = Penalised(LogLoss(), hamming=1.0).fit(np.eye(3, dtype=bool))
+    with pytest.raises(InvalidInputError, match="leaves no candidate with 1 to 3 of 3 labels"):
+        ConformalLabelSets(measure, constraints=LabelConstraints(at_most=[(0, range(3))]))
+    with pytest.raises(InvalidInputError, match="'min_labels' parameter"):
+        ConformalLabelSets(measure, min_labels=4)
+
+
+def test_a_meta_estimator_tells_of_a_contradiction_before_it_fits_anything():
+    class Never(DummyClassifier):
+        def fit(self, X, y):
+            raise AssertionError("fitted")
+
+    constraints = LabelConstraints([(0, 1), (1, 2), (2, 0)])
+    model = ConformalMultilabelClassifier(Never(), constraints=constraints)
+    labels = np.eye(3, dtype=int)
+    with pytest.raises(InvalidInputError, match="leaves no candidate with 1 to 1 of 3 labels"):
+        model.fit(np.zeros((3, 2)), labels)
+    with pytest.raises(AssertionError, match="fitted"):
+        model.set_params(max_labels=None).fit(np.zeros((3, 2)), labels)
+
+
+@settings(max_examples=cases.examples(100))
+@given(data=st.data())
+def test_the_rules_that_are_named_contradict_and_none_can_be_left_out(data):
+    d = data.draw(st.integers(1, 5))
+    constraints = data.draw(interaction_cases.constraints(d))
+    fewest = data.draw(st.integers(1, d))
+    rules = list(constraints._rules())
+
+    def contradict(some):
+        joined = _together(some)
+        valid = joined.resolved(None, d).count_by_size(d)[fewest:]
+        return not sum(valid)
+
+    assume(contradict(rules))
+    found = _smallest(contradict, rules)
+    assert contradict(found)
+    assert not any(contradict(found[:i] + found[i + 1 :]) for i in range(len(found)))
+
+
+def test_rules_too_tangled_to_be_told_apart_are_all_named(monkeypatch):
+    def give_up(contradict, rules):
+        raise SearchLimitError("too much")
+
+    monkeypatch.setattr("surelabel.constraints._smallest", give_up)
+    constraints = LabelConstraints(at_most=[(0, [k]) for k in range(8)])
+    with pytest.raises(InvalidInputError, match="at most 0 of 4; and 3 more"):
+        constraints.check_candidates(None, 8, 1, None, who="test")

@@ -157,8 +157,10 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         held = self.recalibrate if not isinstance(self.recalibrate, Recalibration) else None
         train, calibration, correction = self._divide(len(labels), self.calibration_size, held)
         known = labels[train]
-        estimator = clone(self.estimator).fit(_rows(X, train), known.astype(np.int64), **fit_params)
         largest = max(int(known.sum(axis=1).max()), self.min_labels)
+        most = largest if self.max_labels == "train" else self.max_labels
+        self._new_predictor(most, names)._check_candidates(names, labels.shape[1])
+        estimator = clone(self.estimator).fit(_rows(X, train), known.astype(np.int64), **fit_params)
         fitted = self._describe(estimator, labels.shape[1], names, largest)
         if correction is not None:
             raw = self._probabilities(estimator, _rows(X, correction), labels.shape[1])

@@ -20,7 +20,7 @@ from surelabel._validation import (
 )
 from surelabel.calibration import Calibration, totals_of
 from surelabel.constraints import LabelConstraints
-from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
+from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, SearchLimitError
 from surelabel.measures import LpNorm, Measure, SeparableMeasure, check_measure
 from surelabel.prediction_sets import LabelSet, PredictionSets, to_label_sets
 from surelabel.searches import SEARCHES, Cut, engine_of
@@ -166,6 +166,17 @@ class ConformalLabelSets:
                 raise InvalidInputError(
                     f"The {name!r} parameter of {who} must be a whole number of 1 or more. Got {value!r} instead."
                 )
+        fitted = getattr(self.measure, "n_labels", None)
+        n_labels = fitted if self.label_names is None else len(self.label_names)
+        if n_labels is not None:
+            self._check_candidates(self.label_names, n_labels)
+
+    def _check_candidates(self, names: Sequence[str] | None, n_labels: int) -> None:
+        """Check limits and constraints with the labels there are: a contradiction that leaves no candidate is told."""
+        who = type(self).__name__
+        check_limits(self.min_labels, self.max_labels, who=who, n_labels=n_labels)
+        if self.constraints is not None:
+            self.constraints.check_candidates(names, n_labels, self.min_labels, self.max_labels, who=who)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as scikit-learn's estimators do."""
@@ -217,7 +228,6 @@ class ConformalLabelSets:
         sparse = is_sparse(probabilities)
         checked: Any = (as_sparse_probabilities if sparse else as_probabilities)(probabilities, who=who)
         n_texts, n_labels = checked.shape
-        check_limits(self.min_labels, self.max_labels, who=who, n_labels=n_labels)
         most = n_labels if self.max_labels is None else min(int(self.max_labels), n_labels)
         fitted = getattr(self.measure, "n_labels", n_labels)
         if fitted != n_labels:
@@ -226,15 +236,11 @@ class ConformalLabelSets:
                 f"on. Got {n_labels} instead."
             )
         known_names = as_label_names(names, n_labels, who=who)
+        self._check_candidates(known_names, n_labels)
         rules = None if self.constraints is None else self.constraints.resolved(known_names, n_labels)
         empty = Calibration(self.measure, np.empty(0), n_labels, int(self.min_labels), most, known_names, rules)
         checked = empty.as_probabilities(checked, who=who, sparse=True)
         known = empty.as_labels(labels, n_texts, who=who, sparse=sparse)
-        if empty.n_candidates == 0:
-            raise InvalidInputError(
-                f"The 'constraints' parameter of {type(self).__name__} leaves no candidate with {self.min_labels} to "
-                f"{most} labels. Check that they do not contradict each other or the limits."
-            )
         blocks = over_rows(lambda rows: totals_of(self.measure, checked[rows], known[rows]), n_texts, self.n_jobs)
         outside = int(np.count_nonzero(~empty.is_candidate(known)))
         if outside:
@@ -458,7 +464,7 @@ class ConformalLabelSets:
         parameters, calibration = read_predictor(path, measure)
         try:
             predictor = cls(**parameters)
-        except InvalidInputError as error:
+        except (InvalidInputError, SearchLimitError) as error:
             raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the predictor again.") from error
         predictor.calibration_ = calibration
         return predictor

@@ -7,7 +7,7 @@ import functools
 import itertools
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from surelabel._validation import BoolArray, as_labels, names_of_columns
 from surelabel._words import Words, n_words, pack
 from surelabel.counting import count_valid_by_size
-from surelabel.exceptions import InvalidInputError
+from surelabel.exceptions import InvalidInputError, SearchLimitError
 
 __all__ = ["ConstraintReport", "LabelConstraints", "Violation"]
 
@@ -228,6 +228,44 @@ class LabelConstraints:
         """Return how many valid label-sets, of resolved constraints, have 0, 1, ..., n_labels labels."""
         return count_valid_by_size(n_labels, self.forbidden, self.groups)
 
+    def check_candidates(
+        self, label_names: Sequence[str] | None, n_labels: int, min_labels: int, max_labels: int | None, *, who: str
+    ) -> None:
+        """Raise where no label-set within limits on the number of labels obeys the constraints; name those at fault."""
+        limits = int(min_labels), n_labels if max_labels is None else min(int(max_labels), n_labels)
+        if self._n_within(label_names, n_labels, limits):
+            return
+
+        def contradict(rules: Sequence[LabelConstraints]) -> bool:
+            return not _together(rules)._n_within(label_names, n_labels, limits)
+
+        try:
+            fault = _smallest(contradict, list(self._rules()))
+        except SearchLimitError:
+            fault = list(self._rules())
+        named = "; ".join(map(str, fault[:_MOST_SHOWN]))
+        more = f"; and {len(fault) - _MOST_SHOWN} more" if len(fault) > _MOST_SHOWN else ""
+        raise InvalidInputError(
+            f"The 'constraints' parameter of {who} leaves no candidate with {limits[0]} to {limits[1]} of {n_labels} "
+            f"labels. What contradicts these limits: {named}{more}. Change one of these, or the limits."
+        )
+
+    def _n_within(self, label_names: Sequence[str] | None, n_labels: int, limits: tuple[int, int]) -> int:
+        """Return how many label-sets obey the constraints and limits on the number of labels."""
+        return sum(self.resolved(label_names, n_labels).count_by_size(n_labels)[limits[0] : limits[1] + 1])
+
+    def _rules(self) -> Iterable[LabelConstraints]:
+        """Yield every constraint on its own, as it was given."""
+        yield from (LabelConstraints(implications=[pair]) for pair in self._pairs)
+        yield from (LabelConstraints(exclusions=[labels]) for labels in self.exclusions)
+        yield from (LabelConstraints(at_most=[group]) for group in self.at_most)
+
+    def __str__(self) -> str:
+        rules = [f"{a} implies {b}" for a, b in self._pairs]
+        rules += [f"{_listed(labels)} exclude each other" for labels in self.exclusions]
+        rules += [f"at most {k} of {_listed(labels)}" for k, labels in self.at_most]
+        return "; ".join(rules)
+
     def check(self, labels: Any, label_names: Sequence[str] | None = None) -> ConstraintReport:
         """Report which label-sets do not obey the constraints; those of training texts should.
 
@@ -254,6 +292,40 @@ class LabelConstraints:
             broken = np.flatnonzero(known[:, sorted(group)].sum(axis=1) > k)
             found += [Violation(int(row), text) for row in broken]
         return ConstraintReport(len(known), tuple(sorted(found, key=lambda violation: violation.row)))
+
+
+def _together(rules: Sequence[LabelConstraints]) -> LabelConstraints:
+    """Return constraints that hold all at once."""
+    return LabelConstraints(
+        implications=[pair for rule in rules for pair in rule._pairs],
+        exclusions=[labels for rule in rules for labels in rule.exclusions],
+        at_most=[group for rule in rules for group in rule.at_most],
+    )
+
+
+def _smallest(
+    contradict: Callable[[Sequence[LabelConstraints]], bool], rules: list[LabelConstraints]
+) -> list[LabelConstraints]:
+    """Return rules that contradict, none of which can be left out (Junker 2004, QuickXplain)."""
+
+    def needed(others: list[LabelConstraints], some: list[LabelConstraints], *, is_new: bool) -> list[LabelConstraints]:
+        """Return those of some rules that are needed to contradict together with others."""
+        if is_new and contradict(others):
+            return []
+        if len(some) == 1:
+            return some
+        left, right = some[: len(some) // 2], some[len(some) // 2 :]
+        of_right = needed([*others, *left], right, is_new=True)
+        of_left = needed([*others, *of_right], left, is_new=bool(of_right))
+        return [*of_left, *of_right]
+
+    return needed([], rules, is_new=False)
+
+
+def _listed(labels: Sequence[Label]) -> str:
+    """List labels, the first few of many."""
+    more = f" and {len(labels) - _MOST_SHOWN} more" if len(labels) > _MOST_SHOWN else ""
+    return ", ".join(map(str, labels[:_MOST_SHOWN])) + more
 
 
 def _as_label(label: Any) -> Label:

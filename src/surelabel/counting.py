@@ -10,7 +10,6 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable
 from typing import TypeAlias
 
 from surelabel.exceptions import SearchLimitError
@@ -200,22 +199,23 @@ class _Counter:
         return result
 
 
-def count_valid_by_size(n_labels: int, forbidden: Iterable[Forbidden], groups: Iterable[Group]) -> tuple[int, ...]:
-    """Return how many label-sets that obey constraints have 0, 1, ..., n_labels labels.
+@functools.lru_cache(maxsize=32)
+def count_valid_by_size(n_labels: int, forbidden: tuple[Forbidden, ...], groups: tuple[Group, ...]) -> tuple[int, ...]:
+    """Return how many label-sets that obey constraints have 0, 1, ..., n_labels labels. The last answers are kept.
 
     Parameters
     ----------
     n_labels : int
-    forbidden : iterable of (int, int, int)
+    forbidden : tuple of (int, int, int)
         (a, b, value): label a present together with label b at this value, a != b.
-    groups : iterable of (int, frozenset of int)
+    groups : tuple of (int, frozenset of int)
         At most so many of these labels.
 
     Examples
     --------
     Three labels, where the first needs the second:
 
-    >>> count_valid_by_size(3, [(0, 1, 0)], [])
+    >>> count_valid_by_size(3, ((0, 1, 0),), ())
     (1, 2, 2, 1)
     """
     try:

@@ -91,6 +91,11 @@ def test_train_with_all_that_is_fitted(run, own_file, tmp_path):
     assert again.predictor.measure == bundle.predictor.measure
     assert again.predictor.constraints == bundle.predictor.constraints is not None
     assert again.recalibration.methods == bundle.recalibration.methods
+    rules.write_text(json.dumps({"at_most": [{"k": 0, "labels": list(names)}]}))
+    found = run("train", own_file, *OWN, "--out", tmp_path / "other", "--constraints", rules)
+    assert found.code == 2
+    assert "leaves no candidate" in found.err
+    assert not (tmp_path / "other").exists()
     found = run("train", own_file, *OWN, "--out", tmp_path / "other", "--measure", "mahalanobi")
     assert found.code == 2
     assert "mahalanobis, penalised" in found.err

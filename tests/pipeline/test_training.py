@@ -118,6 +118,17 @@ def test_labels_that_constraints_do_not_know_are_told_before_training():
         train_bundle(corpus(), TrainingSettings(constraints=LabelConstraints(implications=[("unheard-of", "x")])))
 
 
+def test_rules_that_leave_no_candidate_are_told_before_training(tmp_path, monkeypatch):
+    monkeypatch.setattr("surelabel.text.make", lambda *given, **options: pytest.fail("a classifier was made"))
+    found = corpus()
+    rules = LabelConstraints(at_most=[(0, found.label_names)])
+    with pytest.raises(InvalidInputError, match=r"leaves no candidate with 1 to .*: at most 0 of"):
+        train_to_folder(found, tmp_path / "model", TrainingSettings(constraints=rules))
+    with pytest.raises(InvalidInputError, match="'max_labels' parameter of train_bundle"):
+        train_to_folder(found, tmp_path / "model", TrainingSettings(min_labels=3, max_labels=2))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_texts_without_labels_admit_the_empty_label_set():
     whole = corpora.load("synthetic", n_texts=400, n_labels=4, test=0, validation=0, calibration=0)
     sets = [set() if row % 10 == 0 else each for row, each in enumerate(whole.label_sets)]

@@ -17,6 +17,7 @@ import numpy as np
 
 from surelabel import text
 from surelabel._storage import atomic_file
+from surelabel._validation import check_limits
 from surelabel.bundles import Bundle, BundleInfo, check_target, load_bundle
 from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus
@@ -112,6 +113,8 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     """
     settings = settings or TrainingSettings()
     _check_parts(corpus, needs_validation=settings.needs_validation)
+    limits = _limits(corpus, settings)
+    _check_limits(corpus, limits, settings.constraints)
     listed = _listed(len(corpus.label_names), settings)
     notes = (*_notes(corpus), *_constraint_notes(corpus, settings.constraints))
     for note in notes:
@@ -124,7 +127,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         name: corrected(part_probabilities(classifier, corpus.part(name), listed), recalibration) for name in names
     }
     figures = calibrated_and_evaluated(
-        measure, settings.compared, parts, corpus.label_names, _limits(corpus, settings), settings.constraints
+        measure, settings.compared, parts, corpus.label_names, limits, settings.constraints
     )
     info = dataclasses.replace(_info(corpus, settings, classifier, notes, figures), listed=listed)
     bundle = Bundle(classifier, figures.predictor, info, figures.evaluations, recalibration=recalibration)
@@ -233,6 +236,14 @@ def _check_parts(corpus: Corpus, *, needs_validation: bool) -> None:
             raise CorpusError(
                 f"Corpus {corpus.name!r} must have a {name} part to make a model. It has {', '.join(corpus.parts)}."
             )
+
+
+def _check_limits(corpus: Corpus, limits: Limits, constraints: LabelConstraints | None) -> None:
+    """Raise where limits or constraints leave no candidate: before training, not after."""
+    n_labels = len(corpus.label_names)
+    check_limits(*limits, who="train_bundle", n_labels=n_labels)
+    if constraints is not None:
+        constraints.check_candidates(corpus.label_names, n_labels, *limits, who="train_bundle")
 
 
 def _notes(corpus: Corpus) -> tuple[str, ...]:
