@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["atomic_file", "atomic_folder", "lock_file"]
+__all__ = ["atomic_file", "atomic_folder", "clean_up", "lock_file"]
 
 # Of Linux' renameat2: paths are relative to the current folder; exchange two of them.
 _HERE, _EXCHANGE = -100, 2
@@ -28,12 +29,93 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def _lock(path: Path) -> int | None:
+    """Lock a file or folder until the descriptor that is returned is closed, or the process dies, however it does.
+
+    None where the system or the file system has no such locks. Raises BlockingIOError where another process has it.
+    """
+    try:
+        import fcntl  # noqa: PLC0415 (not on every system)
+    except ImportError:
+        return None
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 @contextlib.contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def _temporary(make: Callable[[], Path]) -> Iterator[Path]:
+    """Yield a new file or folder, locked: who cleans up sees that its process lives."""
+    while True:
+        path = make()
+        try:
+            descriptor = _lock(path)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # someone cleaned up just then, and took it for a dead run's
+        if descriptor is None or path.exists():
+            break
+        os.close(descriptor)
+    try:
+        yield path
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def clean_up(path: str | os.PathLike[str]) -> None:
+    """Remove what runs that were killed left half-written beside a file or folder.
+
+    An old folder that a killed run had moved aside is put back where there is no new one. What a living process is
+    writing is locked by it, and stays; so does everything where the system has no such locks.
+    """
+    target = Path(path).absolute()
+    ours = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.(part|old)")
+    with contextlib.suppress(OSError):
+        for left in [each for each in target.parent.iterdir() if ours.fullmatch(each.name)]:
+            _remove_if_stale(left, target)
+
+
+def _remove_if_stale(left: Path, target: Path) -> None:
+    """Remove what a process that is dead left; an old folder goes back to its place where that is empty."""
+    with contextlib.suppress(OSError):
+        descriptor = _lock(left)
+        if descriptor is None:
+            return
+        try:
+            if (left / "replaced").exists() and not target.exists():
+                (left / "replaced").replace(target)
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _temporary_folder(target: Path, suffix: str) -> Path:
+    return Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=suffix))
+
+
+def _temporary_file(target: Path) -> Path:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    return Path(name)
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str], *, clean: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path`; it takes its place when the block ends without an error.
 
     A reader sees the old file or the new one, never a part. After an error or a kill the old file is
-    as it was.
+    as it was. What a killed run left beside it is removed first, unless `clean` is False: that looks through the
+    folder, which who writes many files, or one over and over, need not do each time.
 
     Examples
     --------
@@ -46,19 +128,19 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        _sync(temporary)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(target)
-        _sync(target.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+    if clean:
+        clean_up(target)
+    with _temporary(lambda: _temporary_file(target)) as temporary:
+        try:
+            yield temporary
+            _sync(temporary)
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)
+            temporary.replace(target)
+            _sync(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _exchanged(one: Path, other: Path) -> bool:
@@ -72,15 +154,15 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 def _replace_in_two_steps(temporary: Path, target: Path) -> None:
     """Move an old folder aside, the new one into its place, and remove the old one."""
-    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
-    target.replace(old / "replaced")
-    try:
-        temporary.replace(target)
-    except OSError:
-        (old / "replaced").replace(target)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    with _temporary(lambda: _temporary_folder(target, ".old")) as old:
+        target.replace(old / "replaced")
+        try:
+            temporary.replace(target)
+        except OSError:
+            (old / "replaced").replace(target)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -89,24 +171,26 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     An older folder of that name changes places with it in one step, where the system can do that (Linux), and
     is removed last, so that a kill leaves the old or the new one there. Elsewhere the old one is moved aside first.
+    What a kill left beside it is removed by the next call, see `clean_up`.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
-    try:
-        yield temporary
-        for file in temporary.rglob("*"):
-            _sync(file)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o777 & ~umask)
-        if not target.exists():
-            temporary.replace(target)
-        elif not _exchanged(temporary, target):
-            _replace_in_two_steps(temporary, target)
-        _sync(target.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    clean_up(target)
+    with _temporary(lambda: _temporary_folder(target, ".part")) as temporary:
+        try:
+            yield temporary
+            for file in temporary.rglob("*"):
+                _sync(file)
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o777 & ~umask)
+            if not target.exists():
+                temporary.replace(target)
+            elif not _exchanged(temporary, target):
+                _replace_in_two_steps(temporary, target)
+            _sync(target.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def lock_file(file: IO[Any], target: Path) -> None:

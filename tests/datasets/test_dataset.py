@@ -142,10 +142,10 @@ def test_output_folders_that_are_refused(texts, model, tmp_path):
 
 
 def test_a_full_disk_leaves_what_is_finished(texts, model, tmp_path, monkeypatch):
-    def full(path):
+    def full(path, **options):
         if path.name == "part-000001.parquet":
             raise OSError(errno.ENOSPC, "No space left on device")
-        return atomic_file(path)
+        return atomic_file(path, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(storage, "atomic_file", full)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from surelabel import text
+from surelabel._storage import clean_up
 from surelabel._validation import FloatArray
 from surelabel.answers import Answer, answer_probabilities
 from surelabel.bundles.card import model_card
@@ -173,6 +174,8 @@ def _first(names: tuple[str, ...] | None) -> str:
 def load_bundle(path: str | os.PathLike[str]) -> Bundle:
     """Load a bundle from its folder: every file is checked, and no code from it is run.
 
+    What a save that was killed left half-written beside it is removed.
+
     Parameters
     ----------
     path : path
@@ -186,6 +189,7 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         The classifier is a neural one, and surelabel[text] is not installed.
     """
     folder = Path(path)
+    clean_up(folder)
     document = check_folder(folder)
     try:
         info = BundleInfo.from_dict(document.get("info"))

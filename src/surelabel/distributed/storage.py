@@ -71,7 +71,7 @@ class Store:
     def writing(self, name: str) -> Iterator[IO[bytes]]:
         """Yield a stream; what is written becomes the file when the block ends without an error."""
         if self.folder is not None:
-            with atomic_file(self.folder / name) as temporary, temporary.open("wb") as file:
+            with atomic_file(self.folder / name, clean=False) as temporary, temporary.open("wb") as file:
                 yield file
             return
         temporary_name = self._at(f".{Path(name).name}.{uuid.uuid4().hex}.part")

@@ -108,7 +108,7 @@ class ResumableOutput:
         """Say in the journal what counts."""
         assert self._file is not None
         document = {"rows": self.n_rows, "bytes": self._file.tell(), "identity": self._identity}
-        with atomic_file(self._journal) as temporary:
+        with atomic_file(self._journal, clean=self.n_rows == 0) as temporary:
             temporary.write_text(json.dumps(document), encoding="utf-8")
 
     def _counted(self) -> int:
