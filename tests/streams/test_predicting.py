@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from bundle_cases import corpus, small_bundle
+from surelabel import corpora
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.streams import (
     AnswerSettings,
@@ -218,3 +219,20 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < path.stat().st_size / 4
+
+
+def test_a_separator_that_is_in_a_label_is_refused_before_anything_is_written(tmp_path, source):
+    bundle = small_bundle()
+    mark = bundle.label_names[3][-1]
+    with pytest.raises(InvalidInputError, match=rf"has the separator {mark!r} in it.* --separator"):
+        predict_file(bundle, source, tmp_path / "a.csv", separator=mark)
+    with pytest.raises(InvalidInputError, match="must not be empty"):
+        predict_file(bundle, source, tmp_path / "a.csv", separator="")
+    assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
+    predict_file(bundle, source, tmp_path / "a.jsonl", separator=mark)  # has lists
+
+
+def test_labels_in_csv_are_read_back_as_they_were(tmp_path, source):
+    predict_file(small_bundle(), source, tmp_path / "a.csv", AnswerSettings(with_text=True), separator=" + ")
+    read = corpora.load(tmp_path / "a.csv", text="text", labels="labels", separator=" + ")
+    assert [set(labels) for labels in read.label_sets] == [set(answer["labels"]) for answer in ANSWERS]

@@ -224,8 +224,10 @@ def _to_stdout(
 ) -> None:
     """Print answers as they come."""
     from surelabel.exceptions import CorpusError  # noqa: PLC0415
-    from surelabel.streams import open_writer, predict_batches  # noqa: PLC0415
+    from surelabel.streams import check_separator, open_writer, predict_batches  # noqa: PLC0415
 
+    if kind == "csv":
+        check_separator(bundle.label_names, separator)
     n_rows = 0
     writer = None if kind == "table" else open_writer(sys.stdout, kind, top=settings.top, separator=separator)
     size = min(batch_size, _TERMINAL_BATCH) if writer is None else batch_size

@@ -5,7 +5,7 @@ there, and goes on where it was stopped. A batch stands for itself, so that batc
 """
 
 from surelabel.streams.inputs import STDIN, InputColumns, PartSource, TextBatch, TextSource, read_batches
-from surelabel.streams.outputs import OUTPUT_FORMATS, AnswerWriter, open_writer, output_format
+from surelabel.streams.outputs import OUTPUT_FORMATS, AnswerWriter, check_separator, open_writer, output_format
 from surelabel.streams.predicting import AnswerSettings, predict_batches, predict_file
 from surelabel.streams.resuming import ResumableOutput
 
@@ -19,6 +19,7 @@ __all__ = [
     "ResumableOutput",
     "TextBatch",
     "TextSource",
+    "check_separator",
     "open_writer",
     "output_format",
     "predict_batches",

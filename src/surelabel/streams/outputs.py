@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
 
-__all__ = ["OUTPUT_FORMATS", "AnswerWriter", "Record", "open_writer", "output_format", "to_json"]
+__all__ = ["OUTPUT_FORMATS", "AnswerWriter", "Record", "check_separator", "open_writer", "output_format", "to_json"]
 
 OUTPUT_FORMATS = ("jsonl", "csv", "parquet")
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
@@ -53,6 +53,26 @@ def output_format(path: Path) -> str:
     if kind is None:
         raise InvalidInputError(f"An output file must end in one of {', '.join(_SUFFIXES)}. Got {path.name!r} instead.")
     return kind
+
+
+def check_separator(label_names: Sequence[str], separator: str) -> None:
+    """Raise unless labels that are joined in a cell of csv can be told apart again, as `surelabel train` reads them.
+
+    Examples
+    --------
+    >>> check_separator(["oil, crude", "trade"], ";")
+    >>> check_separator(["oil, crude", "trade"], ",")
+    Traceback (most recent call last):
+    surelabel.exceptions.InvalidInputError: The label 'oil, crude' has the separator ',' in it, ...
+    """
+    if not separator:
+        raise InvalidInputError("The --separator between labels in a cell of csv must not be empty.")
+    for name in label_names:
+        if separator in name:
+            raise InvalidInputError(
+                f"The label {name!r} has the separator {separator!r} in it, so that labels in a cell of csv could not "
+                "be told apart. Choose another with --separator, or write .jsonl or .parquet."
+            )
 
 
 def to_json(record: Record) -> str:

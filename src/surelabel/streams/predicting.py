@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from surelabel._validation import FloatArray
@@ -15,7 +16,7 @@ from surelabel.bundles import Bundle
 from surelabel.exceptions import CorpusError
 from surelabel.sparse import SparseProbabilities
 from surelabel.streams.inputs import PartSource, TextBatch, TextSource
-from surelabel.streams.outputs import Record
+from surelabel.streams.outputs import Record, check_separator, output_format
 from surelabel.streams.overlapping import ahead
 from surelabel.streams.resuming import ResumableOutput
 
@@ -121,11 +122,13 @@ def predict_file(
         Go on with what an interrupted run of the same texts, model and settings left.
     batch_size : int
     separator : str
-        Between labels in a cell of csv.
+        Between labels in a cell of csv; in no label's name.
     advance : callable, optional
         Called with each batch when it is written.
     """
     settings = settings or AnswerSettings()
+    if output_format(Path(target)) == "csv":
+        check_separator(bundle.label_names, separator)
     identity = {
         "model": _identity(bundle),
         "input": None if source.is_stdin else source.identity(),
