@@ -104,6 +104,9 @@ def test_files_bring_back_the_same(data, recalibration, tmp_path):
         {"values": np.full(3, np.nan)},
         {"header": np.array(json.dumps({"format": "surelabel-recalibration", "version": 9}))},
         {"header": np.array("[]")},
+        {"header": np.array("[" * 100_000)},
+        {"unknown": np.zeros(3)},
+        {"../unknown": np.zeros(3)},
     ],
 )
 def test_damaged_files_are_refused(recalibration, tmp_path, damage):
@@ -115,6 +118,49 @@ def test_damaged_files_are_refused(recalibration, tmp_path, damage):
     path.write_bytes(b"no archive")
     with pytest.raises(ArtifactError, match="damaged"):
         Recalibration.load(path)
+
+
+def _arrays(methods, lengths, values):
+    return {"methods": np.array(methods), "lengths": np.array(lengths), "values": np.array(values, dtype=np.float64)}
+
+
+PLATT = _arrays([1], [[2, 0]], [2.0, 0.5])
+ISOTONIC = _arrays([2], [[3, 3]], [0.1, 0.5, 0.9, 0.0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {**PLATT, "values": np.array([-2.0, 0.5])},  # falls
+        {**PLATT, "values": np.array([0.0, 0.5])},
+        {**PLATT, "values": np.array([np.nan, 0.5])},
+        {**PLATT, "values": np.array([2.0, np.inf])},
+        {**PLATT, "values": np.array([[2.0, 0.5]])},
+        {**PLATT, "values": np.array([2, 1])},
+        {**PLATT, "methods": np.array([], dtype=int), "lengths": np.empty((0, 2), dtype=int), "values": np.empty(0)},
+        {**PLATT, "methods": np.array([[1]])},
+        {**PLATT, "methods": np.array([-1])},
+        {**PLATT, "lengths": np.array([[3, -1]])},
+        {**PLATT, "lengths": np.array([2, 0])},
+        # Sums to 2 where whole numbers wrap round at 2^64.
+        _arrays([0, 0, 0], [[2**62, 2**62], [2**62, 2**62], [2, 0]], [2.0, 0.5]),
+        {**ISOTONIC, "values": np.array([0.1, 0.9, 0.5, 0.0, 0.5, 1.0])},  # places not in order
+        {**ISOTONIC, "values": np.array([0.1, 0.1, 0.9, 0.0, 0.5, 1.0])},
+        {**ISOTONIC, "values": np.array([0.1, 0.5, 0.9, 0.5, 0.0, 1.0])},  # falls
+        {**ISOTONIC, "values": np.array([0.1, 0.5, 0.9, -0.1, 0.5, 1.0])},  # no probabilities
+        {**ISOTONIC, "values": np.array([0.1, 0.5, 0.9, 0.0, 0.5, 1.1])},
+        {**ISOTONIC, "lengths": np.array([[2, 4]])},
+        {key: value for key, value in ISOTONIC.items() if key != "lengths"},
+    ],
+)
+def test_arrays_that_no_fit_makes_are_refused(arrays):
+    with pytest.raises(ArtifactError, match="not the arrays of a recalibration"):
+        Recalibration.from_arrays(arrays)
+
+
+def test_arrays_that_a_fit_makes_are_taken():
+    assert Recalibration.from_arrays(PLATT).methods == ("platt",)
+    assert Recalibration.from_arrays(ISOTONIC).transform([[0.1], [1.0]]).ravel().tolist() == [0.0, 1.0]
 
 
 def test_a_file_with_objects_is_refused(tmp_path):

@@ -13,13 +13,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from surelabel._declared import check_npz
 from surelabel._storage import atomic_file
 from surelabel._validation import BoolArray, FloatArray, as_labels, as_probabilities
 from surelabel.exceptions import ArtifactError, InvalidInputError
@@ -30,6 +30,7 @@ METHODS = ("none", "platt", "isotonic")
 _NONE, _PLATT, _ISOTONIC = range(3)
 _FORMAT = "surelabel-recalibration"
 _VERSION = 1
+_ENTRIES = ["header", "lengths", "methods", "values"]
 # Probabilities are kept this far from 0 and 1 where log-odds or log-loss are taken.
 _CLIP = 1e-6
 
@@ -190,7 +191,12 @@ class Recalibration:
             for array, kind, dimensions in ((methods, "i", 1), (lengths, "i", 2), (values, "f", 1)):
                 if array.dtype.kind != kind or array.ndim != dimensions:
                     raise ValueError(f"{array.dtype} values in {array.ndim} dimensions where others are expected")
-            if lengths.shape != (len(methods), 2) or len(methods) == 0 or lengths.min() < 0:
+            # Each length on its own first: a sum of huge ones would wrap round.
+            if (
+                lengths.shape != (len(methods), 2)
+                or len(methods) == 0
+                or not 0 <= lengths.min() <= lengths.max() <= len(values)
+            ):
                 raise ValueError("lengths do not belong to methods")
             if int(lengths.sum()) != len(values) or not np.isfinite(values).all():
                 raise ValueError("values do not belong to lengths")
@@ -214,14 +220,17 @@ class Recalibration:
         """Read a file made by `save`; no code from the file is run."""
         file = Path(path)
         try:
+            check_npz(file)
             with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+                if sorted(arrays.files) != _ENTRIES:
+                    raise ArtifactError(f"it holds {sorted(arrays.files)[:5]}")
                 header = json.loads(str(arrays["header"]))
                 if (header.get("format"), header.get("version")) != (_FORMAT, _VERSION):
                     raise ArtifactError(f"it is of format {header.get('format')!r}, version {header.get('version')!r}")
                 return cls.from_arrays(arrays)
         except (FileNotFoundError, PermissionError):
             raise
-        except (ArtifactError, OSError, zipfile.BadZipFile, EOFError, KeyError, AttributeError, ValueError) as error:
+        except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
             raise ArtifactError(
                 f"{file} is not a recalibration of format {_FORMAT!r}, version {_VERSION}, or it is damaged: {error}."
             ) from error

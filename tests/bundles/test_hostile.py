@@ -1,5 +1,6 @@
 """Bundles from strangers: refused with a reason, before anything of them is run or believed."""
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -12,17 +13,30 @@ import zipfile
 import numpy as np
 import pytest
 
-from bundle_cases import small_bundle
+from bundle_cases import corpus, small_bundle
 from surelabel import load_bundle
 from surelabel.bundles.folder import _own_checksum
 from surelabel.exceptions import ArtifactError
+from surelabel.recalibration import Recalibration
 
 TEN_GB = 10 * 2**30
+# Archives of arrays, and one array of each.
+ARRAYS = [
+    ("predictor.npz", "totals.npy"),
+    ("classifier/linear.npz", "weights.npy"),
+    ("recalibration.npz", "values.npy"),
+]
 
 
 @pytest.fixture
 def folder(tmp_path):
-    small_bundle().save(tmp_path / "model")
+    # Two labels corrected by a curve, the others as they are.
+    lengths = np.zeros((len(corpus().label_names), 2), dtype=np.int64)
+    lengths[:2] = [[2, 0], [2, 2]]
+    curves = {"methods": np.array([1, 2, 0, 0, 0, 0, 0, 0]), "lengths": lengths}
+    curves["values"] = np.array([1.5, 0.1, 0.0, 1.0, 0.1, 0.9])
+    bundle = dataclasses.replace(small_bundle(), recalibration=Recalibration.from_arrays(curves))
+    bundle.save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -114,13 +128,12 @@ def test_an_unknown_file_is_refused_listed_or_not(folder, tmp_path, name, listed
     assert not (tmp_path / "sign").exists()
 
 
-@pytest.mark.parametrize("target", ["predictor.npz", "classifier/linear.npz"])
-def test_a_pickle_inside_is_refused_and_not_run(folder, tmp_path, target):
+@pytest.mark.parametrize(("target", "name"), ARRAYS)
+def test_a_pickle_inside_is_refused_and_not_run(folder, tmp_path, target, name):
     payload = np.empty(1, dtype=object)
     payload[0] = _Touch(tmp_path / "sign")
     buffer = io.BytesIO()
     np.save(buffer, payload, allow_pickle=True)
-    name = "totals.npy" if target == "predictor.npz" else "weights.npy"
     _with_entry(folder / target, name, buffer.getvalue())
     _listed_anew(folder)
     with pytest.raises(ArtifactError, match="Python objects"):
@@ -190,9 +203,7 @@ def test_no_bundle_at_all(tmp_path):
         load_bundle(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("target", "name"), [("predictor.npz", "totals.npy"), ("classifier/linear.npz", "weights.npy")]
-)
+@pytest.mark.parametrize(("target", "name"), ARRAYS)
 def test_an_array_that_claims_ten_gigabytes_is_refused(folder, target, name):
     _with_entry(folder / target, name, _npy((TEN_GB // 8,), data=bytes(64)))
     _listed_anew(folder)
@@ -200,7 +211,7 @@ def test_an_array_that_claims_ten_gigabytes_is_refused(folder, target, name):
         load_bundle(folder)
 
 
-@pytest.mark.parametrize("target", ["predictor.npz", "classifier/linear.npz"])
+@pytest.mark.parametrize("target", [target for target, _ in ARRAYS])
 def test_an_archive_that_claims_ten_gigabytes_is_refused(folder, target):
     content = bytearray((folder / target).read_bytes())
     place = content.index(b"PK\x01\x02")  # the first entry of the directory: unpacked size at byte 24
@@ -209,6 +220,34 @@ def test_an_archive_that_claims_ten_gigabytes_is_refused(folder, target):
     _listed_anew(folder)
     with pytest.raises(ArtifactError, match=r"claims 4,294,967,294 bytes|claims to be too large"):
         load_bundle(folder)
+
+
+@pytest.mark.parametrize("name", ["../values.npy", "/values.npy", "code.py", "header.npy/../x.npy"])
+def test_an_entry_that_a_recalibration_does_not_have_is_refused(folder, name):
+    _with_entry(folder / "recalibration.npz", name, _npy((1,), data=bytes(8)))
+    _listed_anew(folder)
+    with pytest.raises(ArtifactError, match="not a recalibration"):
+        load_bundle(folder)
+    assert not (folder.parent / "values.npy").exists()
+
+
+def test_a_recalibration_that_is_none_is_refused(folder):
+    file = folder / "recalibration.npz"
+    with np.load(file) as arrays:
+        good = dict(arrays)
+    for change in (
+        {"values": np.array([1.5, np.nan, 0.0, 1.0, 0.1, 0.9])},
+        {"values": np.array([1.5, 0.1, 0.0, 1.0, 0.9, 0.1])},  # falls
+        {"lengths": good["lengths"][:-1]},
+        {"methods": good["methods"][:-1], "lengths": good["lengths"][:-1]},  # of seven labels, where there are eight
+    ):
+        np.savez(file, **{**good, **change})
+        _listed_anew(folder)
+        with pytest.raises(ArtifactError):
+            load_bundle(folder)
+    np.savez(file, **good)
+    _listed_anew(folder)
+    load_bundle(folder)
 
 
 def test_an_evaluation_that_is_none_is_refused(folder):
