@@ -136,7 +136,18 @@ def predict_dataset(
                 raise CorpusError(f"{os.fspath(source)!r} must have one text at least. Got none instead.")
             output.begin()
             jobs = [
-                Job(index, each, columns, settings, _absolute(out), identity, checksum, batch_size, on_error)
+                Job(
+                    index,
+                    each,
+                    columns,
+                    settings,
+                    _absolute(out),
+                    identity,
+                    checksum,
+                    batch_size,
+                    on_error,
+                    output.token,
+                )
                 for index, each in enumerate(partitions)
             ]
             return _finish(output, partitions, jobs, place, advance)

@@ -31,6 +31,7 @@ class Job:
     model: str
     batch_size: int
     on_error: str
+    token: str | None = None
     version: str = dataclasses.field(default_factory=lambda: _version.__version__)
 
 
@@ -49,7 +50,7 @@ def run_job(job: Job) -> dict[str, Any]:
             f"A worker has surelabel {version_here()}, and the run is of surelabel {job.version}. Install the same "
             "version on all workers."
         )
-    output = OutputFolder(job.out, job.identity)
+    output = OutputFolder(job.out, job.identity, job.token)
     skipped: list[Skipped] | None = [] if job.on_error == "skip" else None
     try:
         with warnings.catch_warnings():

@@ -18,14 +18,12 @@ import dataclasses
 import json
 import os
 import re
-import threading
-import time
-import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from surelabel._storage import lock_file
 from surelabel._version import __version__
+from surelabel.distributed.locks import is_held, remote_lock
 from surelabel.distributed.partitions import Partition
 from surelabel.distributed.storage import Store
 from surelabel.exceptions import DatasetError, InvalidInputError
@@ -35,9 +33,10 @@ __all__ = ["MANIFEST", "SKIPPED", "OutputFolder"]
 MANIFEST, SKIPPED = "_manifest.json", "_skipped.jsonl"
 _NOTES = "_surelabel"
 _RUN, _LOCK, _REMOTE_LOCK = f"{_NOTES}/run.json", f"{_NOTES}/lock", f"{_NOTES}/lock.json"
-_OURS = re.compile(r"part-\d{6}\.parquet|_manifest\.json|_skipped\.jsonl|_surelabel/(run|lock|part-\d{6})(\.json)?")
+_OURS = re.compile(
+    r"part-\d{6}\.parquet|_manifest\.json|_skipped\.jsonl|_surelabel/(run|lock(\.[0-9a-f]{16})*|part-\d{6})(\.json)?"
+)
 _PASSING = re.compile(r"(_surelabel/)?\.[^/]+\.part")
-_LOCK_SECONDS = 120.0
 
 
 def _file_of(index: int) -> str:
@@ -57,11 +56,14 @@ class OutputFolder:
         A folder on a disk that all workers see, or in a remote store.
     identity : mapping of plain values
         What every answer depends on beside its text.
+    token : str, optional
+        Of the lock in a remote store that the run holds.
     """
 
-    def __init__(self, url: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+    def __init__(self, url: str | os.PathLike[str], identity: dict[str, Any], token: str | None = None) -> None:
         self.store = Store(url)
         self.identity = identity
+        self.token = token
 
     def check(self, *, resume: bool) -> None:
         """Raise unless a run may write here: nothing, or an earlier run with the same model and settings to go on with.
@@ -96,7 +98,7 @@ class OutputFolder:
     def locked(self) -> Iterator[None]:
         """Keep other runs out while the block lasts."""
         if self.store.folder is None:
-            with _remote_lock(self.store):
+            with remote_lock(self.store, _REMOTE_LOCK) as self.token:
                 yield
             return
         path = self.store.folder / _LOCK
@@ -105,8 +107,14 @@ class OutputFolder:
             lock_file(file, self.store.folder)
             yield
 
+    def check_lock(self) -> None:
+        """Raise where another run has taken the folder, in a store that cannot keep it out."""
+        if self.token is not None and not is_held(self.store, _REMOTE_LOCK, self.token):
+            raise DatasetError(f"The output folder {self.store.url} was taken by another run.")
+
     def begin(self) -> None:
         """Remove what a kill left half-written, and say which run this is."""
+        self.check_lock()
         for name in self.store.names():
             if _PASSING.fullmatch(name):
                 self.store.remove(name)
@@ -129,6 +137,7 @@ class OutputFolder:
             yield stream
             if self.store.read_json(_RUN) != self.identity:
                 raise DatasetError(f"The output folder {self.store.url} was taken by another run.")
+            self.check_lock()
 
     def note(self, index: int, partition: Partition, n_rows: int, skipped: Iterable[Any]) -> dict[str, Any]:
         """Note that a partition is done; from now on it counts."""
@@ -148,6 +157,7 @@ class OutputFolder:
 
     def complete(self, notes: dict[int, dict[str, Any]]) -> None:
         """Remove partitions of an earlier, larger input; list skipped rows; write the manifest."""
+        self.check_lock()
         wanted = {name for index in notes for name in (_file_of(index), _note_of(index))}
         for name in self.store.names():
             if re.search(r"part-\d{6}\.", name) and name not in wanted:
@@ -174,30 +184,3 @@ class OutputFolder:
 def n_skipped(notes: Iterable[dict[str, Any]]) -> int:
     """Return how many rows have no answer."""
     return sum(each["last_row"] - each["first_row"] + 1 for note in notes for each in note["skipped"])
-
-
-@contextlib.contextmanager
-def _remote_lock(store: Store) -> Iterator[None]:
-    """Hold a lock that is a file with the time in it, written anew now and then; an old one is of a run that died."""
-    known = store.read_json(_REMOTE_LOCK)
-    if known is not None and time.time() - float(known.get("time", 0)) < _LOCK_SECONDS:
-        raise InvalidInputError(
-            f"Another run writes {store.url} at this moment, or died less than {_LOCK_SECONDS:.0f} seconds ago. "
-            "Wait for it, or end it."
-        )
-    token = uuid.uuid4().hex
-    is_over = threading.Event()
-
-    def renew() -> None:
-        while not is_over.wait(_LOCK_SECONDS / 4):
-            store.write_json(_REMOTE_LOCK, {"time": time.time(), "token": token})
-
-    store.write_json(_REMOTE_LOCK, {"time": time.time(), "token": token})
-    thread = threading.Thread(target=renew, name="surelabel-lock", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        thread.join()
-        store.remove(_REMOTE_LOCK)

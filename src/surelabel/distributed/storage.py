@@ -89,6 +89,34 @@ class Store:
         with self.writing(name) as file:
             file.write(json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n")
 
+    def create_json(self, name: str, document: dict[str, Any]) -> bool | None:
+        """Write a JSON file only where there is none.
+
+        True where it was made, False where there is one. None where the store cannot keep two from doing so at once:
+        it may be made then, or not.
+        """
+        path = self._at(name)
+        content = json.dumps(document).encode()
+
+        def is_made() -> bool:
+            try:
+                with self._files.open(path, "xb") as file:
+                    file.write(content)
+            except FileExistsError:
+                return False
+            return True
+
+        with contextlib.suppress(Exception):  # there may be no folders, and then none are needed
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self._files.invalidate_cache()
+        if self._files.exists(path):
+            return False
+        try:
+            # A store that does not know what exclusive means makes it a second time.
+            return is_made() and (None if is_made() else True)
+        except (NotImplementedError, TypeError, ValueError):
+            return None
+
     def read_json(self, name: str) -> dict[str, Any] | None:
         """Return a JSON object; None where there is none, or it is damaged."""
         try:
