@@ -8,4 +8,8 @@ of additions could decide.
 
 Label-sets are packed into `uint64` words, label 0 in the highest bit of word 0, so that comparing words
 compares 0/1 rows lexicographically. All kernels release the GIL. None uses fastmath.
+
+A call with a plain whole number, or a counter that starts as one, compiles a kernel once more for that very number:
+constants that are passed on, and such counters, are `np.int64`. Arrays are copied by loops: numba's check of
+shapes, in a copy of slices, takes longer to compile than most searches.
 """

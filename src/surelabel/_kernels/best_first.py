@@ -17,7 +17,8 @@ Array = Any
 
 # Columns of a node: class (a, r), then i, cur, lim, link and the place of the dearest flip, for additions and removals.
 _A, _R = 0, 1
-_ADDITIONS, _REMOVALS = 2, 7
+_ADDITIONS, _REMOVALS = np.int64(2), np.int64(7)
+_NO_PARENT = np.int64(-1)
 _I, _CUR, _LIM, _LINK, _TOP = 0, 1, 2, 3, 4
 N_COLUMNS = 12
 # Nodes that taking one can add: two moves on each side, and the next class.
@@ -122,7 +123,7 @@ def _new_node(frontier: Frontier, parent: int) -> int:
 @njit(cache=True, nogil=True)
 def open_class(frontier: Frontier, flips: SortedFlips, a: int, r: int) -> None:
     """Push the cheapest label-set with a additions and r removals."""
-    slot = _new_node(frontier, -1)
+    slot = _new_node(frontier, _NO_PARENT)
     node = frontier.nodes[slot]
     node[_A] = a
     node[_R] = r
@@ -225,7 +226,8 @@ def take(
     taken = 0
     while taken < words.shape[0] and frontier.state[0] > 0:
         key, slot = _pop(frontier)
-        words[taken] = start
+        for w in range(start.shape[0]):
+            words[taken, w] = start[w]
         _write_flips(frontier, slot, _ADDITIONS, index[0], words[taken])
         _write_flips(frontier, slot, _REMOVALS, index[1], words[taken])
         keys[taken] = key

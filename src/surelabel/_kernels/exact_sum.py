@@ -67,7 +67,7 @@ def round_partials(partials: Array, n_partials: int) -> float:
 @njit(cache=True, nogil=True)
 def total_of_members(absent: Array, present: Array, member: Array, partials: Array) -> float:
     """Total of one label-set: sum over k of present[k] where member[k], absent[k] where not."""
-    n_partials = 0
+    n_partials = np.int64(0)
     for k in range(absent.shape[0]):
         cost = present[k] if member[k] else absent[k]
         if cost != 0.0:

@@ -16,6 +16,8 @@ from surelabel._kernels.exact_sum import N_PARTIALS, band, total_of_members
 Array = Any
 
 _SMALL_SORT = 24
+# In place of a label where none is flipped.
+NO_LABEL = np.int64(-1)
 
 
 class Scratch(NamedTuple):
@@ -67,8 +69,10 @@ def _sort_flips(costs: Array, index: Array) -> None:
     n = costs.shape[0]
     if n > _SMALL_SORT:
         order = np.argsort(costs, kind="mergesort")
-        costs[:] = costs[order]
-        index[:] = index[order]
+        sorted_costs, sorted_index = costs[order], index[order]
+        for i in range(n):
+            costs[i] = sorted_costs[i]
+            index[i] = sorted_index[i]
         return
     for i in range(1, n):
         cost = costs[i]

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from surelabel._kernels.flips import (
+    NO_LABEL,
     Flips,
     Row,
     Scratch,
@@ -59,7 +60,7 @@ def _count_singles(row: Row, flips: Flips, start: int, budget: float, limit: int
     j = end - 1
     while j >= start and budget - flips.costs[j] < row.slack and work <= limit:
         work += row.absent.shape[0]
-        if not is_inside(row, flips.index[j], -1):
+        if not is_inside(row, flips.index[j], NO_LABEL):
             count -= 1
         j -= 1
     return count, work
@@ -157,7 +158,7 @@ def _list_pairs(row: Row, flips: Flips, sink: Sink, start: int, budget: float, n
         left = budget - costs[j]
         label = flips.index[j]
         sink.current[label >> 6] ^= bit_of(label)
-        if need <= 1 and (left >= row.slack or is_inside(row, label, -1)):
+        if need <= 1 and (left >= row.slack or is_inside(row, label, NO_LABEL)):
             _write(sink, n, -1, sink.top - left)
             n += 1
         while end > j + 1 and costs[end - 1] > left:
@@ -206,7 +207,7 @@ def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, sizes
     if most == 1 or start + 1 >= n_flips or costs[start] + costs[start + 1] > budget:
         if listing:
             run = (start, end_of_affordable(flips, start, budget))
-            return True, _list_run(row, flips, sink, run, budget, -1, n), 1
+            return True, _list_run(row, flips, sink, run, budget, NO_LABEL, n), 1
         count, work = _count_singles(row, flips, start, budget, limit)
         return True, n + count, work
     if most > 2 and start + 2 < n_flips and costs[start] + costs[start + 1] + costs[start + 2] <= budget:
@@ -222,9 +223,9 @@ def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, sizes
 def _walk_additions(row: Row, flips: Flips, sink: Sink, budget: float, limits: Any, limit: int, n: int) -> Any:
     """Count or write the sets of limits[0]..limits[1] additions within budget; return (n, work)."""
     listing = sink.words.shape[0] > 0
-    work = 0
+    work = np.int64(0)
     size = 0
-    start = 0
+    start = np.int64(0)
     flips.remaining[0] = budget
     entering = True
     while True:
@@ -237,7 +238,7 @@ def _walk_additions(row: Row, flips: Flips, sink: Sink, budget: float, limits: A
             near = left < row.slack
             if near:
                 work += row.absent.shape[0]
-            if not near or is_inside(row, -1, -1):
+            if not near or is_inside(row, NO_LABEL, NO_LABEL):
                 if listing:
                     _write(sink, n, -1, sink.top - left)
                 n += 1
@@ -285,9 +286,9 @@ def walk_row(
             sink.current[k >> 6] ^= bit_of(k)
     if listing:
         _set_masks(sink, additions)
-    n = 0
-    work = 0
-    start = 0
+    n = np.int64(0)
+    work = np.int64(0)
+    start = np.int64(0)
     removed = 0
     removals.remaining[0] = budget
     entering = True
