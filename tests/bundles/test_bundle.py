@@ -81,6 +81,18 @@ def test_a_recalibration_of_other_labels_is_refused():
         dataclasses.replace(small_bundle(), recalibration=other)
 
 
+def test_totals_of_forced_predictions_go_with_it(tmp_path):
+    calibration = corpus().part("calibration")
+    predictor = small_bundle().predictor
+    totals = predictor.totals(small_bundle().predict_proba(calibration.texts))
+    dataclasses.replace(small_bundle(), forced_totals=totals).save(tmp_path / "model")
+    assert np.array_equal(load_bundle(tmp_path / "model").forced_totals, np.sort(totals))
+    small_bundle().save(tmp_path / "model")
+    assert load_bundle(tmp_path / "model").forced_totals is None  # as a bundle of an older version
+    with pytest.raises(InvalidInputError, match="of its 90 calibration texts"):
+        dataclasses.replace(small_bundle(), forced_totals=totals[1:])
+
+
 def test_the_card_says_what_it_is(tmp_path):
     small_bundle().save(tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text()

@@ -25,6 +25,7 @@ ARRAYS = [
     ("predictor.npz", "totals.npy"),
     ("classifier/linear.npz", "weights.npy"),
     ("recalibration.npz", "values.npy"),
+    ("forced.npz", "totals.npy"),
 ]
 
 
@@ -35,7 +36,9 @@ def folder(tmp_path):
     lengths[:2] = [[2, 0], [2, 2]]
     curves = {"methods": np.array([1, 2, 0, 0, 0, 0, 0, 0]), "lengths": lengths}
     curves["values"] = np.array([1.5, 0.1, 0.0, 1.0, 0.1, 0.9])
-    bundle = dataclasses.replace(small_bundle(), recalibration=Recalibration.from_arrays(curves))
+    recalibration = Recalibration.from_arrays(curves)
+    totals = np.arange(small_bundle().predictor.calibration_.n_texts, dtype=np.float64)
+    bundle = dataclasses.replace(small_bundle(), recalibration=recalibration, forced_totals=totals)
     bundle.save(tmp_path / "model")
     return tmp_path / "model"
 
@@ -248,6 +251,24 @@ def test_a_recalibration_that_is_none_is_refused(folder):
     np.savez(file, **good)
     _listed_anew(folder)
     load_bundle(folder)
+
+
+def test_totals_of_forced_predictions_that_are_none_are_refused(folder):
+    with np.load(folder / "forced.npz") as arrays:
+        totals = arrays["totals"]
+    for changed in (
+        {"totals": totals[1:]},
+        {"totals": totals[None, :]},
+        {"totals": np.where(totals == 3, np.nan, totals)},
+        {"totals": totals - 1.0},
+        {"totals": totals.astype(np.float32)},
+        {"totals": totals, "more": totals},
+        {},
+    ):
+        np.savez(folder / "forced.npz", **changed)
+        _listed_anew(folder)
+        with pytest.raises(ArtifactError):
+            load_bundle(folder)
 
 
 def test_an_evaluation_that_is_none_is_refused(folder):

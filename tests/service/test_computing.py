@@ -89,6 +89,17 @@ def test_the_watch_sees_texts_that_clients_were_answered_in_their_order():
     assert watch.state.log10_martingale == expected.state.log10_martingale
 
 
+def test_texts_that_are_unlike_those_of_calibration_from_the_first_on_raise_the_alarm(bundle):
+    same = bundle.predict_proba(["corn", "wheat", "grain maybe", "trade"])
+    other = bundle.predict_proba(["unknown"] * 4)
+    forced = bundle.predictor.totals(np.repeat(same, 50, axis=0))
+    for scores, alarm in ((None, False), (forced, True)):
+        watch = ServiceWatch(bundle.predictor, scores)
+        for _ in range(50):
+            watch.update(other)
+        assert watch.state.alarm == alarm
+
+
 def test_a_watch_that_fails_fails_no_answer(bundle, caplog, monkeypatch):
     watch = ServiceWatch(bundle.predictor)
     monkeypatch.setattr(watch, "update", lambda probabilities: 1 / 0)

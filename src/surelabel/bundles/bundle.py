@@ -11,7 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from surelabel import text
+from surelabel._declared import check_npz
 from surelabel._storage import clean_up
 from surelabel._validation import FloatArray
 from surelabel.answers import Answer, answer_probabilities
@@ -20,6 +23,7 @@ from surelabel.bundles.folder import (
     CARD,
     CLASSIFIER,
     EVALUATION,
+    FORCED,
     PREDICTOR,
     RECALIBRATION,
     REPORT,
@@ -56,6 +60,9 @@ class Bundle:
         The HTML report about them.
     recalibration : Recalibration or None
         Correction of the classifier's probabilities, before the predictor sees them.
+    forced_totals : (n,) float64 or None
+        How strange each calibration text's most plausible label-set is, ascending: what texts without labels are
+        watched against. None where it is not known, as of bundles of older versions.
     """
 
     classifier: TextClassifier
@@ -64,6 +71,7 @@ class Bundle:
     evaluation: Mapping[str, Evaluation] | None = None
     report: Path | None = None
     recalibration: Recalibration | None = None
+    forced_totals: FloatArray | None = None
 
     def __post_init__(self) -> None:
         names = self.predictor._calibrated("Bundle").label_names
@@ -80,6 +88,12 @@ class Bundle:
         if self.recalibration is not None and self.info.listed is not None:
             raise InvalidInputError(
                 "A bundle that lists probabilities (of very many labels) cannot recalibrate them. Got a recalibration."
+            )
+        n_texts = self.predictor.calibration_.n_texts
+        if self.forced_totals is not None and self.forced_totals.shape != (n_texts,):
+            raise InvalidInputError(
+                f"The forced totals of a bundle must be of its {n_texts} calibration texts. "
+                f"Got shape {self.forced_totals.shape} instead."
             )
 
     def __repr__(self) -> str:
@@ -157,6 +171,9 @@ class Bundle:
             self.predictor.save(temporary / PREDICTOR)
             if self.recalibration is not None:
                 self.recalibration.save(temporary / RECALIBRATION)
+            if self.forced_totals is not None:
+                # In order: not to tell which text has which.
+                np.savez_compressed(temporary / FORCED, totals=np.sort(self.forced_totals))
             (temporary / CARD).write_text(model_card(self), encoding="utf-8")
             if self.evaluation is not None:
                 figures = {name: evaluation.to_dict() for name, evaluation in self.evaluation.items()}
@@ -198,9 +215,25 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         evaluation = _read_evaluation(folder / EVALUATION)
         report = folder / REPORT if (folder / REPORT).is_file() else None
         recalibration = Recalibration.load(folder / RECALIBRATION) if (folder / RECALIBRATION).is_file() else None
-        return Bundle(classifier, predictor, info, evaluation, report, recalibration)
+        forced = _read_forced(folder / FORCED)
+        return Bundle(classifier, predictor, info, evaluation, report, recalibration, forced)
     except InvalidInputError as error:
         raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error
+
+
+def _read_forced(path: Path) -> FloatArray | None:
+    """Read the totals of the calibration texts' forced predictions, where a bundle has them."""
+    if not path.is_file():
+        return None
+    check_npz(path)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            (totals,) = (arrays[name] for name in arrays.files)
+        if totals.dtype != np.float64 or totals.ndim != 1 or not np.all((totals >= 0) & (totals < np.inf)):
+            raise ValueError(f"{totals.dtype} values in {totals.ndim} dimensions are no totals")
+    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
+        raise ArtifactError(f"{path} is damaged: {error}.") from error
+    return np.asarray(totals)
 
 
 def _read_evaluation(path: Path) -> dict[str, Evaluation] | None:

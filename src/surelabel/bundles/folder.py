@@ -19,6 +19,7 @@ __all__ = [
     "CLASSIFIER",
     "DESCRIPTION",
     "EVALUATION",
+    "FORCED",
     "PREDICTOR",
     "RECALIBRATION",
     "REPORT",
@@ -29,12 +30,12 @@ __all__ = [
 
 DESCRIPTION, CLASSIFIER, PREDICTOR = "bundle.json", "classifier", "predictor.npz"
 EVALUATION, REPORT, CARD = "evaluation.json", "report.html", "README.md"
-RECALIBRATION = "recalibration.npz"
+RECALIBRATION, FORCED = "recalibration.npz", "forced.npz"
 FORMAT = "surelabel-bundle"
 VERSION = 1
 
 _NEEDED = (PREDICTOR, CARD, f"{CLASSIFIER}/classifier.json")
-_OPTIONAL = (EVALUATION, RECALIBRATION, REPORT)
+_OPTIONAL = (EVALUATION, FORCED, RECALIBRATION, REPORT)
 _CLASSIFIER_SUFFIXES = (".json", ".npz", ".safetensors")
 # The description lists files and settings; one that is larger is not ours.
 _MAX_DESCRIPTION = 64 * 2**20

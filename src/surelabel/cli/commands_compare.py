@@ -83,9 +83,7 @@ def watch(
     corpus: GivenCorpus,
     *,
     alpha: Annotated[str, typer.Option(help="Bound of the probability of a false alarm, ever.")] = "0.01",
-    unlabelled: Annotated[
-        bool, typer.Option("--unlabelled", help="Watch best guesses, not labels; texts are compared with each other.")
-    ] = False,
+    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Watch best guesses, which need no labels.")] = False,
     state: Annotated[
         Path | None, typer.Option(help="File that a watch goes on from, and is written to; made where there is none.")
     ] = None,

@@ -80,7 +80,10 @@ def serve(
         bool, typer.Option("--allow-unprotected", help="Listen for other machines without a token all the same.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Watch whether texts stay like each other; /metrics has capital and alarm.")
+        bool,
+        typer.Option(
+            "--watch", help="Watch whether texts are like those of calibration; /metrics has capital and alarm."
+        ),
     ] = False,
     quiet: Quiet = False,
     debug: Debug = False,

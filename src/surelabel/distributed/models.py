@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from surelabel.bundles import Bundle, load_bundle
-from surelabel.bundles.folder import CARD, EVALUATION, REPORT, check_folder
+from surelabel.bundles.folder import CARD, EVALUATION, FORCED, REPORT, check_folder
 from surelabel.exceptions import DatasetError
 
 __all__ = ["bundle_folder", "forget_model", "model_checksum", "model_of", "place_model"]
@@ -34,7 +34,7 @@ def bundle_folder(bundle: Bundle | str | Path) -> Iterator[Path]:
 def model_checksum(folder: Path) -> str:
     """Return a checksum of all files that answers depend on, after checking every file of a bundle."""
     files = check_folder(folder)["files"]
-    used = {name: files[name]["sha256"] for name in files if name not in {CARD, EVALUATION, REPORT}}
+    used = {name: files[name]["sha256"] for name in files if name not in {CARD, EVALUATION, FORCED, REPORT}}
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
 
 

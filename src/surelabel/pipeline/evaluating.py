@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
+from surelabel._validation import FloatArray
 from surelabel.artifacts import PartProbabilities
 from surelabel.bundles import Bundle
 from surelabel.conformal import ConformalLabelSets
@@ -44,10 +45,14 @@ Limits: TypeAlias = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Figures:
-    """Predictors by name of measure, the bundle's own first, and their evaluations where there are test texts."""
+    """Predictors by name of measure, the bundle's own first, and their evaluations where there are test texts.
+
+    `forced_totals` are of the calibration texts' forced predictions, see `Bundle`.
+    """
 
     predictors: Mapping[str, ConformalLabelSets]
     evaluations: Mapping[str, Evaluation] | None
+    forced_totals: FloatArray | None = None
 
     @property
     def predictor(self) -> ConformalLabelSets:
@@ -77,13 +82,14 @@ def calibrated_and_evaluated(
         )
         for name, each in {measure_name(measure): measure, **compared}.items()
     }
+    forced_totals = next(iter(predictors.values())).totals(calibration.probabilities)
     if test is None:
-        return Figures(predictors, None)
+        return Figures(predictors, None, forced_totals)
     evaluations = {}
     for name, predictor in predictors.items():
         _log.info("evaluating %s on %d texts", name, len(test))
         evaluations[name] = evaluate(predictor, test.probabilities, test.labels)
-    return Figures(predictors, evaluations)
+    return Figures(predictors, evaluations, forced_totals)
 
 
 def report_on(
@@ -243,7 +249,12 @@ def calibrate_bundle(
         evaluated_on={} if "test" not in parts else {**where, "part": "test", "n_texts": len(parts["test"])},
     )
     new = dataclasses.replace(
-        bundle, predictor=figures.predictor, info=info, evaluation=figures.evaluations, report=None
+        bundle,
+        predictor=figures.predictor,
+        info=info,
+        evaluation=figures.evaluations,
+        report=None,
+        forced_totals=figures.forced_totals,
     )
     if work_folder is not None and "test" in parts:
         path = work_folder / "report.html"
@@ -288,8 +299,13 @@ def add_to_calibration(bundle: Bundle, corpus: Corpus, *, part: str | None = Non
             )
     probabilities = bundle_probabilities(bundle, held_out)
     predictor = bundle.predictor.add(probabilities.probabilities, probabilities.labels)
+    forced = None
+    if bundle.forced_totals is not None:
+        forced = np.concatenate([bundle.forced_totals, predictor.totals(probabilities.probabilities)])
     info = dataclasses.replace(bundle.info, calibrated_on={**before, "added": [*added, where]}, evaluated_on={})
-    return dataclasses.replace(bundle, predictor=predictor, info=info, evaluation=None, report=None)
+    return dataclasses.replace(
+        bundle, predictor=predictor, info=info, evaluation=None, report=None, forced_totals=forced
+    )
 
 
 def evaluate_bundle(

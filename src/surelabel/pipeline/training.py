@@ -130,7 +130,9 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         measure, settings.compared, parts, corpus.label_names, limits, settings.constraints
     )
     info = dataclasses.replace(_info(corpus, settings, classifier, notes, figures), listed=listed)
-    bundle = Bundle(classifier, figures.predictor, info, figures.evaluations, recalibration=recalibration)
+    bundle = Bundle(
+        classifier, figures.predictor, info, figures.evaluations, None, recalibration, figures.forced_totals
+    )
     if "test" in parts:
         test = corpus.part("test")
         examples = worked_examples(bundle.predictor, parts["test"].probabilities, test.texts)

@@ -34,8 +34,8 @@ def watch_bundle(
     alpha : float
         Bound of the probability of a false alarm; that of the file where a watch goes on.
     labelled : bool
-        Whether true label-sets are watched, against the calibration texts; else forced predictions, which need no
-        labels but are only compared with each other: a bundle does not keep its calibration texts.
+        Whether true label-sets are watched; else forced predictions, which need no labels. Both are compared with
+        the calibration texts; forced predictions of a bundle of an older version only with each other.
     state : path, optional
         File of a watch that goes on from there, and is written back; a new one where there is none yet.
     """
@@ -45,7 +45,8 @@ def watch_bundle(
     elif labelled:
         watch = ExchangeabilityWatch.from_predictor(bundle.predictor, alpha=alpha)
     else:
-        watch = ExchangeabilityWatch(alpha=alpha, predictor=bundle.predictor, watched="predictions")
+        known_scores = () if bundle.forced_totals is None else bundle.forced_totals
+        watch = ExchangeabilityWatch(known_scores, alpha=alpha, predictor=bundle.predictor, watched="predictions")
     found = (
         watch.update(known.probabilities, known.labels) if labelled else watch.update_unlabelled(known.probabilities)
     )

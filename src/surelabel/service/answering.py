@@ -69,7 +69,7 @@ class Answerer:
         self.bundle = bundle
         self.settings = settings
         self.metrics = metrics
-        self.watch = ServiceWatch(bundle.predictor) if settings.watch else None
+        self.watch = ServiceWatch(bundle.predictor, bundle.forced_totals) if settings.watch else None
         if self.watch is not None:
             metrics.show_watch(self.watch)
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}

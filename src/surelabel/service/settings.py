@@ -68,7 +68,7 @@ class ServiceSettings:
     timeout, body_timeout : float
         Seconds a request may take after its body has come, and seconds its body may take.
     watch : bool
-        Watch whether the texts stay like each other, and tell it in the metrics.
+        Watch whether the texts are like those of calibration, and tell it in the metrics.
     """
 
     host: str = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""The watch over served texts: whether they stay like each other."""
+"""The watch over served texts: whether they are like the calibration texts, and stay so."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ class ServiceWatch:
     Parameters
     ----------
     predictor : ConformalLabelSets
+    forced_totals : (n,) float64, optional
+        Of the calibration texts, see `Bundle`; without them served texts are only compared with each other.
     """
 
-    def __init__(self, predictor: ConformalLabelSets) -> None:
+    def __init__(self, predictor: ConformalLabelSets, forced_totals: FloatArray | None = None) -> None:
         self._lock = threading.Lock()
-        self._watch = ExchangeabilityWatch(alpha=ALPHA, predictor=predictor, watched="predictions")
+        scores = () if forced_totals is None else forced_totals
+        self._watch = ExchangeabilityWatch(scores, alpha=ALPHA, predictor=predictor, watched="predictions")
         self._state = self._watch.state
 
     @property
@@ -47,6 +50,6 @@ class ServiceWatch:
             before, self._state = self._state, self._watch.update_unlabelled(probabilities)
             if self._state.alarm and not before.alarm:
                 _log.warning(
-                    "Alarm at text %d: the texts are no longer like those before, and the guarantee may not hold.",
+                    "Alarm at text %d: texts are not like those of calibration or before; the guarantee may not hold.",
                     self._state.alarm_at,
                 )
