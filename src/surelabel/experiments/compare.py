@@ -52,6 +52,9 @@ _log = logging.getLogger(__name__)
 # Measures that are compared where none are named.
 FITTED_AND_NOT = (*MEASURES, "Mahalanobis", "Penalised")
 
+# Errors, in multiples of the significance, from which a table says so beside the size.
+_TOO_MANY = 1.2
+
 # By the names that the command has for them: from the training labels and the largest number of labels of one text.
 RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
     "seen": lambda seen, most: SeenPowerset(seen, LogLoss()),
@@ -189,6 +192,12 @@ def _mean_size(row: ComparisonRow) -> str:
     return _written(row.mean_size, readable) if row.is_exact else f"at most {readable(row.mean_size[0])}"
 
 
+def _missed(row: ComparisonRow) -> str:
+    """Say how many label-sets a method misses where these are too many: small sets are no merit then."""
+    error = row.error[0]
+    return f" (misses {error:.1%})" if error > _TOO_MANY * float(row.significance) else ""
+
+
 def load_comparisons(folder: Path) -> list[Comparison]:
     """Read all comparisons of a folder."""
     return [load_comparison(path) for path in sorted(folder.glob("*.json"))]
@@ -204,22 +213,30 @@ def sizes_table(compared: Sequence[Comparison], level: str = "0.05") -> Table:
     rows = tuple(
         (
             *each.source.split(", ", 1),
-            *(_mean_size(each.row(method, level)) if method in each.guarantees else "-" for method in methods),
+            *(
+                _mean_size(each.row(method, level)) + _missed(each.row(method, level))
+                if method in each.guarantees
+                else "-"
+                for method in methods
+            ),
         )
         for each in compared
         if level in each.levels
     )
     title = f"Mean N at significance {level}"
-    return Table("comparisons-at-" + level, title, ("corpus", "classifier", *methods), rows, _splits_note(compared))
+    note = (
+        f"{_splits_note(compared)} Where more than {_TOO_MANY} times the significance are missed, that stands beside."
+    )
+    return Table("comparisons-at-" + level, title, ("corpus", "classifier", *methods), rows, note)
 
 
 def _splits_note(compared: Sequence[Comparison]) -> str:
-    """Say what is compared, and over how many splits."""
+    """Say what is compared, over how many splits, and how many texts were counted."""
+    sized = [each.n_sized for each in compared if each.n_sized is not None]
+    sample = f", of a random sample of {min(sized)} to {max(sized)} test texts of each" if sized else ""
     return (
         "The same probabilities and re-splits for all methods of a corpus and classifier: mean ± standard deviation "
-        f"over {min((each.n_splits for each in compared), default=0)} splits; sizes of all test texts, or of a random "
-        f"sample of {min((each.n_sized for each in compared if each.n_sized), default=0):,} where that would take too "
-        "long."
+        f"over {min((each.n_splits for each in compared), default=0)} splits{sample}."
     )
 
 
