@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surelabel import ConformalLabelSets, LogLoss, Mahalanobis, choose_weights
+from surelabel import ConformalLabelSets, LogLoss, Mahalanobis, choose_weights, tuning
 from surelabel.exceptions import InvalidInputError
 
 
@@ -65,3 +65,12 @@ def test_bad_input_is_refused(change, message):
     given = {"probabilities": validation[0], "labels": validation[1], **change}
     with pytest.raises(InvalidInputError, match=message):
         choose_weights(LogLoss(), train[1], **given)
+
+
+def test_nothing_is_chosen_where_sets_are_past_counting(monkeypatch):
+    train, validation, _, _ = _parts()
+    monkeypatch.setattr(tuning, "_WORK_LIMIT", 1)
+    chosen = choose_weights(LogLoss(), train[1], *validation)
+    assert len(chosen.tried) == 1
+    assert chosen.measure.weights == dict.fromkeys(chosen.measure.weights, 0.0)
+    assert chosen.mean_size == chosen.mean_size_without

@@ -19,7 +19,7 @@ from surelabel.searches.cut import WORK_LIMIT, Cut, Words, best_first_order, n_w
 from surelabel.searches.forms import Problem, problem_of
 from surelabel.searches.sizes import Bounds, SizeBounds
 
-__all__ = ["InteractingEngine", "Walker"]
+__all__ = ["InteractingEngine", "Walker", "found_within_work"]
 
 # Label-sets that one call of the kernel may give back.
 _CAPACITY = 4096
@@ -151,6 +151,20 @@ class Walker:
         flipped = np.maximum(form.gains, form.base) if form.maximum else form.base + form.gains
         cheapest = max(form.base, float(flipped.min()), 0.0)
         return float(cheapest ** (1.0 / self._problem.power)) * (1.0 + 1e-9) + self._problem.least_penalty
+
+
+def found_within_work(cut: Cut) -> tuple[FloatArray, BoolArray]:
+    """Return how many members of each text are found within the work limit, and whether these are all of them."""
+    walker, every = Walker(cut), float(cut.calibration.n_candidates)
+    counts = np.zeros(len(cut.probabilities))
+    complete = np.ones(len(counts), dtype=np.bool_)
+    for row, threshold in enumerate(cut.thresholds.tolist()):
+        if math.isinf(threshold):
+            counts[row] = every if threshold > 0 else 0.0
+        else:
+            walked = walker.count(row, threshold, cut.work_limit)
+            counts[row], complete[row] = walked.found, walked.complete
+    return counts, complete
 
 
 class InteractingEngine:
