@@ -168,15 +168,16 @@ class ConformalLabelSets:
                 )
         fitted = getattr(self.measure, "n_labels", None)
         n_labels = fitted if self.label_names is None else len(self.label_names)
-        if n_labels is not None:
+        names_are_missing = self.label_names is None and self.constraints is not None and self.constraints.is_named
+        if n_labels is not None and not names_are_missing:
             self._check_candidates(self.label_names, n_labels)
 
-    def _check_candidates(self, names: Sequence[str] | None, n_labels: int) -> None:
+    def _check_candidates(self, names: Sequence[str] | None, n_labels: int, who: str | None = None) -> None:
         """Check limits and constraints with the labels there are: a contradiction that leaves no candidate is told."""
-        who = type(self).__name__
-        check_limits(self.min_labels, self.max_labels, who=who, n_labels=n_labels)
+        own = type(self).__name__
+        check_limits(self.min_labels, self.max_labels, who=who or own, n_labels=n_labels)
         if self.constraints is not None:
-            self.constraints.check_candidates(names, n_labels, self.min_labels, self.max_labels, who=who)
+            self.constraints.check_candidates(names, n_labels, self.min_labels, self.max_labels, who=own)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as scikit-learn's estimators do."""
@@ -236,7 +237,7 @@ class ConformalLabelSets:
                 f"on. Got {n_labels} instead."
             )
         known_names = as_label_names(names, n_labels, who=who)
-        self._check_candidates(known_names, n_labels)
+        self._check_candidates(known_names, n_labels, who)
         rules = None if self.constraints is None else self.constraints.resolved(known_names, n_labels)
         empty = Calibration(self.measure, np.empty(0), n_labels, int(self.min_labels), most, known_names, rules)
         checked = empty.as_probabilities(checked, who=who, sparse=True)

@@ -169,6 +169,12 @@ class LabelConstraints:
         """Implications, those of the forest among them."""
         return (*self.implications, *self.forest.items())
 
+    @property
+    def is_named(self) -> bool:
+        """Whether labels are given by name, so that they mean nothing before names are known."""
+        labels = (*self._pairs, *self.exclusions, *(labels for _, labels in self.at_most))
+        return any(isinstance(label, str) for group in labels for label in group)
+
     def resolved(self, label_names: Sequence[str] | None, n_labels: int) -> LabelConstraints:
         """Return the same constraints with indices for labels, checked against the labels there are."""
         known: dict[Any, int] = {} if label_names is None else {name: k for k, name in enumerate(label_names)}

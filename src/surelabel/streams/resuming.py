@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
-from surelabel._storage import atomic_file, lock_file
+from surelabel._storage import atomic_file, clean_up, lock_file
 from surelabel.exceptions import InvalidInputError
 from surelabel.streams.outputs import Record, open_writer, output_format, to_json
 
@@ -113,6 +113,7 @@ class ResumableOutput:
 
     def _counted(self) -> int:
         """Read the journal; return the bytes that count, and set the rows."""
+        clean_up(self._journal)
         if not self.is_interrupted:
             return 0
         try:
