@@ -7,7 +7,7 @@ import scipy.sparse
 
 from surelabel import ConformalLabelSets, LpNorm, PredictionSet, PredictionSets
 from surelabel.exceptions import InvalidInputError
-from surelabel.prediction_sets import to_label_sets
+from surelabel.label_sets import to_label_sets
 
 NAMES = ["corn", "gold", "oil"]
 RNG = np.random.default_rng(0)

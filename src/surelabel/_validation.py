@@ -229,3 +229,11 @@ def check_limits(min_labels: Any, max_labels: Any, *, who: str, n_labels: int | 
         raise _fail("max_labels", who, f"at least min_labels, {min_labels}", f"{max_labels}")
     if n_labels is not None and min_labels > n_labels:
         raise _fail("min_labels", who, f"at most the number of labels, {n_labels}", f"{min_labels}")
+
+
+def check_count(parameter: str, value: Any, *, who: str) -> None:
+    """Raise unless `value` is a whole number, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise InvalidInputError(
+            f"The {parameter!r} parameter of {who} must be a whole number, 0 or more. Got {value!r} instead."
+        )

@@ -21,49 +21,19 @@ from surelabel._validation import (
 from surelabel.calibration import Calibration, totals_of
 from surelabel.constraints import LabelConstraints
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, SearchLimitError
+from surelabel.forced_predictions import ForcedPredictions
 from surelabel.measures import LpNorm, Measure, SeparableMeasure, check_measure
-from surelabel.prediction_sets import LabelSet, PredictionSets, to_label_sets
+from surelabel.prediction_sets import PredictionSets
 from surelabel.searches import SEARCHES, Cut, engine_of
 from surelabel.searches.cut import WORK_LIMIT, over_rows
 from surelabel.searches.sparse import SparseCut
 from surelabel.sparse import SparseProbabilities, as_sparse_probabilities, is_sparse
-from surelabel.sparse_sets import SparsePredictionSets, names_of_members, sparse_forced
+from surelabel.sparse_sets import SparsePredictionSets, sparse_forced
 
 __all__ = ["ConformalLabelSets", "ForcedPredictions"]
 
 _DEFAULT_MEASURE = LpNorm(2)
 _PARAMETERS = ("measure", "min_labels", "max_labels", "search", "label_names", "work_limit", "n_jobs", "constraints")
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ForcedPredictions:
-    """The most plausible label-set of each text, and how far to trust it (paper section 4.1).
-
-    Attributes
-    ----------
-    labels : (n, d) bool
-        A scipy CSR array where probabilities were sparse.
-    confidence : (n,) float64
-        1 minus the second highest p-value: how unlikely every other label-set is.
-    credibility : (n,) float64
-        The highest p-value: low where the text is unlike the calibration texts.
-    label_names : tuple of str or None
-    """
-
-    labels: Any
-    confidence: FloatArray
-    credibility: FloatArray
-    label_names: tuple[str, ...] | None = None
-
-    def __len__(self) -> int:
-        return len(self.confidence)
-
-    @property
-    def label_sets(self) -> list[LabelSet]:
-        """The label-sets as frozensets of names, of indices where names are not known."""
-        if is_sparse(self.labels):
-            return names_of_members(self.labels, self.label_names)
-        return to_label_sets(self.labels, self.label_names)
 
 
 class ConformalLabelSets:

@@ -6,45 +6,27 @@ import dataclasses
 import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import numpy as np
 
-from surelabel._validation import BoolArray, FloatArray, as_label_names
+from surelabel._validation import BoolArray, FloatArray, as_label_names, check_count
 from surelabel._wording import bounds_words, count_words, digits_words
 from surelabel.calibration import totals_of
 from surelabel.descriptions import Budget, Description, Facts, Members, build_description
-from surelabel.exceptions import InvalidInputError, SearchLimitError, TruncationWarning
+from surelabel.exceptions import SearchLimitError, TruncationWarning
+from surelabel.label_sets import LabelSet, as_label_set, as_row, to_label_sets
 from surelabel.searches import SEARCHES, Bounds, Cut, SearchReport, SizeArray, SizeBounds, as_sizes, engine_of
 from surelabel.searches.counting import MAX_TABLE, TABLE_CELLS
 from surelabel.searches.cut import BLOCK_ROWS, IntArray, Words, n_words, unpack
 from surelabel.searches.few import FEW, best_of_few, can_be_listed
 
-__all__ = ["LabelSet", "PredictionSet", "PredictionSets", "check_count", "to_label_sets"]
+__all__ = ["PredictionSet", "PredictionSets"]
 
 # Members that are listed to describe a set; facts of more come from their costs.
 _MAX_DESCRIBED_BY_LIST = 4096
 # Labels that a description may name beside the certain ones, of a set that was counted and of one known by bounds.
 _MOST_NAMED, _MOST_NAMED_INEXACT = 24, 6
-
-# A label-set: names of its labels where names are known, indices where not.
-LabelSet: TypeAlias = frozenset[Any]
-
-
-def to_label_sets(labels: BoolArray, names: tuple[str, ...] | None) -> list[LabelSet]:
-    """Turn 0/1 rows into frozensets of label names, of indices where names are None.
-
-    Examples
-    --------
-    >>> to_label_sets(np.array([[True, False]]), ("grain", "wheat"))
-    [frozenset({'grain'})]
-    """
-    return [_as_label_set(np.flatnonzero(row).tolist(), names) for row in labels]
-
-
-def _as_label_set(indices: Iterable[int], names: tuple[str, ...] | None) -> LabelSet:
-    """Return label indices as a frozenset of names, of indices where names are None."""
-    return frozenset(indices if names is None else (names[k] for k in indices))
 
 
 class PredictionSets(Sequence["PredictionSet"]):
@@ -153,7 +135,7 @@ class PredictionSets(Sequence["PredictionSet"]):
         """Return the k best members of each prediction set with their p-values: quicker than asking one by one."""
         check_count("k", k, who="top")
         names = self._cut.calibration.label_names
-        return [[(_as_label_set(labels, names), p_value) for labels, p_value in best] for best in self.top_indices(k)]
+        return [[(as_label_set(labels, names), p_value) for labels, p_value in best] for best in self.top_indices(k)]
 
     def top_indices(self, k: int, rows: Iterable[int] | None = None) -> list[list[tuple[list[int], float]]]:
         """Return what `top` returns with ascending label indices in place of label-sets.
@@ -277,7 +259,7 @@ class PredictionSet:
         return lower, upper
 
     def __contains__(self, label_set: Any) -> bool:
-        return bool(self._parent[self._row : self._row + 1].contains(_as_row(label_set))[0])
+        return bool(self._parent[self._row : self._row + 1].contains(as_row(label_set))[0])
 
     def _named(self, words: Words) -> list[LabelSet]:
         """Return packed label-sets as frozensets."""
@@ -297,7 +279,7 @@ class PredictionSet:
         """Return the k best members with their p-values, highest first; fewer where there are fewer."""
         check_count("k", k, who="top")
         names = self._cut.calibration.label_names
-        return [(_as_label_set(labels, names), p_value) for labels, p_value in self._top_indices(int(k))]
+        return [(as_label_set(labels, names), p_value) for labels, p_value in self._top_indices(int(k))]
 
     def _top_indices(self, k: int) -> list[tuple[list[int], float]]:
         """Return the k best members as ascending label indices, with their p-values."""
@@ -438,20 +420,3 @@ class PredictionSet:
             return Members(self.to_array(_MAX_DESCRIBED_BY_LIST))
         relaxation = engine_of(self._cut.calibration).relaxation(self._cut, self._row)
         return Budget(*relaxation, self._cut.calibration.limits)
-
-
-def check_count(parameter: str, value: Any, *, who: str) -> None:
-    """Raise unless `value` is a whole number, 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise InvalidInputError(
-            f"The {parameter!r} parameter of {who} must be a whole number, 0 or more. Got {value!r} instead."
-        )
-
-
-def _as_row(label_set: Any) -> Any:
-    """Return one label-set, a collection of labels or a 0/1 row, as labels of one text."""
-    if isinstance(label_set, (set, frozenset)):
-        return [label_set]
-    if isinstance(label_set, np.ndarray):
-        return label_set[None, :]
-    return [label_set]

@@ -13,12 +13,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from surelabel._validation import BoolArray, FloatArray
+from surelabel._validation import BoolArray, FloatArray, check_count
 from surelabel.calibration import Calibration, totals_of
 from surelabel.compressed import compress
 from surelabel.descriptions import Description
 from surelabel.exceptions import InvalidInputError
-from surelabel.prediction_sets import LabelSet, PredictionSet, PredictionSets, check_count
+from surelabel.label_sets import LabelSet
+from surelabel.prediction_sets import PredictionSet, PredictionSets
 from surelabel.searches import Bounds, Cut, SearchReport, SizeBounds
 from surelabel.searches.cut import over_rows
 from surelabel.searches.sparse import Reach, SparseCut, SparseSearch

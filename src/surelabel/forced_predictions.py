@@ -1,0 +1,44 @@
+"""Forced predictions: one label-set a text, with confidence and credibility."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from surelabel._validation import FloatArray
+from surelabel.label_sets import LabelSet, to_label_sets
+from surelabel.sparse import is_sparse
+from surelabel.sparse_sets import names_of_members
+
+__all__ = ["ForcedPredictions"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ForcedPredictions:
+    """The most plausible label-set of each text, and how far to trust it (paper section 4.1).
+
+    Attributes
+    ----------
+    labels : (n, d) bool
+        A scipy CSR array where probabilities were sparse.
+    confidence : (n,) float64
+        1 minus the second highest p-value: how unlikely every other label-set is.
+    credibility : (n,) float64
+        The highest p-value: low where the text is unlike the calibration texts.
+    label_names : tuple of str or None
+    """
+
+    labels: Any
+    confidence: FloatArray
+    credibility: FloatArray
+    label_names: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def label_sets(self) -> list[LabelSet]:
+        """The label-sets as frozensets of names, of indices where names are not known."""
+        if is_sparse(self.labels):
+            return names_of_members(self.labels, self.label_names)
+        return to_label_sets(self.labels, self.label_names)
