@@ -34,8 +34,9 @@ from surelabel.sparse import SparseProbabilities, is_sparse
 
 __all__ = ["PValueSums", "counts_at", "of_criterion", "p_value_sums", "s_criterion"]
 
-# Candidates a text that are ranked one by one, those of 20 labels all; more are bounded by a table, as fast as that.
-_MAX_LISTED = 150_000
+# Candidates a text that are ranked one by one for each cell of the table that would bound them: listing them takes
+# about as long as that. With the usual number of cells all those of 20 labels and up to 7 of them are listed.
+_LISTED_PER_CELL = 18
 # Steps that counting one text at one of many thresholds may take.
 _MAX_STEPS = 200_000
 
@@ -171,7 +172,7 @@ def _rank_sum_of_row(
     """Bound a row's sum over calibration totals: by ranking its `size` label-sets, < 0 where they are too many."""
     from surelabel._kernels import table  # noqa: PLC0415
 
-    if 0 <= size <= _MAX_LISTED:
+    if 0 <= size <= _LISTED_PER_CELL * n_cells:
         return _rank_sum_by_list(calibration, *costs, limits, size) if size else (0.0, 0.0)
     most = greatest_size(*costs, float(calibration.totals[-1]), limits[1])
     sums = np.zeros((1, 2))
@@ -186,7 +187,7 @@ def _sparse_rank_sums(calibration: Calibration, probabilities: SparseProbabiliti
     largest = np.full(len(rows), calibration.totals[-1])
     sums: list[list[Fraction]] = [[Fraction(0), Fraction(0)] for _ in range(len(rows))]
     for j, chosen, part, limits in by_unlisted(rows, largest, calibration.limits):
-        counted = count_short_rows(part, largest[chosen], limits, _MAX_LISTED)
+        counted = count_short_rows(part, largest[chosen], limits, _LISTED_PER_CELL * n_cells)
         for place, i in enumerate(chosen.tolist()):
             lower, upper = counted[place]
             size = lower if lower == upper else -1
@@ -214,7 +215,7 @@ def _rank_sums(calibration: Calibration, probabilities: FloatArray | SparseProba
     absent, present = costs_of(calibration.measure, probabilities)
     largest = float(calibration.totals[-1])
     limits = calibration.limits
-    sizes, _ = count_by_walk(absent, present, np.full(len(absent), largest), limits, _MAX_LISTED)
+    sizes, _ = count_by_walk(absent, present, np.full(len(absent), largest), limits, _LISTED_PER_CELL * n_cells)
     sums = np.array(
         [
             _rank_sum_of_row(calibration, (absent[i], present[i]), limits, size, n_cells)
