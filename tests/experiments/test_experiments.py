@@ -140,25 +140,30 @@ def test_damaged_results_are_named_and_skipped(done, tmp_path, caplog):
 
 def test_publishing_twice_gives_the_same_bytes(done):
     folder, folders = done
-    readme = folder / "README.md"
-    readme.write_text("# T\n<!-- figures: made by `surelabel reproduce --publish` -->\n<!-- /figures -->\nend\n")
+    readme, page = folder / "README.md", folder / "results.md"
+    for each in (readme, page):
+        each.write_text("# T\n<!-- figures: made by `surelabel reproduce --publish` -->\n<!-- /figures -->\nend\n")
     files = {}
     for _ in range(2):
-        publish(folders.results, folder / "results", readme)
+        publish(folders.results, folder / "results", readme, page)
         made = {path: path.read_bytes() for path in (folder / "results").rglob("*") if path.is_file()}
-        made[readme] = readme.read_bytes()
+        made |= {readme: readme.read_bytes(), page: page.read_bytes()}
         assert not files or files == made
         files = made
-    assert readme.read_text().startswith("# T\n")
-    assert readme.read_text().endswith("end\n")
-    assert "| synthetic | linear |" in readme.read_text()
+    for each in (readme, page):
+        assert each.read_text().startswith("# T\n")
+        assert each.read_text().endswith("end\n")
+    assert "| synthetic | linear |" in page.read_text()
+    assert (folder / "results" / "figures" / "overview.svg").is_file()
 
 
-def test_readme_is_made_from_the_committed_results(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_bytes((ROOT / "README.md").read_bytes())
-    publish(ROOT / "results" / "runs", tmp_path / "results", readme)
-    assert readme.read_bytes() == (ROOT / "README.md").read_bytes()
+def test_readme_and_results_page_are_made_from_the_committed_results(tmp_path):
+    committed = {tmp_path / "README.md": ROOT / "README.md", tmp_path / "results.md": ROOT / "docs" / "results.md"}
+    for copy, original in committed.items():
+        copy.write_bytes(original.read_bytes())
+    publish(ROOT / "results" / "runs", tmp_path / "results", *committed)
+    for copy, original in committed.items():
+        assert copy.read_bytes() == original.read_bytes()
     for path in (ROOT / "results" / "tables").glob("*"):
         assert path.read_bytes() == (tmp_path / "results" / "tables" / path.name).read_bytes()
 

@@ -25,7 +25,8 @@ def reproduce(
     seeds: Annotated[int, typer.Option(min=1, help="Runs with seeds 0 to this less one.")] = 1,
     runs: Annotated[Path, typer.Option(help="Checkpoints and probabilities.")] = Path("runs"),
     results: Annotated[Path, typer.Option(help="Result files, tables and figures.")] = Path("results"),
-    readme: Annotated[Path | None, typer.Option(help="A README to put the main table and figures into.")] = None,
+    readme: Annotated[Path | None, typer.Option(help="A README to put the tables that fit on one page into.")] = None,
+    page: Annotated[Path | None, typer.Option(help="A page to put the main tables and figures into.")] = None,
     publish: Annotated[bool, typer.Option("--publish", help="Only build tables and figures from results.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -57,7 +58,7 @@ def reproduce(
             run(settings, folders, chosen)
             if settings.conformal:
                 say(f"Report: {report_run(settings, folders)}")
-    tables = publish_results(results / "runs", results, readme)
+    tables = publish_results(results / "runs", results, readme, page)
     if sys.stdout.isatty():
         for table in tables:
             console.print(Markdown(f"## {table.title}\n\n{table.to_markdown()}"))
