@@ -70,12 +70,14 @@ _LAZY_NAMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY_NAMES:
-        return getattr(importlib.import_module(_LAZY_NAMES[name]), name)
-    if name in _LAZY_MODULES:
-        return importlib.import_module(f"surelabel.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # else a type checker would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name in _LAZY_NAMES:
+            return getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+        if name in _LAZY_MODULES:
+            return importlib.import_module(f"surelabel.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

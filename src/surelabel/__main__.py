@@ -1,6 +1,32 @@
-"""`python -m surelabel`: the command line."""
+"""`surelabel` and `python -m surelabel`: the command line, and what can be said where its extra is missing."""
 
-from surelabel.cli import main
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from surelabel._extras import of_extra
+from surelabel._version import __version__
+from surelabel.exceptions import MissingDependencyError
+
+__all__ = ["main"]
+
+_MISSING = 5  # as of any missing package, see `surelabel --help`
+
+
+def main() -> NoReturn:
+    """Run the command line; without the `cli` extra only `--version` works, everything else says what to install."""
+    try:
+        with of_extra("cli", "The command line"):
+            from surelabel import cli  # noqa: PLC0415
+    except MissingDependencyError as error:
+        if sys.argv[1:] == ["--version"]:
+            print(f"surelabel {__version__}")  # noqa: T201
+            raise SystemExit(0) from None
+        print(f"surelabel: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(_MISSING) from None
+    cli.main()
+
 
 if __name__ == "__main__":
     main()

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from surelabel._extras import import_extra
 from surelabel._storage import atomic_file
-from surelabel.corpora._extras import import_extra
 from surelabel.exceptions import DownloadError
 
 __all__ = ["Check", "download", "pack_npm"]
@@ -97,7 +97,9 @@ def _progress_bar(name: str, total: int | None, shown: bool | None) -> Iterator[
     if not shown:
         yield lambda _: None
         return
-    rich_progress, console = import_extra("rich.progress"), import_extra("rich.console")
+    rich_progress, console = (
+        import_extra(f"rich.{name}", "corpora", "A progress bar") for name in ("progress", "console")
+    )
     columns = (
         rich_progress.TextColumn("{task.description}"),
         rich_progress.BarColumn(),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from surelabel.corpora._extras import import_extra
+from surelabel._extras import import_extra
 from surelabel.exceptions import CorpusError, InvalidInputError
 
 __all__ = ["CACHE_VARIABLE", "DATA_VARIABLE", "as_path", "cache_folder", "find", "sha256"]
@@ -29,7 +29,8 @@ def cache_folder() -> Path:
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named).expanduser()
-    return Path(import_extra("platformdirs").user_cache_dir("surelabel", appauthor=False)) / "corpora"
+    platformdirs = import_extra("platformdirs", "corpora", "The folder of downloaded corpora")
+    return Path(platformdirs.user_cache_dir("surelabel", appauthor=False)) / "corpora"
 
 
 def as_path(path: object) -> Path:

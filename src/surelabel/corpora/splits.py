@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.corpora._extras import import_extra
+from surelabel._extras import import_extra
 from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.label_matrices import LabelMatrix
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
@@ -168,7 +168,7 @@ def _draw(labels: LabelMatrix, size: int, state: np.random.RandomState, *, strat
     if not stratified:
         drawn[order[:size]] = True
         return drawn
-    stratify = import_extra("iterstrat.ml_stratifiers").IterativeStratification
+    stratify = import_extra("iterstrat.ml_stratifiers", "corpora", "A stratified split").IterativeStratification
     strata = _as_strata(labels)
     shares = np.array([n_texts - size, size]) / n_texts
     drawn[order] = stratify(labels=strata[order], r=shares, random_state=state) == 1

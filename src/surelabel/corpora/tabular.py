@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.corpora._extras import import_extra
+from surelabel._extras import import_extra
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance
 from surelabel.corpora.places import as_path, sha256
 from surelabel.corpora.textfiles import decode
@@ -173,7 +173,7 @@ def _read_jsonl(string: str, path: Path) -> _Table:
 
 def _read_csv(string: str, path: Path, delimiter: str) -> _Table:
     """Read every cell as a string: "NA" and "007" are labels and ids like others."""
-    pandas = import_extra("pandas")
+    pandas = import_extra("pandas", "corpora", "A table of texts")
     try:
         frame = pandas.read_csv(
             io.StringIO(string),
@@ -193,7 +193,7 @@ def _read_csv(string: str, path: Path, delimiter: str) -> _Table:
 
 
 def _read_parquet(data: bytes, path: Path) -> _Table:
-    pyarrow, parquet = import_extra("pyarrow"), import_extra("pyarrow.parquet")
+    pyarrow, parquet = (import_extra(name, "corpora", "Parquet") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         table: _Table = parquet.read_table(io.BytesIO(data)).to_pydict()
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:

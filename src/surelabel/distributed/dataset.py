@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from surelabel._extras import of_extra
 from surelabel.answers import exact_level
 from surelabel.bundles import Bundle
 from surelabel.distributed.jobs import Job, run_job
 from surelabel.distributed.models import bundle_folder, forget_model, model_checksum, place_model
 from surelabel.distributed.output import SKIPPED, OutputFolder, n_skipped
 from surelabel.distributed.partitions import Partition, plan_partitions
-from surelabel.exceptions import CorpusError, DatasetError, InvalidInputError, MissingDependencyError
+from surelabel.exceptions import CorpusError, DatasetError, InvalidInputError
 from surelabel.streams import AnswerSettings
 from surelabel.streams.rows import InputColumns
 
@@ -232,10 +233,8 @@ def _workplace(
         finally:
             forget_model(checksum)
         return
-    try:
+    with of_extra("distributed", "A run on workers"):
         from surelabel.distributed import cluster  # noqa: PLC0415 (needs Dask)
-    except ImportError as error:
-        raise MissingDependencyError("Workers need Dask: pip install 'surelabel[distributed]'") from error
     with contextlib.ExitStack() as opened:
         if workers:
             client = opened.enter_context(cluster.local_client(workers))

@@ -15,8 +15,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, cast
 
+from surelabel._extras import of_extra
 from surelabel.distributed.storage import file_system
-from surelabel.exceptions import CorpusError, InvalidInputError, MissingDependencyError
+from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.streams.inputs import TextBatch, batched_rows, file_format
 from surelabel.streams.rows import InputColumns, Row, RowParser
 
@@ -205,11 +206,9 @@ def _is_blank(line: bytes, encoding: str) -> bool:
 
 def _parquet_file(stream: Any, name: str) -> Any:
     """Open a Parquet file."""
-    try:
+    with of_extra("distributed", "Parquet"):
         import pyarrow  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingDependencyError("Parquet needs pyarrow: pip install 'surelabel[distributed]'") from error
     try:
         return parquet.ParquetFile(stream)
     except pyarrow.ArrowException as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from surelabel._extras import of_extra
 from surelabel._storage import atomic_file
 from surelabel.exceptions import MissingDependencyError
 
@@ -18,10 +19,8 @@ __all__ = ["Store", "file_system"]
 
 def file_system(url: str | os.PathLike[str]) -> tuple[Any, str]:
     """Return the file system of a path or URL, and the path in it."""
-    try:
+    with of_extra("distributed", "A data set"):
         import fsspec  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingDependencyError("Data sets need fsspec: pip install 'surelabel[distributed]'") from error
     try:
         found: tuple[Any, str] = fsspec.core.url_to_fs(os.fspath(url))
     except ImportError as error:

@@ -18,7 +18,7 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus, Part
 from surelabel.evaluation import Evaluation, evaluate
-from surelabel.exceptions import InvalidInputError
+from surelabel.exceptions import InvalidInputError, MissingDependencyError
 from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.pipeline.fitting import fitted_measure, needs_fitting
 from surelabel.pipeline.steps import calibrated, part_probabilities
@@ -127,8 +127,8 @@ def try_report(
     """Write the report; where what it needs is not installed, say so and go on without."""
     try:
         return report_on(path, bundle, figures, known, held_out, corpus)
-    except ImportError as error:
-        _log.warning("there is no report: %s; pip install 'surelabel[plots]'", error)
+    except MissingDependencyError as error:
+        _log.warning("there is no report: %s", error)
         return None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import html
-import importlib
 import io
 import re
 import threading
@@ -18,8 +17,8 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from surelabel._extras import import_extra
 from surelabel._wording import printable
-from surelabel.exceptions import MissingDependencyError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,12 +79,7 @@ T = TypeVar("T")
 
 def import_matplotlib(module: str) -> Any:
     """Import a module of matplotlib; where it is absent, say what to install."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "Figures need matplotlib, which is not installed. Install it with: pip install 'surelabel[plots]'."
-        ) from error
+    return import_extra(module, "plots", "A figure")
 
 
 @contextlib.contextmanager

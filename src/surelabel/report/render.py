@@ -7,9 +7,9 @@ import os
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from surelabel._extras import of_extra
 from surelabel._storage import atomic_file
 from surelabel._version import __version__
-from surelabel.exceptions import MissingDependencyError
 from surelabel.plots import BAND
 from surelabel.report.content import WATCH_ALPHA, ReportContent, build_content
 from surelabel.report.figures import build_figures
@@ -81,12 +81,8 @@ def decimal(value: float) -> str:
 
 def _environment() -> Environment:
     """Return the template engine: everything that is not markup of the template is escaped."""
-    try:
+    with of_extra("plots", "A report"):
         import jinja2  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "Reports need jinja2, which is not installed. Install it with: pip install 'surelabel[plots]'."
-        ) from error
     files = importlib.resources.files("surelabel.report")
     environment = jinja2.Environment(
         autoescape=True,

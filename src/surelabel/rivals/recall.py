@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from surelabel._extras import of_extra
 from surelabel._validation import BoolArray, FloatArray, as_level, as_probabilities
-from surelabel.exceptions import MissingDependencyError
 from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets, checked_data, checked_limits, not_calibrated
 
 __all__ = ["RecallControl"]
@@ -18,13 +18,8 @@ _THRESHOLDS = np.concatenate([[0.0], np.geomspace(1e-5, 0.1, 60), np.linspace(0.
 
 def _controller() -> Any:
     """Return MAPIE's class, or say what to install."""
-    try:
+    with of_extra("rivals", "RecallControl"):
         from mapie.risk_control import MultiLabelClassificationController  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingDependencyError(
-            "RecallControl needs MAPIE 1.2 or later, which is not installed. Install it with: "
-            "pip install 'surelabel[rivals]'."
-        ) from error
     return MultiLabelClassificationController
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from surelabel.exceptions import MissingDependencyError
+from surelabel._extras import of_extra
 from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -14,15 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["ServiceSettings", "create_app", "run"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in {"create_app", "run"}:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from surelabel.service import app, server  # noqa: PLC0415
-    except ImportError as error:
-        if error.name is None or error.name.startswith("surelabel"):
-            raise
-        raise MissingDependencyError(
-            f"The service needs {error.name}, which is not installed: pip install 'surelabel[service]'"
-        ) from error
-    return app.create_app if name == "create_app" else server.run
+if not TYPE_CHECKING:  # else a type checker would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in {"create_app", "run"}:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        with of_extra("service", "The service"):
+            from surelabel.service import app, server  # noqa: PLC0415
+        return app.create_app if name == "create_app" else server.run

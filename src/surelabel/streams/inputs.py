@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
+from surelabel._extras import of_extra
 from surelabel.corpora import Corpus, Part
-from surelabel.exceptions import CorpusError, InvalidInputError, MissingDependencyError
+from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.streams.rows import InputColumns, Row, RowParser
 
 __all__ = [
@@ -219,11 +220,9 @@ class TextSource:
 
     def _parquet(self) -> Any:
         """Open a Parquet file."""
-        try:
+        with of_extra("corpora", "Parquet"):
             import pyarrow  # noqa: PLC0415
             from pyarrow import parquet  # noqa: PLC0415
-        except ImportError as error:
-            raise MissingDependencyError("Parquet needs pyarrow: pip install 'surelabel[corpora]'") from error
         try:
             return parquet.ParquetFile(self.path)
         except (pyarrow.ArrowException, OSError) as error:

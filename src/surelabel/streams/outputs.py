@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from surelabel.exceptions import InvalidInputError, MissingDependencyError
+from surelabel._extras import of_extra
+from surelabel.exceptions import InvalidInputError
 
 __all__ = ["OUTPUT_FORMATS", "AnswerWriter", "Record", "check_separator", "open_writer", "output_format", "to_json"]
 
@@ -136,11 +137,9 @@ class _ParquetWriter:
     """Lists as lists; sizes, which may be past any integer type, as digits beside rounded bounds."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        try:
+        with of_extra("corpora", "Parquet"):
             import pyarrow  # noqa: PLC0415
             from pyarrow import parquet  # noqa: PLC0415
-        except ImportError as error:
-            raise MissingDependencyError("Parquet needs pyarrow: pip install 'surelabel[corpora]'") from error
         self._pyarrow = pyarrow
         labels = pyarrow.list_(pyarrow.string())
         top = pyarrow.list_(pyarrow.struct([("labels", labels), ("p_value", pyarrow.float64())]))

@@ -15,8 +15,9 @@ Every kind has `fit(texts, labels, validation=...)`, `predict_proba(texts)`, `sa
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from surelabel._extras import import_extra
 
 if TYPE_CHECKING:
     from surelabel.text.base import TextClassifier, load, make, probabilities_of
@@ -56,10 +57,12 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+if not TYPE_CHECKING:  # else a type checker would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_extra(f"{__name__}.{_MODULES[name]}", "text", name), name)
 
 
 def __dir__() -> list[str]:

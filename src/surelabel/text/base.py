@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import importlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError, NotCalibratedError
+from surelabel._extras import import_extra
+from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
 from surelabel.sparse import SparseProbabilities
 from surelabel.text.inputs import MANY_LABELS, as_label_names, as_labels, as_texts, warn_about_labels
 from surelabel.text.saving import read_folder, write_folder
@@ -306,12 +306,7 @@ def _class_of(kind: str) -> type[TextClassifier]:
     if kind not in KINDS:
         raise InvalidInputError(f"The kind of a classifier must be one of {', '.join(KINDS)}. Got {kind!r} instead.")
     module, name = KINDS[kind]
-    try:
-        found: type[TextClassifier] = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"The {kind} classifier needs {error.name}, which is not installed. Install surelabel[text]."
-        ) from error
+    found: type[TextClassifier] = getattr(import_extra(module, "text", f"The {kind} classifier"), name)
     return found
 
 

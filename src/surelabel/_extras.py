@@ -1,0 +1,57 @@
+"""Optional dependencies: imported where they are used, and named with their extra where they are missing."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+from surelabel.exceptions import MissingDependencyError
+
+__all__ = ["import_extra", "of_extra"]
+
+
+@contextlib.contextmanager
+def of_extra(extra: str, who: str) -> Iterator[None]:
+    """Say which extra to install where an import inside the block fails.
+
+    Parameters
+    ----------
+    extra : str
+        Name of the extra in `pyproject.toml`.
+    who : str
+        What needs it: the subject of the message.
+
+    Raises
+    ------
+    MissingDependencyError
+        A package outside of this one could not be imported.
+
+    Examples
+    --------
+    >>> with of_extra("plots", "A picture"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+        ...
+    surelabel.exceptions.MissingDependencyError: A picture needs no_such_library, which is not installed. Install it
+    with: pip install 'surelabel[plots]'
+    """
+    try:
+        yield
+    except MissingDependencyError:
+        raise
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in {"", "surelabel"}:
+            raise
+        what = "which is not installed" if isinstance(error, ModuleNotFoundError) else f"which has failed ({error})"
+        raise MissingDependencyError(
+            f"{who} needs {package}, {what}. Install it with: pip install 'surelabel[{extra}]'"
+        ) from error
+
+
+def import_extra(module: str, extra: str, who: str) -> Any:
+    """Import a module that has no types; where it is absent, say what to install, as `of_extra` does."""
+    with of_extra(extra, who):
+        return importlib.import_module(module)
