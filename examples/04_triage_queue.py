@@ -1,0 +1,55 @@
+"""A triage queue: which texts are filed by machine, which a person looks at, and in what order.
+
+python examples/04_triage_queue.py                     # made-up texts, seconds
+python examples/04_triage_queue.py --corpus reuters20
+"""
+
+import argparse
+
+import numpy as np
+
+from surelabel import corpora
+from surelabel.pipeline import TrainingSettings, train_bundle
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--corpus", default="synthetic")
+corpus = corpora.load(parser.parse_args().corpus)
+test = corpus.part("test")
+
+# Train, calibrate and evaluate in one call: what `surelabel train` does. The linear classifier takes seconds.
+bundle = train_bundle(corpus, TrainingSettings(compared={}))
+answers = bundle.answers(test.texts, significance="0.05", top=3)
+
+
+def queue_of(answer):
+    """Say who gets a text.
+
+    Credibility is the p-value of the best guess. Where even that is low, the text is unlike those of the calibration:
+    a set that looks sure says nothing then. Otherwise the size of the set says how much there is to decide.
+    """
+    if answer.credibility <= 0.05 or answer.size == 0:
+        return "expert: unlike anything known"
+    if answer.size == 1:
+        return "filed: one label-set is plausible"
+    if answer.size is not None and answer.size <= 3:
+        return "clerk: choose among a few"
+    return "reader: read it"
+
+
+queues: dict[str, list[int]] = {}
+for row, answer in enumerate(answers):
+    queues.setdefault(queue_of(answer), []).append(row)
+
+right = np.array([set(answer.labels) == truth for answer, truth in zip(answers, test.label_sets, strict=True)])
+print(f"{len(answers):,} texts; the best guess is right for {right.mean():.0%}")
+print(f"{'queue':<36}{'texts':>7}{'guess right':>13}")
+for queue, rows in sorted(queues.items(), key=lambda item: -len(item[1])):
+    print(f"{queue:<36}{len(rows):>7}{right[rows].mean():>12.0%}")
+
+# Within a queue, those who wait longest for certainty come first: the least confident.
+waiting = queues.get("clerk: choose among a few", [])
+for row in sorted(waiting, key=lambda row: answers[row].confidence)[:2]:
+    answer = answers[row]
+    print(f"\nconfidence {answer.confidence:.2f}: {test.texts[row][:60]}...")
+    for choice, candidate in zip("abc", answer.top, strict=False):
+        print(f"  {choice}) {', '.join(candidate.labels)}  (p = {candidate.p_value:.2f})")
