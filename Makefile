@@ -7,7 +7,7 @@ BENCH_VENV ?= .venv-bench
 PIP_INSTALL := pip install --quiet --disable-pip-version-check -c constraints.txt
 KERNEL_TESTS := tests/kernels
 
-.PHONY: help demo test check format bench slow reproduce clean
+.PHONY: help demo test check format docs bench slow reproduce clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,11 +36,17 @@ test: $(BIN)/.dev  ## all quick tests, then the kernels' without JIT so that cov
 	$(BIN)/pytest -q -n auto --dist loadfile --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) --cov --cov-append --cov-report=term --cov-fail-under=90
 
-check: $(BIN)/.dev  ## linters, types, import order
+check: $(BIN)/.dev  ## linters, types, import order, the site and its links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/check_links.py build/site
+
+docs: $(BIN)/.dev  ## the site, at http://127.0.0.1:8001/ and changing as pages do
+	@echo "The site is at http://127.0.0.1:8001/ (Ctrl-C ends it)."
+	$(BIN)/mkdocs serve --quiet --dev-addr 127.0.0.1:8001 --livereload
 
 format: $(BIN)/.dev  ## rewrite files as check wants them
 	$(BIN)/ruff check --fix .

@@ -165,8 +165,8 @@ class CrossConformalRidge(_Ridge):
     n_folds : int
     seed : int
         Of the folds.
-    penalty, candidates, min_labels, max_labels
-        As of `TransductiveRidge`.
+    **parameters
+        `penalty`, `candidates`, `min_labels` and `max_labels`, as of `TransductiveRidge`.
     """
 
     name = "cross-conformal ridge"
