@@ -1,9 +1,9 @@
 import subprocess
 import sys
 
+import check_links
 import pytest
 
-import check_links
 from page_runner import ROOT
 
 

@@ -1,6 +1,5 @@
 import pytest
 from mkdocs.exceptions import PluginError
-
 from site_hooks import relinked
 
 
