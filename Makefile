@@ -41,12 +41,12 @@ check: $(BIN)/.dev  ## linters, types, import order, the site and its links
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python tools/check_links.py build/site
 
 docs: $(BIN)/.dev  ## the site, at http://127.0.0.1:8001/ and changing as pages do
 	@echo "The site is at http://127.0.0.1:8001/ (Ctrl-C ends it)."
-	$(BIN)/mkdocs serve --quiet --dev-addr 127.0.0.1:8001 --livereload
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --quiet --dev-addr 127.0.0.1:8001 --livereload
 
 format: $(BIN)/.dev  ## rewrite files as check wants them
 	$(BIN)/ruff check --fix .
