@@ -42,16 +42,13 @@ def main() -> None:
         client = stack.enter_context(Client(where))
 
         # The model is sent to the workers. A partition is done once, however often a worker dies.
-        done = predict_dataset(
-            work / "model", work / "archive", work / "answers", client=client, significance="0.05", partition_bytes=8192
-        )
+        places = work / "model", work / "archive", work / "answers"
+        settings = {"client": client, "significance": "0.05", "partition_bytes": 8192}
+        done = predict_dataset(*places, **settings)
         print(f"{done.n_rows:,} answers in {done.n_partitions} partitions")
 
         # Called again it has nothing left to do; after a crash it would do what is missing.
-        again = predict_dataset(
-            work / "model", work / "archive", work / "answers", client=client, significance="0.05",
-            partition_bytes=8192, resume=True,
-        )  # fmt: skip
+        again = predict_dataset(*places, **settings, resume=True)
         print(f"found finished: {again.n_found} of {again.n_partitions}")
 
         answers = pandas.read_parquet(work / "answers")

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples"
-TIME_LIMIT = 240
+TIME_LIMIT = 400
 
 # What each must print. A file that is not here fails a test below.
 ESSENTIAL = {
