@@ -304,12 +304,16 @@ def _sizes(group: list[Result], measure: str, level: str) -> list[str]:
         next(p for p in r["evaluations"][measure]["curve"] if float(p["significance"]) == float(level)) for r in group
     ]
     redrawn = [r["resplits"][measure] for r in group]
+    means = [point["sizes"]["mean"] for point in points]
+    lower = float(np.mean([point["sizes"]["mean_lower"] for point in points]))
+    is_exact = readable(lower) == readable(float(np.mean(means)))
+    most = "" if is_exact else "at most "
     return [
         spread([point["error"] for point in points], three),
         spread([error for one in redrawn for error in one["errors"][level]], three),
-        spread([point["sizes"]["mean"] for point in points], readable),
-        spread([sizes["mean_size"][level] for one in redrawn for sizes in one["sizes"]], readable),
-        readable(float(np.mean([point["sizes"]["median"] for point in points]))),
+        spread(means, readable) if is_exact else _interval(lower, float(np.mean(means))),
+        most + spread([sizes["mean_size"][level] for one in redrawn for sizes in one["sizes"]], readable),
+        most + readable(float(np.mean([point["sizes"]["median"] for point in points]))),
     ]
 
 
