@@ -7,7 +7,7 @@ BENCH_VENV ?= .venv-bench
 PIP_INSTALL := pip install --quiet --disable-pip-version-check -c constraints.txt
 KERNEL_TESTS := tests/kernels
 
-.PHONY: help demo test check format docs bench slow reproduce clean
+.PHONY: help demo test check format docs wheel release bench slow reproduce clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,12 @@ docs: $(BIN)/.dev  ## the site, at http://127.0.0.1:8001/ and changing as pages 
 format: $(BIN)/.dev  ## rewrite files as check wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+wheel: $(BIN)/.dev  ## build the package, try it in a clean environment without extras and with [cli,plots]
+	$(BIN)/python release/check.py
+
+release: $(BIN)/.dev  ## the same, every extra alone, and the core's tests on every Python found (PATH, PYTHONS)
+	$(BIN)/python release/check.py --all
 
 bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under results/
 	$(BENCH_VENV)/bin/python benchmarks/engine.py --out results/engine.json

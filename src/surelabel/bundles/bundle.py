@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from surelabel.prediction_sets import PredictionSets
 from surelabel.recalibration import Recalibration
 from surelabel.sparse import SparseProbabilities
 from surelabel.text import TextClassifier
+
+if TYPE_CHECKING:
+    from surelabel.distributed import DatasetSummary
 
 __all__ = ["Bundle", "load_bundle"]
 
@@ -158,10 +161,15 @@ class Bundle:
             describe=describe,
         )
 
-    def predict_dataset(self, source: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any) -> Any:
+    def predict_dataset(
+        self, source: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any
+    ) -> DatasetSummary:
         """Answer to all texts of a data set in another one, on a Dask cluster too; see `surelabel.predict_dataset`."""
         # Data sets stand above bundles; they are looked up when they are asked for, as the package does.
-        return importlib.import_module("surelabel.distributed").predict_dataset(self, source, out, **options)
+        found: DatasetSummary = importlib.import_module("surelabel.distributed").predict_dataset(
+            self, source, out, **options
+        )
+        return found
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the bundle into a folder, whole or not at all; an older bundle there is replaced in one step."""
