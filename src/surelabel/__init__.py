@@ -5,6 +5,10 @@ totals, p-values, confidence and credibility `(n_texts,)` float64. A *label-set*
 indices where names are not known. A *prediction set* is a set of label-sets.
 
 Importing the package loads numpy only; numba, scikit-learn and torch are loaded when they are first needed.
+
+>>> import surelabel
+>>> surelabel.__version__
+'...'
 """
 
 import importlib

@@ -51,6 +51,19 @@ class PValueSums:
         c / (n + 1), the same for every text.
     excess_lower, excess_upper : (n,) float64
         Equal up to rounding where the excess was counted exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets, LpNorm, metrics
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(LpNorm(2), min_labels=0, label_names=["corn", "grain", "wheat"])
+    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
+    >>> sums = metrics.p_value_sums(predictor, probabilities[200:])
+    >>> round(sums.floor, 3), [round(bound, 3) for bound in sums.mean]
+    (0.04, [1.789, 1.789])
     """
 
     floor: float
@@ -253,7 +266,20 @@ def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: 
 
 
 def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
-    """Return the S criterion: `.mean` is its (lower, upper), `.floor` and `.excess` its two parts."""
+    """Return the S criterion: `.mean` is its (lower, upper), `.floor` and `.excess` its two parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets, LogLoss, metrics
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(LogLoss(), min_labels=0, label_names=["corn", "grain", "wheat"])
+    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
+    >>> [round(bound, 3) for bound in metrics.s_criterion(predictor, probabilities[200:]).mean]
+    [1.744, 1.744]
+    """
     return p_value_sums(predictor, probabilities, n_cells=n_cells)
 
 
@@ -270,6 +296,18 @@ def of_criterion(
     The floor is that of S without the smallest p-value there can be, 1 / (n + 1), of a true label-set that is a
     candidate, averaged over texts; the excess is without the rest of it. `sums`, where the S criterion of the same
     texts is at hand, saves computing it again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets, LogLoss, metrics
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(LogLoss(), min_labels=0, label_names=["corn", "grain", "wheat"])
+    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
+    >>> [round(bound, 3) for bound in metrics.of_criterion(predictor, probabilities[200:], labels[200:]).mean]
+    [1.232, 1.232]
     """
     calibration = predictor._calibrated("of_criterion")
     sums = sums if sums is not None else p_value_sums(predictor, probabilities, n_cells=n_cells)

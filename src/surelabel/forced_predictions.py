@@ -26,6 +26,21 @@ class ForcedPredictions:
     credibility : (n,) float64
         The highest p-value: low where the text is unlike the calibration texts.
     label_names : tuple of str or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets, LogLoss
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(LogLoss(), min_labels=0, label_names=["corn", "grain", "wheat"])
+    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
+    >>> forced = predictor.predict([[0.1, 0.97, 0.6], [0.5, 0.5, 0.5]])
+    >>> [sorted(label_set) for label_set in forced.label_sets]
+    [['grain', 'wheat'], []]
+    >>> forced.confidence.round(2).tolist(), forced.credibility.round(2).tolist()
+    ([0.35, 0.75], [0.89, 0.25])
     """
 
     labels: Any

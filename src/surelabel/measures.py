@@ -65,7 +65,26 @@ Aggregate: TypeAlias = Literal["sum", "max"]
 
 @runtime_checkable
 class SeparableMeasure(Protocol):
-    """What a separable measure must have; it must not change once it is made."""
+    """What a separable measure must have; it must not change once it is made.
+
+    Examples
+    --------
+    A measure of one's own, for which a label that is missing is twice as strange as one too many:
+
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets
+    >>> class MissingIsWorse:
+    ...     aggregate = "sum"
+    ...
+    ...     def costs(self, probabilities):
+    ...         return 2 * probabilities, 1 - probabilities
+    ...
+    ...     def score(self, totals):
+    ...         return totals
+    >>> predictor = ConformalLabelSets(MissingIsWorse()).calibrate([[0.9, 0.2], [0.3, 0.6]], [[1, 0], [0, 1]])
+    >>> predictor.predict([[0.4, 0.1]]).label_sets
+    [frozenset({0})]
+    """
 
     @property
     def aggregate(self) -> Aggregate:

@@ -51,6 +51,12 @@ class ClassificationMetrics:
         Over all (text, label) pairs; and the mean over labels, 0 for a label that is neither true nor predicted.
     hamming_loss : float
         Share of (text, label) pairs that are wrong.
+
+    Examples
+    --------
+    >>> from surelabel import metrics
+    >>> metrics.classification_metrics([[1, 0], [1, 1]], [[1, 0], [0, 1]]).hamming_loss
+    0.25
     """
 
     accuracy: float
@@ -82,7 +88,16 @@ def _n_wrong(one: Any, other: Any) -> Any:
 
 
 def same_label_sets(one: Any, other: Any) -> BoolArray:
-    """Tell for each text, (n,), whether two label-sets are the same; both bool arrays, or both bool CSR arrays."""
+    """Tell for each text, (n,), whether two label-sets are the same; both bool arrays, or both bool CSR arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import metrics
+    >>> true, guessed = np.array([[1, 0], [1, 1]], dtype=bool), np.array([[1, 0], [0, 1]], dtype=bool)
+    >>> metrics.same_label_sets(true, guessed)
+    array([ True, False])
+    """
     return np.asarray(_n_wrong(one, other) == 0)
 
 
@@ -115,6 +130,13 @@ class SizeStatistics:
     largest : int
     empty, single : float
         Share of prediction sets with no label-set, and with exactly one.
+
+    Examples
+    --------
+    >>> from surelabel import metrics
+    >>> summary = metrics.size_statistics([0, 1, 1, 6])
+    >>> summary.largest, summary.single
+    (6.0, 0.5)
     """
 
     mean_lower: float
@@ -179,6 +201,18 @@ def size_curve(
 
     A text's sizes are counted from the highest significance down; from where that takes too many steps on, one table
     bounds them all; more cells of it give tighter bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets, LpNorm, metrics
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(LpNorm(2), min_labels=0, label_names=["corn", "grain", "wheat"])
+    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
+    >>> [curve.mean for curve in metrics.size_curve(predictor, probabilities[200:], [0.01, 0.1, 0.5])]
+    [6.79, 4.18, 1.26]
     """
     calibration = predictor._calibrated("size_curve")
     checked = calibration.as_probabilities(probabilities, who="size_curve", sparse=True)

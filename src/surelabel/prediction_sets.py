@@ -33,6 +33,23 @@ class PredictionSets(Sequence["PredictionSet"]):
     """One prediction set a text, at one significance; nothing is computed before it is asked for.
 
     Made by `ConformalLabelSets.predict_set`. Supports `len`, indexing, slicing and iteration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets, LogLoss
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(LogLoss(), min_labels=0, label_names=["corn", "grain", "wheat"])
+    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
+    >>> sets = predictor.predict_set(probabilities[200:], significance=0.1)
+    >>> len(sets), sets.sizes()[:5].tolist()
+    (100, [4, 6, 3, 4, 4])
+    >>> round(float(sets.contains(labels[200:]).mean()), 2)
+    0.93
+    >>> sets[0]
+    <PredictionSet of text 0: 4 label-sets>
     """
 
     def __init__(self, cut: Cut, search: str, tie_breaks: FloatArray | None = None) -> None:
@@ -182,6 +199,23 @@ class PredictionSet:
 
     Supports `label_set in s` and iteration, best first, both without listing the rest. A label-set is a frozenset of
     label names where names are known, of indices where not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets, LogLoss
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(LogLoss(), min_labels=0, label_names=["corn", "grain", "wheat"])
+    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
+    >>> plausible = predictor.predict_set([[0.1, 0.97, 0.6]], significance=0.1)[0]
+    >>> plausible.size, sorted(plausible.certain), sorted(plausible.possible)
+    (2, ['grain'], ['grain', 'wheat'])
+    >>> {"grain", "wheat"} in plausible
+    True
+    >>> [(sorted(label_set), round(p_value, 2)) for label_set, p_value in plausible.top(2)]
+    [(['grain', 'wheat'], 0.89), (['grain'], 0.65)]
     """
 
     def __init__(self, parent: PredictionSets, row: int) -> None:

@@ -66,6 +66,18 @@ class Bundle:
     forced_totals : (n,) float64 or None
         How strange each calibration text's most plausible label-set is, ascending: what texts without labels are
         watched against. None where it is not known, as of bundles of older versions.
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> from surelabel.pipeline import TrainingSettings, train_bundle
+    >>> corpus = corpora.load("synthetic", n_texts=300, n_labels=5)
+    >>> bundle = train_bundle(corpus, TrainingSettings(compared={}))
+    >>> bundle.label_names
+    ('trade', 'oil', 'elections', 'football', 'medicine')
+    >>> answer = bundle.answers(["Crude, a barrel, petroleum."], significance="0.1")[0]
+    >>> answer.certain, answer.size
+    (('oil',), 1)
     """
 
     classifier: TextClassifier
@@ -212,6 +224,16 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         There is no bundle, it is damaged, changed or of a newer format, or holds what does not belong there.
     MissingDependencyError
         The classifier is a neural one, and surelabel[text] is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surelabel import corpora, load_bundle
+    >>> from surelabel.pipeline import TrainingSettings, train_bundle
+    >>> bundle = train_bundle(corpora.load("synthetic", n_texts=300, n_labels=5), TrainingSettings(compared={}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_bundle(bundle.save(f"{folder}/model"))
+    <Bundle 'synthetic, linear': linear, 5 labels, LogLoss, 45 calibration texts>
     """
     folder = Path(path)
     clean_up(folder)

@@ -10,6 +10,10 @@ table of corpora counts.
 Corpus 'synthetic': 2,000 texts, 24 labels (train 1,100, validation 200, calibration 300, test 400)
 >>> corpus.part("calibration").labels.shape
 (300, 24)
+>>> corpora.PARTS
+('train', 'validation', 'calibration', 'test')
+>>> corpora.PAPER_STATISTICS["reuters"].max_cardinality
+15
 """
 
 from surelabel.corpora.aapd import read_aapd

@@ -21,7 +21,7 @@ _Rows = list[tuple[str, list[str]]]
 
 
 def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> Corpus:
-    """Read AAPD from a folder; its own train, validation and test parts are kept.
+    r"""Read AAPD from a folder; its own train, validation and test parts are kept.
 
     Parameters
     ----------
@@ -36,6 +36,17 @@ def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> 
     Returns
     -------
     Corpus
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from surelabel import corpora
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "text_train").write_text("we prove a bound\na robot learns\n")
+    ...     _ = (Path(folder) / "label_train").write_text("cs.IT math.IT\ncs.RO\n")
+    ...     corpora.read_aapd(folder)
+    Corpus 'aapd': 2 texts, 3 labels (train 2)
     """
     folder = as_path(path)
     if not folder.is_dir():

@@ -47,6 +47,12 @@ class Provenance:
         SHA-256 of the source, where there is one file or a list of files.
     notes : tuple of str
         What was done to the corpus since.
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> print(corpora.load("synthetic", n_texts=300, n_labels=5).provenance.source)
+    generator, n_texts=300, n_labels=5, seed=0
     """
 
     source: str
@@ -84,6 +90,15 @@ class Part(_Labelled):
     texts, ids : tuple of str
     label_matrix : scipy.sparse.csr_array of bool, shape (n_texts, n_labels)
     label_names : tuple of str
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> part = corpora.load("synthetic", n_texts=300, n_labels=5).part("test")
+    >>> len(part), part.labels.shape
+    (60, (60, 5))
+    >>> part.texts[0][:30], sorted(part.label_sets[0])
+    ('Penalty from an to tanker two ', ['oil'])
     """
 
     name: str

@@ -35,6 +35,17 @@ def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Co
     -------
     Corpus
         Parts train, test, and validation where there is a development part.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from surelabel import corpora
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for number, labels in enumerate(["kul", "kul_nab", "mag", "nab", "mag_kul"]):
+    ...         _ = (Path(folder) / f"{number:05d}_{labels}.txt").write_text("text")
+    ...     corpora.read_ctdc(folder)
+    Corpus 'ctdc': 5 texts, 3 labels (train 4, test 1)
     """
     if isinstance(fold, bool) or not isinstance(fold, int) or not 1 <= fold <= N_FOLDS:
         raise InvalidInputError(

@@ -46,7 +46,7 @@ _FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
 
 
 def read_goemotions(path: str | Path) -> Corpus:
-    """Read GoEmotions from a folder with train.tsv, dev.tsv and test.tsv; these parts are kept.
+    r"""Read GoEmotions from a folder with train.tsv, dev.tsv and test.tsv; these parts are kept.
 
     Parameters
     ----------
@@ -57,6 +57,17 @@ def read_goemotions(path: str | Path) -> Corpus:
     Returns
     -------
     Corpus
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from surelabel import corpora
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "train.tsv").write_text("what a day\t0,17\tid1\nnot again\t2\tid2\n")
+    ...     corpus = corpora.read_goemotions(folder)
+    >>> [sorted(label_set) for label_set in corpus.label_sets]
+    [['admiration', 'joy'], ['anger']]
     """
     folder = as_path(path)
     files = {part: folder / name for part, name in _FILES.items() if (folder / name).exists()}

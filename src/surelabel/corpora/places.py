@@ -25,6 +25,15 @@ def cache_folder() -> Path:
     -------
     pathlib.Path
         It need not exist.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> from surelabel import corpora
+    >>> with mock.patch.dict(os.environ, SURELABEL_CACHE="corpora-of-mine"):
+    ...     print(corpora.cache_folder())
+    corpora-of-mine
     """
     named = os.environ.get(CACHE_VARIABLE)
     if named:

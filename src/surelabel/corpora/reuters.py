@@ -81,6 +81,24 @@ def read_reuters(path: str | Path) -> Corpus:
     -----
     DataWarning
         Where the files give other numbers than the whole collection.
+
+    Examples
+    --------
+    Of four documents, whose number is told of in a warning:
+
+    >>> import tempfile, warnings
+    >>> from pathlib import Path
+    >>> from surelabel import corpora
+    >>> document = (
+    ...     '<REUTERS TOPICS="YES" LEWISSPLIT="{}" NEWID="{}"><TOPICS><D>{}</D></TOPICS>'
+    ...     "<TEXT><TITLE>PRICES</TITLE><BODY>They rose. Reuter</BODY></TEXT></REUTERS>"
+    ... )
+    >>> kinds = [("TRAIN", 1, "grain"), ("TRAIN", 2, "gold"), ("TEST", 3, "grain"), ("TEST", 4, "gold")]
+    >>> with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
+    ...     path = Path(folder) / "reut2-000.sgm"
+    ...     _ = path.write_text("".join(document.format(*kind) for kind in kinds))
+    ...     corpora.read_reuters(path)
+    Corpus 'reuters': 4 texts, 2 labels (train 2, test 2)
     """
     source = as_path(path)
     files = source_files(source)

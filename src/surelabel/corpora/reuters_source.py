@@ -52,6 +52,15 @@ def find_reuters(path: str | Path | None = None, *, allow_download: bool = True,
     ------
     DownloadError
         With everything that was tried, each with the reason, and what to do by hand.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from surelabel import corpora
+    >>> with tempfile.TemporaryDirectory() as folder:  # where you have unpacked it
+    ...     corpora.find_reuters(folder) == Path(folder)
+    True
     """
     found, tried = find(REUTERS_NAMES, path)
     if found is not None:

@@ -34,6 +34,13 @@ class Split:
         A number of texts (int), or a share of the training part before anything is drawn (float below 1).
     seed : int
     stratified : bool
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> corpus = corpora.split(corpora.generate_synthetic(300, n_labels=5), calibration=99, test=0.2)
+    >>> corpus.split
+    Split(sizes={'test': 0.2, 'calibration': 99}, seed=0, stratified=True)
     """
 
     sizes: Mapping[str, Size]

@@ -44,6 +44,13 @@ class Statistics:
         Words and punctuation marks a text. The paper does not say how it counts.
     max_cardinality : int
         The most labels on one text: the paper's l.
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> counted = corpora.generate_synthetic(300, n_labels=5).statistics()
+    >>> counted.docs, counted.labels, counted.max_cardinality
+    (300, 5, 2)
     """
 
     docs: int

@@ -67,7 +67,7 @@ def predict_dataset(
     partition_bytes: int = 32 * 2**20,
     advance: Callable[[int, int], None] | None = None,
 ) -> DatasetSummary:
-    """Answer to all texts of a data set in a Parquet data set: one file a partition, a manifest last.
+    r"""Answer to all texts of a data set in a Parquet data set: one file a partition, a manifest last.
 
     With a Dask client, workers or a scheduler partitions are answered side by side, without one after the other;
     the answers are the same, row by row. A partition is done once however often a worker dies: its file has a
@@ -109,6 +109,20 @@ def predict_dataset(
         stays, and `resume` goes on with it.
     InvalidInputError
         An argument is wrong, or the output folder holds something else or is in use.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from surelabel import corpora, predict_dataset
+    >>> from surelabel.pipeline import TrainingSettings, train_bundle
+    >>> bundle = train_bundle(corpora.load("synthetic", n_texts=300, n_labels=5), TrainingSettings(compared={}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     texts = Path(folder) / "texts.jsonl"
+    ...     _ = texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in ["A barrel.", "A ballot."]))
+    ...     summary = predict_dataset(bundle, texts, Path(folder) / "answers")
+    >>> summary.n_partitions, summary.n_rows
+    (1, 2)
     """
     if on_error not in {"stop", "skip"}:
         raise InvalidInputError(f"The 'on_error' must be 'stop' or 'skip'. Got {on_error!r} instead.")

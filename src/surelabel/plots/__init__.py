@@ -8,6 +8,8 @@ the text colour of the page it stands in. Importing this module does not import 
 >>> svg = plots.to_svg(plots.search_load({"Reuters": (90, 15)}), name="load", title="Label-sets against t")
 >>> svg.startswith("<svg"), "currentColor" in svg
 (True, True)
+>>> plots.BAND  # share of experiments that stay within the bands of figures
+0.99
 """
 
 from surelabel.plots._canvas import count_text, printable, to_png, to_svg

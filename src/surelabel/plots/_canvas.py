@@ -158,7 +158,14 @@ def add_legend(axes: Axes, **kwargs: Any) -> None:
 
 
 def to_png(figure: Figure, *, dpi: int = 200) -> bytes:
-    """Return a figure as PNG on white."""
+    """Return a figure as PNG on white.
+
+    Examples
+    --------
+    >>> from surelabel import plots
+    >>> plots.to_png(plots.size_histogram([0, 1, 1, 2]))[1:4]
+    b'PNG'
+    """
     stream = io.BytesIO()
     with _drawing():
         figure.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
@@ -182,6 +189,13 @@ def to_svg(
         What a screen reader says: the short name and what is to be seen.
     ink : str
         Colour of text and axes; give "black" for a file that is looked at on white.
+
+    Examples
+    --------
+    >>> from surelabel import plots
+    >>> svg = plots.to_svg(plots.size_histogram([0, 1, 1, 2]), title="Sizes of prediction sets")
+    >>> svg.startswith("<svg"), "Sizes of prediction sets" in svg
+    (True, True)
     """
     stream = io.StringIO()
     nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}

@@ -22,6 +22,27 @@ def comparison(compared: Comparison) -> Figure:
 
     Marks are means over splits, lines through them one standard deviation to either side. Upright lines on the left are
     the significances: a mark to the right of its own line is an error rate over what was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import LogLoss, LpNorm, plots
+    >>> from surelabel.artifacts import PartProbabilities, Probabilities
+    >>> from surelabel.comparison import compare
+    >>> rng = np.random.default_rng(0)
+    >>> values = rng.uniform(0.2, 1, (400, 3))
+    >>> labels = rng.random((400, 3)) < values
+    >>> ids = [str(number) for number in range(400)]
+    >>> parts = {
+    ...     "calibration": PartProbabilities(values[:200], labels[:200], tuple(ids[:200])),
+    ...     "test": PartProbabilities(values[200:], labels[200:], tuple(ids[200:])),
+    ... }
+    >>> measures = {"L2": LpNorm(2), "LogLoss": LogLoss()}
+    >>> probabilities = Probabilities(parts, ("a", "b", "c"), 3, {"run": {"corpus": "own", "classifier": "none"}})
+    >>> compared = compare(probabilities, measures, levels=["0.1", "0.2"], n_splits=3)
+    >>> figure = plots.comparison(compared)
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['L2', 'LogLoss']
     """
     levels, methods = compared.levels, list(compared.guarantees)
     if not 1 <= len(levels) <= len(SERIES):

@@ -50,6 +50,14 @@ def size_curve(curves: Mapping[str, Curve]) -> Figure:
     ----------
     curves : mapping of name to Evaluation, or to (significance levels, mean sizes)
         Levels where all sets are empty are left out.
+
+    Examples
+    --------
+    >>> from surelabel import plots
+    >>> levels = [0.01, 0.05, 0.1]
+    >>> figure = plots.size_curve({"L2": (levels, [5296, 85.2, 1.2]), "LogLoss": (levels, [180, 2.0, 1.25])})
+    >>> figure.axes[0].get_ylabel()
+    'mean number of label-sets (N)'
     """
     check_named(curves, "size_curve")
     figure = new_figure()
@@ -96,6 +104,13 @@ def size_histogram(sizes: Sequence[int] | Any) -> Figure:
     Parameters
     ----------
     sizes : (n,) array-like of whole numbers of any magnitude
+
+    Examples
+    --------
+    >>> from surelabel import plots
+    >>> figure = plots.size_histogram([0, 1, 1, 1, 2, 7])
+    >>> [label.get_text() for label in figure.axes[0].get_xticklabels()][:2]
+    ['empty', 'one']
     """
     exact = [int(size) for size in sizes]
     if not exact or min(exact) < 0:
@@ -136,6 +151,13 @@ def search_load(shapes: Mapping[str, tuple[int, int]], *, limit: int | None = PR
         For each, the ball around one label, and, dotted, all candidates: the paper's c^q and c.
     limit : int, optional
         What the paper's machine could hold for one text; None leaves it out.
+
+    Examples
+    --------
+    >>> from surelabel import plots
+    >>> figure = plots.search_load({"Reuters": (90, 15), "Reuters, 20 labels": (20, 7)})
+    >>> plots.to_svg(figure, ink="black").startswith("<svg")
+    True
     """
     check_named(shapes, "search_load")
     figure = new_figure()

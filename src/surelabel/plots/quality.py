@@ -48,6 +48,13 @@ def confidence_credibility(confidence: Any, credibility: Any, correct: Any = Non
     confidence, credibility : (n,) array-like in [0, 1]
     correct : (n,) bool array-like, optional
         Whether the forced prediction is the true label-set: right and wrong ones then have a panel each.
+
+    Examples
+    --------
+    >>> from surelabel import plots
+    >>> figure = plots.confidence_credibility([0.99, 0.9, 0.95], [0.8, 0.1, 0.5], correct=[True, False, True])
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['forced prediction right (2)', 'forced prediction wrong (1)']
     """
     sure, credible = (np.asarray(values, dtype=np.float64) for values in (confidence, credibility))
     right = None if correct is None else np.asarray(correct, dtype=np.bool_)
@@ -176,6 +183,16 @@ def reliability(
     labels : (n, d) 0/1 array-like or sparse
     label_names : sequence of str, optional
     n_bins, n_worst : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import plots
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> figure = plots.reliability(probabilities, rng.random((300, 3)) < probabilities, ["corn", "grain", "wheat"])
+    >>> plots.to_svg(figure).startswith("<svg")
+    True
     """
     who = "reliability"
     if is_sparse(probabilities):

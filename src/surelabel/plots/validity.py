@@ -63,6 +63,13 @@ def error_curve(
         End of both axes.
     inside : float
         Share of experiments with exchangeable texts that stay within the band at any one level.
+
+    Examples
+    --------
+    >>> from surelabel import plots
+    >>> figure = plots.error_curve({"L2": ([0.05, 0.1, 0.2], [0.04, 0.11, 0.19])}, n_texts=500, n_calibration=999)
+    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+    ('significance asked for', 'error rate seen')
     """
     check_named(curves, "error_curve")
     figure = new_figure(5.2, 4.2)
@@ -104,6 +111,14 @@ def p_value_histogram(
     n_bins : int
     inside : float
         Share of experiments with exchangeable texts that stay within the band, in any one bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import plots
+    >>> figure = plots.p_value_histogram(np.random.default_rng(0).random(500), n_calibration=999)
+    >>> figure.axes[0].get_xlabel()
+    'p-value of the true label-set'
     """
     values = np.asarray(p_values, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0 or not np.all((values >= 0) & (values <= 1)):

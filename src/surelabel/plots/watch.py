@@ -27,6 +27,13 @@ def watch_path(paths: Mapping[str, Any], *, alpha: float = 0.01) -> Figure:
         Powers of ten, as in `WatchState.path`.
     alpha : float
         Bound of the probability of a false alarm; the line is at 1 / alpha.
+
+    Examples
+    --------
+    >>> from surelabel import plots
+    >>> figure = plots.watch_path({"tickets of June": [0.1, 0.4, 1.2, 2.3]}, alpha=0.01)
+    >>> figure.axes[0].get_ylabel()
+    'capital against exchangeability'
     """
     check_named(paths, "watch_path")
     figure = new_figure(5.2, 3.0)

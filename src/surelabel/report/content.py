@@ -126,7 +126,22 @@ class LabelDoubt:
 
 @dataclasses.dataclass(frozen=True)
 class ReportContent:
-    """Everything that a report says, apart from its figures. The first measure is the one that sets are shown of."""
+    """Everything that a report says, apart from its figures. The first measure is the one that sets are shown of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets
+    >>> from surelabel.report import ReportInput, build_content
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> content = build_content(given)
+    >>> content.main.name, content.chosen.verdict
+    ('L2', 'held')
+    """
 
     title: str
     warnings: tuple[str, ...]
@@ -179,7 +194,15 @@ def _rows_of(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str,
 
 
 def judge(error: float, significance: str, n_texts: int, n_calibration: int) -> tuple[float, float, Verdict]:
-    """Return the band that chance explains at a significance, and the verdict on an error rate."""
+    """Return the band that chance explains at a significance, and the verdict on an error rate.
+
+    Examples
+    --------
+    >>> from surelabel.report import judge
+    >>> lower, upper, verdict = judge(0.06, "0.05", n_texts=1000, n_calibration=999)
+    >>> round(lower, 3), round(upper, 3), verdict
+    (0.028, 0.078, 'chance')
+    """
     lower, upper = error_band(significance, n_texts, n_calibration)
     if error <= float(significance):
         return lower, upper, "held"
@@ -387,7 +410,22 @@ def _watched(given: ReportInput, checked: CheckedInput) -> WatchState:
 
 
 def build_content(given: ReportInput) -> ReportContent:
-    """Compute everything that a report says."""
+    """Compute everything that a report says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets
+    >>> from surelabel.report import ReportInput, build_content
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> content = build_content(given)
+    >>> content.significance, content.n_empty, content.has_texts
+    ('0.05', 0, False)
+    """
     checked = check_input(given)
     with warnings.catch_warnings():
         # Said in the report instead, see _notices.

@@ -49,6 +49,19 @@ class ReportInput:
         Level that sizes, texts and labels are shown at.
     n_examples : int
         Texts in each list of texts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets
+    >>> from surelabel.report import ReportInput, build_content
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> build_content(given).title
+    'Three labels'
     """
 
     title: str

@@ -119,7 +119,22 @@ def _render(given: ReportInput, content: ReportContent) -> str:
 
 
 def render_report(given: ReportInput) -> str:
-    """Return the report as one HTML page; the same input gives the same page."""
+    """Return the report as one HTML page; the same input gives the same page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets
+    >>> from surelabel.report import ReportInput, render_report
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> page = render_report(given)
+    >>> page.startswith("<!DOCTYPE html>"), "Three labels" in page
+    (True, True)
+    """
     _environment()
     return _render(given, build_content(given))
 
@@ -132,6 +147,23 @@ def write_report(path: str | os.PathLike[str], given: ReportInput) -> None:
     path : path
         Replaced where it exists.
     given : ReportInput
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from surelabel import ConformalLabelSets
+    >>> from surelabel.report import ReportInput, write_report
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(f"{folder}/report.html", given)
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['report.html']
     """
     page = render_report(given)
     with atomic_file(path) as temporary:

@@ -21,6 +21,9 @@ significance. All have the same candidates, count exactly, and say what they gua
 >>> sets = BonferroniRelevance().calibrate(probabilities, labels).predict_set([[0.99, 0.01, 0.4]], significance=0.2)
 >>> sets.sizes().tolist(), sets.contains([[1, 0, 1]]).tolist()
 ([2], [True])
+>>> from surelabel import rivals
+>>> rivals.NOTHING_OF_LABEL_SETS in rivals.PerLabelRelevance.guarantee
+True
 """
 
 from surelabel.rivals.powerset import LabelPowerset, SeenPowerset

@@ -32,6 +32,20 @@ class LabelPowerset:
         As of `ConformalLabelSets`.
     name : str, optional
         The measure's by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import LabelPowerset
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = LabelPowerset(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> sets = rival.predict_set(probabilities[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.88, 3.12)
+    >>> print(rival.guarantee)
+    the label-set is missed in at most e of texts
     """
 
     guarantee = "the label-set is missed in at most e of texts"
@@ -73,6 +87,18 @@ class SeenPowerset:
         Labels of training texts; not of calibration texts.
     measure : measure
     name : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import SeenPowerset
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = SeenPowerset(labels[:100]).calibrate(probabilities[:200], labels[:200])
+    >>> sets = rival.predict_set(probabilities[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.88, 3.12)
     """
 
     guarantee = (

@@ -33,7 +33,17 @@ NOTHING_OF_LABEL_SETS = "of whole label-sets nothing is said"
 
 
 class SetsOfTexts(Protocol):
-    """One set of label-sets a text."""
+    """One set of label-sets a text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import ListedSets, SetsOfTexts
+    >>> candidates = np.array([[True, False], [False, True]])
+    >>> sets: SetsOfTexts = ListedSets(np.array([[True, True], [False, True]]), candidates)
+    >>> sets.sizes().tolist()
+    [2, 1]
+    """
 
     def sizes(self) -> SizeArray:
         """Return the exact number of label-sets of each, (n,)."""
@@ -45,7 +55,15 @@ class SetsOfTexts(Protocol):
 
 
 class Rival(Protocol):
-    """A way to predict sets of label-sets."""
+    """A way to predict sets of label-sets.
+
+    Examples
+    --------
+    >>> from surelabel.rivals import BonferroniRelevance, Rival
+    >>> rival: Rival = BonferroniRelevance()
+    >>> rival.name
+    'Bonferroni'
+    """
 
     @property
     def name(self) -> str:
@@ -67,7 +85,19 @@ class Rival(Protocol):
 
 
 def sets_at(rival: Rival, probabilities: Any, levels: Sequence[Any]) -> list[SetsOfTexts]:
-    """Return a rival's sets at several significances; one that can scores candidates once for all of them."""
+    """Return a rival's sets at several significances; one that can scores candidates once for all of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import LabelPowerset, sets_at
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = LabelPowerset(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> [float(sets.sizes().mean()) for sets in sets_at(rival, probabilities[200:], [0.05, 0.2])]
+    [4.78, 3.12]
+    """
     if hasattr(rival, "predict_sets"):
         found: list[SetsOfTexts] = rival.predict_sets(probabilities, levels)
         return found
@@ -126,6 +156,20 @@ class ProductSets:
     allowed : (n, d, 2) bool
         Whether a label may be absent, and present.
     limits : Limits
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import BonferroniRelevance, ProductSets
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = BonferroniRelevance(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> sets = rival.predict_set(probabilities[200:], significance=0.2)
+    >>> isinstance(sets, ProductSets)
+    True
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.85, 3.61)
     """
 
     allowed: BoolArray
@@ -167,6 +211,15 @@ class ListedSets:
         Which candidates are in the set of a text.
     candidates : (m, d) bool
         Different from each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import ListedSets
+    >>> candidates = np.array([[True, False], [False, True]])
+    >>> sets = ListedSets(np.array([[True, True], [False, True]]), candidates)
+    >>> sets.sizes().tolist(), sets.contains([[1, 0], [1, 0]]).tolist()
+    ([2, 1], [True, False])
     """
 
     members: BoolArray

@@ -32,6 +32,20 @@ class RecallControl:
     ----------
     min_labels, max_labels : int
         Candidates, as of `ConformalLabelSets`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import RecallControl
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = RecallControl(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> sets = rival.predict_set(probabilities[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.81, 3.88)
+    >>> print(rival.guarantee)
+    the share of a text's true labels that are missed is at most e on average over texts; ...
     """
 
     name = "recall control"

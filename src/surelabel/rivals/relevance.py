@@ -27,6 +27,20 @@ class PerLabelRelevance:
     ----------
     min_labels, max_labels : int
         Candidates, as of `ConformalLabelSets`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import PerLabelRelevance
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = PerLabelRelevance(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> sets = rival.predict_set(probabilities[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.53, 1.47)
+    >>> print(rival.guarantee)
+    each label, for itself, is wrong in at most e of texts; of whole label-sets nothing is said
     """
 
     name = "per label"
@@ -63,6 +77,18 @@ class BonferroniRelevance(PerLabelRelevance):
 
     Lambrou & Papadopoulos 2016. With d labels, 1 / e calibration texts are not enough: d / e are needed before any
     label-set can be left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import BonferroniRelevance
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = BonferroniRelevance(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> sets = rival.predict_set(probabilities[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.85, 3.61)
     """
 
     name = "Bonferroni"
@@ -82,6 +108,20 @@ class InstanceReproduction:
     ----------
     min_labels, max_labels : int
         Candidates, as of `ConformalLabelSets`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import InstanceReproduction
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = InstanceReproduction(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> sets = rival.predict_set(probabilities[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.8, 3.76)
+    >>> print(rival.guarantee)
+    of the true labels of all texts, taken one by one, at most e are missed; of whole label-sets nothing is said
     """
 
     name = "instance reproduction"

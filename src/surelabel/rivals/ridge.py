@@ -119,6 +119,18 @@ class TransductiveRidge(_Ridge):
         Label-sets to consider, all within the limits by default, at most 2^14.
     min_labels, max_labels : int
         Limits of candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import TransductiveRidge
+    >>> rng = np.random.default_rng(0)
+    >>> features = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < features
+    >>> rival = TransductiveRidge(min_labels=0).calibrate(features[:200], labels[:200])
+    >>> sets = rival.predict_set(features[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.85, 3.27)
     """
 
     name = "transductive ridge"
@@ -167,6 +179,18 @@ class CrossConformalRidge(_Ridge):
         Of the folds.
     **parameters
         `penalty`, `candidates`, `min_labels` and `max_labels`, as of `TransductiveRidge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surelabel.rivals import CrossConformalRidge
+    >>> rng = np.random.default_rng(0)
+    >>> features = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < features
+    >>> rival = CrossConformalRidge(min_labels=0).calibrate(features[:200], labels[:200])
+    >>> sets = rival.predict_set(features[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.83, 3.18)
     """
 
     name = "cross-conformal ridge"

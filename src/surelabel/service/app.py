@@ -264,6 +264,16 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastA
     -------
     FastAPI
         An ASGI application; `surelabel.service.run` runs it.
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> from surelabel.pipeline import TrainingSettings, train_bundle
+    >>> from surelabel.service import ServiceSettings, create_app
+    >>> bundle = train_bundle(corpora.load("synthetic", n_texts=300, n_labels=5), TrainingSettings(compared={}))
+    >>> app = create_app(bundle, ServiceSettings(max_texts=16))
+    >>> app.title, sorted(path for path in app.openapi()["paths"] if path.startswith("/v1"))
+    ('Surelabel', ['/v1/model', '/v1/p-value', '/v1/predict'])
     """
     settings = settings or ServiceSettings()
     metrics = ServiceMetrics()

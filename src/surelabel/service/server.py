@@ -68,6 +68,16 @@ def run(
         Serve other machines without a token.
     **limits
         Other fields of `ServiceSettings`.
+
+    Examples
+    --------
+    Until Ctrl-C, so there is no more to be seen here than what it refuses:
+
+    >>> from surelabel.service import run
+    >>> run("models/tickets", host="0.0.0.0")
+    Traceback (most recent call last):
+        ...
+    surelabel.exceptions.InvalidInputError: Other machines may reach '0.0.0.0', so the service needs a ...
     """
     from surelabel.bundles import load_bundle  # noqa: PLC0415
 

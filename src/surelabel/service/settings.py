@@ -69,6 +69,16 @@ class ServiceSettings:
         Seconds a request may take after its body has come, and seconds its body may take.
     watch : bool
         Watch whether the texts are like those of calibration, and tell it in the metrics.
+
+    Examples
+    --------
+    >>> from surelabel.service import ServiceSettings
+    >>> ServiceSettings(max_texts=16).hosts
+    ('127.0.0.1', 'localhost', '::1', '127.0.0.1')
+    >>> ServiceSettings(host="0.0.0.0")
+    Traceback (most recent call last):
+        ...
+    surelabel.exceptions.InvalidInputError: Other machines may reach '0.0.0.0', so the service needs a ...
     """
 
     host: str = "127.0.0.1"

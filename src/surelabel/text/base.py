@@ -89,6 +89,15 @@ class TextClassifier(abc.ABC):
         Names of the labels where `fit` was given them.
     history_ : list of dict
         For neural kinds one entry an epoch: training loss, validation micro-F1, seconds.
+
+    Examples
+    --------
+    >>> from surelabel import text
+    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> classifier = text.make("linear").fit(texts, labels)
+    >>> isinstance(classifier, text.TextClassifier), classifier.n_labels_
+    (True, 2)
     """
 
     kind: ClassVar[str]
@@ -377,6 +386,17 @@ def load(folder: str | os.PathLike[str]) -> TextClassifier:
     ------
     ArtifactError
         The folder is damaged, of a newer format, or not a saved classifier.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surelabel import text
+    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text.make("linear").fit(texts, labels).save(f"{folder}/linear")
+    ...     text.load(f"{folder}/linear")
+    make('linear')
     """
     document = read_folder(folder)
     names = document.get("label_names")

@@ -150,6 +150,16 @@ class BertClassifier(NeuralClassifier):
     ----------
     settings : BertSettings, optional
         What can be set; `model` says which encoder.
+
+    Examples
+    --------
+    >>> from surelabel.text import BertClassifier, BertSettings
+    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> settings = BertSettings(model="minilm", max_tokens=8, epochs=1)
+    >>> classifier = BertClassifier(settings).fit(texts, labels, progress=False)
+    >>> classifier.predict_proba(["corn and wheat"]).shape
+    (1, 2)
     """
 
     kind = "bert"

@@ -81,6 +81,16 @@ class RandinitClassifier(NeuralClassifier):
     ----------
     settings : CnnSettings, optional
         What can be set.
+
+    Examples
+    --------
+    >>> from surelabel.text import CnnSettings, RandinitClassifier
+    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> settings = CnnSettings(embedding_size=8, n_kernels=2, kernel_words=2, n_hidden=8, epochs=1)
+    >>> classifier = RandinitClassifier(settings).fit(texts, labels, progress=False)
+    >>> classifier.predict_proba(["corn and wheat"]).shape
+    (1, 2)
     """
 
     kind = "randinit"
@@ -123,6 +133,16 @@ class Word2vecClassifier(RandinitClassifier):
     ----------
     settings : Word2vecSettings, optional
         What can be set; `vectors` says where the vectors come from.
+
+    Examples
+    --------
+    >>> from surelabel.text import Word2vecClassifier, Word2vecSettings
+    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> settings = Word2vecSettings(embedding_size=8, n_kernels=2, kernel_words=2, n_hidden=8, epochs=1)
+    >>> classifier = Word2vecClassifier(settings).fit(texts, labels, progress=False)
+    >>> classifier.predict_proba(["corn and wheat"]).shape
+    (1, 2)
     """
 
     kind = "word2vec"

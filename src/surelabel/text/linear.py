@@ -48,6 +48,15 @@ class LinearClassifier(TextClassifier):
     ----------
     settings : LinearSettings, optional
         What can be set.
+
+    Examples
+    --------
+    >>> from surelabel.text import LinearClassifier
+    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> classifier = LinearClassifier().fit(texts, labels, label_names=["grain", "money"])
+    >>> classifier.predict_proba(["corn and wheat"]).round(1)
+    array([[1., 0.]])
     """
 
     kind = "linear"

@@ -110,6 +110,12 @@ class CnnSettings:
         Decay of the running average of the weights that is used for prediction; 0 for none.
     fused : bool
         False takes the plain convolution, for comparison.
+
+    Examples
+    --------
+    >>> from surelabel.text import CnnSettings
+    >>> CnnSettings(epochs=5).patience
+    3
     """
 
     vocabulary_size: int = 20_000
@@ -157,6 +163,12 @@ class Word2vecSettings(CnnSettings):
     embedding_size : int
         Components of a word's vector. Where the given vectors have fewer, the rest starts at random, as in
         `randinit`; where they have more, theirs count.
+
+    Examples
+    --------
+    >>> from surelabel.text import Word2vecSettings
+    >>> Word2vecSettings(vectors="glove-6b-50d", embedding_size=50).vectors_scale
+    0.01
     """
 
     vectors: str | None = None
@@ -201,6 +213,12 @@ class BertSettings:
         As in `CnnSettings`.
     precision : {"auto", "float32", "bfloat16"}
         Of training; "auto" takes bfloat16 where the processor computes in it. Prediction is in float32.
+
+    Examples
+    --------
+    >>> from surelabel.text import BertSettings
+    >>> BertSettings(model="minilm").pooling
+    'auto'
     """
 
     model: str = "bert-base-uncased"
