@@ -68,10 +68,25 @@ def test_train_calibrate_evaluate(run, own_file, tmp_path):
     assert load_bundle(model).info == bundle.info
 
     found = run("evaluate", model, own_file, *OWN, "--report", tmp_path / "report.html")
-    assert "120 texts" in found.out
+    assert "120 test texts" in found.out
     assert (tmp_path / "report.html").is_file()
     figures = json.loads(run("evaluate", model, own_file, *OWN, "--json").out)
     assert figures["n_texts"] == 120
+
+
+def test_sizes_of_parts(run, own_file, tmp_path):
+    """Parts are drawn in the sizes asked for, and in the same ones again when the model is measured."""
+    model = tmp_path / "model"
+    sizes = ("--test", "0.1", "--validation", "0", "--calibration", "59")
+    found = run("train", own_file, *OWN, *sizes, "--out", model, "--no-compare", "--quiet")
+    assert found.code == 0, found.err
+    n_texts = len(corpus())
+    parts = load_bundle(model).info.part_sizes
+    assert parts == {"train": n_texts - 59 - round(0.1 * n_texts), "calibration": 59, "test": round(0.1 * n_texts)}
+    assert "with 59 calibration and" in found.out
+    measured = run("evaluate", model, own_file, *OWN)
+    assert measured.code == 0, measured.err
+    assert f"{round(0.1 * n_texts)} test texts" in measured.out
 
 
 def test_train_with_all_that_is_fitted(run, own_file, tmp_path):

@@ -14,6 +14,8 @@ ROWS = [
     {"id": "n3", "title": "", "text": "Zlato žlutě", "labels": ["gold"]},
 ]
 
+OPTIONS = {"text": "--text", "labels": "--labels", "id": "--id", "part": "--split-column"}
+
 
 def write(folder, form, rows=ROWS, separator=";"):
     path = folder / f"news{form}"
@@ -72,8 +74,29 @@ def test_missing_columns(tmp_path, form, argument, column):
         read_table(write(tmp_path, form), **{argument: column})
     assert str(caught.value) == (
         f"The {argument!r} column of load must be one of ['id', 'title', 'text', 'labels'], the columns of "
-        f"'news{form}'. Got {column!r} instead."
+        f"'news{form}'. Got {column!r} instead: say which one it is ({OPTIONS[argument]} on the command line)."
     )
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ";"), ("a.csv", "\t"), ("a.tsv", ";")])
+def test_columns_are_told_apart_as_spreadsheets_write_them(tmp_path, name, delimiter):
+    path = tmp_path / name
+    path.write_text(delimiter.join(["text", "labels"]) + f'\n"a{delimiter} b"{delimiter}x|y\nc{delimiter}x\n')
+    corpus = read_table(path, separator="|")
+    assert corpus.texts == (f"a{delimiter} b", "c")
+    assert corpus.label_sets == (frozenset("xy"), frozenset("x"))
+
+
+def test_a_separator_that_no_cell_has_is_told_of(tmp_path):
+    path = tmp_path / "tickets.csv"
+    path.write_text("text,labels\na,x;y\nb,y;z\nc,x\n")
+    with pytest.warns(DataWarning, match=r"'labels' of 'tickets.csv' has ',' .* 2 of 3 have ';', such as 'x;y'"):
+        corpus = read_table(path)
+    assert "x;y" in corpus.label_names
+    read_table(path, separator=";")
+    read_table(path, separator=None)
+    path.write_text('text,labels\na,"x;y,z"\nb,y;z\nc,x\n')
+    read_table(path)
 
 
 def test_indicator_columns(tmp_path):

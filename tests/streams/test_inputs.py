@@ -20,6 +20,14 @@ TEXTS = ["wheat rose", 'gold, "fell"', "", "blé\u2028x 🌾 \x85", "oil"]
 IDS = ["a", "b", "c", "d", "e"]
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_columns_are_told_apart_as_spreadsheets_write_them(tmp_path, delimiter):
+    path = tmp_path / "new.csv"
+    path.write_text(delimiter.join(["id", "body"]) + f'\n1{delimiter}"a, b"\n')
+    (batch,) = read_batches(path, InputColumns(("body",)))
+    assert (batch.texts, batch.ids) == (["a, b"], ["1"])
+
+
 def _write(path, texts=TEXTS, ids=IDS):
     kind = [suffix for suffix in path.suffixes if suffix != ".gz"][-1]
     if kind == ".parquet":

@@ -11,7 +11,7 @@ from surelabel.exceptions import ArtifactError
 __all__ = ["BundleInfo"]
 
 # Fields that bundles of the first versions do not have, and what held there.
-_ADDED = {"listed": None}
+_ADDED: dict[str, Any] = {"listed": None, "drawn": {}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +47,9 @@ class BundleInfo:
     listed : int or None
         Labels whose probabilities are listed for each text, the highest; all others are taken as 0. None where all
         probabilities are used.
+    drawn : mapping of part name to size
+        How test, validation and calibration part were drawn from the corpus: numbers of texts, or shares, and 0 where
+        none was drawn.
     """
 
     name: str
@@ -65,6 +68,7 @@ class BundleInfo:
     notes: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     listed: int | None = None
+    drawn: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
-from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
+from surelabel.cli.corpus_options import GivenCorpus, PartSize, PartsSeed, as_size, takes_corpus
 from surelabel.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
+    from surelabel.bundles import Bundle
     from surelabel.evaluation import Evaluation
 
 __all__ = ["ModelFolder", "print_evaluations"]
@@ -24,6 +25,7 @@ _MeasureHelp = (
     "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mahalanobis, penalised."
 )
 _LEVELS = (0.01, 0.05, 0.1, 0.2)
+_MAIN_LEVEL = "0.05"
 
 
 @app.command()
@@ -70,6 +72,9 @@ def train(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
+    test: PartSize = None,
+    validation: PartSize = None,
+    calibration: PartSize = None,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Evaluate the other measures beside the model's.")
     ] = True,
@@ -89,6 +94,7 @@ def train(
       surelabel train reuters --out models/reuters
       surelabel train tickets.csv --text subject --text body --labels tags --separator ';' --out models/tickets
       surelabel train reuters --classifier bert --setting model=minilm --out models/reuters-bert
+      surelabel train tickets.csv --labels tags --calibration 999 --test 0.1 --out models/tickets
       surelabel train tickets.csv --measure penalised --constraints rules.json --out models/tickets
     """
     from surelabel.constraints import LabelConstraints  # noqa: PLC0415
@@ -108,15 +114,17 @@ def train(
         recalibrate=recalibrate,
         listed=_as_listed(listed),
     )
-    found = corpus.load(seed)
+    asked = {"test": test, "validation": validation, "calibration": calibration}
+    sizes = {part: as_size(size, f"--{part}") for part, size in asked.items()}
+    found = corpus.load(seed, sizes={part: size for part, size in sizes.items() if size is not None})
     bundle = train_to_folder(found, out, settings, resume=not fresh)
     if as_json:
         print_json({"folder": str(out), "info": bundle.info.to_dict(), "figures": figures_of(bundle.evaluation)})
         return
-    print_evaluations(bundle.evaluation)
+    print_own_evaluation(bundle)
     say(f"The model is in {out}.")
     if bundle.report is not None:
-        say(f"The report is {bundle.report}.")
+        say(f"The report, which compares measures too, is {bundle.report}.")
     say(f"Next: surelabel predict {out} FILE, or surelabel serve {out}")
 
 
@@ -192,7 +200,7 @@ def calibrate(
     if as_json:
         print_json({"folder": str(target), "info": new.info.to_dict(), "figures": figures_of(new.evaluation)})
         return
-    print_evaluations(new.evaluation)
+    print_own_evaluation(new)
     n_texts = new.predictor.calibration_.n_texts
     say(f"Calibrated with {n_texts:,} texts ({new.info.measure}). The model is in {target}.")
 
@@ -229,12 +237,15 @@ def evaluate(
         print_json(evaluation.to_dict())
     else:
         print_evaluations({bundle.info.measure: evaluation})
+        say(summary_of(evaluation))
     if report is not None and not as_json:
         say(f"The report is {report}.")
 
 
 def figures_of(evaluations: Mapping[str, Evaluation] | None) -> list[dict[str, Any]]:
     """Return the figures that a user looks at first, a measure and level each."""
+    from surelabel.plots import error_band  # noqa: PLC0415
+
     return [
         {
             "measure": name,
@@ -245,11 +256,31 @@ def figures_of(evaluations: Mapping[str, Evaluation] | None) -> list[dict[str, A
             "single": point.sizes.single,
             "empty": point.sizes.empty,
             "n_texts": evaluation.n_texts,
+            "by_chance": list(error_band(point.significance, evaluation.n_texts, evaluation.n_calibration)),
         }
         for name, evaluation in (evaluations or {}).items()
         for point in evaluation.curve
         if float(point.significance) in _LEVELS
     ]
+
+
+def print_own_evaluation(bundle: Bundle) -> None:
+    """Print the figures of a bundle's own measure, without those that it is compared with, and say what they mean."""
+    if not bundle.evaluation:
+        return
+    name, evaluation = next(iter(bundle.evaluation.items()))
+    print_evaluations({name: evaluation})
+    say(summary_of(evaluation))
+
+
+def summary_of(evaluation: Evaluation) -> str:
+    """Say in two sentences what the figures at significance 0.05 mean."""
+    point = evaluation.at(_MAIN_LEVEL)
+    return (
+        f"At significance {_MAIN_LEVEL} the true label-set was missed in {point.error:.1%} of the test texts, and "
+        f"{point.sizes.single:.1%} of them keep one plausible label-set. 'By chance' is what error rates come to with "
+        f"{evaluation.n_calibration:,} calibration and {evaluation.n_texts:,} test texts, in 99 of 100 cases."
+    )
 
 
 def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
@@ -262,6 +293,7 @@ def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
             each["measure"],
             each["significance"],
             f"{each['error']:.3f}",
+            "{:.3f} to {:.3f}".format(*each["by_chance"]),
             f"{each['mean_size']:,.2f}",
             f"{each['median_size']:,.0f}",
             f"{each['single']:.1%}",
@@ -269,8 +301,8 @@ def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
         )
         for each in figures_of(evaluations)
     ]
-    headings = ("measure", "significance", "error rate", "mean N", "median N", "one label-set", "none")
-    print_table(headings, rows, title=f"{first.n_texts:,} texts; N label-sets stay plausible")
+    headings = ("measure", "significance", "error rate", "by chance", "mean N", "median N", "N = 1", "N = 0")
+    print_table(headings, rows, title=f"{first.n_texts:,} test texts; N is how many label-sets stay plausible")
     say(
         f"Best guess alone: right as a whole {first.forced.accuracy:.1%}, micro-F1 {first.forced.f1_micro:.3f}, "
         f"macro-F1 {first.forced.f1_macro:.3f}."

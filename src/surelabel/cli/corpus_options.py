@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from surelabel.bundles import Bundle
     from surelabel.corpora import Corpus
 
-__all__ = ["Encoding", "GivenCorpus", "Id", "PartsSeed", "Separator", "Text", "takes_corpus"]
+__all__ = ["Encoding", "GivenCorpus", "Id", "PartSize", "PartsSeed", "Separator", "Text", "as_size", "takes_corpus"]
 
 
 def _corpus_names() -> list[str]:
@@ -50,6 +50,14 @@ SplitColumn = Annotated[
     str | None,
     typer.Option("--split-column", help="Column of a file that says train, validation, calibration or test."),
 ]
+PartSize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|SHARE",
+        help="Texts of a file to draw for this part: a number, or a share below 1 "
+        "[default: test 0.2, validation 0.1, calibration 0.15].",
+    ),
+]
 PartsSeed = Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")]
 
 
@@ -68,17 +76,22 @@ class GivenCorpus:
     encoding: Encoding = "utf-8"
     split_column: SplitColumn = None
 
-    def load(self, seed: int | None, bundle: Bundle | None = None) -> Corpus:
+    def load(self, seed: int | None, bundle: Bundle | None = None, sizes: Mapping[str, Any] | None = None) -> Corpus:
         """Load the corpus.
 
-        Parts are drawn from a file to train a model, and again where it is the file that `bundle` was trained on; of
-        any other file all texts are new to that bundle. They are drawn with `seed`, or else with that of training.
+        Parts are drawn from a file to train a model, in `sizes` where they are given, and in the same sizes again
+        where it is the file that `bundle` was trained on; of any other file all texts are new to that bundle. They are
+        drawn with `seed`, or else with that of training.
         """
         from surelabel import corpora  # noqa: PLC0415
 
         if seed is None:
             seed = (bundle.info.seed if bundle is not None else None) or 0
         if self.corpus in corpora.available() and not Path(self.corpus).is_file():
+            if sizes:
+                raise typer.BadParameter(
+                    f"it is for files; the parts of {self.corpus} have fixed sizes", param_hint=f"--{next(iter(sizes))}"
+                )
             return corpora.load(self.corpus, seed=seed)
         if bundle is not None:
             from surelabel.pipeline import is_same_source  # noqa: PLC0415
@@ -86,7 +99,8 @@ class GivenCorpus:
             whole = corpora.load(self.corpus, seed=seed, test=0, validation=0, calibration=0, **self._reading())
             if not is_same_source(bundle, whole):
                 return whole
-        return corpora.load(self.corpus, seed=seed, **self._reading())
+            sizes = bundle.info.drawn
+        return corpora.load(self.corpus, seed=seed, **(sizes or {}), **self._reading())
 
     def _reading(self) -> dict[str, Any]:
         """Return how a file is read, as `corpora.load` is told it."""
@@ -98,6 +112,21 @@ class GivenCorpus:
         }
         reading |= {"id": self.id_column} if self.id_column else {}
         return reading | ({"part": self.split_column} if self.split_column else {})
+
+
+def as_size(given: str | None, option: str) -> int | float | None:
+    """Return a part's size as it was typed: a number of texts, a share below 1, or None where it was not said."""
+    if given is None:
+        return None
+    try:
+        size = int(given) if given.isdecimal() else float(given)
+    except ValueError:
+        size = -1.0
+    if not (isinstance(size, int) or 0.0 <= size < 1.0):
+        raise typer.BadParameter(
+            f"expected a number of texts, or a share of them below 1; got {given!r}", param_hint=option
+        )
+    return size
 
 
 def _one_or_all(columns: list[str] | None, default: str) -> str | list[str]:

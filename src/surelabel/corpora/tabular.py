@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,8 @@ import numpy as np
 from surelabel._extras import import_extra
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance
 from surelabel.corpora.places import as_path, sha256
-from surelabel.corpora.textfiles import decode
-from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.corpora.textfiles import decode, delimiter_of
+from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 __all__ = ["FORMATS", "read_table"]
 
@@ -26,6 +27,11 @@ FORMATS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 _PART_ALIASES = {"dev": "validation", "val": "validation", "valid": "validation", "training": "train"}
 _INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True, "": False}
+
+# What the command line calls the parameters of `read_table`.
+_OPTIONS = {"text": "--text", "labels": "--labels", "id": "--id", "part": "--split-column"}
+# Marks that people put between label names, and the least share of cells that must have one to be told of.
+_SEPARATORS, _SUSPICIOUS_SHARE = (",", ";", "|"), 0.02
 
 _Table = dict[str, list[Any]]
 
@@ -54,7 +60,8 @@ def read_table(
         A column that holds lists of label names or separated names; or several columns of 0 and 1, whose
         names are the labels.
     separator : str or None, default=","
-        What separates label names in a cell. None: a cell is one label.
+        What separates label names in a cell. None: a cell is one label. Where no cell has it and several have
+        another usual one, a DataWarning says so.
     id : str, optional
         A column of unique ids. Default: "id" where there is such a column, else the row's number from 0.
     part : str, optional
@@ -139,7 +146,8 @@ def _read(path: Path, encoding: str) -> _Table:
     string = decode(data, path.name, encoding)
     if suffix[0] in {".jsonl", ".ndjson"}:
         return _read_jsonl(string, path)
-    return _read_csv(string, path, "," if suffix[0] == ".csv" else "\t")
+    usual = "," if suffix[0] == ".csv" else "\t"
+    return _read_csv(string, path, delimiter_of(string.lstrip("\r\n").partition("\n")[0], usual))
 
 
 def _content(path: Path, *, compressed: bool) -> bytes:
@@ -207,7 +215,7 @@ def _column(table: _Table, column: str, role: str, path: Path) -> list[Any]:
     if column not in table:
         raise CorpusError(
             f"The {role!r} column of load must be one of {list(table)}, the columns of {path.name!r}. "
-            f"Got {column!r} instead."
+            f"Got {column!r} instead: say which one it is ({_OPTIONS[role]} on the command line)."
         )
     return table[column]
 
@@ -236,6 +244,7 @@ def _label_sets(
     cells = _column(table, labels, "labels", path)
     if not numeric_labels:
         _check_not_numeric(cells, labels, path)
+    _warn_of_separators(cells, labels, separator, path)
     return [_as_label_set(cell, separator, f"row {row + 1} of {path.name!r}") for row, cell in enumerate(cells)]
 
 
@@ -252,6 +261,25 @@ def _check_not_numeric(cells: list[Any], column: str, path: Path) -> None:
             f"Got the number {cell!r} in row {row + 1} instead; if numbers are the "
             "names, say numeric_labels=True."
         )
+
+
+def _warn_of_separators(cells: list[Any], column: str, separator: str | None, path: Path) -> None:
+    """Warn where no cell has the separator and several have another one: "a;b" would be one label."""
+    filled = [cell for cell in cells if isinstance(cell, str) and cell]
+    if separator is None or any(separator in cell for cell in filled):
+        return
+    for other in _SEPARATORS:
+        count = sum(other in cell for cell in filled)
+        if other != separator and count > max(1, _SUSPICIOUS_SHARE * len(filled)):
+            example = next(cell for cell in filled if other in cell)
+            warnings.warn(
+                f"No cell of the label column {column!r} of {path.name!r} has {separator!r} between labels, but "
+                f"{count:,} of {len(filled):,} have {other!r}, such as {example!r:.60}: each of them counts as one "
+                f"label. If they are several, say separator={other!r} (--separator {other!r} on the command line).",
+                DataWarning,
+                stacklevel=5,
+            )
+            return
 
 
 def _as_label_set(cell: Any, separator: str | None, place: str) -> set[str]:

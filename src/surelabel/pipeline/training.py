@@ -34,6 +34,7 @@ __all__ = ["TrainingSettings", "train_bundle", "train_to_folder"]
 
 _log = logging.getLogger(__name__)
 _RUN = "run.json"
+_DRAWN = ("test", "validation", "calibration")
 # Constraints, and texts that break them, that a note names.
 _MOST_SHOWN = 3
 
@@ -344,4 +345,5 @@ def _info(
         calibrated_on={**where, "part": "calibration", "n_texts": sizes["calibration"]},
         evaluated_on={} if figures.evaluations is None else {**where, "part": "test", "n_texts": sizes["test"]},
         notes=notes,
+        drawn={part: corpus.split.sizes.get(part, 0) if corpus.split else 0 for part in _DRAWN},
     )

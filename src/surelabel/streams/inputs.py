@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 
 from surelabel._extras import of_extra
 from surelabel.corpora import Corpus, Part
+from surelabel.corpora.textfiles import delimiter_of
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.streams.rows import InputColumns, Row, RowParser
 
@@ -181,7 +182,9 @@ class TextSource:
     def _cells(self, stream: IO[str]) -> Iterator[Row]:
         """Read a table with a line of headings; rows that are too short end in empty cells."""
         csv.field_size_limit(_LONGEST_CELL)
-        reader = csv.reader(stream, delimiter="," if self.kind == "csv" else "\t")
+        first = stream.readline()
+        delimiter = delimiter_of(first, "," if self.kind == "csv" else "\t")
+        reader = csv.reader(itertools.chain([first] if first else [], stream), delimiter=delimiter)
         try:
             headings = next(reader, [])
             self._parser.check_headings(headings)
@@ -243,7 +246,8 @@ def file_format(path: str | os.PathLike[str]) -> str:
     kind = _SUFFIXES.get(suffixes[-1] if suffixes else "")
     if kind is None:
         raise InvalidInputError(
-            f"A file of texts must end in one of {', '.join(_SUFFIXES)}, or say its format. Got {path.name!r} instead."
+            f"A file of texts must end in one of {', '.join(_SUFFIXES)}, or say its format. Got {path.name!r} instead. "
+            "To ask about one text: echo 'the text' | surelabel predict DIR -"
         )
     return kind
 
