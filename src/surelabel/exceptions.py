@@ -1,6 +1,4 @@
-"""Errors and warnings of the package.
-
-::
+"""Errors and warnings of the package: an error says who, what was expected, what came, and what to do.
 
     Exception
       SurelabelError
@@ -21,6 +19,8 @@
         TruncationWarning        a prediction set was cut at the limit asked for
         DataWarning              the data was usable, but something in it should be known
 
+Examples
+--------
 >>> from surelabel import ConformalLabelSets, exceptions
 >>> try:
 ...     ConformalLabelSets().predict([[0.9, 0.2]])

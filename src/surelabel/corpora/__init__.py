@@ -4,6 +4,8 @@
 parts of exact size; `reduced` keeps the most frequent labels; `statistics_table` counts what the paper's
 table of corpora counts.
 
+Examples
+--------
 >>> from surelabel import corpora
 >>> corpus = corpora.load("synthetic", seed=0)
 >>> corpus

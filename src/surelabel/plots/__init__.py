@@ -4,6 +4,8 @@ Figures have no window and no global state, so they can be made in threads. `to_
 the text colour of the page it stands in. Importing this module does not import matplotlib, which the extra
 `surelabel[plots]` brings.
 
+Examples
+--------
 >>> from surelabel import plots
 >>> svg = plots.to_svg(plots.search_load({"Reuters": (90, 15)}), name="load", title="Label-sets against t")
 >>> svg.startswith("<svg"), "currentColor" in svg

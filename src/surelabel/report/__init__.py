@@ -4,6 +4,8 @@
 not made with. The file has its figures and its style within, asks no host for anything and runs no script; texts and
 label names are shown as text, whatever is in them. The same input gives the same bytes. Needs `surelabel[plots]`.
 
+Examples
+--------
 >>> import numpy as np
 >>> from surelabel import ConformalLabelSets
 >>> rng = np.random.default_rng(0)

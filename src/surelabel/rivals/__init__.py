@@ -14,6 +14,8 @@ significance. All have the same candidates, count exactly, and say what they gua
 | `CrossConformalRidge` | the label-set, up to twice the significance |
 | `RecallControl` | the mean share of true labels that are found |
 
+Examples
+--------
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
 >>> probabilities = rng.random((500, 3))
