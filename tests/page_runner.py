@@ -41,7 +41,7 @@ from surelabel import corpora
 __all__ = ["ROOT", "pages", "run_page", "write_example_files"]
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 300  # for a command; pages are quick, machines are busy
+SECONDS = 900  # for a command; pages are quick, machines are busy
 PORTS = ("8000", "8786")
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
