@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -61,27 +62,31 @@ class Built:
     sdist: Path
 
 
-def run(command: Sequence[object], folder: Path, minutes: float = 10, extra: Mapping[str, str] | None = None) -> str:
+def run(command: Sequence[object], folder: Path, minutes: float = 20, extra: Mapping[str, str] | None = None) -> str:
     """Run a command in a folder, without the project's own variables, and return what it printed."""
     environment = {name: value for name, value in os.environ.items() if name not in FROM_PROJECT} | dict(extra or {})
     words = [str(word) for word in command]
-    try:
-        ran = subprocess.run(
-            words,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=minutes * MINUTES,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise CheckError(f"not done after {minutes:g} minutes: {' '.join(words)}") from error
-    if ran.returncode:
-        raise CheckError(f"exit code {ran.returncode} of: {' '.join(words)}\n{ran.stdout[-4000:]}")
-    return ran.stdout
+    with subprocess.Popen(
+        words,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            printed, _ = process.communicate(timeout=minutes * MINUTES)
+        except BaseException as error:
+            # Not the process alone: what it has started would live on.
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CheckError(f"not done after {minutes:g} minutes: {' '.join(words)}") from error
+            raise
+    if process.returncode:
+        raise CheckError(f"exit code {process.returncode} of: {' '.join(words)}\n{printed[-4000:]}")
+    return printed
 
 
 def twice(command: Sequence[object], folder: Path, pause: float = 10) -> str:
@@ -136,7 +141,7 @@ class Environment:
         ]
         twice([*pip, "-c", CONSTRAINTS, *packages], WORK)
 
-    def program(self, name: str, *arguments: object, minutes: float = 10) -> None:
+    def program(self, name: str, *arguments: object, minutes: float = 20) -> None:
         """Run a program of release/inside in an empty folder."""
         here = empty_folder(WORK / "runs" / f"{self.folder.name}-{name}")
         run([self.python, "-I", INSIDE / f"{name}.py", *arguments], here, minutes)
@@ -281,7 +286,7 @@ def check_tests(environment: Environment) -> str:
     shutil.copy2(ROOT / "pyproject.toml", here)
     chosen = sorted(path.relative_to(here) for name in CORE_TESTS for path in (here / "tests").glob(name))
     pytest = [environment.python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
-    return run([*pytest, *chosen], here, minutes=40).strip().splitlines()[-1]
+    return run([*pytest, *chosen], here, minutes=60).strip().splitlines()[-1]
 
 
 class Checks:
