@@ -74,6 +74,35 @@ def test_train_calibrate_evaluate(run, own_file, tmp_path):
     assert figures["n_texts"] == 120
 
 
+def test_numbers_as_label_names(run, tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text("text,labels\n" + "fever and cough,101\nbroken arm,202\n" * 20)
+    refused = run("data", "stats", path)
+    assert refused.code == 3
+    assert "--numeric-labels" in refused.err
+    taken = run("data", "stats", path, "--numeric-labels")
+    assert taken.code == 0
+    assert "101" in taken.out
+
+
+def test_empty_texts_are_told_of_once(run, tmp_path):
+    path = tmp_path / "tickets.csv"
+    rows = [f'"{body}",{label}' for body, label in (("wheat up", "wheat"), ("gold down", "gold"), ("", "gold"))]
+    path.write_text("\n".join(["text,labels", *rows * 40]) + "\n")
+    trained = run("train", path, "--out", tmp_path / "model")
+    assert trained.code == 0
+    assert trained.err.count("empty") == 1
+    assert "At significance 0.1 the true label-set was missed" in trained.err + trained.out
+
+
+def test_very_few_calibration_texts(run, tmp_path):
+    path = tmp_path / "tickets.csv"
+    path.write_text("text,labels\n" + "wheat up,wheat\ngold down,gold\n" * 10)
+    trained = run("train", path, "--calibration", 3, "--out", tmp_path / "model")
+    assert trained.code == 0
+    assert "3 calibration texts are too few for a significance of 0.2" in trained.err + trained.out
+
+
 def test_sizes_of_parts(run, own_file, tmp_path):
     """Parts are drawn in the sizes asked for, and in the same ones again when the model is measured."""
     model = tmp_path / "model"

@@ -25,7 +25,7 @@ _MeasureHelp = (
     "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mahalanobis, penalised."
 )
 _LEVELS = (0.01, 0.05, 0.1, 0.2)
-_MAIN_LEVEL = "0.05"
+_MAIN_LEVEL = 0.05
 
 
 @app.command()
@@ -274,10 +274,17 @@ def print_own_evaluation(bundle: Bundle) -> None:
 
 
 def summary_of(evaluation: Evaluation) -> str:
-    """Say in two sentences what the figures at significance 0.05 mean."""
-    point = evaluation.at(_MAIN_LEVEL)
+    """Say in two sentences what the figures at significance 0.05 mean, or at the next level that there is."""
+    levels = [level for level in _LEVELS if level >= _MAIN_LEVEL]
+    points = [point for point in evaluation.curve if float(point.significance) in levels]
+    if not points:
+        return (
+            f"{evaluation.n_calibration:,} calibration texts are too few for a significance of {levels[-1]:g}: sets "
+            "hold nearly every label-set. More texts, or a larger --calibration, help."
+        )
+    point = min(points, key=lambda each: float(each.significance))
     return (
-        f"At significance {_MAIN_LEVEL} the true label-set was missed in {point.error:.1%} of the test texts, and "
+        f"At significance {float(point.significance):g} the true label-set was missed in {point.error:.1%} of the test texts, and "
         f"{point.sizes.single:.1%} of them keep one plausible label-set. 'By chance' is what error rates come to with "
         f"{evaluation.n_calibration:,} calibration and {evaluation.n_texts:,} test texts, in 99 of 100 cases."
     )

@@ -44,6 +44,7 @@ Labels = Annotated[
     ),
 ]
 Separator = Annotated[str, typer.Option("--separator", help="Between the label names in a cell.")]
+NumericLabels = Annotated[bool, typer.Option("--numeric-labels", help="Numbers in the label column are names.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column that tells texts apart [default: id, if there is one].")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of a text file.")]
 SplitColumn = Annotated[
@@ -72,6 +73,7 @@ class GivenCorpus:
     text: Text = None
     labels: Labels = None
     separator: Separator = ","
+    numeric_labels: NumericLabels = False
     id_column: Id = None
     encoding: Encoding = "utf-8"
     split_column: SplitColumn = None
@@ -111,6 +113,7 @@ class GivenCorpus:
             "encoding": self.encoding,
         }
         reading |= {"id": self.id_column} if self.id_column else {}
+        reading |= {"numeric_labels": True} if self.numeric_labels else {}
         return reading | ({"part": self.split_column} if self.split_column else {})
 
 

@@ -259,7 +259,7 @@ def _check_not_numeric(cells: list[Any], column: str, path: Path) -> None:
             f"The label column {column!r} of {path.name!r} must hold label names "
             "(lists, or separated names). "
             f"Got the number {cell!r} in row {row + 1} instead; if numbers are the "
-            "names, say numeric_labels=True."
+            "names, say numeric_labels=True (--numeric-labels)."
         )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import platform
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from surelabel.bundles import Bundle
 from surelabel.conformal import ConformalLabelSets
 from surelabel.constraints import LabelConstraints
 from surelabel.corpora import Corpus, Part
-from surelabel.exceptions import CalibrationWarning
+from surelabel.exceptions import CalibrationWarning, DataWarning
 from surelabel.measures import Measure
 from surelabel.sparse import is_sparse
 from surelabel.text import TextClassifier
@@ -36,6 +37,14 @@ def versions() -> dict[str, str]:
     return found
 
 
+@contextlib.contextmanager
+def _empty_texts_told() -> Iterator[None]:
+    """Let classifiers be silent about empty texts: the corpus has told of them once, when it was read."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* are empty; they are kept", category=DataWarning)
+        yield
+
+
 def fitted_classifier(
     corpus: Corpus,
     training: Part,
@@ -49,13 +58,14 @@ def fitted_classifier(
     """
     classifier = text.make(kind, **options)
     validation = corpus.part("validation") if "validation" in corpus.parts else None
-    return classifier.fit(
-        training.texts,
-        training.label_matrix,
-        validation=None if validation is None else (validation.texts, validation.label_matrix),
-        label_names=corpus.label_names,
-        checkpoint_folder=None if kind == "linear" else checkpoint_folder,
-    )
+    with _empty_texts_told():
+        return classifier.fit(
+            training.texts,
+            training.label_matrix,
+            validation=None if validation is None else (validation.texts, validation.label_matrix),
+            label_names=corpus.label_names,
+            checkpoint_folder=None if kind == "linear" else checkpoint_folder,
+        )
 
 
 def part_probabilities(model: TextClassifier | Bundle, part: Part, listed: int | None = None) -> PartProbabilities:
@@ -64,10 +74,11 @@ def part_probabilities(model: TextClassifier | Bundle, part: Part, listed: int |
     A bundle knows how many labels it lists; for a classifier `listed` says it, None to keep all.
     """
     texts = part.texts
-    if isinstance(model, Bundle):
-        probabilities = model.predict_proba(texts)
-    else:
-        probabilities = text.probabilities_of(model, texts, listed)
+    with _empty_texts_told():
+        if isinstance(model, Bundle):
+            probabilities = model.predict_proba(texts)
+        else:
+            probabilities = text.probabilities_of(model, texts, listed)
     labels = part.label_matrix if is_sparse(probabilities) else part.labels
     return PartProbabilities(probabilities, labels, tuple(map(str, part.ids)))
 
