@@ -14,7 +14,8 @@ from surelabel.exceptions import MissingDependencyError
 
 MODEL = Path(sys.argv[1])
 INSTALLED = set(sys.argv[2:])
-CORPORA_COME_WITH = {"cli", "text"}
+# Of other extras, by design; and the command line works beside transformers, which brings typer.
+COMES_WITH = {"cli": {"corpora"}, "text": {"cli", "corpora"}}
 
 
 def read_table() -> object:
@@ -73,7 +74,7 @@ def message_of(thing: Callable[[], object]) -> str:
 
 def main() -> None:
     """Ask for everything that is not there."""
-    there = INSTALLED | ({"corpora"} if INSTALLED & CORPORA_COME_WITH else set())
+    there = INSTALLED.union(*(COMES_WITH.get(extra, set()) for extra in INSTALLED))
     for extra in sorted(set(THINGS) - there):
         for thing in THINGS[extra]:
             said = message_of(thing)
