@@ -283,8 +283,9 @@ def summary_of(evaluation: Evaluation) -> str:
             "hold nearly every label-set. More texts, or a larger --calibration, help."
         )
     point = min(points, key=lambda each: float(each.significance))
+    level = float(point.significance)
     return (
-        f"At significance {float(point.significance):g} the true label-set was missed in {point.error:.1%} of the test texts, and "
+        f"At significance {level:g} the true label-set was missed in {point.error:.1%} of the test texts, and "
         f"{point.sizes.single:.1%} of them keep one plausible label-set. 'By chance' is what error rates come to with "
         f"{evaluation.n_calibration:,} calibration and {evaluation.n_texts:,} test texts, in 99 of 100 cases."
     )
