@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cases
-from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, Penalised, prediction_sets
+from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, Penalised, prediction_set
 from surelabel._wording import share_words
 from surelabel.descriptions import Members, build_description
 from surelabel.descriptions.build import _count_fitting
@@ -39,7 +39,7 @@ def all_label_sets(n_labels):
 @settings(max_examples=cases.examples(60))
 def test_every_statement_is_true_of_every_member_and_counts_are_exact(listed, problem, measure):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prediction_sets, "_MAX_DESCRIBED_BY_LIST", 10**6 if listed else 0)
+        patch.setattr(prediction_set, "_MAX_DESCRIBED_BY_LIST", 10**6 if listed else 0)
         for one in problem.predict_set(problem.predictor(measure)):
             description = one.describe()
             members = set(one)
@@ -84,7 +84,7 @@ def interacting(seed):
 @pytest.mark.parametrize("listed", [True, False], ids=["from members", "from costs"])
 @pytest.mark.parametrize("seed", range(4))
 def test_statements_are_true_where_labels_interact(listed, seed, monkeypatch):
-    monkeypatch.setattr(prediction_sets, "_MAX_DESCRIBED_BY_LIST", 10**6 if listed else 0)
+    monkeypatch.setattr(prediction_set, "_MAX_DESCRIBED_BY_LIST", 10**6 if listed else 0)
     for predictor, probabilities in interacting(seed):
         for one in predictor.predict_set(probabilities, significance="0.2"):
             description, members = one.describe(), set(one)

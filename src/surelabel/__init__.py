@@ -21,7 +21,8 @@ from surelabel.constraints import LabelConstraints
 from surelabel.mahalanobis import Mahalanobis
 from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
 from surelabel.penalties import Penalised
-from surelabel.prediction_sets import PredictionSet, PredictionSets
+from surelabel.prediction_set import PredictionSet
+from surelabel.prediction_sets import PredictionSets
 from surelabel.sparse import SparseProbabilities
 from surelabel.tuning import choose_weights
 

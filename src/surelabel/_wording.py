@@ -6,7 +6,16 @@ import math
 import re
 from typing import Any
 
-__all__ = ["bounds_words", "count_words", "digits_words", "number_word", "power_words", "printable", "share_words"]
+__all__ = [
+    "bounds_words",
+    "count_words",
+    "digits_words",
+    "label_sets_words",
+    "number_word",
+    "power_words",
+    "printable",
+    "share_words",
+]
 
 # What XML cannot hold, and single surrogates, which no encoding can.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -87,6 +96,17 @@ def bounds_words(lower: int, upper: int) -> str:
     """
     shown = count_words(lower), count_words(upper)
     return shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"
+
+
+def label_sets_words(lower: int, upper: int) -> str:
+    """Write how many label-sets there are, from certified bounds.
+
+    Examples
+    --------
+    >>> label_sets_words(1, 1), label_sets_words(2, 2)
+    ('1 label-set', '2 label-sets')
+    """
+    return f"{bounds_words(lower, upper)} label-set{'' if upper == 1 else 's'}"
 
 
 def share_words(lower: float, upper: float) -> str:

@@ -54,16 +54,11 @@ class PValueSums:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel import ConformalLabelSets, LpNorm, metrics
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(LpNorm(2), min_labels=0, label_names=["corn", "grain", "wheat"])
-    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
-    >>> sums = metrics.p_value_sums(predictor, probabilities[200:])
-    >>> round(sums.floor, 3), [round(bound, 3) for bound in sums.mean]
-    (0.04, [1.789, 1.789])
+    >>> from surelabel import ConformalLabelSets, metrics
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
+    >>> sums = metrics.p_value_sums(predictor, [[0.7, 0.4], [0.5, 0.2]])
+    >>> sums.floor, sums.excess, sums.mean
+    (0.75, (0.125, 0.125), (0.875, 0.875))
     """
 
     floor: float
@@ -270,15 +265,10 @@ def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: i
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel import ConformalLabelSets, LogLoss, metrics
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(LogLoss(), min_labels=0, label_names=["corn", "grain", "wheat"])
-    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
-    >>> [round(bound, 3) for bound in metrics.s_criterion(predictor, probabilities[200:]).mean]
-    [1.744, 1.744]
+    >>> from surelabel import ConformalLabelSets, metrics
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
+    >>> metrics.s_criterion(predictor, [[0.7, 0.4], [0.5, 0.2]]).mean
+    (0.875, 0.875)
     """
     return p_value_sums(predictor, probabilities, n_cells=n_cells)
 
@@ -299,15 +289,10 @@ def of_criterion(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel import ConformalLabelSets, LogLoss, metrics
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(LogLoss(), min_labels=0, label_names=["corn", "grain", "wheat"])
-    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
-    >>> [round(bound, 3) for bound in metrics.of_criterion(predictor, probabilities[200:], labels[200:]).mean]
-    [1.232, 1.232]
+    >>> from surelabel import ConformalLabelSets, metrics
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
+    >>> metrics.of_criterion(predictor, [[0.7, 0.4], [0.5, 0.2]], [[1, 0], [1, 0]]).mean
+    (0.5, 0.5)
     """
     calibration = predictor._calibrated("of_criterion")
     sums = sums if sums is not None else p_value_sums(predictor, probabilities, n_cells=n_cells)

@@ -29,18 +29,14 @@ class ForcedPredictions:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel import ConformalLabelSets, LogLoss
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(LogLoss(), min_labels=0, label_names=["corn", "grain", "wheat"])
-    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
-    >>> forced = predictor.predict([[0.1, 0.97, 0.6], [0.5, 0.5, 0.5]])
+    >>> from surelabel import ConformalLabelSets
+    >>> predictor = ConformalLabelSets(label_names=["corn", "grain", "wheat"])
+    >>> predictor = predictor.calibrate([[0.1, 0.9, 0.4]] * 9, [["grain"]] * 7 + [["grain", "wheat"]] * 2)
+    >>> forced = predictor.predict([[0.1, 0.95, 0.3], [0.4, 0.5, 0.5]])
     >>> [sorted(label_set) for label_set in forced.label_sets]
-    [['grain', 'wheat'], []]
+    [['grain'], ['wheat']]
     >>> forced.confidence.round(2).tolist(), forced.credibility.round(2).tolist()
-    ([0.35, 0.75], [0.89, 0.25])
+    ([0.9, 0.9], [1.0, 0.1])
     """
 
     labels: Any

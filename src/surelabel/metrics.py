@@ -204,15 +204,10 @@ def size_curve(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel import ConformalLabelSets, LpNorm, metrics
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(LpNorm(2), min_labels=0, label_names=["corn", "grain", "wheat"])
-    >>> predictor = predictor.calibrate(probabilities[:200], labels[:200])
-    >>> [curve.mean for curve in metrics.size_curve(predictor, probabilities[200:], [0.01, 0.1, 0.5])]
-    [6.79, 4.18, 1.26]
+    >>> from surelabel import ConformalLabelSets, metrics
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
+    >>> [curve.mean for curve in metrics.size_curve(predictor, [[0.9, 0.1], [0.7, 0.4]], [0.25, 0.5, 0.75])]
+    [1.0, 0.5, 0.5]
     """
     calibration = predictor._calibrated("size_curve")
     checked = calibration.as_probabilities(probabilities, who="size_curve", sparse=True)

@@ -19,7 +19,8 @@ from surelabel.compressed import compress
 from surelabel.descriptions import Description
 from surelabel.exceptions import InvalidInputError
 from surelabel.label_sets import LabelSet
-from surelabel.prediction_sets import PredictionSet, PredictionSets
+from surelabel.prediction_set import PredictionSet
+from surelabel.prediction_sets import PredictionSets
 from surelabel.searches import Bounds, Cut, SearchReport, SizeBounds
 from surelabel.searches.cut import over_rows
 from surelabel.searches.sparse import Reach, SparseCut, SparseSearch

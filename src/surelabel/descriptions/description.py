@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from surelabel._wording import bounds_words, count_words, number_word, share_words
+from surelabel._wording import count_words, label_sets_words, number_word, share_words
 
 __all__ = ["Description", "LabelGroup", "LabelShare"]
 
@@ -142,7 +142,7 @@ class Description:
                 best += f" and {len(self.likeliest) - _MOST_LISTED:,} more"
             changes = "change" if self.most_changes == 1 else "changes"
             said.append(f"at most {number_word(self.most_changes)} {changes} to the likeliest ({best})")
-        size = f"{bounds_words(lower, upper)} label-set{'' if upper == 1 else 's'}"
+        size = label_sets_words(lower, upper)
         if not self.complete:
             fitting = "more" if self.n_fitting is None else count_words(self.n_fitting)
             size += f" of {fitting} that fit this"

@@ -6,13 +6,9 @@ label names are shown as text, whatever is in them. The same input gives the sam
 
 Examples
 --------
->>> import numpy as np
 >>> from surelabel import ConformalLabelSets
->>> rng = np.random.default_rng(0)
->>> probabilities = rng.random((300, 3))
->>> labels = rng.random((300, 3)) < probabilities
->>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
->>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+>>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
+>>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
 >>> page = render_report(given)
 >>> page.startswith("<!DOCTYPE html>"), "<script" in page
 (True, False)

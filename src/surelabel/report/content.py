@@ -19,7 +19,8 @@ from surelabel.evaluation import Evaluation, default_levels, evaluate
 from surelabel.exceptions import CalibrationWarning
 from surelabel.metrics import SizeStatistics
 from surelabel.plots import error_band, printable
-from surelabel.prediction_sets import PredictionSet, PredictionSets
+from surelabel.prediction_set import PredictionSet
+from surelabel.prediction_sets import PredictionSets
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
 from surelabel.sparse import is_sparse
 from surelabel.sparse_sets import MOST_DESCRIBED, SparsePredictionSet, SparsePredictionSets
@@ -130,14 +131,10 @@ class ReportContent:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from surelabel import ConformalLabelSets
     >>> from surelabel.report import ReportInput, build_content
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
-    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
+    >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
     >>> content = build_content(given)
     >>> content.main.name, content.chosen.verdict
     ('L2', 'held')
@@ -414,14 +411,10 @@ def build_content(given: ReportInput) -> ReportContent:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from surelabel import ConformalLabelSets
     >>> from surelabel.report import ReportInput, build_content
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
-    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
+    >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
     >>> content = build_content(given)
     >>> content.significance, content.n_empty, content.has_texts
     ('0.05', 0, False)

@@ -52,16 +52,12 @@ class ReportInput:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from surelabel import ConformalLabelSets
     >>> from surelabel.report import ReportInput, build_content
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
-    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
+    >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
     >>> build_content(given).title
-    'Three labels'
+    'Two labels'
     """
 
     title: str

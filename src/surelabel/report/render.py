@@ -123,16 +123,12 @@ def render_report(given: ReportInput) -> str:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from surelabel import ConformalLabelSets
     >>> from surelabel.report import ReportInput, render_report
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
-    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
+    >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
     >>> page = render_report(given)
-    >>> page.startswith("<!DOCTYPE html>"), "Three labels" in page
+    >>> page.startswith("<!DOCTYPE html>"), "Two labels" in page
     (True, True)
     """
     _environment()
@@ -152,14 +148,10 @@ def write_report(path: str | os.PathLike[str], given: ReportInput) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> import numpy as np
     >>> from surelabel import ConformalLabelSets
     >>> from surelabel.report import ReportInput, write_report
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> labels = rng.random((300, 3)) < probabilities
-    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:200], labels[:200])
-    >>> given = ReportInput("Three labels", {"L2": predictor}, probabilities[200:], labels[200:])
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
+    >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(f"{folder}/report.html", given)
     ...     [path.name for path in Path(folder).iterdir()]
