@@ -27,7 +27,7 @@ from surelabel import load_bundle
 from surelabel.corpora import Corpus
 from surelabel.corpora.many_labels import ManyLabels, generate_many_labels
 from surelabel.exceptions import DataWarning
-from surelabel.pipeline import TrainingSettings, train_to_folder
+from surelabel.models import TrainingSettings, train_to_folder
 
 N_LABELS = (1_000, 10_000, 100_000)
 SIZES = {"train": 5_000, "calibration": 1_000, "test": 300, "more": 300, "new": 1_000}

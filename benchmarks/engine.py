@@ -25,7 +25,7 @@ import surelabel
 from probabilities import Measured, measured
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
 from surelabel._kernels import walk
-from surelabel.searches import SEARCHES
+from surelabel.engines import SEARCHES
 
 MEASURES = {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8), "LogLoss": LogLoss()}
 # Label-sets that the Hamming ball may score in all for one figure: some twenty seconds of it.

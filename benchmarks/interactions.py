@@ -22,8 +22,8 @@ from mulaconf.icp_predictor import InductiveConformalPredictor
 
 from probabilities import Measured, measured
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, Mahalanobis, Penalised, choose_weights, corpora
+from surelabel.engines.interacting import Walker
 from surelabel.exceptions import CalibrationWarning, CorpusError
-from surelabel.searches.interacting import Walker
 
 LEVELS = ("0.2", "0.1", "0.05", "0.01")
 WORK_LIMIT = 1_000_000

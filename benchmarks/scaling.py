@@ -32,10 +32,10 @@ from probabilities import corpus_to_measure
 from service_load import served_bundle
 from streaming import write_texts
 from surelabel import load_bundle, predict_dataset
-from surelabel._storage import atomic_file
+from surelabel._core.storage import atomic_file
 from surelabel.answers import answer_probabilities
 from surelabel.experiments.run import machine, versions
-from surelabel.streams import TextSource, open_writer, predict_file
+from surelabel.predicting import TextSource, open_writer, predict_file
 
 BLOCK = 250_000
 GOALS = {"conformal": 1.8, "workers": 1.6}

@@ -30,11 +30,11 @@ import numpy as np
 
 from probabilities import corpus_to_measure
 from surelabel import __version__, load_bundle
-from surelabel._storage import atomic_file
+from surelabel._core.storage import atomic_file
 from surelabel.corpora.places import cache_folder
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import machine, versions
-from surelabel.pipeline import TrainingSettings, train_bundle
+from surelabel.models import TrainingSettings, train_bundle
 
 CLIENTS = (1, 16, 64)
 BATCHING = {"with": {}, "without": {"max_batch_texts": 1}}

@@ -27,9 +27,9 @@ from typing import Any
 from probabilities import corpus_to_measure
 from service_load import served_bundle
 from surelabel import load_bundle
-from surelabel._storage import atomic_file
+from surelabel._core.storage import atomic_file
 from surelabel.experiments.run import machine, versions
-from surelabel.streams import AnswerSettings, ResumableOutput, TextSource, predict_batches, predict_file
+from surelabel.predicting import AnswerSettings, ResumableOutput, TextSource, predict_batches, predict_file
 
 FACTORS = (1, 10, 100)
 GOAL = 1.2

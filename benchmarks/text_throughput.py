@@ -29,10 +29,10 @@ from transformers import PretrainedConfig, PreTrainedModel, pipeline
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from surelabel import corpora
-from surelabel._storage import atomic_file
+from surelabel._core.storage import atomic_file
 from surelabel.exceptions import DataWarning
 from surelabel.experiments.run import machine
-from surelabel.pipeline.steps import versions
+from surelabel.models.steps import versions
 from surelabel.text import make
 from surelabel.text.base import LabelledTexts
 from surelabel.text.batching import Examples, pad, training_batches

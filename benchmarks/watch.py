@@ -25,10 +25,10 @@ from scipy.stats import binom
 
 from probabilities import Measured, measured
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
-from surelabel._storage import atomic_file
-from surelabel.artifacts import Probabilities
+from surelabel._core.storage import atomic_file
 from surelabel.exceptions import CalibrationWarning
-from surelabel.watch import ExchangeabilityWatch, WatchState
+from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
+from surelabel.probabilities_file import Probabilities
 
 ALPHAS = (0.01, 0.05, 0.1)
 

@@ -9,7 +9,7 @@ import argparse
 import numpy as np
 
 from surelabel import corpora
-from surelabel.pipeline import TrainingSettings, train_bundle
+from surelabel.models import TrainingSettings, train_bundle
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--corpus", default="synthetic")

@@ -7,8 +7,8 @@ python examples/05_compare_measures.py --corpus arxiv20    # minutes
 import argparse
 
 from surelabel import LogLoss, LpNorm, Mahalanobis, choose_weights, corpora, text
-from surelabel.artifacts import PartProbabilities, Probabilities
-from surelabel.comparison import compare
+from surelabel.evaluation.compare import compare
+from surelabel.probabilities_file import PartProbabilities, Probabilities
 from surelabel.rivals import SeenPowerset
 
 parser = argparse.ArgumentParser()

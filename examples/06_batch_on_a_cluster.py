@@ -13,7 +13,7 @@ import pandas
 from distributed import Client, LocalCluster
 
 from surelabel import corpora, predict_dataset
-from surelabel.pipeline import TrainingSettings, train_to_folder
+from surelabel.models import TrainingSettings, train_to_folder
 
 
 def main() -> None:

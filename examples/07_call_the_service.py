@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 
 from surelabel import corpora
-from surelabel.pipeline import TrainingSettings, train_to_folder
+from surelabel.models import TrainingSettings, train_to_folder
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", help="folder of a model")

@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 
 from surelabel import Bundle, ConformalLabelSets, LogLoss, corpora, text
-from surelabel.bundles import BundleInfo
-from surelabel.evaluation import evaluate
+from surelabel.evaluation.evaluate import evaluate
+from surelabel.models import BundleInfo
 
 
 @functools.cache

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import reference
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
+from surelabel.engines import SEARCHES
 from surelabel.exceptions import CalibrationWarning
-from surelabel.searches import SEARCHES
 
 SEARCH_NAMES = tuple(SEARCHES)
 # Powers of products only: the reference gives these costs to the last bit. The others go through libm or a

@@ -11,7 +11,7 @@ import numpy as np
 import uvicorn
 
 from surelabel import ConformalLabelSets, LpNorm
-from surelabel.bundles import Bundle, BundleInfo
+from surelabel.models import Bundle, BundleInfo
 from surelabel.service import ServiceSettings, create_app
 
 NAMES = ("corn", "grain", "trade", "wheat", *(f"topic-{number:02d}" for number in range(5, 91)))

@@ -13,10 +13,10 @@ import cases
 import interaction_cases
 import reference
 from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, Penalised
-from surelabel.criteria import counts_at, of_criterion, s_criterion
-from surelabel.evaluation import evaluate
+from surelabel.engines import interacting, sums
+from surelabel.evaluation.criteria import counts_at, of_criterion, s_criterion
+from surelabel.evaluation.evaluate import evaluate
 from surelabel.exceptions import InvalidInputError, SearchLimitError
-from surelabel.searches import interacting, sums
 
 SEARCHES = ("exact", "powerset")
 

@@ -14,13 +14,13 @@ import test_sparse
 from bundle_cases import corpus
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, Mahalanobis, SparseProbabilities
 from surelabel.answers import answer_probabilities
-from surelabel.artifacts import PartProbabilities, Probabilities
-from surelabel.evaluation import Evaluation, evaluate
+from surelabel.evaluation.evaluate import Evaluation, evaluate
 from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.labels.sparse import stacked
+from surelabel.measures.penalised import Penalised
 from surelabel.metrics import classification_metrics, same_label_sets
-from surelabel.penalties import Penalised
-from surelabel.pipeline import TrainingSettings, train_bundle
-from surelabel.sparse import stacked
+from surelabel.models import TrainingSettings, train_bundle
+from surelabel.probabilities_file import PartProbabilities, Probabilities
 
 
 def _figures(evaluation: Evaluation) -> dict:
@@ -204,8 +204,8 @@ def test_a_bundle_that_lists_all_labels_is_the_dense_one(both_bundles):
 
 
 def test_files_of_a_bundle_that_lists_all_labels_are_those_of_the_dense_one(both_bundles, tmp_path):
-    from surelabel.bundles import load_bundle
-    from surelabel.streams import PartSource, predict_file
+    from surelabel.models import load_bundle
+    from surelabel.predicting import PartSource, predict_file
 
     dense, sparse = both_bundles
     source = PartSource(corpus(), corpus().part("test"))

@@ -20,8 +20,8 @@ from surelabel import (
     load_bundle,
     metrics,
 )
-from surelabel.distributed import DatasetSummary
 from surelabel.exceptions import SurelabelError
+from surelabel.predicting import DatasetSummary
 from surelabel.text import TextClassifier
 
 

@@ -61,7 +61,7 @@ def check_meta_estimator() -> None:
 def check_model(folder: Path) -> None:
     """Train a linear model of the made-up corpus, save it, load it, ask it."""
     from surelabel import corpora
-    from surelabel.pipeline import TrainingSettings, train_to_folder
+    from surelabel.models import TrainingSettings, train_to_folder
 
     corpus = corpora.load("synthetic", stratified=False)
     train_to_folder(corpus, folder, TrainingSettings(compared={}))

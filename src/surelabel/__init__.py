@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 from surelabel import exceptions
 from surelabel._version import __version__
+from surelabel.choosing import choose_weights
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
-from surelabel.constraints import LabelConstraints
-from surelabel.mahalanobis import Mahalanobis
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.labels.sparse import SparseProbabilities
 from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
-from surelabel.penalties import Penalised
-from surelabel.prediction_set import PredictionSet
-from surelabel.prediction_sets import PredictionSets
-from surelabel.sparse import SparseProbabilities
-from surelabel.tuning import choose_weights
+from surelabel.measures.mahalanobis import Mahalanobis
+from surelabel.measures.penalised import Penalised
+from surelabel.sets.prediction_set import PredictionSet
+from surelabel.sets.prediction_sets import PredictionSets
 
 if TYPE_CHECKING:
     from surelabel import corpora, metrics, plots, report, rivals, service, text
-    from surelabel.bundles import Bundle, load_bundle
     from surelabel.classifier import ConformalMultilabelClassifier
-    from surelabel.distributed import predict_dataset
+    from surelabel.guarantees.watch import ExchangeabilityWatch
+    from surelabel.models import Bundle, load_bundle
+    from surelabel.predicting import predict_dataset
     from surelabel.recalibration import Recalibration
-    from surelabel.watch import ExchangeabilityWatch
 
 __all__ = [
     "Bundle",
@@ -66,12 +66,12 @@ __all__ = [
 
 _LAZY_MODULES = ("corpora", "metrics", "plots", "report", "rivals", "service", "text")
 _LAZY_NAMES = {
-    "Bundle": "surelabel.bundles",
+    "Bundle": "surelabel.models",
     "ConformalMultilabelClassifier": "surelabel.classifier",
-    "ExchangeabilityWatch": "surelabel.watch",
+    "ExchangeabilityWatch": "surelabel.guarantees.watch",
     "Recalibration": "surelabel.recalibration",
-    "load_bundle": "surelabel.bundles",
-    "predict_dataset": "surelabel.distributed",
+    "load_bundle": "surelabel.models",
+    "predict_dataset": "surelabel.predicting",
 }
 
 

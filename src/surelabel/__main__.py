@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from surelabel._extras import of_extra
+from surelabel._core.extras import of_extra
 from surelabel._version import __version__
 from surelabel.exceptions import MissingDependencyError
 

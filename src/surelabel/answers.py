@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._validation import as_level
+from surelabel._core.validation import as_level
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
-from surelabel.prediction_sets import PredictionSets
-from surelabel.sparse import IntArray, is_sparse
-from surelabel.sparse_sets import MOST_DESCRIBED, SparsePredictionSets
+from surelabel.labels.sparse import IntArray, is_sparse
+from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.sets.sparse_sets import MOST_DESCRIBED, SparsePredictionSets
 
 __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel._validation import BoolArray, FloatArray, as_labels, as_probabilities
-from surelabel.compressed import check_sparse_measure, sparse_totals
-from surelabel.constraints import LabelConstraints
-from surelabel.counting import binomials, count_by_size
+from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
 from surelabel.exceptions import InvalidInputError
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.labels.counting import binomials, count_by_size
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
 from surelabel.measures import Measure, SeparableMeasure, same_measure, totals_by_costs
-from surelabel.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
+from surelabel.measures.compressed import check_sparse_measure, sparse_totals
 
 if TYPE_CHECKING:
     import numpy.typing as npt

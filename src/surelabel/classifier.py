@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from surelabel._validation import (
+from surelabel._core.validation import (
     FloatArray,
     as_label_names,
     as_labels,
@@ -20,11 +20,11 @@ from surelabel._validation import (
     names_of_columns,
 )
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
-from surelabel.constraints import LabelConstraints
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
+from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LpNorm, Measure, check_measure
-from surelabel.prediction_sets import PredictionSets
 from surelabel.recalibration import Recalibration
+from surelabel.sets.prediction_sets import PredictionSets
 
 __all__ = ["ConformalMultilabelClassifier"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import (
+from surelabel._core.validation import (
     FloatArray,
     as_label_names,
     as_level,
@@ -19,16 +19,16 @@ from surelabel._validation import (
     names_of_columns,
 )
 from surelabel.calibration import Calibration, totals_of
-from surelabel.constraints import LabelConstraints
+from surelabel.engines import SEARCHES, Cut, engine_of
+from surelabel.engines.cut import WORK_LIMIT, over_rows
+from surelabel.engines.sparse import SparseCut
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, SearchLimitError
-from surelabel.forced_predictions import ForcedPredictions
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_probabilities, is_sparse
 from surelabel.measures import LpNorm, Measure, SeparableMeasure, check_measure
-from surelabel.prediction_sets import PredictionSets
-from surelabel.searches import SEARCHES, Cut, engine_of
-from surelabel.searches.cut import WORK_LIMIT, over_rows
-from surelabel.searches.sparse import SparseCut
-from surelabel.sparse import SparseProbabilities, as_sparse_probabilities, is_sparse
-from surelabel.sparse_sets import SparsePredictionSets, sparse_forced
+from surelabel.sets.forced import ForcedPredictions
+from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.sets.sparse_sets import SparsePredictionSets, sparse_forced
 
 __all__ = ["ConformalLabelSets", "ForcedPredictions"]
 

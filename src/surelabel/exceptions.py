@@ -190,7 +190,7 @@ class TrainingError(SurelabelError, RuntimeError):
     >>> import os
     >>> from unittest import mock
     >>> from surelabel import corpora
-    >>> from surelabel.pipeline import train_to_folder
+    >>> from surelabel.models import train_to_folder
     >>> with mock.patch.dict(os.environ, WORLD_SIZE="2"):  # as if torchrun had started two processes
     ...     train_to_folder(corpora.load("synthetic", n_texts=300, n_labels=5), "model")
     Traceback (most recent call last):
@@ -208,7 +208,7 @@ class DatasetError(SurelabelError, RuntimeError):
     >>> from pathlib import Path
     >>> from unittest import mock
     >>> from surelabel import corpora, predict_dataset
-    >>> from surelabel.pipeline import TrainingSettings, train_bundle
+    >>> from surelabel.models import TrainingSettings, train_bundle
     >>> bundle = train_bundle(corpora.load("synthetic", n_texts=300, n_labels=5), TrainingSettings(compared={}))
     >>> full = mock.patch("pyarrow.parquet.ParquetWriter", side_effect=OSError("No space left on device"))
     >>> with tempfile.TemporaryDirectory() as folder, full:  # as if the disk were full

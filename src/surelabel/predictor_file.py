@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._declared import check_arrays
-from surelabel._storage import atomic_file
-from surelabel._validation import FloatArray, as_label_names, check_limits
+from surelabel._core.declared_sizes import check_arrays
+from surelabel._core.storage import atomic_file
+from surelabel._core.validation import FloatArray, as_label_names, check_limits
 from surelabel._version import __version__
 from surelabel.calibration import Calibration
-from surelabel.constraints import LabelConstraints
+from surelabel.engines import SEARCHES
 from surelabel.exceptions import ArtifactError
-from surelabel.mahalanobis import Mahalanobis
+from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import (
     Measure,
     SeparableMeasure,
@@ -35,8 +35,8 @@ from surelabel.measures import (
     measure_to_spec,
     probe_costs,
 )
-from surelabel.penalties import WEIGHTS, Penalised
-from surelabel.searches import SEARCHES
+from surelabel.measures.mahalanobis import Mahalanobis
+from surelabel.measures.penalised import WEIGHTS, Penalised
 
 __all__ = ["read_predictor", "write_predictor"]
 

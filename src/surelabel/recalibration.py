@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._declared import check_npz
-from surelabel._storage import atomic_file
-from surelabel._validation import BoolArray, FloatArray, as_labels, as_probabilities
+from surelabel._core.declared_sizes import check_npz
+from surelabel._core.storage import atomic_file
+from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
 __all__ = ["METHODS", "Recalibration"]

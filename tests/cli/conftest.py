@@ -11,7 +11,7 @@ import pytest
 
 from bundle_cases import corpus, small_bundle
 from surelabel.cli import main
-from surelabel.pipeline import TrainingSettings, train_to_folder
+from surelabel.models import TrainingSettings, train_to_folder
 
 
 @dataclasses.dataclass

@@ -6,7 +6,7 @@ import pytest
 
 from bundle_cases import corpus
 from dataset_cases import rows_of, write_texts
-from surelabel.distributed import cluster
+from surelabel.predicting import cluster
 
 TEXTS = [" ".join(text.split()) for text in corpus().part("test").texts[:40]]
 

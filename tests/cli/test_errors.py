@@ -97,7 +97,7 @@ def test_debug_shows_where(run, tmp_path):
 
 
 def test_an_unexpected_error_is_one_sentence_too(run, model, tmp_path, monkeypatch):
-    monkeypatch.setattr("surelabel.bundles.load_bundle", lambda _: 1 / 0)
+    monkeypatch.setattr("surelabel.models.load_bundle", lambda _: 1 / 0)
     (tmp_path / "a.txt").write_text("oil\n")
     found = run("predict", model, tmp_path / "a.txt")
     assert found.code == 1
@@ -112,7 +112,7 @@ def test_interruptions(run, model, tmp_path, monkeypatch, error, code):
     def stop(_):
         raise error("no access")
 
-    monkeypatch.setattr("surelabel.bundles.load_bundle", stop)
+    monkeypatch.setattr("surelabel.models.load_bundle", stop)
     monkeypatch.setattr("os.dup2", lambda *_: None)
     (tmp_path / "a.txt").write_text("oil\n")
     found = run("predict", model, tmp_path / "a.txt")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from surelabel import LogLoss, LpNorm, Mahalanobis, comparison
-from surelabel.artifacts import PartProbabilities, Probabilities
-from surelabel.comparison import compare
+from surelabel import LogLoss, LpNorm, Mahalanobis
+from surelabel.evaluation import compare as comparison
+from surelabel.evaluation.compare import compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments import Folders, Settings
 from surelabel.experiments.compare import (
@@ -18,6 +18,7 @@ from surelabel.experiments.compare import (
     make_measures,
     sizes_table,
 )
+from surelabel.probabilities_file import PartProbabilities, Probabilities
 
 QUICK = [name for name in RIVALS if name not in ("recall", "transductive")]
 

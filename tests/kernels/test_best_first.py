@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import kernel_rows
 import reference
 from surelabel._kernels import best_first
-from surelabel.searches.cut import pack, unpack
+from surelabel.engines.cut import pack, unpack
 
 pytestmark = pytest.mark.kernels
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import kernel_rows
 import reference
 from surelabel._kernels import combinations
-from surelabel.searches.cut import unpack
+from surelabel.engines.cut import unpack
 
 pytestmark = pytest.mark.kernels
 

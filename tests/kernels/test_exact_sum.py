@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kernel_rows
 from surelabel._kernels import exact_sum
-from surelabel.searches.cut import pack
+from surelabel.engines.cut import pack
 
 pytestmark = pytest.mark.kernels
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernel_rows
+from surelabel._core.packing import pack
 from surelabel._kernels import packed
-from surelabel._words import pack
 
 pytestmark = pytest.mark.kernels
 

@@ -10,10 +10,10 @@ import cases
 import interaction_cases
 import kernel_rows
 import reference
+from surelabel._core.packing import unpack
 from surelabel._kernels import combinations, tree
-from surelabel._words import unpack
 from surelabel.calibration import Calibration
-from surelabel.searches.forms import problem_of
+from surelabel.engines.forms import problem_of
 
 pytestmark = pytest.mark.kernels
 MAX_LABELS = 5 if numba.config.DISABLE_JIT == 0 else 3

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, plots
-from surelabel.comparison import Comparison, ComparisonRecord
-from surelabel.evaluation import evaluate
+from surelabel.evaluation.compare import Comparison, ComparisonRecord
+from surelabel.evaluation.evaluate import evaluate
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
 
 SVG = "{http://www.w3.org/2000/svg}"

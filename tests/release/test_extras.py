@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import surelabel
-from surelabel._extras import import_extra, of_extra
+from surelabel._core.extras import import_extra, of_extra
 from surelabel.exceptions import MissingDependencyError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +30,7 @@ DISTRIBUTIONS = {
 # Modules that are imported only where their extra is known to be there.
 MODULES_OF_EXTRAS = {
     "cli": "cli",
-    "distributed/cluster.py": "distributed",
+    "predicting/cluster.py": "distributed",
     "service": "service",
     "text/batching.py": "text",
     "text/bert.py": "text",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
-from surelabel.evaluation import evaluate
+from surelabel.evaluation.evaluate import evaluate
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
 from surelabel.report import ReportInput, build_content, render_report, write_report
 from surelabel.report.render import bounds, level, number, percent

@@ -7,9 +7,9 @@ from service_running import NAMES, KeywordClassifier, make_bundle
 from surelabel import service
 from surelabel.answers import answer_probabilities
 from surelabel.exceptions import InvalidInputError
+from surelabel.guarantees.watch import ExchangeabilityWatch
 from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion
 from surelabel.service.watching import ALPHA, ServiceWatch
-from surelabel.watch import ExchangeabilityWatch
 
 
 @pytest.fixture

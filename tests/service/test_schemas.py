@@ -3,7 +3,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from surelabel._wording import power_words
+from surelabel._core.wording import power_words
 from surelabel.answers import Answer, PlausibleLabelSet
 from surelabel.service.schemas import PredictRequest, count_of, text_answer
 

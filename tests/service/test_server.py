@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from surelabel import ConformalLabelSets, LpNorm, text
-from surelabel.bundles import Bundle, BundleInfo
 from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.models import Bundle, BundleInfo
 from surelabel.service import run
 
 NAMES = ("corn", "trade", "wheat")

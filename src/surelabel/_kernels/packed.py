@@ -1,4 +1,4 @@
-"""Label-sets packed into words of 64 bits, label 0 the highest: see `surelabel._words`."""
+"""Label-sets packed into words of 64 bits, label 0 the highest: see `surelabel._core.packing`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def compare(
       surelabel compare reuters20
       surelabel compare reuters --measure LogLoss --rival seen --rival bonferroni --splits 20
     """
-    from surelabel.comparison import DEFAULT_LEVELS  # noqa: PLC0415
+    from surelabel.evaluation.compare import DEFAULT_LEVELS  # noqa: PLC0415
     from surelabel.experiments import Folders, Settings  # noqa: PLC0415
     from surelabel.experiments.compare import FITTED_AND_NOT, RIVALS, compare_run, comparison_table  # noqa: PLC0415
 
@@ -103,9 +103,11 @@ def watch(
       surelabel watch models/reuters reuters --plot watch.svg
       surelabel watch models/tickets tickets-of-june.csv --text body --labels tags --state watch.json
     """
-    from surelabel._storage import atomic_file  # noqa: PLC0415
-    from surelabel.bundles import load_bundle  # noqa: PLC0415
-    from surelabel.pipeline import watch_bundle  # noqa: PLC0415
+    from surelabel._core.storage import atomic_file  # noqa: PLC0415
+    from surelabel.models import (  # noqa: PLC0415
+        load_bundle,
+        watch_bundle,
+    )
 
     bundle = load_bundle(folder)
     found = corpus.load(seed, bundle)

@@ -34,10 +34,14 @@ def demo(
     Example:
       surelabel demo --out models/demo
     """
-    from surelabel.bundles import check_target  # noqa: PLC0415
     from surelabel.measures import MEASURES  # noqa: PLC0415
-    from surelabel.pipeline import TrainingSettings, train_to_folder, worked_examples  # noqa: PLC0415
-    from surelabel.pipeline.demonstration import demonstration_corpus  # noqa: PLC0415
+    from surelabel.models import (  # noqa: PLC0415
+        TrainingSettings,
+        check_target,
+        train_to_folder,
+        worked_examples,
+    )
+    from surelabel.models.demonstration import demonstration_corpus  # noqa: PLC0415
 
     check_target(out)
     start = time.monotonic()

@@ -15,8 +15,8 @@ from surelabel.cli.corpus_options import GivenCorpus, PartSize, PartsSeed, as_si
 from surelabel.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    from surelabel.bundles import Bundle
-    from surelabel.evaluation import Evaluation
+    from surelabel.evaluation.evaluate import Evaluation
+    from surelabel.models import Bundle
 
 __all__ = ["ModelFolder", "print_evaluations"]
 
@@ -97,9 +97,9 @@ def train(
       surelabel train tickets.csv --labels tags --calibration 999 --test 0.1 --out models/tickets
       surelabel train tickets.csv --measure penalised --constraints rules.json --out models/tickets
     """
-    from surelabel.constraints import LabelConstraints  # noqa: PLC0415
+    from surelabel.labels.constraints import LabelConstraints  # noqa: PLC0415
     from surelabel.measures import MEASURES  # noqa: PLC0415
-    from surelabel.pipeline import Automatic, TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
+    from surelabel.models import Automatic, TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
 
     settings = TrainingSettings(
         kind=classifier,
@@ -181,8 +181,7 @@ def calibrate(
       surelabel calibrate models/tickets tickets-of-may.csv --text body --labels tags
       surelabel calibrate models/tickets tickets-of-june.csv --text body --labels tags --add
     """
-    from surelabel.bundles import check_target, load_bundle  # noqa: PLC0415
-    from surelabel.pipeline import add_to_calibration, any_measure_named, calibrate_bundle  # noqa: PLC0415
+    from surelabel.models import add_to_calibration, any_measure_named, calibrate_bundle, check_target, load_bundle  # noqa: PLC0415  # noqa: PLC0415
 
     if add and measure is not None:
         raise typer.BadParameter("texts that are gone cannot be measured anew: leave out --measure", param_hint="--add")
@@ -227,8 +226,10 @@ def evaluate(
       surelabel evaluate models/reuters reuters
       surelabel evaluate models/tickets tickets-of-june.csv --text body --labels tags --report june.html
     """
-    from surelabel.bundles import load_bundle  # noqa: PLC0415
-    from surelabel.pipeline import evaluate_bundle  # noqa: PLC0415
+    from surelabel.models import (  # noqa: PLC0415
+        evaluate_bundle,
+        load_bundle,
+    )
 
     bundle = load_bundle(folder)
     found = corpus.load(seed, bundle)

@@ -18,8 +18,8 @@ from surelabel.cli.corpus_options import Encoding, Id, Separator, Text
 from surelabel.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from surelabel.bundles import Bundle
-    from surelabel.streams import AnswerSettings, InputColumns, PartSource, TextBatch, TextSource
+    from surelabel.models import Bundle
+    from surelabel.predicting import AnswerSettings, InputColumns, PartSource, TextBatch, TextSource
 
 __all__ = ["predict"]
 
@@ -100,8 +100,8 @@ def predict(
       surelabel predict models/tickets "archive/*.parquet" --out answers --workers 8 --on-error skip
       zcat texts.jsonl.gz | surelabel predict models/reuters - --input-format jsonl --json | jq .certain
     """
-    from surelabel.bundles import load_bundle  # noqa: PLC0415
-    from surelabel.streams import InputColumns, predict_file  # noqa: PLC0415
+    from surelabel.models import load_bundle  # noqa: PLC0415
+    from surelabel.predicting import InputColumns, predict_file  # noqa: PLC0415
 
     kind = "jsonl" if as_json else output or ("table" if console.is_terminal else "jsonl")
     settings = _settings(
@@ -147,7 +147,7 @@ def _predict_dataset(
     folder: Path, source: str, out: str | None, settings: AnswerSettings, *, columns: InputColumns, **options: Any
 ) -> None:
     """Answer to a data set, and say what was made."""
-    from surelabel.distributed import predict_dataset  # noqa: PLC0415
+    from surelabel.predicting import predict_dataset  # noqa: PLC0415
 
     if out is None:
         raise typer.BadParameter("a data set needs a folder for its answers", param_hint="--out")
@@ -193,7 +193,7 @@ def _settings(
 ) -> AnswerSettings:
     """Return what is asked about each text; the level is checked before anything is loaded."""
     from surelabel.answers import exact_level  # noqa: PLC0415
-    from surelabel.streams import AnswerSettings  # noqa: PLC0415
+    from surelabel.predicting import AnswerSettings  # noqa: PLC0415
 
     if significance is None and confidence_level is None:
         significance = "0.05"
@@ -202,7 +202,7 @@ def _settings(
 
 def _source(source: str, columns: InputColumns, input_format: str | None, *, seed: int) -> TextSource | PartSource:
     """Return the texts of a file, of standard input, or of a known corpus's test part."""
-    from surelabel.streams import STDIN, PartSource, TextSource  # noqa: PLC0415
+    from surelabel.predicting import STDIN, PartSource, TextSource  # noqa: PLC0415
 
     if source != STDIN and not Path(source).exists():
         from surelabel import corpora  # noqa: PLC0415
@@ -224,7 +224,7 @@ def _to_stdout(
 ) -> None:
     """Print answers as they come."""
     from surelabel.exceptions import CorpusError  # noqa: PLC0415
-    from surelabel.streams import check_separator, open_writer, predict_batches  # noqa: PLC0415
+    from surelabel.predicting import check_separator, open_writer, predict_batches  # noqa: PLC0415
 
     if kind == "csv":
         check_separator(bundle.label_names, separator)
@@ -251,7 +251,7 @@ def _ignore(batch: TextBatch) -> None:
 
 def _print_answers(batch: TextBatch, records: list[Any]) -> None:
     """Print a table of some answers."""
-    from surelabel.pipeline.examples import readable  # noqa: PLC0415
+    from surelabel.models.examples import readable  # noqa: PLC0415
 
     rows = []
     described = "description" in records[0]

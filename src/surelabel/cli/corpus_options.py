@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from surelabel.bundles import Bundle
     from surelabel.corpora import Corpus
+    from surelabel.models import Bundle
 
 __all__ = ["Encoding", "GivenCorpus", "Id", "PartSize", "PartsSeed", "Separator", "Text", "as_size", "takes_corpus"]
 
@@ -96,7 +96,7 @@ class GivenCorpus:
                 )
             return corpora.load(self.corpus, seed=seed)
         if bundle is not None:
-            from surelabel.pipeline import is_same_source  # noqa: PLC0415
+            from surelabel.models import is_same_source  # noqa: PLC0415
 
             whole = corpora.load(self.corpus, seed=seed, test=0, validation=0, calibration=0, **self._reading())
             if not is_same_source(bundle, whole):

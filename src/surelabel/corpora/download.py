@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from surelabel._extras import import_extra
-from surelabel._storage import atomic_file
+from surelabel._core.extras import import_extra
+from surelabel._core.storage import atomic_file
 from surelabel.exceptions import DownloadError
 
 __all__ = ["Check", "download", "pack_npm"]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from surelabel._extras import import_extra
+from surelabel._core.extras import import_extra
 from surelabel.exceptions import CorpusError, InvalidInputError
 
 __all__ = ["CACHE_VARIABLE", "DATA_VARIABLE", "as_path", "cache_folder", "find", "sha256"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._extras import import_extra
+from surelabel._core.extras import import_extra
 from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.label_matrices import LabelMatrix
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError

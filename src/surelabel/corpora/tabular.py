@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._extras import import_extra
+from surelabel._core.extras import import_extra
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance
 from surelabel.corpora.places import as_path, sha256
 from surelabel.corpora.textfiles import decode, delimiter_of

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from surelabel import __version__, corpora, plots
-from surelabel._storage import atomic_file
-from surelabel._validation import BoolArray
-from surelabel.artifacts import Probabilities
-from surelabel.comparison import DEFAULT_LEVELS, Comparison, ComparisonRecord, ComparisonRow, compare
+from surelabel._core.storage import atomic_file
+from surelabel._core.validation import BoolArray
+from surelabel.evaluation.compare import DEFAULT_LEVELS, Comparison, ComparisonRecord, ComparisonRow, compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments.run import Folders, probabilities_of, rounded
 from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.experiments.tables import Table, readable, three
 from surelabel.measures import LogLoss, Measure
-from surelabel.pipeline.fitting import any_measure_named, fitted_measure
+from surelabel.models.fitting import any_measure_named, fitted_measure
+from surelabel.probabilities_file import Probabilities
 from surelabel.rivals import (
     NOTHING_OF_LABEL_SETS,
     BonferroniRelevance,
@@ -145,7 +145,7 @@ def compare_run(
     rivals : sequence of str
         Names out of RIVALS.
     levels, n_splits, seed, n_sized
-        As of `surelabel.comparison.compare`.
+        As of `surelabel.evaluation.compare.compare`.
     """
     probabilities = probabilities_of(settings, folders)
     seen = corpora.load(settings.corpus, seed=settings.seed).part("train").labels

@@ -6,14 +6,24 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from surelabel.experiments.tables import LEVELS, Result, Table, by_corpus, measures_of, readable, spread, three
+from surelabel.experiments.tables import (
+    LEVELS,
+    NORMS,
+    Result,
+    Table,
+    by_corpus,
+    mean_size,
+    measures_of,
+    readable,
+    spread,
+    three,
+)
 from surelabel.plots import BAND, error_band
 from surelabel.report import judge
 
 __all__ = ["guarantee", "log_loss_against_norms"]
 
 _VERDICTS = {"held": "held", "chance": "within chance", "above": "above"}
-_NORMS = ("L2", "L4", "L8")
 
 
 def _point(result: Result, measure: str, level: str) -> dict[str, float]:
@@ -69,19 +79,16 @@ def log_loss_against_norms(results: Iterable[Result]) -> Table:
     """Compare mean N of LogLoss with the best norm's at the same significance, on the own test part and re-splits."""
     rows = []
     for corpus, classifier, group in by_corpus(results, conformal=True):
-        if not {"LogLoss", *_NORMS} <= set(measures_of(group)):
+        if not {"LogLoss", *NORMS} <= set(measures_of(group)):
             continue
         for level in LEVELS:
             if float(level) * (group[0]["n_texts"]["calibration"] + 1) <= 1:
                 continue
-            means = {
-                name: float(np.mean([s["mean_size"][level] for r in group for s in r["resplits"][name]["sizes"]]))
-                for name in ("LogLoss", *_NORMS)
-            }
-            best = min(_NORMS, key=lambda name: means[name])
-            cells = [readable(means[name]) for name in (*_NORMS, "LogLoss")]
+            means = {name: mean_size(group, name, level) for name in ("LogLoss", *NORMS)}
+            best = min(NORMS, key=lambda name: means[name])
+            cells = [readable(means[name]) for name in (*NORMS, "LogLoss")]
             rows.append((corpus, classifier, level, *cells, best, readable(means[best] / means["LogLoss"])))
-    header = ("corpus", "classifier", "significance", *_NORMS, "LogLoss", "best norm", "its N over LogLoss'")
+    header = ("corpus", "classifier", "significance", *NORMS, "LogLoss", "best norm", "its N over LogLoss'")
     note = (
         "Mean N over re-splits of calibration and test texts; above 1 in the last column LogLoss has smaller sets. "
         "Sets past counting, those of debian-czech, enter with their upper bounds."

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from surelabel import plots
-from surelabel._storage import atomic_file
-from surelabel.evaluation import Evaluation
+from surelabel._core.storage import atomic_file
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
 from surelabel.experiments.benchmark_tables import benchmark_tables
 from surelabel.experiments.compare import comparisons_table, load_comparisons, sizes_table

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from surelabel import corpora
-from surelabel.evaluation import Evaluation
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.experiments.run import Folders, probabilities_of
 from surelabel.experiments.settings import IN_TIME_ORDER, MEASURES, Settings
-from surelabel.pipeline.steps import calibrated
+from surelabel.models.steps import calibrated
 from surelabel.report import ReportInput, write_report
 
 __all__ = ["report_run"]

@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from surelabel import corpora
-from surelabel._storage import atomic_file
-from surelabel._validation import FloatArray
-from surelabel.artifacts import Probabilities
+from surelabel._core.storage import atomic_file
+from surelabel._core.validation import FloatArray
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus
-from surelabel.criteria import p_value_sums
-from surelabel.evaluation import evaluate
+from surelabel.evaluation.criteria import p_value_sums
+from surelabel.evaluation.evaluate import evaluate
+from surelabel.evaluation.metrics import classification_metrics, error_rates, size_curve
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.settings import MEASURES, Settings
 from surelabel.measures import SeparableMeasure
-from surelabel.metrics import classification_metrics, error_rates, size_curve
-from surelabel.pipeline.steps import calibrated, fitted_classifier, n_repeated_texts, part_probabilities, versions
+from surelabel.models.steps import calibrated, fitted_classifier, n_repeated_texts, part_probabilities, versions
+from surelabel.probabilities_file import Probabilities
 
 __all__ = [
     "FORMAT",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from surelabel import corpora
-from surelabel._storage import atomic_file
+from surelabel._core.storage import atomic_file
 from surelabel.experiments.settings import CORPORA
 from surelabel.experiments.tables import Table, paper_figures
 

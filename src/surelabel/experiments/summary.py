@@ -9,21 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.comparison import Comparison
+from surelabel.evaluation.compare import Comparison
 from surelabel.experiments.compare import sizes_table
-from surelabel.experiments.tables import Result, Table, by_corpus, paper_figures, readable, spread, three
+from surelabel.experiments.tables import (
+    NORMS,
+    Result,
+    Table,
+    by_corpus,
+    mean_size,
+    paper_figures,
+    readable,
+    spread,
+    three,
+)
 
 __all__ = ["beside_paper", "beside_rivals", "beside_speeds"]
 
 _CORPORA = ("reuters", "reuters20")
 _LEVEL = "0.05"
-_NORMS = ("L2", "L4", "L8")
-
-
-def _mean_size(group: list[Result], measure: str) -> float:
-    """Return the mean number of label-sets over re-splits."""
-    sized = [sizes for result in group for sizes in result["resplits"][measure]["sizes"]]
-    return float(np.mean([sizes["mean_size"][_LEVEL] for sizes in sized]))
 
 
 def _sets(group: list[Result]) -> list[str]:
@@ -31,9 +34,9 @@ def _sets(group: list[Result]) -> list[str]:
     if not group:
         return ["-"] * 3
     errors = [error for result in group for error in result["resplits"]["LogLoss"]["errors"][_LEVEL]]
-    best = min(_NORMS, key=lambda name: _mean_size(group, name))
-    norm = f"{readable(_mean_size(group, best))} ({best})"
-    return [spread(errors, three), norm, readable(_mean_size(group, "LogLoss"))]
+    best = min(NORMS, key=lambda name: mean_size(group, name, _LEVEL))
+    norm = f"{readable(mean_size(group, best, _LEVEL))} ({best})"
+    return [spread(errors, three), norm, readable(mean_size(group, "LogLoss", _LEVEL))]
 
 
 def beside_paper(results: Sequence[Result]) -> Table:

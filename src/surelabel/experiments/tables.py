@@ -19,18 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.evaluation import Evaluation
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import FORMAT
 from surelabel.experiments.settings import CLASSIFIERS, CORPORA, MEASURES
 
 __all__ = [
     "LEVELS",
+    "NORMS",
     "Result",
     "Table",
     "all_tables",
     "by_corpus",
     "load_results",
+    "mean_size",
     "measures_of",
     "paper_figures",
     "readable",
@@ -41,6 +43,7 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 LEVELS = ("0.01", "0.05", "0.1", "0.2")
+NORMS = ("L2", "L4", "L8")
 
 Result = dict[str, Any]
 
@@ -155,6 +158,12 @@ def by_corpus(results: Iterable[Result], conformal: bool) -> list[tuple[str, str
 def measures_of(group: list[Result]) -> list[str]:
     """Return the measures that every result of a group has, in the usual order."""
     return [name for name in MEASURES if all(name in result["evaluations"] for result in group)]
+
+
+def mean_size(group: list[Result], measure: str, level: str) -> float:
+    """Return the mean number of label-sets over the re-splits of a group's results."""
+    sized = [sizes for result in group for sizes in result["resplits"][measure]["sizes"]]
+    return float(np.mean([sizes["mean_size"][level] for sizes in sized]))
 
 
 def _paper_row(section: str, corpus: str, classifier: str) -> dict[str, float]:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from surelabel._extras import import_extra
-from surelabel._wording import printable
+from surelabel._core.extras import import_extra
+from surelabel._core.wording import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from surelabel._validation import as_level
+from surelabel._core.validation import as_level
 from surelabel.exceptions import InvalidInputError
 
 __all__ = ["BAND", "error_band"]

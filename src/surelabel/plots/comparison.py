@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surelabel.comparison import Comparison
+from surelabel.evaluation.compare import Comparison
 from surelabel.exceptions import InvalidInputError
 from surelabel.plots._canvas import INK, SERIES, drawn, format_counts, format_shares, new_figure, printable
 
@@ -27,8 +27,8 @@ def comparison(compared: Comparison) -> Figure:
     --------
     >>> import numpy as np
     >>> from surelabel import LogLoss, LpNorm, plots
-    >>> from surelabel.artifacts import PartProbabilities, Probabilities
-    >>> from surelabel.comparison import compare
+    >>> from surelabel.probabilities_file import PartProbabilities, Probabilities
+    >>> from surelabel.evaluation.compare import compare
     >>> rng = np.random.default_rng(0)
     >>> values = rng.uniform(0.2, 1, (400, 3))
     >>> labels = rng.random((400, 3)) < values

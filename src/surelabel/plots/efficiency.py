@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel.evaluation import Evaluation
+from surelabel.engines.paper import PROHIBITIVE, ball_size
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
 from surelabel.plots._canvas import (
     INK,
@@ -22,7 +23,6 @@ from surelabel.plots._canvas import (
     printable,
 )
 from surelabel.plots.validity import Curve, check_named
-from surelabel.searches.paper import PROHIBITIVE, ball_size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

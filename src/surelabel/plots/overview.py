@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel.evaluation import Evaluation
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
 from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_counts, format_shares, new_figure, printable
 from surelabel.plots.validity import check_named
@@ -77,7 +77,7 @@ def overview(
     Examples
     --------
     >>> from surelabel import ConformalLabelSets
-    >>> from surelabel.evaluation import evaluate
+    >>> from surelabel.evaluation.evaluate import evaluate
     >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
     >>> texts, known, levels = [[0.9, 0.2], [0.4, 0.7]], [[1, 0], [1, 1]], ["0.3", "0.5"]
     >>> seen = evaluate(predictor, texts, known, levels=levels, demand_at="0.3")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._validation import FloatArray, as_label_names, as_labels, as_probabilities
+from surelabel._core.validation import FloatArray, as_label_names, as_labels, as_probabilities
 from surelabel.exceptions import InvalidInputError
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
 from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_shares, new_figure, printable
-from surelabel.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

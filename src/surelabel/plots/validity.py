@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from surelabel.evaluation import Evaluation
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
 from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, format_shares, new_figure, printable
 from surelabel.plots.bands import BAND, count_band, error_band

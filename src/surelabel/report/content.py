@@ -11,20 +11,20 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from surelabel._validation import FloatArray
-from surelabel._wording import bounds_words
+from surelabel._core.validation import FloatArray
+from surelabel._core.wording import bounds_words
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.corpora.overlap import seen_before
-from surelabel.evaluation import Evaluation, default_levels, evaluate
+from surelabel.evaluation.evaluate import Evaluation, default_levels, evaluate
+from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.exceptions import CalibrationWarning
-from surelabel.metrics import SizeStatistics
+from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
+from surelabel.labels.sparse import is_sparse
 from surelabel.plots import error_band, printable
-from surelabel.prediction_set import PredictionSet
-from surelabel.prediction_sets import PredictionSets
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
-from surelabel.sparse import is_sparse
-from surelabel.sparse_sets import MOST_DESCRIBED, SparsePredictionSet, SparsePredictionSets
-from surelabel.watch import ExchangeabilityWatch, WatchState
+from surelabel.sets.prediction_set import PredictionSet
+from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.sets.sparse_sets import MOST_DESCRIBED, SparsePredictionSet, SparsePredictionSets
 
 __all__ = [
     "LEVELS",

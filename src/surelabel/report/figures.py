@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surelabel import plots
+from surelabel.evaluation.metrics import same_label_sets
 from surelabel.exceptions import CalibrationWarning
-from surelabel.metrics import same_label_sets
+from surelabel.labels.sparse import is_sparse
 from surelabel.report.content import WATCH_ALPHA, ReportContent
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
-from surelabel.sparse import is_sparse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import FloatArray, as_label_names, as_labels, as_level
+from surelabel._core.validation import FloatArray, as_label_names, as_labels, as_level
 from surelabel.conformal import ConformalLabelSets
-from surelabel.evaluation import Evaluation
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
-from surelabel.sparse import IntArray, SparseProbabilities, as_sparse_labels, is_sparse
+from surelabel.labels.sparse import IntArray, SparseProbabilities, as_sparse_labels, is_sparse
 
 __all__ = ["CheckedInput", "ReportInput", "check_input"]
 

@@ -7,8 +7,8 @@ import os
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from surelabel._extras import of_extra
-from surelabel._storage import atomic_file
+from surelabel._core.extras import of_extra
+from surelabel._core.storage import atomic_file
 from surelabel._version import __version__
 from surelabel.plots import BAND
 from surelabel.report.content import WATCH_ALPHA, ReportContent, build_content

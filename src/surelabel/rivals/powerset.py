@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import FloatArray, as_labels, as_level, as_probabilities
+from surelabel._core.validation import FloatArray, as_labels, as_level, as_probabilities
 from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
+from surelabel.engines.cut import pack
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.measures import LpNorm, Measure, SeparableMeasure, costs_of
-from surelabel.prediction_sets import PredictionSets
 from surelabel.rivals.protocol import ListedSets, checked_data, not_calibrated, rank_threshold
-from surelabel.searches.cut import pack
+from surelabel.sets.prediction_sets import PredictionSets
 
 __all__ = ["LabelPowerset", "SeenPowerset"]
 

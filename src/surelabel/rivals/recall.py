@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._extras import of_extra
-from surelabel._validation import BoolArray, FloatArray, as_level, as_probabilities
+from surelabel._core.extras import of_extra
+from surelabel._core.validation import BoolArray, FloatArray, as_level, as_probabilities
 from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets, checked_data, checked_limits, not_calibrated
 
 __all__ = ["RecallControl"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import FloatArray, as_level, as_probabilities
+from surelabel._core.validation import FloatArray, as_level, as_probabilities
 from surelabel.rivals.protocol import (
     NOTHING_OF_LABEL_SETS,
     ProductSets,

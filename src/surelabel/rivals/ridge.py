@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._validation import BoolArray, FloatArray, as_labels, as_level
+from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level
 from surelabel.calibration import binomials
 from surelabel.exceptions import InvalidInputError
 from surelabel.rivals.protocol import Limits, ListedSets, checked_limits, not_calibrated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from surelabel._extras import of_extra
+from surelabel._core.extras import of_extra
 from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:

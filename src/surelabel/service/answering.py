@@ -28,7 +28,7 @@ from surelabel.service.watching import ServiceWatch
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
-    from surelabel.bundles import Bundle
+    from surelabel.models import Bundle
 
 __all__ = ["Answerer"]
 

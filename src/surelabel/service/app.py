@@ -34,7 +34,7 @@ from surelabel.service.schemas import (
 from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
-    from surelabel.bundles import Bundle
+    from surelabel.models import Bundle
 
 __all__ = ["create_app"]
 
@@ -268,7 +268,7 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastA
     Examples
     --------
     >>> from surelabel import corpora
-    >>> from surelabel.pipeline import TrainingSettings, train_bundle
+    >>> from surelabel.models import TrainingSettings, train_bundle
     >>> from surelabel.service import ServiceSettings, create_app
     >>> bundle = train_bundle(corpora.load("synthetic", n_texts=300, n_labels=5), TrainingSettings(compared={}))
     >>> app = create_app(bundle, ServiceSettings(max_texts=16))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from surelabel.answers import Answer, answer_probabilities
-from surelabel.sparse import SparseProbabilities, stacked
+from surelabel.labels.sparse import SparseProbabilities, stacked
 
 if TYPE_CHECKING:
-    from surelabel._validation import BoolArray, FloatArray
-    from surelabel.bundles import Bundle
+    from surelabel._core.validation import BoolArray, FloatArray
+    from surelabel.models import Bundle
     from surelabel.service.watching import ServiceWatch
 
 __all__ = ["BatchWork", "LabelSetQuestion", "SetsQuestion"]

@@ -10,7 +10,7 @@ from surelabel.service.schemas import EvaluationResponse, LevelResponse, LimitsR
 from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
-    from surelabel.bundles import Bundle
+    from surelabel.models import Bundle
 
 __all__ = ["describe_model"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from surelabel._wording import power_words
+from surelabel._core.wording import power_words
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer

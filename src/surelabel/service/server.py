@@ -79,7 +79,7 @@ def run(
         ...
     surelabel.exceptions.InvalidInputError: Other machines may reach '0.0.0.0', so the service needs a ...
     """
-    from surelabel.bundles import load_bundle  # noqa: PLC0415
+    from surelabel.models import load_bundle  # noqa: PLC0415
 
     token = token or os.environ.get(TOKEN_VARIABLE) or None
     settings = ServiceSettings(host=host, port=port, token=token, allow_unprotected=allow_unprotected, **limits)

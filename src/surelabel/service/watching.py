@@ -6,12 +6,12 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from surelabel.watch import ExchangeabilityWatch, WatchState
+from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
 
 if TYPE_CHECKING:
-    from surelabel._validation import FloatArray
+    from surelabel._core.validation import FloatArray
     from surelabel.conformal import ConformalLabelSets
-    from surelabel.sparse import SparseProbabilities
+    from surelabel.labels.sparse import SparseProbabilities
 
 __all__ = ["ALPHA", "ServiceWatch"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from surelabel._extras import import_extra
+from surelabel._core.extras import import_extra
 
 if TYPE_CHECKING:
     from surelabel.text.base import TextClassifier, load, make, probabilities_of

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from surelabel._extras import import_extra
+from surelabel._core.extras import import_extra
 from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
-from surelabel.sparse import SparseProbabilities
+from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.inputs import MANY_LABELS, as_label_names, as_labels, as_texts, warn_about_labels
 from surelabel.text.saving import read_folder, write_folder
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from surelabel.exceptions import DataWarning, InvalidInputError
-from surelabel.sparse import as_sparse_labels
+from surelabel.labels.sparse import as_sparse_labels
 
 __all__ = ["MANY_LABELS", "as_label_names", "as_labels", "as_texts", "encodable", "warn_about_labels"]
 

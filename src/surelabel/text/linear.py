@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from surelabel._declared import check_npz
+from surelabel._core.declared_sizes import check_npz
 from surelabel.exceptions import ArtifactError
-from surelabel.sparse import SparseProbabilities
+from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.settings import LinearSettings
 from surelabel.text.shortlist import ShortlistModel, fit_shortlists

@@ -15,7 +15,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from surelabel._declared import check_safetensors
+from surelabel._core.declared_sizes import check_safetensors
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.batching import Examples, pad, prediction_batches

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from surelabel._storage import atomic_folder
+from surelabel._core.storage import atomic_folder
 from surelabel._version import __version__
 from surelabel.exceptions import ArtifactError, InvalidInputError
 

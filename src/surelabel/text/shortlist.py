@@ -18,8 +18,8 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.special
 
-from surelabel.searches.cut import over_rows
-from surelabel.sparse import SparseProbabilities
+from surelabel.engines.cut import over_rows
+from surelabel.labels.sparse import SparseProbabilities
 
 __all__ = ["ShortlistModel", "fit_shortlists"]
 

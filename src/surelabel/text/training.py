@@ -39,7 +39,7 @@ from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, Traini
 from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import EvalPrediction
 
-from surelabel._storage import atomic_file
+from surelabel._core.storage import atomic_file
 from surelabel.exceptions import TrainingError
 from surelabel.text.base import FitOptions
 from surelabel.text.batching import BucketedBatches, Examples, pad

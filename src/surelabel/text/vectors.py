@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._extras import import_extra
+from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
 
 __all__ = ["GLOVE_PACKAGE", "initial_embedding", "load_vectors", "train_vectors"]

@@ -1,0 +1,1 @@
+"""Evaluation: metrics, S and OF criteria, one predictor evaluated, methods compared."""

@@ -1,0 +1,253 @@
+"""Methods side by side: size and error of all of them, on the same probabilities and the same re-splits.
+
+Calibration and test texts are shuffled together and divided anew for each split, so that they are exchangeable; every
+method is calibrated and measured on the same ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from surelabel._core.validation import as_level
+from surelabel.evaluation.criteria import p_value_sums
+from surelabel.evaluation.metrics import error_rates, size_curve, size_statistics
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.measures import Measure
+from surelabel.probabilities_file import PartProbabilities, Probabilities
+from surelabel.rivals import LabelPowerset, Rival, sets_at
+
+__all__ = ["DEFAULT_LEVELS", "Comparison", "ComparisonRecord", "ComparisonRow", "compare"]
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_LEVELS = ("0.01", "0.05", "0.1", "0.2")
+# Cells of the tables that bound sizes past counting; many splits are averaged.
+_CELLS = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparisonRecord:
+    """One method at one significance on one split.
+
+    Attributes
+    ----------
+    method, significance : str
+    split : int
+        Seed of the split.
+    error : float
+        Share of texts whose true label-set is outside the set.
+    mean_size, median_size : float
+        Label-sets in a set; upper bounds where they are not exact.
+    s_excess : float or None
+        Excess of the S criterion over its floor, upper bound; None where a method has no p-values for all candidates.
+        The same at every significance.
+    mean_size_lower : float
+        Certified lower bound of the mean size; the same as `mean_size` where all sizes were counted.
+    """
+
+    method: str
+    significance: str
+    split: int
+    error: float
+    mean_size: float
+    median_size: float
+    s_excess: float | None
+    mean_size_lower: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparisonRow:
+    """One method at one significance, over splits: (mean, standard deviation) of each.
+
+    `is_exact` tells whether mean sizes were counted, up to a hundredth; else they are upper bounds.
+    """
+
+    method: str
+    significance: str
+    error: tuple[float, float]
+    mean_size: tuple[float, float]
+    median_size: tuple[float, float]
+    s_excess: tuple[float, float] | None
+    is_exact: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What was measured of several methods.
+
+    Attributes
+    ----------
+    source : str
+        The probabilities that all methods had.
+    n_calibration, n_texts, n_labels, max_labels : int
+    guarantees : dict of str to str
+        What each method guarantees at significance e, in their order.
+    records : tuple of ComparisonRecord
+    n_sized : int or None
+        Test texts a split whose sets were counted; None for all of them.
+    """
+
+    source: str
+    n_calibration: int
+    n_texts: int
+    n_labels: int
+    max_labels: int
+    guarantees: dict[str, str]
+    records: tuple[ComparisonRecord, ...]
+    n_sized: int | None = None
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The significances, as they were given."""
+        return tuple(dict.fromkeys(record.significance for record in self.records))
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return len({record.split for record in self.records})
+
+    def row(self, method: str, significance: str) -> ComparisonRow:
+        """Return one method at one significance, over splits."""
+        found = [r for r in self.records if r.method == method and r.significance == significance]
+        if not found:
+            raise KeyError(f"There is no record of {method!r} at significance {significance!r}.")
+        excess = [record.s_excess for record in found if record.s_excess is not None]
+        return ComparisonRow(
+            method,
+            significance,
+            _spread([record.error for record in found]),
+            _spread([record.mean_size for record in found]),
+            _spread([record.median_size for record in found]),
+            _spread(excess) if excess else None,
+            all(record.mean_size <= 1.01 * record.mean_size_lower for record in found),
+        )
+
+    def rows(self) -> list[ComparisonRow]:
+        """Return all methods at all significances."""
+        return [self.row(method, level) for level in self.levels for method in self.guarantees]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Comparison:
+        """Return the inverse of `to_dict`."""
+        try:
+            records = tuple(ComparisonRecord(**record) for record in values["records"])
+            return cls(**{**values, "records": records})
+        except (KeyError, TypeError) as error:
+            raise ArtifactError(f"These are not the values of a comparison: {error!r}.") from error
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return mean and standard deviation; of one value the latter is 0."""
+    array = np.array(values)
+    return float(array.mean()), float(array.std(ddof=1)) if len(array) > 1 else 0.0
+
+
+def _measure(
+    rival: Rival,
+    split: int,
+    calibration: PartProbabilities,
+    test: PartProbabilities,
+    levels: Sequence[str],
+    n_sized: int | None,
+) -> list[ComparisonRecord]:
+    """Calibrate and measure one method on one split; sizes on the first texts only, where not all are counted."""
+    rival.calibrate(calibration.probabilities, calibration.labels)
+    excess = None
+    if isinstance(rival, LabelPowerset):
+        predictor = rival.predictor
+        errors = error_rates(predictor, test.probabilities, test.labels, levels).tolist()
+        sized = test.probabilities[:n_sized]
+        sizes = size_curve(predictor, sized, levels, n_cells=_CELLS)
+        excess = p_value_sums(predictor, sized, n_cells=_CELLS).excess[1]
+    else:
+        sets = sets_at(rival, test.probabilities, levels)
+        errors = [float(1.0 - found.contains(test.labels).mean()) for found in sets]
+        sizes = [size_statistics(found.sizes()[:n_sized]) for found in sets]
+    return [
+        ComparisonRecord(rival.name, level, split, error, size.mean, size.median, excess, size.mean_lower)
+        for level, error, size in zip(levels, errors, sizes, strict=True)
+    ]
+
+
+def compare(
+    parts: Probabilities,
+    measures: Mapping[str, Measure],
+    rivals: Sequence[Rival] = (),
+    levels: Sequence[Any] = DEFAULT_LEVELS,
+    *,
+    n_splits: int = 10,
+    seed: int = 0,
+    n_sized: int | None = None,
+    done: MutableMapping[tuple[str, int], list[ComparisonRecord]] | None = None,
+) -> Comparison:
+    """Measure this package's method with several measures, and rivals, on the same re-splits.
+
+    Parameters
+    ----------
+    parts : Probabilities
+        A classifier's, with parts "calibration" and "test"; it must have been trained on neither.
+    measures : mapping of name to measure
+        Fitted, where they must be, on other texts than these.
+    rivals : sequence of Rival
+    levels : sequence of significances
+    n_splits : int
+    seed : int
+        Of the first split; the others follow.
+    n_sized : int, optional
+        Count the sets of so many test texts of each split only, which are a random sample: for measures whose sets
+        take long to count. Error rates are of all of them.
+    done : mutable mapping of (method, split) to records, optional
+        What is in it is not measured again, what is measured is put into it: one that is kept in a file lets an
+        interrupted comparison go on.
+
+    Returns
+    -------
+    Comparison
+    """
+    methods: list[Rival] = [LabelPowerset(m, 1, parts.max_labels, name) for name, m in measures.items()]
+    methods += rivals
+    names = [method.name for method in methods]
+    if not names or len(set(names)) < len(names):
+        raise InvalidInputError(f"compare needs methods with different names. Got {names} instead.")
+    for parameter, value in (("n_splits", n_splits), ("n_sized", 1 if n_sized is None else n_sized)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise InvalidInputError(f"The {parameter!r} parameter of compare must be 1 or more. Got {value!r} instead.")
+    for level in levels:
+        as_level(level, None, who="compare")
+    records: list[ComparisonRecord] = []
+    done = {} if done is None else done
+    for number in range(n_splits):
+        calibration, test = parts.redivided(seed + number)
+        for method in methods:
+            place = (method.name, seed + number)
+            if place not in done:
+                _log.info("split %d of %d: %s", number + 1, n_splits, method.name)
+                names = [str(level) for level in levels]
+                done[place] = _measure(method, seed + number, calibration, test, names, n_sized)
+            records += done[place]
+    return Comparison(
+        source=_source(parts),
+        n_calibration=len(parts.parts["calibration"]),
+        n_texts=len(parts.parts["test"]),
+        n_labels=len(parts.label_names),
+        max_labels=parts.max_labels,
+        guarantees={method.name: method.guarantee for method in methods},
+        records=tuple(records),
+        n_sized=n_sized,
+    )
+
+
+def _source(parts: Probabilities) -> str:
+    """Name the corpus and the classifier, where they are known."""
+    run = parts.settings.get("run", {})
+    known = [str(run[key]) for key in ("corpus", "classifier") if key in run]
+    return ", ".join(known) or "probabilities of a user's own"

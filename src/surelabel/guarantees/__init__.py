@@ -1,0 +1,1 @@
+"""Guarantees beyond the plain one, and watching whether its assumption holds."""

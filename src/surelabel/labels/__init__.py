@@ -1,0 +1,1 @@
+"""Labels: label-sets as users see them, sparse probabilities, constraints on valid label-sets."""

@@ -1,0 +1,219 @@
+"""Texts with few listed labels as short rows of costs: listed labels, and one group of equal unlisted ones.
+
+All unlisted labels of a text cost the same, absent and present. A label-set with j of them pays for the group
+j times the one and g - j times the other, whichever j they are. So for each j the listed labels and a few constants
+make a row that every search knows, and what it finds stands for binomial(g, j) label-sets. Products of a number and a
+cost are kept as two numbers that need no rounding: totals are the same, to the last bit, as those of dense rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel._core.validation import BoolArray, FloatArray
+from surelabel.exceptions import InvalidInputError
+from surelabel.labels.sparse import IntArray, SparseLabels, SparseProbabilities
+from surelabel.measures import SeparableMeasure, costs_of
+
+__all__ = ["CompressedRows", "check_sparse_measure", "compress", "sparse_totals"]
+
+_PROBE = np.linspace(0.0, 1.0, 17)
+# Low bits of a float64 that `_halves` cuts off: 26 digits stay, 27 go.
+_LOW_BITS = np.int64(2**27 - 1)
+
+
+def check_sparse_measure(measure: Any, *, who: str) -> None:
+    """Raise unless a measure's costs depend on a label's probability alone, not on which label it is."""
+    works = isinstance(measure, SeparableMeasure)
+    if works:
+        try:
+            column = costs_of(measure, _PROBE[:, None].copy())
+            row = costs_of(measure, _PROBE[None, :].copy())
+            works = all(np.array_equal(a.T, b) for a, b in zip(column, row, strict=True))
+        except (ValueError, IndexError):
+            works = False
+    if not works:
+        raise InvalidInputError(
+            f"The measure of {who} must cost every label alike for sparse probabilities: its costs must depend on "
+            f"probabilities alone. Got {measure!r} instead; give dense probabilities."
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _halves(cost: float) -> tuple[float, float]:
+    """Split a cost into two parts >= 0 of 26 and 27 digits: times whole numbers below 2^26 both are exact."""
+    high = float((np.float64(cost).view(np.int64) & ~_LOW_BITS).view(np.float64))
+    return high, cost - high
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CompressedRows:
+    """Rows of costs, one a text, of different lengths.
+
+    Attributes
+    ----------
+    starts : (n + 1,) int64
+        Row i has the columns starts[i]..starts[i + 1]; the last ones are constants, see `_kernels/compressed.py`.
+    labels : int64
+        Label of each column, ascending in a row; -1 for constants.
+    absent, present : float64
+        Costs of each column.
+    n_listed : (n,) int64
+    n_unlisted : (n,) int64
+    n_representatives : (n,) int64
+        Unlisted labels that have columns of their own: the last ones.
+    group : (float, float)
+        Costs of an unlisted label, absent and present.
+    is_maximum : bool
+    """
+
+    starts: IntArray
+    labels: IntArray
+    absent: FloatArray
+    present: FloatArray
+    n_listed: IntArray
+    n_unlisted: IntArray
+    n_representatives: IntArray
+    group: tuple[float, float]
+    is_maximum: bool
+
+    def __len__(self) -> int:
+        return len(self.n_unlisted)
+
+    @property
+    def _constants(self) -> IntArray:
+        """First constant column of each row."""
+        return self.n_listed + self.n_representatives + self.starts[:-1]
+
+    def hold(self, n_present: IntArray | int) -> None:
+        """Set the constants: of the unlisted labels without columns so many are present, the others absent."""
+        constants = self._constants
+        n_absent = self.n_unlisted - self.n_representatives - n_present
+        for first, cost, count in ((0, self.group[1], n_present), (2, self.group[0], n_absent)):
+            for place, part in enumerate((cost, 0.0) if self.is_maximum else _halves(cost), first):
+                times = np.sign(count) if self.is_maximum else count
+                self.absent[constants + place] = times * part
+
+    def take(self, rows: IntArray) -> CompressedRows:
+        """Return some of the rows, in their order, each as often as it is named; costs are copied."""
+        lengths = np.diff(self.starts)[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        columns = np.arange(starts[-1]) + np.repeat(self.starts[:-1][rows] - starts[:-1], lengths)
+        return dataclasses.replace(
+            self,
+            starts=starts,
+            **{name: getattr(self, name)[columns] for name in ("labels", "absent", "present")},
+            **{name: getattr(self, name)[rows] for name in ("n_listed", "n_unlisted", "n_representatives")},
+        )
+
+    def row(self, i: int) -> tuple[FloatArray, FloatArray]:
+        """Return (absent, present) of one row's columns."""
+        columns = slice(self.starts[i], self.starts[i + 1])
+        return self.absent[columns], self.present[columns]
+
+    def _sum(self, values: FloatArray) -> FloatArray:
+        """Add up values of columns over rows, which have at least the constants."""
+        return np.asarray(np.add.reduceat(values, self.starts[:-1]))
+
+    def base(self) -> FloatArray:
+        """Return the running total of each row's cheapest assignment, (n,), constants included."""
+        return self._sum(np.minimum(self.absent, self.present))
+
+    def dearest(self) -> FloatArray:
+        """Return the running total of each row's dearest assignment, (n,), constants included."""
+        constant = np.isinf(self.present)
+        return self._sum(np.where(constant, self.absent, np.maximum(self.absent, self.present)))
+
+    def within(self, thresholds: FloatArray) -> CompressedRows:
+        """Return rows of a *sum* with threshold 0 that has the same members as a maximum within thresholds (n,)."""
+        at = np.repeat(thresholds, np.diff(self.starts))
+        absent, present = (self.absent > at).astype(np.float64), (self.present > at).astype(np.float64)
+        return dataclasses.replace(self, absent=absent, present=present, is_maximum=False)
+
+    def free_and_held(self, thresholds: FloatArray) -> tuple[IntArray, IntArray, BoolArray]:
+        """Count the listed labels that are within a maximum's thresholds (n,) either way, and those that must be there.
+
+        Third: whether each label can be within at all, the unlisted ones too.
+        """
+        at = np.repeat(thresholds, np.diff(self.starts))
+        listed = self.labels >= 0
+        absent, present = self.absent <= at, self.present <= at
+        free = self._sum((listed & absent & present).astype(np.float64)).astype(np.int64)
+        held = self._sum((listed & ~absent & present).astype(np.float64)).astype(np.int64)
+        impossible = self._sum((listed & ~absent & ~present).astype(np.float64))
+        group = (self.n_unlisted == 0) | (self.group[0] <= thresholds)
+        return free, held, (impossible == 0) & group
+
+
+def compress(
+    measure: SeparableMeasure, probabilities: SparseProbabilities, n_representatives: int = 0
+) -> CompressedRows:
+    """Return the costs of texts as short rows, with up to so many unlisted labels in columns of their own."""
+    from surelabel._kernels import compressed as kernel  # noqa: PLC0415 (numba is loaded on first use)
+
+    n_labels = probabilities.shape[1]
+    values = np.append(probabilities.values, probabilities.unlisted)
+    absent, present = (costs[0] for costs in costs_of(measure, values[None, :]))
+    group = (float(absent[-1]), float(present[-1]))
+    if group[0] > group[1]:
+        raise InvalidInputError(
+            f"The probability of unlisted labels, {probabilities.unlisted:g}, must be so small that they cost no more "
+            f"absent than present. Got costs {group[0]:g} and {group[1]:g} from {measure!r}; list such labels instead."
+        )
+    n_unlisted = n_labels - probabilities.n_listed
+    own = np.minimum(n_unlisted, n_representatives)
+    lengths = probabilities.n_listed + own + kernel.N_CONSTANTS
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    size = int(starts[-1])
+    rows = CompressedRows(
+        starts,
+        np.empty(size, dtype=np.int64),
+        np.empty(size),
+        np.empty(size),
+        probabilities.n_listed,
+        n_unlisted,
+        own,
+        group,
+        measure.aggregate == "max",
+    )
+    kernel.arrange_rows(
+        (probabilities.starts, probabilities.labels),
+        (absent, present),
+        (*group, own),
+        n_labels,
+        starts,
+        (rows.labels, rows.absent, rows.present),
+    )
+    rows.hold(0)
+    return rows
+
+
+def _marked(rows: CompressedRows, labels: SparseLabels) -> npt.NDArray[np.uint8]:
+    """Return for each column whether its text has that label."""
+    from surelabel._kernels import compressed as kernel  # noqa: PLC0415
+
+    member = np.empty(len(rows.labels), dtype=np.uint8)
+    kernel.mark_members(
+        rows.labels, rows.starts, labels.indices.astype(np.int64), labels.indptr.astype(np.int64), member
+    )
+    return member
+
+
+def sparse_totals(measure: SeparableMeasure, probabilities: SparseProbabilities, labels: SparseLabels) -> FloatArray:
+    """Return the total of one label-set a text, (n,), as `totals_of` of the dense arrays."""
+    from surelabel._kernels import compressed as kernel  # noqa: PLC0415
+
+    rows = compress(measure, probabilities)
+    member = _marked(rows, labels)
+    listed = np.add.reduceat(member.astype(np.int64), rows.starts[:-1])
+    rows.hold(np.diff(labels.indptr) - listed)
+    if rows.is_maximum:
+        return np.maximum.reduceat(np.where(member, rows.present, rows.absent), rows.starts[:-1])
+    totals = np.empty(len(rows))
+    kernel.totals_of_compressed(rows.starts, rows.absent, rows.present, member, totals)
+    return totals

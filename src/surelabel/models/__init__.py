@@ -1,0 +1,52 @@
+"""Models: from a corpus to a trained and calibrated bundle in one folder, and back.
+
+::
+
+    bundle.json       what it is, and size and SHA-256 of every other file
+    classifier/       the text classifier: JSON, arrays, safetensors
+    predictor.npz     the calibrated predictor, with the label names
+    recalibration.npz the correction of the classifier's probabilities (if there is one)
+    evaluation.json   figures on the test texts, per measure (if it was evaluated)
+    report.html       the report about them (if one was made)
+    README.md         the model card
+
+`train_to_folder` trains, calibrates and evaluates, and resumes if it was stopped; `load_bundle` checks all files and
+refuses what it does not know; `calibrate_bundle` calibrates again without training, `add_to_calibration` adds texts;
+`evaluate_bundle` measures a bundle on other texts, `watch_bundle` watches whether they are like those of calibration.
+Calibration texts are never used for training or for choosing anything; test texts are only measured on.
+"""
+
+from surelabel.models.bundle import Bundle, load_bundle
+from surelabel.models.evaluating import (
+    add_to_calibration,
+    calibrate_bundle,
+    evaluate_bundle,
+    held_out_part,
+    is_same_source,
+)
+from surelabel.models.examples import WorkedExample, worked_examples
+from surelabel.models.fitting import Automatic, any_measure_named
+from surelabel.models.folder import check_target
+from surelabel.models.info import BundleInfo
+from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
+from surelabel.models.watching import watch_bundle
+
+__all__ = [
+    "Automatic",
+    "Bundle",
+    "BundleInfo",
+    "TrainingSettings",
+    "WorkedExample",
+    "add_to_calibration",
+    "any_measure_named",
+    "calibrate_bundle",
+    "check_target",
+    "evaluate_bundle",
+    "held_out_part",
+    "is_same_source",
+    "load_bundle",
+    "train_bundle",
+    "train_to_folder",
+    "watch_bundle",
+    "worked_examples",
+]

@@ -1,0 +1,277 @@
+"""A trained and calibrated model: from texts to answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surelabel import text
+from surelabel._core.declared_sizes import check_npz
+from surelabel._core.storage import clean_up
+from surelabel._core.validation import FloatArray
+from surelabel.answers import Answer, answer_probabilities
+from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.evaluation.evaluate import Evaluation
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.labels.sparse import SparseProbabilities
+from surelabel.models.card import model_card
+from surelabel.models.folder import (
+    CARD,
+    CLASSIFIER,
+    EVALUATION,
+    FORCED,
+    PREDICTOR,
+    RECALIBRATION,
+    REPORT,
+    check_folder,
+    new_folder,
+)
+from surelabel.models.info import BundleInfo
+from surelabel.recalibration import Recalibration
+from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.text import TextClassifier
+
+if TYPE_CHECKING:
+    from surelabel.predicting import DatasetSummary
+
+__all__ = ["Bundle", "load_bundle"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Bundle:
+    """A text classifier, the predictor calibrated on its probabilities, and what is known of both.
+
+    Made by `surelabel train`, by `surelabel.models.train_bundle`, or by `load_bundle` from a folder.
+
+    Attributes
+    ----------
+    classifier : TextClassifier
+    predictor : ConformalLabelSets
+        Calibrated, with label names.
+    info : BundleInfo
+    evaluation : mapping of measure name to Evaluation, or None
+        Figures on the test texts, those of the bundle's measure first.
+    report : Path or None
+        The HTML report about them.
+    recalibration : Recalibration or None
+        Correction of the classifier's probabilities, before the predictor sees them.
+    forced_totals : (n,) float64 or None
+        How strange each calibration text's most plausible label-set is, ascending: what texts without labels are
+        watched against. None where it is not known, as of bundles of older versions.
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> from surelabel.models import TrainingSettings, train_bundle
+    >>> corpus = corpora.load("synthetic", n_texts=300, n_labels=5)
+    >>> bundle = train_bundle(corpus, TrainingSettings(compared={}))
+    >>> bundle.label_names
+    ('trade', 'oil', 'elections', 'football', 'medicine')
+    >>> answer = bundle.answers(["Crude, a barrel, petroleum."], significance="0.1")[0]
+    >>> answer.certain, answer.size
+    (('oil',), 1)
+    """
+
+    classifier: TextClassifier
+    predictor: ConformalLabelSets
+    info: BundleInfo
+    evaluation: Mapping[str, Evaluation] | None = None
+    report: Path | None = None
+    recalibration: Recalibration | None = None
+    forced_totals: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        names = self.predictor._calibrated("Bundle").label_names
+        if names is None or self.classifier.label_names_ != names:
+            raise InvalidInputError(
+                "The classifier and the predictor of a bundle must have the same label names. "
+                f"Got {_first(self.classifier.label_names_)} and {_first(names)}."
+            )
+        if self.recalibration is not None and self.recalibration.n_labels != len(names):
+            raise InvalidInputError(
+                f"The recalibration of a bundle must be of its {len(names)} labels. "
+                f"Got one of {self.recalibration.n_labels} instead."
+            )
+        if self.recalibration is not None and self.info.listed is not None:
+            raise InvalidInputError(
+                "A bundle that lists probabilities (of very many labels) cannot recalibrate them. Got a recalibration."
+            )
+        n_texts = self.predictor.calibration_.n_texts
+        if self.forced_totals is not None and self.forced_totals.shape != (n_texts,):
+            raise InvalidInputError(
+                f"The forced totals of a bundle must be of its {n_texts} calibration texts. "
+                f"Got shape {self.forced_totals.shape} instead."
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Bundle {self.info.name!r}: {self.info.kind}, {len(self.label_names)} labels, {self.info.measure}, "
+            f"{self.predictor.calibration_.n_texts} calibration texts>"
+        )
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the labels, in the order of the columns of probabilities."""
+        names = self.predictor.calibration_.label_names
+        assert names is not None
+        return names
+
+    def predict_proba(self, texts: Iterable[str]) -> FloatArray | SparseProbabilities:
+        """Return what the predictor works on: the probability of each label for each text, (n, d).
+
+        Corrected where there is a recalibration. A model of more than 1,000 labels lists the highest of each text and
+        makes no array of all labels: `info.listed` says how many. What is returned here is what everything else takes.
+        """
+        probabilities = text.probabilities_of(self.classifier, texts, self.info.listed)
+        if self.recalibration is None or len(probabilities) == 0:
+            return probabilities
+        return self.recalibration.transform(probabilities)
+
+    def predict(self, texts: Iterable[str]) -> ForcedPredictions:
+        """Return the most plausible label-set of each text, with confidence and credibility."""
+        return self.predictor.predict(self.predict_proba(texts))
+
+    def predict_set(
+        self, texts: Iterable[str], *, significance: Any = None, confidence_level: Any = None
+    ) -> PredictionSets:
+        """Return the prediction set of each text; exactly one of significance and confidence_level must be given."""
+        return self.predictor.predict_set(
+            self.predict_proba(texts), significance=significance, confidence_level=confidence_level
+        )
+
+    def predict_p(self, texts: Iterable[str], labels: Any) -> FloatArray:
+        """Return the p-value of one given label-set a text, (n,): 0/1 rows, or one collection of label names a text."""
+        return self.predictor.predict_p(self.predict_proba(texts), labels)
+
+    def answers(
+        self,
+        texts: Iterable[str],
+        *,
+        significance: Any = None,
+        confidence_level: Any = None,
+        top: int = 5,
+        describe: bool = False,
+    ) -> list[Answer]:
+        """Return what a user is told of each text; see `surelabel.answers.Answer`."""
+        probabilities = self.predict_proba(texts)
+        if len(probabilities) == 0:
+            return []
+        return answer_probabilities(
+            self.predictor,
+            probabilities,
+            significance=significance,
+            confidence_level=confidence_level,
+            top=top,
+            describe=describe,
+        )
+
+    def predict_dataset(
+        self, source: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any
+    ) -> DatasetSummary:
+        """Answer to all texts of a data set in another one, on a Dask cluster too; see `surelabel.predict_dataset`."""
+        # Data sets stand above bundles; they are looked up when they are asked for, as the package does.
+        found: DatasetSummary = importlib.import_module("surelabel.predicting").predict_dataset(
+            self, source, out, **options
+        )
+        return found
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the bundle into a folder, whole or not at all; an older bundle there is replaced in one step."""
+        target = Path(folder)
+        with new_folder(target, {"info": self.info.to_dict()}) as temporary:
+            self.classifier.save(temporary / CLASSIFIER)
+            self.predictor.save(temporary / PREDICTOR)
+            if self.recalibration is not None:
+                self.recalibration.save(temporary / RECALIBRATION)
+            if self.forced_totals is not None:
+                # In order: not to tell which text has which.
+                np.savez_compressed(temporary / FORCED, totals=np.sort(self.forced_totals))
+            (temporary / CARD).write_text(model_card(self), encoding="utf-8")
+            if self.evaluation is not None:
+                figures = {name: evaluation.to_dict() for name, evaluation in self.evaluation.items()}
+                (temporary / EVALUATION).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+            if self.report is not None:
+                shutil.copyfile(self.report, temporary / REPORT)
+        return target
+
+
+def _first(names: tuple[str, ...] | None) -> str:
+    """Show the beginning of some label names."""
+    return "none" if names is None else f"{len(names)} names ({', '.join(names[:3])}, ...)"
+
+
+def load_bundle(path: str | os.PathLike[str]) -> Bundle:
+    """Load a bundle from its folder: every file is checked, and no code from it is run.
+
+    What a save that was killed left half-written beside it is removed.
+
+    Parameters
+    ----------
+    path : path
+        A folder written by `Bundle.save`, or by `surelabel train`.
+
+    Raises
+    ------
+    ArtifactError
+        There is no bundle, it is damaged, changed or of a newer format, or holds what does not belong there.
+    MissingDependencyError
+        The classifier is a neural one, and surelabel[text] is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surelabel import corpora, load_bundle
+    >>> from surelabel.models import TrainingSettings, train_bundle
+    >>> bundle = train_bundle(corpora.load("synthetic", n_texts=300, n_labels=5), TrainingSettings(compared={}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_bundle(bundle.save(f"{folder}/model"))
+    <Bundle 'synthetic, linear': linear, 5 labels, LogLoss, 45 calibration texts>
+    """
+    folder = Path(path)
+    clean_up(folder)
+    document = check_folder(folder)
+    try:
+        info = BundleInfo.from_dict(document.get("info"))
+        predictor = ConformalLabelSets.load(folder / PREDICTOR)
+        classifier = text.load(folder / CLASSIFIER)
+        evaluation = _read_evaluation(folder / EVALUATION)
+        report = folder / REPORT if (folder / REPORT).is_file() else None
+        recalibration = Recalibration.load(folder / RECALIBRATION) if (folder / RECALIBRATION).is_file() else None
+        forced = _read_forced(folder / FORCED)
+        return Bundle(classifier, predictor, info, evaluation, report, recalibration, forced)
+    except InvalidInputError as error:
+        raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error
+
+
+def _read_forced(path: Path) -> FloatArray | None:
+    """Read the totals of the calibration texts' forced predictions, where a bundle has them."""
+    if not path.is_file():
+        return None
+    check_npz(path)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            (totals,) = (arrays[name] for name in arrays.files)
+        if totals.dtype != np.float64 or totals.ndim != 1 or not np.all((totals >= 0) & (totals < np.inf)):
+            raise ValueError(f"{totals.dtype} values in {totals.ndim} dimensions are no totals")
+    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
+        raise ArtifactError(f"{path} is damaged: {error}.") from error
+    return np.asarray(totals)
+
+
+def _read_evaluation(path: Path) -> dict[str, Evaluation] | None:
+    """Read the figures of a bundle's evaluation, where it has them."""
+    if not path.is_file():
+        return None
+    try:
+        figures = json.loads(path.read_text(encoding="utf-8"))
+        return {name: Evaluation.from_dict(values) for name, values in figures.items()}
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}.") from error

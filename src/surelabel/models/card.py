@@ -1,0 +1,145 @@
+"""The model card: what a bundle is, what it was measured at, and when not to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from surelabel._core.wording import power_words
+from surelabel.evaluation.evaluate import Evaluation
+from surelabel.measures.penalised import Penalised
+
+if TYPE_CHECKING:
+    from surelabel.models.bundle import Bundle
+
+__all__ = ["model_card"]
+
+_LEVELS = (0.01, 0.05, 0.1, 0.2)
+
+
+_USE = """```python
+import surelabel
+
+bundle = surelabel.load_bundle("this folder")
+for answer in bundle.answers(["a text"], significance="0.05"):
+    print(answer)
+```
+
+```
+surelabel predict FOLDER texts.txt --significance 0.05
+surelabel serve FOLDER
+```"""
+_TRUST = """The guarantee holds for texts that could have been calibration texts: same source, same time, same way of
+labelling. A low credibility says that a text is unlike them. The guarantee is over many texts, not for each one."""
+
+
+def model_card(bundle: Bundle) -> str:
+    """Return the README.md of a bundle, in Markdown."""
+    info = bundle.info
+    sections = [
+        f"# {_plain(info.name)}",
+        _summary(bundle),
+        f"## Use\n\n{_USE}",
+        *_figures(bundle.evaluation),
+        "## Where it comes from",
+        _table(("what", "value"), _origin(bundle)),
+        "## How label-sets are judged",
+        _table(("what", "value"), _method(bundle)),
+        *([f"- {_plain(note)}" for note in info.notes]),
+        f"## When not to trust it\n\n{_TRUST}",
+        "## Settings",
+        _table(("setting", "value"), sorted(info.settings.items())),
+        _table(("package", "version"), sorted(info.versions.items())),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _summary(bundle: Bundle) -> str:
+    """Say in a few lines what the model does."""
+    calibration = bundle.predictor.calibration_
+    return (
+        f"A {bundle.info.kind} text classifier for {len(bundle.label_names)} labels, calibrated with "
+        f"{calibration.n_texts} texts ({bundle.info.measure}), so that it names the label-sets that stay plausible "
+        "for a text: at significance 0.05 the true one is missed in about 5 % of texts that are like the calibration "
+        f"texts. Label-sets of {calibration.min_labels} to {calibration.max_labels} labels are considered, "
+        f"{power_words(calibration.n_candidates)} of them."
+    )
+
+
+def _origin(bundle: Bundle) -> list[tuple[str, Any]]:
+    """Return the rows of the table of origins."""
+    info = bundle.info
+    rows: list[tuple[str, Any]] = [
+        ("created", info.created),
+        ("corpus", info.corpus),
+        ("fingerprint", info.fingerprint),
+    ]
+    rows += [(name, value) for name, value in info.provenance.items() if value]
+    rows += [(f"{name} texts", size) for name, size in info.part_sizes.items()]
+    rows += [("seed", info.seed)]
+    calibrated_on = dict(info.calibrated_on)
+    added = calibrated_on.pop("added", [])
+    places = [
+        ("calibrated on", calibrated_on),
+        *(("and on", each) for each in added),
+        ("evaluated on", info.evaluated_on),
+    ]
+    for title, place in places:
+        if place:
+            rows.append((title, ", ".join(f"{name} {value}" for name, value in place.items())))
+    return rows
+
+
+def _method(bundle: Bundle) -> list[tuple[str, str]]:
+    """Return the rows of the table of what stands between probabilities and sets."""
+    predictor, recalibration = bundle.predictor, bundle.recalibration
+    measure = bundle.info.measure
+    if isinstance(predictor.measure, Penalised):
+        weights = ", ".join(f"{name} {value:.3g}" for name, value in predictor.measure.weights.items() if value)
+        measure += f", {weights or 'no weight above 0'}"
+    rules = predictor.constraints
+    counts = {} if rules is None else {name: len(each) for name, each in rules.to_dict().items() if each}
+    corrections = recalibration.methods if recalibration is not None else ()
+    ways = [f"{corrections.count(way)} labels {way}" for way in ("platt", "isotonic", "none") if way in corrections]
+    return [
+        ("measure", measure),
+        ("constraints", ", ".join(f"{name} {n}" for name, n in counts.items()) or "none"),
+        ("recalibration", ", ".join(ways) or "none"),
+        ("probabilities", "all" if bundle.info.listed is None else f"the {bundle.info.listed} highest, the others 0"),
+    ]
+
+
+def _figures(evaluation: Mapping[str, Evaluation] | None) -> list[str]:
+    """Return the section of figures, where there are any."""
+    if not evaluation:
+        return []
+    rows = []
+    for name, figures in evaluation.items():
+        for point in figures.curve:
+            if float(point.significance) in _LEVELS:
+                sizes = point.sizes
+                rows.append(
+                    (name, point.significance, f"{point.error:.3f}", f"{sizes.mean:,.2f}", f"{sizes.median:,.0f}")
+                )
+    first = next(iter(evaluation.values()))
+    summary = (
+        f"Forced label-set right as a whole: {first.forced.accuracy:.1%}; micro-F1 {first.forced.f1_micro:.3f}, "
+        f"macro-F1 {first.forced.f1_macro:.3f}. N is the number of label-sets that stay plausible."
+    )
+    table = _table(("measure", "significance", "error rate", "mean N", "median N"), rows)
+    return [f"## Figures on {first.n_texts:,} test texts", summary, table]
+
+
+def _table(headings: tuple[str, ...], rows: Any) -> str:
+    """Write a Markdown table; line breaks and bars in cells do not break it."""
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    lines.extend("| " + " | ".join(_plain(cell) for cell in row) + " |" for row in rows)
+    return "\n".join(lines)
+
+
+def _plain(value: Any) -> str:
+    """Write a value on one line, with what Markdown would take for a table or markup escaped."""
+    text = " ".join(str(value).split())
+    for mark in ("\\", "|", "<", "`"):
+        text = text.replace(mark, f"\\{mark}")
+    return text

@@ -1,0 +1,128 @@
+"""Three texts that show what a model says: a sure one, an unsure one, and one that a person should see."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from surelabel._core.validation import BoolArray, FloatArray
+from surelabel.answers import Answer, answer_probabilities
+from surelabel.conformal import ConformalLabelSets
+
+__all__ = ["LOW_CREDIBILITY", "WorkedExample", "in_words", "readable", "worked_examples"]
+
+# An example should be read in a moment.
+_LONGEST = 700
+_UNSURE_SIZE = 6
+LOW_CREDIBILITY = 0.1
+"""Below this a text is called unlike the calibration texts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkedExample:
+    """A text, by its row, what the model says of it, and what that means in words."""
+
+    row: int
+    title: str
+    answer: Answer
+    words: str
+
+
+def worked_examples(
+    predictor: ConformalLabelSets, probabilities: Any, texts: Sequence[str], significance: str = "0.05"
+) -> list[WorkedExample]:
+    """Choose up to three of some texts and say in words what the model says of them.
+
+    Short texts are preferred. The sure one has one plausible label-set and the highest confidence; the unsure one about
+    half a dozen plausible label-sets; the last one is the least like the calibration texts.
+    """
+    calibration = predictor._calibrated("worked_examples")
+    probabilities = calibration.as_probabilities(probabilities, who="worked_examples", sparse=True)
+    forced = predictor.predict(probabilities)
+    sizes = predictor.predict_set(probabilities, significance=significance).size_bounds()[1]
+    is_short = np.array([40 <= len(each) <= _LONGEST for each in texts])
+    is_single = np.asarray(sizes == 1, dtype=bool)
+    distance = np.array([abs(np.log(float(size)) - np.log(_UNSURE_SIZE)) if size > 1 else np.inf for size in sizes])
+    rows = {
+        "a sure one": _best(forced.confidence + 1e-3 * forced.credibility, is_single, is_short),
+        "an unsure one": _best(-distance, np.isfinite(distance), is_short),
+        "one that a person should see": _best(-forced.credibility, forced.credibility < LOW_CREDIBILITY, is_short),
+    }
+    examples: list[WorkedExample] = []
+    for title, row in rows.items():
+        if row is not None and row not in {example.row for example in examples}:
+            one = probabilities[row : row + 1]
+            answer = answer_probabilities(predictor, one, significance=significance, top=3)[0]
+            examples.append(WorkedExample(row, title, answer, in_words(answer)))
+    return examples
+
+
+def _best(values: FloatArray, allowed: BoolArray, preferred: BoolArray) -> int | None:
+    """Return where an allowed value is largest, among the preferred ones where there is one; None where none is."""
+    for mask in (allowed & preferred, allowed):
+        if mask.any():
+            return int(np.argmax(np.where(mask, values, -np.inf)))
+    return None
+
+
+def _listed(labels: Sequence[str], n_more: int = 0) -> str:
+    """List labels in a sentence, the first ten of many; `n_more` are not among them."""
+    n_more += max(0, len(labels) - 10)
+    if n_more:
+        shown = ", ".join(labels[:10])
+        return f"{shown} and {n_more:,} more" if shown else f"any of {n_more:,} labels"
+    return ", ".join(labels) or "no label"
+
+
+def readable(size: int) -> str:
+    """Write a number of label-sets, however large.
+
+    Examples
+    --------
+    >>> readable(1234), readable(3 * 10**16)
+    ('1,234', 'about 3.0e+16')
+    """
+    return f"{size:,}" if size < 10**7 else f"about {size:.1e}"
+
+
+def in_words(answer: Answer) -> str:
+    """Say what an answer means, in two or three sentences.
+
+    Examples
+    --------
+    >>> in_words(Answer(("grain",), 0.99, 0.6, "0.05", 1, (1, 1), 7, ("grain",), (), ()))
+    'Only one label-set of 7 stays plausible at significance 0.05: grain. It can be used as it is.'
+    """
+    lower, upper = answer.size_bounds
+    among = f"of {readable(answer.n_candidates)}"
+    if upper == 0:
+        return (
+            f"No label-set {among} is plausible at significance {answer.significance}: even the best, "
+            f"{_listed(answer.labels)}, has p = {answer.credibility:.3f}. The text is unlike the calibration texts: "
+            "a person should look at it."
+        )
+    if lower == upper == 1:
+        return (
+            f"Only one label-set {among} stays plausible at significance {answer.significance}: "
+            f"{_listed(answer.certain)}. {_trust(answer)}"
+        )
+    size = readable(upper) if lower == upper else f"{readable(lower)} to {readable(upper)}"
+    certain = f"{_listed(answer.certain)} for certain" if answer.certain else "no label for certain"
+    return (
+        f"{size} label-sets {among} stay plausible at significance {answer.significance}: {certain}, "
+        f"possibly {_listed(answer.possible, answer.n_more_possible)}. The best guess is {_listed(answer.labels)} "
+        f"(confidence {answer.confidence:.3f}, credibility {answer.credibility:.3f}). {_trust(answer)}"
+    )
+
+
+def _trust(answer: Answer) -> str:
+    """Say what to do with an answer that names label-sets."""
+    if answer.credibility < LOW_CREDIBILITY:
+        return (
+            f"But its credibility is low ({answer.credibility:.3f}): few calibration texts were as strange, so "
+            "a person should look at it."
+        )
+    return "It can be used as it is." if answer.size == 1 else "A person need only decide on what is possible."

@@ -1,0 +1,148 @@
+"""Measures and corrections that are fitted: on the validation part, apart from training and from calibration."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from surelabel.choosing import choose_weights
+from surelabel.exceptions import InvalidInputError
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.labels.sparse import is_sparse
+from surelabel.measures import LogLoss, Measure, measure_name, measure_named
+from surelabel.measures.mahalanobis import Mahalanobis
+from surelabel.measures.penalised import Penalised
+from surelabel.probabilities_file import PartProbabilities
+from surelabel.recalibration import Recalibration
+
+__all__ = ["NEEDS_ALL", "Automatic", "any_measure_named", "corrected", "fitted_measure", "needs_fitting"]
+
+_log = logging.getLogger(__name__)
+
+NEEDS_ALL = (
+    "needs the probabilities of all labels, and of very many labels only the highest are listed. Take LogLoss or an "
+    "LpNorm without constraints and recalibration, or keep all (--listed all: memory then grows with texts times "
+    "labels)."
+)
+"""What is said where something does not go with listed probabilities."""
+
+# Validation texts that tell whether penalties pay, and by how much they must.
+_FEWEST_TEXTS, _LEAST_GAIN = 200, 0.1
+_FITTED: Mapping[str, Measure] = {"mahalanobis": Mahalanobis(), "penalised": Penalised(LogLoss())}
+
+
+@dataclasses.dataclass(frozen=True)
+class Automatic:
+    """A measure, with penalties where they pay: where they make sets of the validation part a tenth smaller.
+
+    Without a validation part of 200 texts, and where only the highest probabilities are listed, it is the measure
+    alone.
+
+    Attributes
+    ----------
+    measure : Measure
+    """
+
+    measure: Measure = dataclasses.field(default_factory=LogLoss)
+
+
+def any_measure_named(name: str) -> Measure:
+    """Return the measure of a name: one of `measure_named`, or one that is yet to be fitted.
+
+    Examples
+    --------
+    >>> any_measure_named("L4"), any_measure_named("Mahalanobis")
+    (LpNorm(p=4), Mahalanobis())
+    """
+    if name.lower() in _FITTED:
+        return _FITTED[name.lower()]
+    try:
+        return measure_named(name)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{error} Or name one that is fitted: {', '.join(_FITTED)}.") from None
+
+
+def needs_fitting(measure: Measure | Automatic) -> bool:
+    """Tell whether a measure is one that is yet to be fitted, and cannot do without."""
+    if isinstance(measure, Mahalanobis):
+        return measure.matrix is None
+    return isinstance(measure, Penalised) and measure.label_sets is None
+
+
+def fitted_measure(
+    measure: Measure | Automatic,
+    validation: PartProbabilities | None,
+    train_labels: Any,
+    limits: tuple[int, int],
+    *,
+    constraints: LabelConstraints | None = None,
+    label_names: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Measure:
+    """Return a measure fitted on the validation part; one that needs no fitting as it is.
+
+    Mahalanobis gets its covariance there. Penalised remembers the label-sets of training; its weights are chosen on
+    the validation part for the smallest sets at significance 0.05. Of an automatic one it is seen there whether
+    penalties pay.
+
+    Parameters
+    ----------
+    measure : Measure or Automatic
+    validation : PartProbabilities or None
+        Neither of training nor of calibration texts.
+    train_labels : (n, d) 0/1 array-like
+        Of the proper training texts.
+    limits : (int, int)
+        Fewest and most labels of a label-set.
+    constraints : LabelConstraints, optional
+    label_names : sequence of str, optional
+        Names that constraints may use.
+    seed : int
+        Of the halves that weights are chosen on.
+    """
+    if isinstance(measure, Automatic):
+        if validation is None or is_sparse(validation.probabilities) or len(validation) < _FEWEST_TEXTS:
+            return measure.measure
+    else:
+        if not needs_fitting(measure):
+            return measure
+        if validation is None:
+            raise InvalidInputError(
+                f"The measure {measure_name(measure)} is fitted on a validation part, and there is none. Take another "
+                "measure, or texts with a validation part."
+            )
+        if is_sparse(validation.probabilities):
+            raise InvalidInputError(f"{measure_name(measure)} {NEEDS_ALL}")
+        if isinstance(measure, Mahalanobis):
+            return measure.fit(validation.probabilities, validation.labels)
+        assert isinstance(measure, Penalised)
+    chosen = choose_weights(
+        measure.measure,
+        train_labels,
+        validation.probabilities,
+        validation.labels,
+        min_labels=limits[0],
+        max_labels=limits[1],
+        constraints=None if constraints is None else constraints.resolved(label_names, validation.labels.shape[1]),
+        random_state=seed,
+    )
+    _log.info(
+        "%r makes sets of %.1f label-sets on the validation part; without penalties %.1f",
+        chosen.measure,
+        chosen.mean_size,
+        chosen.mean_size_without,
+    )
+    if isinstance(measure, Automatic) and chosen.mean_size > (1.0 - _LEAST_GAIN) * chosen.mean_size_without:
+        return measure.measure
+    return chosen.measure
+
+
+def corrected(part: PartProbabilities, recalibration: Recalibration | None) -> PartProbabilities:
+    """Return a part with corrected probabilities; as it is where there is no correction."""
+    if recalibration is None:
+        return part
+    if is_sparse(part.probabilities):
+        raise InvalidInputError(f"Recalibration {NEEDS_ALL}")
+    return dataclasses.replace(part, probabilities=recalibration.transform(part.probabilities))

@@ -1,0 +1,351 @@
+"""Train, calibrate, evaluate and report, and go on where that was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import json
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from surelabel import text
+from surelabel._core.storage import atomic_file
+from surelabel._core.validation import check_limits
+from surelabel.corpora import Corpus
+from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, TrainingError
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
+from surelabel.models.bundle import Bundle, load_bundle
+from surelabel.models.evaluating import Figures, Limits, calibrated_and_evaluated, try_report
+from surelabel.models.examples import worked_examples
+from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure, needs_fitting
+from surelabel.models.folder import check_target
+from surelabel.models.info import BundleInfo
+from surelabel.models.steps import fitted_classifier, n_repeated_texts, part_probabilities, versions
+from surelabel.recalibration import Recalibration
+from surelabel.text import TextClassifier
+
+__all__ = ["TrainingSettings", "train_bundle", "train_to_folder"]
+
+_log = logging.getLogger(__name__)
+_RUN = "run.json"
+_DRAWN = ("test", "validation", "calibration")
+# Constraints, and texts that break them, that a note names.
+_MOST_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+    """How a bundle is made.
+
+    Parameters
+    ----------
+    kind : {"linear", "randinit", "word2vec", "bert"}
+    options : mapping
+        Settings of the classifier that differ from its defaults.
+    measure : Measure or Automatic
+        Of the bundle's predictor. A Mahalanobis or Penalised one that is not fitted is fitted on the validation part,
+        and an automatic one is chosen there.
+    compared : mapping of name to SeparableMeasure
+        Measures that are evaluated beside it.
+    seed : int
+        Of training; goes into the classifier's settings.
+    min_labels, max_labels : int, optional
+        Limits on the number of labels of a label-set. By default those of the proper training texts: at least 1 where
+        every one of them has a label, at most as many as one of them has.
+    name : str, optional
+        Of the model; corpus and kind by default.
+    constraints : LabelConstraints, optional
+        What label-sets must obey to be candidates; training texts that do not are told of.
+    listed : int, "all" or None
+        Labels whose probabilities are listed for each text, the highest; all others are taken as 0, and memory grows
+        with what is listed. "all" keeps all probabilities in one array. None keeps all of up to 1,000 labels, and lists
+        50 of more, or those of the linear classifier's shortlists.
+    recalibrate : bool
+        Correct the classifier's probabilities, label by label, on the validation part; what is fitted there too sees
+        the corrected ones. Sets become smaller with some classifiers, larger with others.
+    """
+
+    kind: str = "linear"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    measure: Measure | Automatic = dataclasses.field(default_factory=LogLoss)
+    compared: Mapping[str, SeparableMeasure] = dataclasses.field(default_factory=lambda: MEASURES)
+    seed: int = 0
+    min_labels: int | None = None
+    max_labels: int | None = None
+    name: str | None = None
+    constraints: LabelConstraints | None = None
+    recalibrate: bool = False
+    listed: int | Literal["all"] | None = None
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether something is fitted on the validation part beside the classifier."""
+        return self.recalibrate or needs_fitting(self.measure)
+
+
+def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_folder: Path | None = None) -> Bundle:
+    """Train a classifier on the training part, calibrate on the calibration part, evaluate on the test part.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        With a training and a calibration part; with a test part it is evaluated too.
+    settings : TrainingSettings, optional
+    work_folder : path, optional
+        Where checkpoints, the fitted classifier and the report go; with the same corpus and settings a second call
+        goes on from what is there. None keeps nothing and makes no report.
+
+    Returns
+    -------
+    Bundle
+
+    Examples
+    --------
+    >>> from surelabel import corpora
+    >>> corpus = corpora.load("synthetic", n_texts=300, n_labels=5)
+    >>> train_bundle(corpus, TrainingSettings(compared={}))
+    <Bundle 'synthetic, linear': linear, 5 labels, LogLoss, 45 calibration texts>
+    """
+    settings = settings or TrainingSettings()
+    _check_parts(corpus, needs_validation=settings.needs_validation)
+    limits = _limits(corpus, settings)
+    _check_limits(corpus, limits, settings.constraints)
+    listed = _listed(len(corpus.label_names), settings)
+    notes = (*_notes(corpus), *_constraint_notes(corpus, settings.constraints))
+    for note in notes:
+        _log.warning("%s", note)
+    classifier = _classifier(corpus, settings, work_folder)
+    _log.info("calibrating with %d texts", len(corpus.parts["calibration"]))
+    measure, recalibration = _fitted_on_validation(corpus, settings, classifier, listed)
+    names = tuple(name for name in ("calibration", "test") if name in corpus.parts)
+    parts = {
+        name: corrected(part_probabilities(classifier, corpus.part(name), listed), recalibration) for name in names
+    }
+    figures = calibrated_and_evaluated(
+        measure, settings.compared, parts, corpus.label_names, limits, settings.constraints
+    )
+    info = dataclasses.replace(_info(corpus, settings, classifier, notes, figures), listed=listed)
+    bundle = Bundle(
+        classifier, figures.predictor, info, figures.evaluations, None, recalibration, figures.forced_totals
+    )
+    if "test" in parts:
+        test = corpus.part("test")
+        examples = worked_examples(bundle.predictor, parts["test"].probabilities, test.texts)
+        bundle = dataclasses.replace(
+            bundle, info=dataclasses.replace(info, examples=tuple(test.texts[example.row] for example in examples))
+        )
+        if work_folder is not None:
+            path = work_folder / "report.html"
+            report = try_report(path, bundle, figures, parts["test"], test, corpus)
+            bundle = dataclasses.replace(bundle, report=report)
+    return bundle
+
+
+def train_to_folder(
+    corpus: Corpus,
+    out: str | os.PathLike[str],
+    settings: TrainingSettings | None = None,
+    *,
+    resume: bool = True,
+) -> Bundle:
+    """Train a bundle into a folder; called again after a kill, it goes on where it was.
+
+    What is half done lies in a hidden folder beside `out`, which is removed at the end. An older bundle at `out`
+    stays as it is until the new one is whole.
+
+    Parameters
+    ----------
+    corpus, settings
+        As in `train_bundle`.
+    out : path
+        A new or empty folder, or an older bundle.
+    resume : bool
+        False starts anew.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise TrainingError(
+            "A bundle is written by one process, and torchrun or accelerate has started several. Call "
+            "train_bundle on all of them and save what it returns on the first: docs/scaling.md shows how."
+        )
+    target = Path(out)
+    check_target(target)
+    work_folder = target.absolute().parent / f".{target.absolute().name}.training"
+    if not resume:
+        shutil.rmtree(work_folder, ignore_errors=True)
+    bundle = train_bundle(corpus, settings, work_folder)
+    bundle.save(target)
+    shutil.rmtree(work_folder, ignore_errors=True)
+    return load_bundle(target)
+
+
+def _fitted_on_validation(
+    corpus: Corpus, settings: TrainingSettings, classifier: TextClassifier, listed: int | None
+) -> tuple[Measure, Recalibration | None]:
+    """Return the measure and the correction of probabilities, fitted on the validation part where they must be."""
+    fits = settings.needs_validation or isinstance(settings.measure, Automatic)
+    if not fits or "validation" not in corpus.parts or listed is not None:
+        return fitted_measure(settings.measure, None, None, _limits(corpus, settings)), None
+    validation = part_probabilities(classifier, corpus.part("validation"))
+    recalibration = None
+    if settings.recalibrate:
+        recalibration = Recalibration.fit(validation.probabilities, validation.labels, seed=settings.seed)
+        _log.info("recalibrated: %r", recalibration)
+    measure = fitted_measure(
+        settings.measure,
+        corrected(validation, recalibration),
+        corpus.part("train").labels,
+        _limits(corpus, settings),
+        constraints=settings.constraints,
+        label_names=corpus.label_names,
+        seed=settings.seed,
+    )
+    return measure, recalibration
+
+
+def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
+    """Return how many labels are listed for each text, None for all; raise where something needs all."""
+    listed = settings.listed
+    if listed is None:
+        listed = text.make(settings.kind, **settings.options).listed_for(n_labels)
+    elif listed == "all":
+        listed = None
+    elif isinstance(listed, bool) or not isinstance(listed, int) or listed < 1:
+        raise InvalidInputError(
+            f"The 'listed' setting must be a whole number of 1 or more, 'all', or None. Got {listed!r} instead."
+        )
+    if listed is None:
+        return None
+    not_sparse = {
+        f"The measure {settings.measure!r}": not isinstance(settings.measure, (SeparableMeasure, Automatic)),
+        "A prediction under constraints": settings.constraints is not None,
+        "Recalibration": settings.recalibrate,
+    }
+    for what, is_asked in not_sparse.items():
+        if is_asked:
+            raise InvalidInputError(f"{what} {NEEDS_ALL}")
+    return min(listed, n_labels)
+
+
+def _check_parts(corpus: Corpus, *, needs_validation: bool) -> None:
+    """Raise where a corpus has no texts to train, to calibrate, or to fit something on."""
+    for name in ("train", *(("validation",) if needs_validation else ()), "calibration"):
+        if name not in corpus.parts or len(corpus.parts[name]) == 0:
+            raise CorpusError(
+                f"Corpus {corpus.name!r} must have a {name} part to make a model. It has {', '.join(corpus.parts)}."
+            )
+
+
+def _check_limits(corpus: Corpus, limits: Limits, constraints: LabelConstraints | None) -> None:
+    """Raise where limits or constraints leave no candidate: before training, not after."""
+    n_labels = len(corpus.label_names)
+    check_limits(*limits, who="train_bundle", n_labels=n_labels)
+    if constraints is not None:
+        constraints.check_candidates(corpus.label_names, n_labels, *limits, who="train_bundle")
+
+
+def _notes(corpus: Corpus) -> tuple[str, ...]:
+    """Say which parts hold texts of earlier parts."""
+    counts = {name: n_repeated_texts(corpus, name) for name in ("calibration", "test")}
+    return tuple(
+        f"{count:,} of the {len(corpus.parts[name]):,} {name} texts stand in an earlier part too: "
+        "figures on them say nothing about new texts."
+        for name, count in counts.items()
+        if count
+    )
+
+
+def _constraint_notes(corpus: Corpus, constraints: LabelConstraints | None) -> tuple[str, ...]:
+    """Say which training texts do not obey the constraints."""
+    if constraints is None:
+        return ()
+    training = corpus.part("train")
+    found = constraints.check(training.labels, corpus.label_names)
+    if not found.violations:
+        return ()
+    broken = [f"{each} ({count:,})" for each, count in itertools.islice(found.by_constraint().items(), _MOST_SHOWN)]
+    examples = [str(training.ids[row]) for row in found.rows[:_MOST_SHOWN]]
+    note = (
+        f"{len(found.rows):,} of the {found.n_texts:,} training texts do not obey the constraints: "
+        f"{', '.join(broken)}; for example {', '.join(examples)}. Prediction sets never hold such label-sets."
+    )
+    return (note,)
+
+
+def _limits(corpus: Corpus, settings: TrainingSettings) -> Limits:
+    """Return the limits on the number of labels: as set, else those of the proper training texts."""
+    sizes = np.diff(corpus.part("train").label_matrix.indptr)
+    fewest = min(1, int(sizes.min())) if settings.min_labels is None else settings.min_labels
+    most = max(int(sizes.max()), fewest, 1) if settings.max_labels is None else settings.max_labels
+    return fewest, most
+
+
+def _classifier(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None) -> TextClassifier:
+    """Return the trained classifier, from the work folder where it was finished there."""
+    options = {**settings.options, "seed": settings.seed}
+    text.make(settings.kind, **options)  # settings that are wrong are told before anything is written
+    training = corpus.part("train")
+    if work_folder is None:
+        return fitted_classifier(corpus, training, settings.kind, options)
+    identity = {"kind": settings.kind, "options": options, "fingerprint": corpus.fingerprint()}
+    _open_work_folder(work_folder, identity)
+    folder = work_folder / "classifier"
+    if folder.is_dir():
+        try:
+            found = text.load(folder)
+        except ArtifactError as error:
+            _log.warning("%s It is trained again.", error)
+        else:
+            _log.info("the classifier was trained already; going on with it")
+            return found
+    _log.info("training %s on %d texts", settings.kind, len(training))
+    classifier = fitted_classifier(corpus, training, settings.kind, options, work_folder / "checkpoints")
+    classifier.save(folder)
+    return classifier
+
+
+def _open_work_folder(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Make the work folder; one of another corpus or other settings is emptied first."""
+    described = json.dumps(identity, sort_keys=True, default=str)
+    file = folder / _RUN
+    if folder.is_dir() and (not file.is_file() or file.read_text(encoding="utf-8") != described):
+        shutil.rmtree(folder)
+    with atomic_file(file) as temporary:
+        temporary.write_text(described, encoding="utf-8")
+
+
+def _info(
+    corpus: Corpus,
+    settings: TrainingSettings,
+    classifier: TextClassifier,
+    notes: tuple[str, ...],
+    figures: Figures,
+) -> BundleInfo:
+    """Describe a bundle."""
+    fingerprint = corpus.fingerprint()
+    where = {"corpus": corpus.name, "fingerprint": fingerprint}
+    sizes = {name: len(rows) for name, rows in corpus.parts.items()}
+    return BundleInfo(
+        name=settings.name or f"{corpus.name}, {settings.kind}",
+        kind=settings.kind,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+        settings=dataclasses.asdict(classifier.settings),
+        corpus=corpus.name,
+        fingerprint=fingerprint,
+        provenance={**dataclasses.asdict(corpus.provenance), "notes": list(corpus.provenance.notes)},
+        part_sizes=sizes,
+        seed=None if corpus.split is None else corpus.split.seed,
+        measure=measure_name(figures.predictor.measure),
+        calibrated_on={**where, "part": "calibration", "n_texts": sizes["calibration"]},
+        evaluated_on={} if figures.evaluations is None else {**where, "part": "test", "n_texts": sizes["test"]},
+        notes=notes,
+        drawn={part: corpus.split.sizes.get(part, 0) if corpus.split else 0 for part in _DRAWN},
+    )

@@ -1,0 +1,166 @@
+"""A Dask cluster: found or started, with the model on every worker, and doing jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, as_completed
+from distributed.comm.core import CommClosedError
+
+from surelabel.exceptions import DatasetError
+from surelabel.predicting.jobs import Job, run_job, version_here
+from surelabel.predicting.models import forget_model, place_model
+
+__all__ = ["check_versions", "do_jobs", "everywhere", "local_client", "model_on_workers", "remote_client"]
+
+_CONNECT_SECONDS = 15
+_WORKER_SECONDS = 60
+
+
+@contextlib.contextmanager
+def local_client(n_workers: int) -> Iterator[Client]:
+    """Start processes of one thread each on this machine; a process that dies is started again."""
+    with (
+        LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            env={"SURELABEL_NUM_THREADS": "1"},
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def remote_client(address: str) -> Iterator[Client]:
+    """Connect to a scheduler that runs already, and wait for its first worker."""
+    try:
+        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise DatasetError(
+            f"There is no Dask scheduler at {address!r}: {_first_line(error)}. Start one with `dask scheduler`, or use "
+            "--workers."
+        ) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_WORKER_SECONDS)
+        except TimeoutError:
+            raise DatasetError(
+                f"The Dask scheduler at {address!r} has no workers. Start some with `dask worker {address}`."
+            ) from None
+        yield client
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def check_versions(client: Client) -> None:
+    """Raise unless every worker has the surelabel that this process has."""
+    try:
+        found = client.run(version_here, on_error="return")
+    except Exception as error:
+        raise DatasetError(
+            f"The workers cannot run surelabel: {_first_line(error)}. Install surelabel {version_here()} on all."
+        ) from error
+    for worker, version in sorted(found.items()):
+        if isinstance(version, BaseException):
+            raise DatasetError(
+                f"The worker {worker} cannot run surelabel: {_first_line(version)}. Install surelabel "
+                f"{version_here()} on it."
+            )
+        if version != version_here():
+            raise DatasetError(
+                f"The worker {worker} has surelabel {version}, and this is surelabel {version_here()}. Install the "
+                "same version on all workers."
+            )
+
+
+class _ModelPlugin(WorkerPlugin):
+    """Brings a model to every worker, also to those that come later or again."""
+
+    def __init__(self, checksum: str, folder: Path) -> None:
+        self.name = f"surelabel-model-{checksum[:16]}"
+        self.checksum = checksum
+        self.files = {
+            path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        }
+
+    def _folder(self, worker: Any) -> Path:
+        return Path(worker.local_directory) / f"{self.name}-{worker.id}".replace(":", "-").replace("/", "-")
+
+    def setup(self, worker: Any) -> None:
+        """Write the model's files; it is loaded when the worker gets its first partition."""
+        folder = self._folder(worker)
+        for name, content in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        self.files = {}
+        place_model(self.checksum, folder)
+
+    def teardown(self, worker: Any) -> None:
+        """Free memory and disk."""
+        forget_model(self.checksum)
+        shutil.rmtree(self._folder(worker), ignore_errors=True)
+
+
+@contextlib.contextmanager
+def model_on_workers(client: Client, checksum: str, folder: Path) -> Iterator[None]:
+    """Keep a model on every worker while the block lasts."""
+    plugin = _ModelPlugin(checksum, folder)
+    client.register_plugin(plugin)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # a scheduler that has gone needs no clearing up
+            client.unregister_worker_plugin(plugin.name)
+
+
+def everywhere(client: Client) -> Callable[[Callable[[Any], Any], list[Any]], Iterable[Any]]:
+    """Return a `map` that goes over the workers."""
+
+    def run(function: Callable[[Any], Any], items: list[Any]) -> Iterable[Any]:
+        with _lost_is_told():
+            results: list[Any] = client.gather(client.map(function, items, pure=False))
+        return results
+
+    return run
+
+
+@contextlib.contextmanager
+def _lost_is_told() -> Iterator[None]:
+    """Turn what Dask raises where a cluster fails into one kind of error."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise DatasetError(
+            f"A partition was given up after its workers died again and again, perhaps for want of memory: "
+            f"{_first_line(error)}. Give workers more, or make partitions smaller."
+        ) from error
+    except (CancelledError, asyncio.CancelledError, CommClosedError, TimeoutError) as error:
+        raise DatasetError("The Dask scheduler went away. Start it again.") from error
+
+
+def do_jobs(client: Client, jobs: list[Job], is_done: Callable[[Job, dict[str, Any]], None]) -> None:
+    """Do jobs on the workers, each once; the first error stops those that have not begun."""
+    token = uuid.uuid4().hex
+    futures = client.map(run_job, jobs, key=[f"surelabel-{job.index}-{token}" for job in jobs], pure=False)
+    job_of = dict(zip((future.key for future in futures), jobs, strict=True))
+    try:
+        with _lost_is_told():
+            for future in as_completed(futures, loop=client.loop):
+                is_done(job_of[future.key], future.result())
+                future.release()
+    except BaseException:
+        with contextlib.suppress(Exception):
+            client.cancel(futures)
+        raise

@@ -1,0 +1,167 @@
+"""The seam between text classifiers and conformal prediction: probabilities of the parts of a corpus, in one `.npz`.
+
+A classifier is run once; every measure, calibration and figure starts from this file. It holds numbers and strings only
+and is read without pickle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surelabel._core.declared_sizes import check_npz
+from surelabel._core.storage import atomic_file
+from surelabel._core.validation import as_label_names, as_labels, as_probabilities
+from surelabel.exceptions import ArtifactError
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse, stacked
+
+__all__ = ["PartProbabilities", "Probabilities"]
+
+_FORMAT = "surelabel-probabilities"
+_VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PartProbabilities:
+    """Probabilities (n, d) float64, labels (n, d) bool and text ids of one part of a corpus.
+
+    Of very many labels both are sparse: `SparseProbabilities`, and a bool CSR array.
+    """
+
+    probabilities: Any
+    labels: Any
+    ids: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Probabilities:
+    """A classifier's probabilities on the parts of a corpus.
+
+    Attributes
+    ----------
+    parts : dict of str to PartProbabilities
+        "calibration" and "test", "validation" where there is one.
+    label_names : tuple of str
+    max_labels : int
+        Largest number of labels of a proper training text, the paper's l.
+    settings : dict
+        What they were made with: plain values.
+    """
+
+    parts: dict[str, PartProbabilities]
+    label_names: tuple[str, ...]
+    max_labels: int
+    settings: dict[str, Any]
+
+    def redivided(self, seed: int) -> tuple[PartProbabilities, PartProbabilities]:
+        """Return calibration and test texts shuffled together and divided anew, of the same numbers.
+
+        Divided so they are exchangeable, whatever their dates; the classifier saw neither part, so it need not be
+        trained again.
+        """
+        parts = [self.parts["calibration"], self.parts["test"]]
+        pool = stacked([part.probabilities for part in parts])
+        labels = _stacked_labels([part.labels for part in parts])
+        ids = [identity for part in parts for identity in part.ids]
+        order = np.random.default_rng(seed).permutation(len(pool))
+        held, rest = order[: len(parts[0])], order[len(parts[0]) :]
+        return (
+            PartProbabilities(pool[held], labels[held], tuple(ids[i] for i in held)),
+            PartProbabilities(pool[rest], labels[rest], tuple(ids[i] for i in rest)),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to one file, whole or not at all."""
+        header = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "label_names": self.label_names,
+            "max_labels": self.max_labels,
+            "settings": self.settings,
+            "parts": list(self.parts),
+        }
+        arrays: dict[str, Any] = {"header": np.array(json.dumps(header))}
+        for name, part in self.parts.items():
+            arrays |= {f"{name}.{what}": array for what, array in _arrays_of(part).items()}
+        with atomic_file(path) as temporary, temporary.open("wb") as stream:
+            np.savez_compressed(stream, **arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Probabilities:
+        """Read a file made by `save`; anything else is refused."""
+        file = Path(path)
+        try:
+            check_npz(file)
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+                header = json.loads(str(arrays["header"]))
+                if header.get("format") != _FORMAT or header.get("version") != _VERSION:
+                    raise ArtifactError(
+                        f"{file} is of format {header.get('format')!r}, version {header.get('version')!r}; expected "
+                        f"{_FORMAT!r}, version {_VERSION}."
+                    )
+                names = as_label_names(header["label_names"], len(header["label_names"]), who="load") or ()
+                parts = {name: _read_part(arrays, name, len(names)) for name in header["parts"]}
+                return cls(parts, names, int(header["max_labels"]), header["settings"])
+        except (OSError, ArtifactError) as error:
+            if isinstance(error, (FileNotFoundError, PermissionError, ArtifactError)):
+                raise
+            raise ArtifactError(f"{file} is damaged: {error}.") from error
+        except (zipfile.BadZipFile, EOFError, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ArtifactError(f"{file} is not a file of probabilities, or it is damaged: {error}.") from error
+
+
+def _stacked_labels(parts: Sequence[Any]) -> Any:
+    """Return the labels of several parts as one: bool arrays, or all of them CSR arrays."""
+    if not is_sparse(parts[0]):
+        return np.vstack(parts)
+    from scipy.sparse import vstack  # noqa: PLC0415
+
+    return vstack(parts, format="csr")
+
+
+def _arrays_of(part: PartProbabilities) -> dict[str, Any]:
+    """Return one part as arrays by name; of sparse ones what is listed, and nothing of the size of all labels."""
+    found = part.probabilities
+    ids = {"ids": np.array(part.ids)}
+    if not isinstance(found, SparseProbabilities):
+        return {"probabilities": found, "labels": np.packbits(part.labels, axis=1), **ids}
+    listed = {"starts": found.starts, "listed": found.labels, "values": found.values}
+    known = as_sparse_labels(part.labels, who="save", shape=found.shape)
+    truth = {"label_starts": known.indptr, "label_indices": known.indices}
+    return {**listed, "unlisted": np.array(found.unlisted), **truth, **ids}
+
+
+def _read_sparse_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:
+    """Read and check one part with sparse probabilities."""
+    from scipy.sparse import csr_array  # noqa: PLC0415
+
+    starts, listed, values, unlisted, ends, indices = (
+        arrays[f"{name}.{what}"] for what in ("starts", "listed", "values", "unlisted", "label_starts", "label_indices")
+    )
+    shape = (len(starts) - 1, n_labels)
+    found = csr_array((values, listed, starts), shape=shape)
+    truth = csr_array((np.ones(len(indices), dtype=np.bool_), indices, ends), shape=shape)
+    for matrix in (found, truth):
+        matrix.check_format(full_check=True)
+    labels = as_sparse_labels(truth, who="load", shape=shape)
+    return PartProbabilities(SparseProbabilities(found, float(unlisted)), labels, tuple(arrays[f"{name}.ids"].tolist()))
+
+
+def _read_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:
+    """Read and check one part."""
+    if f"{name}.starts" in arrays:
+        return _read_sparse_part(arrays, name, n_labels)
+    probabilities = as_probabilities(arrays[f"{name}.probabilities"], who="load", n_labels=n_labels)
+    packed = np.unpackbits(arrays[f"{name}.labels"], axis=1, count=n_labels)
+    labels = as_labels(packed, who="load", n_labels=n_labels, n_texts=len(probabilities))
+    return PartProbabilities(probabilities, labels, tuple(arrays[f"{name}.ids"].tolist()))

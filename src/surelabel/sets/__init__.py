@@ -1,0 +1,1 @@
+"""Prediction sets: of one text, of many texts, forced predictions, and sets in words."""
