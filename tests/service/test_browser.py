@@ -157,7 +157,7 @@ def test_moving_the_slider_fast_asks_once(visit):
 def test_a_text_unlike_the_others_is_called_out_and_its_set_is_empty(visit):
     visit.ask("nothing that is known here")
     visit.wait_for(".warning", "unlike the texts that the model was calibrated on")
-    assert "No label-set stays plausible" in visit.text(".plausible .sentence")
+    assert "No label-set is plausible" in visit.text(".plausible .sentence")
     assert "Caution" in visit.text("#status")
 
 

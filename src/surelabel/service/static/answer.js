@@ -10,7 +10,7 @@ function measure(name, value, [style, words, why]) {
 
 function forcedCard(answer, level) {
   return make("section", { class: "card", "aria-labelledby": "forced-title" },
-    make("h2", { id: "forced-title" }, "Label-set that fits best"),
+    make("h2", { id: "forced-title" }, "Best guess"),
     labelList(answer.labels, "large", { none: "no labels" }),
     answer.description && make("p", { class: "description" }, `At ${percent(level)} confidence: ${answer.description}.`),
     make("dl", { class: "measures" },
@@ -22,27 +22,27 @@ function unlikeWarning(answer) {
   if (answer.credibility > UNLIKE) return null;
   return make("div", { class: "warning", role: "note" }, make("p", {},
     make("strong", {}, "This text is unlike the texts that the model was calibrated on. "),
-    "The guarantee is made for texts like those. Take the labels as a guess, and let a person look at it."));
+    "The guarantee holds for texts like those. Treat the labels as a guess, and have a person read the text."));
 }
 
 function sentence(answer, response) {
   const { size } = answer;
   if (size.upper === "0") {
-    return make("p", { class: "sentence" }, make("b", {}, "No"), " label-set stays plausible, of ",
+    return make("p", { class: "sentence" }, make("b", {}, "No"), " label-set is plausible, out of ",
       number(response.n_candidates.readable), ".");
   }
   const one = size.upper === "1";
-  return make("p", { class: "sentence" }, make("b", {}, number(size.readable)), one ? " label-set stays plausible, of " : " label-sets stay plausible, of ",
+  return make("p", { class: "sentence" }, make("b", {}, number(size.readable)), one ? " label-set is plausible, out of " : " label-sets are plausible, out of ",
     number(response.n_candidates.readable), ".");
 }
 
 function hint(answer, response, model) {
   if (answer.size.upper === "0") {
-    return `The best one has a p-value of ${share(answer.credibility)}, and it takes more than ${response.significance} at this confidence. At a higher confidence more label-sets are plausible.`;
+    return `The best guess has a p-value of ${share(answer.credibility)}; at this confidence it needs more than ${response.significance}. A higher confidence makes more label-sets plausible.`;
   }
   // Not so at equality, whatever the last digits of the two numbers are.
   if (Number(response.significance) < model.smallest_p_value * (1 - 1e-9)) {
-    return `${model.n_calibration.toLocaleString("en")} calibration texts are too few for this confidence: nothing can be ruled out. Choose a lower one.`;
+    return `${model.n_calibration.toLocaleString("en")} calibration texts are too few for this confidence: nothing can be ruled out. Choose a lower confidence.`;
   }
   return null;
 }
@@ -55,9 +55,9 @@ function plausibleCard(answer, response, model, level) {
   if (answer.size.upper === "0") return card;
   card.append(
     make("h3", {}, "Certain labels ", make("span", {}, "in all of them")), labelList(answer.certain, "certain"),
-    make("h3", {}, "Possible labels ", make("span", {}, "in some of them")), labelList(answer.possible, "possible"));
+    make("h3", {}, "Open labels ", make("span", {}, "in some of them")), labelList(answer.possible, "possible"));
   if (answer.n_more_possible > 0) {
-    card.append(make("p", { class: "hint" }, `And any of ${answer.n_more_possible.toLocaleString("en")} other labels.`));
+    card.append(make("p", { class: "hint" }, `So are ${answer.n_more_possible.toLocaleString("en")} labels that are not listed here.`));
   }
   return card;
 }
@@ -78,7 +78,7 @@ function topCard(answer, response) {
     make("span", { class: "p" }, make("span", { class: "visually-hidden" }, "p-value "), share(each.p_value))));
   return make("section", { class: "card", "aria-labelledby": "top-title" },
     make("h2", { id: "top-title" }, answer.size.upper === String(answer.top.length) ? "Plausible label-sets" : "Most plausible label-sets"),
-    make("p", { class: "hint" }, `With their p-values; the mark is at ${response.significance}.`),
+    make("p", { class: "hint" }, `With their p-values. The mark shows the limit, ${response.significance}.`),
     make("ol", { class: "top" }, ...items));
 }
 

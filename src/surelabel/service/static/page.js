@@ -29,7 +29,7 @@ function complain(problem, retry) {
     return;
   }
   byId("problem-title").textContent = known ? problem.message : "Something went wrong on this page.";
-  byId("problem-text").textContent = known ? problem.whatToDo : "Reload it and try again.";
+  byId("problem-text").textContent = known ? problem.whatToDo : "Reload the page and try again.";
   byId("again").hidden = !retry;
   byId("problem").hidden = false;
   again = retry;

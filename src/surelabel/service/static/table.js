@@ -50,7 +50,7 @@ export class TableMode {
       [this.headings, ...this.rows] = rows;
       Object.assign(this, { separator, name: file.name });
     } catch (error) {
-      this.page.complain(error instanceof Problem ? error : new Problem(0, "csv", error.message, "Mend the file, or choose another."));
+      this.page.complain(error instanceof Problem ? error : new Problem(0, "csv", error.message, "Fix the file, or choose another."));
       return;
     }
     this.offerColumns();
@@ -147,7 +147,7 @@ export class TableMode {
     byId("stop-table").hidden = true;
     byId("run-table").disabled = false;
     const done = this.answers.length;
-    byId("run-table").textContent = done === 0 || done === this.rows.length ? "Predict again" : "Go on";
+    byId("run-table").textContent = done === 0 || done === this.rows.length ? "Predict again" : "Resume";
     this.show();
     this.page.say(`${done} of ${this.rows.length} rows are answered.`);
   }
@@ -180,7 +180,7 @@ export class TableMode {
     const column = Number(byId("column").value);
     const shown = this.answers.slice(0, MOST_SHOWN);
     const caption = this.answers.length > shown.length ? `The first ${shown.length} rows; the download has all.` : "All rows.";
-    const head = [["", "Row"], ["", "Text"], ["", "Best label-set"], ["n", "Confidence"], ["n", "Credibility"], ["n", "Plausible"]];
+    const head = [["", "Row"], ["", "Text"], ["", "Best guess"], ["n", "Confidence"], ["n", "Credibility"], ["n", "Plausible"]];
     return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Answers, row by row" }, make("table", {}, make("caption", {}, caption),
       make("thead", {}, make("tr", {}, ...head.map(([style, name]) => make("th", { scope: "col", class: style }, name)))),
       make("tbody", {}, ...shown.map((answer, k) => previewRow(k, this.rows[k][column] ?? "", answer)))));

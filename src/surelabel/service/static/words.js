@@ -15,7 +15,7 @@ export const percent = (level) => `${trimmed(100 * Number(level), 3)} %`;
 export function promise(level) {
   const missed = 1 / (1 - Number(level));
   const often = missed < 2.6 ? `${trimmed(100 / missed, 1)} texts in 100` : `1 text in ${Math.round(missed).toLocaleString("en")}`;
-  return `The true label-set may be missed for ${often}, no more.`;
+  return `The true label-set is missed for at most ${often}.`;
 }
 
 /** Write a p-value, confidence or credibility. */
@@ -24,7 +24,7 @@ export const share = (value) => (value > 0 && value < 0.001 ? "< 0.001" : value.
 /** Say how sure an answer is: [style, words, explanation]. */
 export function confidenceWords(confidence, credibility) {
   // All others are implausible then, but so is the best.
-  if (credibility <= UNLIKE) return ["bad", "Says nothing here", "No label-set fits well, the best one neither."];
+  if (credibility <= UNLIKE) return ["bad", "Means nothing here", "No label-set fits well, not even the best one."];
   const why = `Every other label-set has a p-value of ${share(1 - confidence)} or less.`;
   if (confidence >= 0.99) return ["good", "Very sure", why];
   if (confidence >= 0.95) return ["good", "Sure", why];
@@ -52,5 +52,5 @@ export function phrase(labels) {
 export function spoken(answer, level) {
   const size = answer.size.readable.replace("10^", "10 to the power of ");
   const unlike = answer.credibility <= UNLIKE ? " Caution: the text is unlike the calibration texts." : "";
-  return `Best label-set: ${phrase(answer.labels)}. At ${percent(level)} confidence, ${size} label-sets stay plausible.${unlike}`;
+  return `Best guess: ${phrase(answer.labels)}. At ${percent(level)} confidence, ${size} ${size === "1" ? "label-set is" : "label-sets are"} plausible.${unlike}`;
 }
