@@ -1,6 +1,6 @@
-"""Take the picture of the page that README shows: `python tools/page_picture.py MODEL`, with a model of `surelabel demo`.
+"""Take the picture of the page that README shows, with a model that `surelabel demo` made.
 
-Needs Debian's Chromium, Playwright and Pillow. The picture is written to docs/images/page.png, in 128 colours.
+Run `python tools/page_picture.py MODEL`. It needs Chromium, Playwright and Pillow, and writes docs/images/page.png.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def main() -> None:
     model = parser.parse_args().model
     port = _free_port()
     command = [sys.executable, "-m", "surelabel", "serve", str(model), "--port", str(port)]
-    with subprocess.Popen(command, env=os.environ) as service:
+    with subprocess.Popen(command, env=os.environ) as service:  # noqa: S603  # our own command
         try:
             address = f"http://127.0.0.1:{port}"
             _wait_for(address)
