@@ -13,6 +13,7 @@ import uvicorn
 from surelabel import ConformalLabelSets, LpNorm
 from surelabel.models import Bundle, BundleInfo
 from surelabel.service import ServiceSettings, create_app
+from surelabel.service.connections import limited_connections
 
 NAMES = ("corn", "grain", "trade", "wheat", *(f"topic-{number:02d}" for number in range(5, 91)))
 HOSTILE = '<script>alert(1)</script><img src=x onerror="document.title=1"> \u202eevil\u202c שלום 👩‍👩‍👧 \u0000 end'
@@ -83,12 +84,13 @@ def start(bundle, settings=None, *, wait=True, **options):
     """Start a service in a thread, on a free port."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = create_app(bundle, settings or ServiceSettings())
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", **options)
+    connections = limited_connections(settings or ServiceSettings())
+    config = uvicorn.Config(app, http=connections, log_config=None, access_log=False, ws="none", **options)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     running = Running(f"http://127.0.0.1:{listening.getsockname()[1]}", server, thread, app)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not (app.state.ready if wait else server.started):
         assert time.monotonic() < deadline, "the service did not become ready"
         time.sleep(0.02)

@@ -43,8 +43,12 @@ class Recorder:
         ]
 
 
-def ask(batcher, *texts, **options):
-    return asyncio.create_task(batcher.ask(Lengths(texts), **options))
+def ask(batcher, *texts, seconds=60.0, **options):
+    async def admitted():
+        with batcher.admitted(len(texts), seconds):
+            return await batcher.ask(Lengths(texts), **options)
+
+    return asyncio.create_task(admitted())
 
 
 def with_batcher(classify, use, **options):
@@ -153,7 +157,7 @@ def test_an_exception_in_place_of_an_answer_is_raised_to_who_asked():
     assert len(classify.batches) == 2
 
 
-def test_a_full_queue_turns_requests_away_but_not_those_it_let_in():
+def test_a_full_queue_turns_requests_away_but_not_parts_of_those_it_admitted():
     classify = Recorder()
     classify.gate.clear()
 
@@ -164,7 +168,7 @@ def test_a_full_queue_turns_requests_away_but_not_those_it_let_in():
         await until(lambda: batcher.n_waiting == 3)
         with pytest.raises(QueueFullError):
             await ask(batcher, "z")
-        further = ask(batcher, "part of what was let in", admitted=True)
+        further = asyncio.create_task(batcher.ask(Lengths(("part of what was let in",))))
         classify.gate.set()
         return await asyncio.gather(running, waiting, further)
 
@@ -214,3 +218,56 @@ def test_the_event_loop_goes_on_while_the_classifier_works():
         return ticks
 
     assert with_batcher(classify, use) >= 5
+
+
+def test_a_request_that_would_not_be_answered_in_time_is_refused_at_once():
+    classify = Recorder(seconds=0.05)
+
+    async def use(batcher):
+        for _ in range(3):
+            await ask(batcher, "x")
+        classify.gate.clear()
+        running = ask(batcher, "x")
+        await until(lambda: len(classify.batches) == 4)
+        waiting = ask(batcher, *["y"] * 4)
+        await until(lambda: batcher.n_waiting == 4)
+        with pytest.raises(QueueFullError) as refused:
+            await ask(batcher, "z", seconds=0.1)
+        in_time = ask(batcher, "z", seconds=10.0)
+        classify.gate.set()
+        return await asyncio.gather(running, waiting, in_time), refused.value.args[0]
+
+    answers, backlog = with_batcher(classify, use)
+    assert answers == [[1], [1, 1, 1, 1], [1]]
+    assert 0.2 <= backlog <= 5.0
+
+
+def test_long_requests_take_turns_with_short_ones():
+    classify = Recorder()
+
+    async def use(batcher):
+        classify.gate.clear()
+        running = ask(batcher, "x")
+        await until(lambda: classify.batches)
+        long = [ask(batcher, "l1", "l2", is_long=True) for _ in range(3)]
+        await until(lambda: batcher.n_waiting == 6)
+        short = [ask(batcher, "s") for _ in range(4)]
+        await until(lambda: batcher.n_waiting == 10)
+        classify.gate.set()
+        await asyncio.gather(running, *long, *short)
+
+    with_batcher(classify, use)
+    assert classify.batches[1:] == [["l1", "l2", "s", "s"], ["l1", "l2", "s", "s"], ["l1", "l2"]]
+
+
+def test_closing_waits_for_an_admitted_request_that_ends_without_a_further_part():
+    async def use(batcher):
+        with batcher.admitted(3, 60.0):
+            closing = asyncio.create_task(batcher.close())
+            await asyncio.sleep(0.01)
+            assert not closing.done()
+            with pytest.raises(ClosedError), batcher.admitted(1, 60.0):
+                pass
+        await closing
+
+    with_batcher(Recorder(), use)

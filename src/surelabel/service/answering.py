@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,7 @@ class Answerer:
         if self.watch is not None:
             metrics.show_watch(self.watch)
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
+        self._n_requests = 0
         self._part_texts = min(_PART_TEXTS, settings.max_batch_texts)
         self._batcher: MicroBatcher[SetsQuestion | LabelSetQuestion, Any] = MicroBatcher(
             BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, self.watch),
@@ -105,11 +107,11 @@ class Answerer:
         self._check_texts(texts, field="text" if "text" in request.model_fields_set else "texts")
         self._check_top(request.top, len(texts))
         answers: list[Answer] = []
-        async with self._limited_time():
+        async with self._admitted(len(texts)):
             for start in range(0, len(texts), self._part_texts):
                 some = texts[start : start + self._part_texts]
                 part = SetsQuestion(some, request.level, request.top, request.describe)
-                answers += await self._batcher.ask(part, admitted=start > 0)
+                answers += await self._batcher.ask(part, is_long=len(texts) > self._part_texts)
         self.metrics.saw_answers(answers)
         if len(answers) <= _PART_TEXTS:
             return _predict_response(answers)
@@ -123,7 +125,7 @@ class Answerer:
         calibration = self.bundle.predictor.calibration_
         row = np.zeros((1, calibration.n_labels), dtype=np.bool_)
         row[0, numbers] = True
-        async with self._limited_time():
+        async with self._admitted(1):
             found = await self._batcher.ask(LabelSetQuestion(request.text, row))
         response = PValueResponse(
             labels=[self.bundle.label_names[number] for number in numbers],
@@ -133,21 +135,32 @@ class Answerer:
         return response.model_dump_json().encode()
 
     @contextlib.asynccontextmanager
-    async def _limited_time(self) -> AsyncIterator[None]:
-        """Turn what keeps a request from being answered into an error that a client can act on."""
+    async def _admitted(self, n_texts: int) -> AsyncIterator[None]:
+        """Admit a request and limit its time; turn what prevents an answer into an error that a client can act on."""
+        if self._n_requests >= self.settings.max_requests:
+            raise _busy("too_many_requests", f"{self.settings.max_requests:,} requests are being answered already.")
+        self._n_requests += 1
         try:
-            async with asyncio.timeout(self.settings.timeout):
-                yield
+            with self._batcher.admitted(n_texts, self.settings.timeout):
+                async with asyncio.timeout(self.settings.timeout):
+                    yield
         except TimeoutError:
-            raise _busy("timeout", f"No answer within {self.settings.timeout:g} s.", seconds=5) from None
-        except QueueFullError:
-            raise _busy("queue_full", "Too many texts wait for the classifier already.") from None
+            seconds = self._batcher.seconds_of_backlog
+            raise _busy(
+                "timeout", f"No answer within {self.settings.timeout:g} s.", max(5, math.ceil(seconds))
+            ) from None
+        except QueueFullError as error:
+            raise _busy(
+                "queue_full", "Too many texts wait for the classifier already.", max(1, math.ceil(error.args[0]))
+            ) from None
         except ClosedError:
             raise _busy("stopping", "The service is stopping.", seconds=10) from None
         except SearchLimitError as error:
             raise _invalid(
                 None, f"The answer would take too much work: {error}", "Ask for a larger significance, or fewer texts."
             ) from None
+        finally:
+            self._n_requests -= 1
 
     def _check_texts(self, texts: list[str], field: str) -> None:
         """Check the number of texts and their lengths."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +14,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from surelabel._version import __version__
 from surelabel.service.answering import Answerer
@@ -22,7 +25,7 @@ from surelabel.service.errors import ServiceError, as_validation_error, error_re
 from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, check_token
 from surelabel.service.metrics import ServiceMetrics
 from surelabel.service.model import describe_model
-from surelabel.service.pages import static_files
+from surelabel.service.pages import GENERIC_TEXTS, static_files
 from surelabel.service.schemas import (
     HealthResponse,
     ModelResponse,
@@ -102,10 +105,29 @@ async def _read_body(request: Request, model: type[_Body], settings: ServiceSett
             "Send it again over a faster connection.",
             headers={"Connection": "close"},
         ) from None
+    if len(body) <= _SMALL_BODY:
+        return _checked_body(body, model)
+    return await asyncio.to_thread(_checked_body, body, model)
+
+
+def _checked_body(body: bytes, model: type[_Body]) -> _Body:
+    """Parse and check a JSON body; of many things that are wrong only the first few are looked at."""
     try:
-        if len(body) <= _SMALL_BODY:
-            return model.model_validate_json(body)
-        return await asyncio.to_thread(model.model_validate_json, body)
+        values = from_json(body)
+    except ValueError as error:
+        raise ServiceError(400, "not_json", f"The body is not JSON: {error}.", "Send JSON in UTF-8.") from None
+    if isinstance(values, dict):
+        unknown = list(itertools.islice((name for name in values if name not in model.model_fields), 3))
+        if unknown:
+            raise ServiceError(
+                422,
+                "invalid_request",
+                f"A request has no field {', '.join(repr(name[:80]) for name in unknown)}.",
+                f"Fix the request; its fields are {', '.join(model.model_fields)}.",
+                field=unknown[0][:200],
+            )
+    try:
+        return model.model_validate(values)
     except ValidationError as error:
         raise as_validation_error(error.errors(include_url=False, include_input=False)) from None
 
@@ -113,7 +135,9 @@ async def _read_body(request: Request, model: type[_Body], settings: ServiceSett
 def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> None:
     """Add what programs call."""
     model = describe_model(answerer.bundle, settings)
-    example = model.examples[0]
+    # Whoever can read the description may not be allowed to see texts of the corpus, or names of labels.
+    texts = model.examples if settings.token is None else list(GENERIC_TEXTS)
+    labels = model.labels[:1] if settings.token is None else []
 
     @app.post(
         "/v1/predict",
@@ -122,8 +146,8 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
         openapi_extra=body_of(
             PredictRequest,
             {
-                "one text": {"value": {"text": example, "significance": 0.05, "describe": True}},
-                "several texts": {"value": {"texts": model.examples, "confidence_level": "0.9", "top": 3}},
+                "one text": {"value": {"text": texts[0], "significance": 0.05, "describe": True}},
+                "several texts": {"value": {"texts": texts, "confidence_level": "0.9", "top": 3}},
             },
         ),
         summary="Which label-sets stay plausible for texts",
@@ -137,7 +161,7 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
         "/v1/p-value",
         response_model=PValueResponse,
         responses=statuses(400, 401, 408, 413, 415, 422),
-        openapi_extra=body_of(PValueRequest, {"a label-set": {"value": {"text": example, "labels": model.labels[:1]}}}),
+        openapi_extra=body_of(PValueRequest, {"a label-set": {"value": {"text": texts[0], "labels": labels}}}),
         summary="How plausible one label-set is for a text",
     )
     async def p_value(request: Request) -> Response:
@@ -232,6 +256,11 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def told(request: Request, error: ServiceError) -> Response:
         return error_response(error)
 
+    @app.exception_handler(ClientDisconnect)
+    async def hung_up(request: Request, error: ClientDisconnect) -> Response:
+        # Nobody reads this; the status is for the metrics, as nginx counts it.
+        return Response(status_code=499)
+
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
         code, what_to_do = {
@@ -304,7 +333,7 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastA
     _add_pages(app, None if bundle.report is None else Path(bundle.report), settings)
     _add_error_handlers(app)
     app.add_middleware(Guard, settings=settings, metrics=metrics)
-    _describe_once(app, settings, list(bundle.label_names))
+    _describe_once(app, settings, list(bundle.label_names) if settings.token is None else [])
     return app
 
 

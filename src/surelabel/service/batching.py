@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 __all__ = ["ClosedError", "MicroBatcher", "Question", "QueueFullError"]
@@ -16,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueueFullError(Exception):
-    """Too many texts wait already."""
+    """Too many texts wait already; the argument is how many seconds they will take."""
 
 
 class ClosedError(Exception):
@@ -48,9 +49,10 @@ class _Waiting(Generic[_Question, _Answer]):
 class MicroBatcher(Generic[_Question, _Answer]):
     """Gathers questions for one worker thread.
 
-    While the thread is at work, what arrives waits, and goes together when it is done. Where the last batch was shared,
-    the next one also waits up to `max_wait` seconds for company; who is alone never waits. Where a batch fails, its
-    questions are computed one by one: only the bad one fails.
+    While the thread is at work, what arrives waits, and goes together when it is done. If the last batch was shared,
+    the next one also waits up to `max_wait` seconds for company; a lone question never waits. Parts of long requests
+    take turns with short ones: a batch has at most half its texts from long requests as long as short ones wait. If a
+    batch fails, its questions are computed one by one: only the bad one fails.
 
     Parameters
     ----------
@@ -77,7 +79,11 @@ class MicroBatcher(Generic[_Question, _Answer]):
         self._max_wait = max_wait
         self._max_queue = max_queue_texts
         self._on_batch = on_batch
-        self._waiting: collections.deque[_Waiting[_Question, _Answer]] = collections.deque()
+        self._short: collections.deque[_Waiting[_Question, _Answer]] = collections.deque()
+        self._long: collections.deque[_Waiting[_Question, _Answer]] = collections.deque()
+        self._admitted = self._running = 0
+        self._n_batches = 0
+        self._seconds_per_text = 0.0
         self._arrived = asyncio.Event()
         self._closing = False
         self._shared = False
@@ -87,7 +93,42 @@ class MicroBatcher(Generic[_Question, _Answer]):
     @property
     def n_waiting(self) -> int:
         """Texts that wait."""
-        return sum(each.question.n_texts for each in self._waiting)
+        return sum(each.question.n_texts for each in (*self._short, *self._long))
+
+    @property
+    def seconds_of_backlog(self) -> float:
+        """How long the admitted texts will take, as far as recent batches tell."""
+        return self._admitted * self._seconds_per_text
+
+    @contextlib.contextmanager
+    def admitted(self, n_texts: int, seconds: float) -> Iterator[None]:
+        """Reserve room for the texts of a request, all of its parts.
+
+        Parameters
+        ----------
+        n_texts : int
+        seconds : float
+            How long the request may take.
+
+        Raises
+        ------
+        QueueFullError
+            If too many texts are admitted already, or the request would not be answered in time.
+        ClosedError
+            If the batcher was closed.
+        """
+        if self._loop_task is None or self._loop_task.done() or self._closing:
+            raise ClosedError
+        waiting = self._admitted - self._running
+        expected = (self._admitted + n_texts) * self._seconds_per_text
+        if waiting and (waiting + n_texts > self._max_queue or expected > seconds):
+            raise QueueFullError(self.seconds_of_backlog)
+        self._admitted += n_texts
+        try:
+            yield
+        finally:
+            self._admitted -= n_texts
+            self._arrived.set()
 
     def start(self) -> None:
         """Begin to work; call it within a running event loop."""
@@ -101,29 +142,25 @@ class MicroBatcher(Generic[_Question, _Answer]):
             await self._loop_task
         self._thread.shutdown()
 
-    async def ask(self, question: _Question, *, admitted: bool = False) -> _Answer:
-        """Return the answer to a question.
+    async def ask(self, question: _Question, *, is_long: bool = False) -> _Answer:
+        """Return the answer to a question of an admitted request.
 
         Parameters
         ----------
         question : Question
-        admitted : bool
-            It is a further part of what has been let in already, which is not turned away later.
+        is_long : bool
+            Whether it is a part of a request with many texts.
 
         Raises
         ------
-        QueueFullError
-            Where too many texts wait already.
         ClosedError
-            Where the batcher was closed.
+            If the batcher has ended.
         """
-        if self._loop_task is None or self._loop_task.done() or (self._closing and not admitted):
+        if self._loop_task is None or self._loop_task.done():
             raise ClosedError
-        if not admitted and self._waiting and self.n_waiting + question.n_texts > self._max_queue:
-            raise QueueFullError
         loop = asyncio.get_running_loop()
         waiting: _Waiting[_Question, _Answer] = _Waiting(question, loop.time(), loop.create_future())
-        self._waiting.append(waiting)
+        (self._long if is_long else self._short).append(waiting)
         self._arrived.set()
         return await waiting.outcome
 
@@ -135,13 +172,14 @@ class MicroBatcher(Generic[_Question, _Answer]):
     async def _collect(self) -> list[_Waiting[_Question, _Answer]]:
         """Wait for a batch; empty where the batcher is closed and nothing waits."""
         while True:
-            while not self._waiting:
-                if self._closing:
+            while not (self._short or self._long):
+                if self._closing and not self._admitted:
                     return []
                 self._arrived.clear()
                 await self._arrived.wait()
             if self._shared and not self._closing:
-                await self._wait_for_company(self._waiting[0].arrived + self._max_wait)
+                first = min(queue[0].arrived for queue in (self._short, self._long) if queue)
+                await self._wait_for_company(first + self._max_wait)
             if batch := self._take():
                 self._shared = len(batch) > 1
                 return batch
@@ -157,23 +195,21 @@ class MicroBatcher(Generic[_Question, _Answer]):
             return
 
     def _take(self) -> list[_Waiting[_Question, _Answer]]:
-        """Take the questions that fit in one batch, in order; those that were given up meanwhile are dropped."""
-        batch: list[_Waiting[_Question, _Answer]] = []
-        n_texts = 0
-        while self._waiting and (not batch or n_texts + self._waiting[0].question.n_texts <= self._max_batch):
-            each = self._waiting.popleft()
-            if not each.outcome.done():
-                batch.append(each)
-                n_texts += each.question.n_texts
-        return batch
+        """Take the questions that fit in one batch; questions that were given up meanwhile are dropped."""
+        half = self._max_batch // 2 if self._short else self._max_batch
+        batch = _fill([], self._long, half)
+        batch = _fill(batch, self._short, self._max_batch)
+        return _fill(batch, self._long, self._max_batch)
 
     async def _compute(self, batch: list[_Waiting[_Question, _Answer]]) -> None:
         """Compute a batch and give everyone their answer."""
         questions = [each.question for each in batch]
         if self._on_batch is not None:
             self._on_batch(len(batch), sum(question.n_texts for question in questions))
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        self._running = n_texts = sum(question.n_texts for question in questions)
         try:
-            loop = asyncio.get_running_loop()
             answers = await loop.run_in_executor(self._thread, self._compute_answers, questions)
         except Exception as error:
             if len(batch) == 1:
@@ -183,8 +219,31 @@ class MicroBatcher(Generic[_Question, _Answer]):
             for each in batch:
                 await self._compute([each])
             return
+        finally:
+            self._running = 0
+        self._learn((loop.time() - start) / n_texts)
         for each, answer in zip(batch, answers, strict=True):
             _settle(each.outcome, answer)
+
+    def _learn(self, seconds_per_text: float) -> None:
+        """Let a batch's time count in the running mean; the first batch, which loads and compiles, does not."""
+        if self._n_batches:
+            weight = max(0.05, 1 / self._n_batches)
+            self._seconds_per_text += weight * (seconds_per_text - self._seconds_per_text)
+        self._n_batches += 1
+
+
+def _fill(
+    batch: list[_Waiting[_Question, _Answer]], queue: collections.deque[_Waiting[_Question, _Answer]], most: int
+) -> list[_Waiting[_Question, _Answer]]:
+    """Move questions from a queue to a batch that may have `most` texts; a first question is always taken."""
+    n_texts = sum(each.question.n_texts for each in batch)
+    while queue and (not batch or n_texts + queue[0].question.n_texts <= most):
+        waiting = queue.popleft()
+        if not waiting.outcome.done():
+            batch.append(waiting)
+            n_texts += waiting.question.n_texts
+    return batch
 
 
 def _settle(outcome: asyncio.Future[_Answer], answer: _Answer | Exception) -> None:

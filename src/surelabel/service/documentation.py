@@ -37,7 +37,7 @@ def body_of(model: type[BaseModel], examples: dict[str, Any]) -> dict[str, Any]:
 
 
 def complete_description(description: dict[str, Any], settings: ServiceSettings, label_names: list[str]) -> None:
-    """Add the bodies' schemas with this service's limits, and the token where there is one."""
+    """Add the bodies' schemas with this service's limits, the label names if there are any to show, and the token."""
     _, definitions = models_json_schema(
         [(PredictRequest, "validation"), (PValueRequest, "validation")], ref_template=_REFERENCES
     )
@@ -51,7 +51,7 @@ def complete_description(description: dict[str, Any], settings: ServiceSettings,
     for name in ("text", "texts"):
         del predict[name]["default"]
     del predict["confidence_level"]["default"]
-    if len(label_names) <= _MOST_LABELS:
+    if 0 < len(label_names) <= _MOST_LABELS:
         p_value["labels"]["items"]["enum"] = label_names
     if settings.token is not None:
         description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

@@ -82,8 +82,6 @@ def _place(location: tuple[Any, ...]) -> str:
 def as_validation_error(details: list[Any]) -> ServiceError:
     """Turn pydantic's list of what is wrong into one error about the first of it."""
     first = details[0]
-    if first["type"] == "json_invalid":
-        return ServiceError(400, "not_json", f"The body is not JSON: {first['ctx']['error']}.", "Send JSON in UTF-8.")
     place = _place(first["loc"])
     others = sorted({_place(each["loc"]) for each in details} - {place})
     more = f" Wrong too: {', '.join(others)[:200]}." if others else ""
@@ -92,6 +90,6 @@ def as_validation_error(details: list[Any]) -> ServiceError:
         422,
         "invalid_request",
         f"{place}: {message}.{more}" if place else f"{message[:1].upper()}{message[1:]}.{more}",
-        "Mend the request as /openapi.json describes it.",
+        "Fix the request; see /openapi.json.",
         field=place or None,
     )

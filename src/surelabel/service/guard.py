@@ -1,4 +1,4 @@
-"""What every request passes: host name, number at once, headers of every answer, metrics; and the token."""
+"""What every request passes: host name, headers of every answer, metrics; and the token."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-# Never turned away: whoever watches the service must see it when it is busy.
-_WATCHERS = ("/healthz", "/readyz", "/metrics")
 
 
 def _host_name(scope: Scope) -> str:
@@ -110,14 +108,6 @@ class Guard:
                 "wrong_host",
                 f"This service does not answer for the host {_host_name(scope)[:100]!r}.",
                 "Use the address it was started with, or add the name to 'allowed_hosts'.",
-            )
-        if self._now > self.settings.max_requests and scope["path"] not in _WATCHERS:
-            return ServiceError(
-                503,
-                "too_many_requests",
-                f"{self.settings.max_requests:,} requests are under way already.",
-                "Try again in 1 s, with fewer requests at once.",
-                headers={"Retry-After": "1"},
             )
         return None
 

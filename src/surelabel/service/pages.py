@@ -7,7 +7,7 @@ import hashlib
 import importlib.resources
 from collections.abc import Sequence
 
-__all__ = ["StaticFile", "example_texts", "static_files"]
+__all__ = ["GENERIC_TEXTS", "StaticFile", "example_texts", "static_files"]
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -16,6 +16,8 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _UNRELATED = "The ferry to the island leaves at a quarter past nine; bring a coat, it is windy on deck."
+GENERIC_TEXTS = ("The text to be labelled.", "Another text.")
+"""Examples that give nothing away, for the description of a service with a token."""
 
 
 @dataclasses.dataclass(frozen=True)

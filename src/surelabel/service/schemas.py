@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
 from surelabel._core.wording import power_words
 
@@ -61,7 +61,7 @@ class PredictRequest(_Request):
     )
 
     text: str = Field("", description="One text; or give `texts`.")
-    texts: list[str] = Field([], min_length=1, description="Several texts; or give `text`.")
+    texts: Annotated[list[str], FailFast()] = Field([], min_length=1, description="Several texts; or give `text`.")
     significance: Level = Field(
         DEFAULT_SIGNIFICANCE,
         description="Share of texts whose true label-set may be missed, taken as the decimal number that is written; "
@@ -99,7 +99,7 @@ class PValueRequest(_Request):
     """A text and a label-set for it."""
 
     text: str
-    labels: list[str] = Field(description="Names of labels; none, for the empty label-set.")
+    labels: Annotated[list[str], FailFast()] = Field(description="Names of labels; none, for the empty label-set.")
 
 
 class Count(BaseModel):

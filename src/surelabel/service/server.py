@@ -12,6 +12,7 @@ import uvicorn
 
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.service.app import create_app
+from surelabel.service.connections import limited_connections, raise_file_limit
 from surelabel.service.settings import ServiceSettings
 
 __all__ = ["run"]
@@ -87,10 +88,12 @@ def run(
         _log.warning("The token has fewer than %d characters: it can be guessed.", _SHORT_TOKEN)
     # A client chooses the level: too few calibration texts for it is news to the client, whom /v1/model tells.
     warnings.filterwarnings("ignore", category=CalibrationWarning)
+    raise_file_limit(settings.max_connections)
     with _listen(settings) as listening:
         app = create_app(load_bundle(bundle_path), settings)
         config = uvicorn.Config(
             app,
+            http=limited_connections(settings),
             access_log=False,
             log_config=None,
             server_header=False,

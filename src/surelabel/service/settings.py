@@ -15,11 +15,12 @@ _WHOLE_NUMBERS = {
     "max_text_chars": 1,
     "max_top": 1,
     "max_label_sets": 1,
+    "max_connections": 8,
     "max_requests": 1,
     "max_batch_texts": 1,
     "max_queue_texts": 1,
 }
-_SECONDS = ("max_wait", "timeout", "body_timeout")
+_SECONDS = ("max_wait", "timeout", "head_timeout", "body_timeout", "send_timeout")
 
 
 def is_loopback(host: str) -> bool:
@@ -57,16 +58,22 @@ class ServiceSettings:
         Limits of one request: its body, texts, characters a text, label-sets to name a text.
     max_label_sets : int
         Texts times top of one request.
+    max_connections : int
+        Connections at once; one more closes the one that has been idle longest.
     max_requests : int
-        Requests under way at once; one more is told to come back later.
+        Requests being answered at once; one more is refused with 503. A request counts once its token is checked and
+        its body has been read.
     max_batch_texts : int
         Texts that are computed at once; 1 turns micro-batching off.
     max_wait : float
         Seconds that a request may wait for others to share a batch with.
     max_queue_texts : int
-        Texts that may wait; a request past that is told to come back later.
-    timeout, body_timeout : float
-        Seconds a request may take after its body has come, and seconds its body may take.
+        Texts of admitted requests that may wait; a request past that is refused with 503.
+    timeout : float
+        Seconds a request may take after its body has been read. A request that would take longer, as far as recent
+        batches tell, is refused at once with 503.
+    head_timeout, body_timeout, send_timeout : float
+        Seconds a client may take to send a request's head, to send its body, and to make room for more of an answer.
     watch : bool
         Watch whether the texts are like those of calibration, and tell it in the metrics.
 
@@ -91,12 +98,15 @@ class ServiceSettings:
     max_text_chars: int = 200_000
     max_top: int = 100
     max_label_sets: int = 10_000
+    max_connections: int = 1_000
     max_requests: int = 256
     max_batch_texts: int = 32
     max_wait: float = 0.003
-    max_queue_texts: int = 2_048
+    max_queue_texts: int = 8_192
     timeout: float = 60.0
+    head_timeout: float = 10.0
     body_timeout: float = 20.0
+    send_timeout: float = 10.0
     watch: bool = False
 
     def __post_init__(self) -> None:
@@ -123,9 +133,10 @@ class ServiceSettings:
 
     def _check_token(self) -> None:
         """Check the token, and that there is one where others can reach the service."""
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
+        token = self.token
+        if token is not None and not (token and token.isascii() and token.isprintable() and token == token.strip()):
             raise InvalidInputError(
-                "The 'token' setting of a service must be printable ASCII characters, at least one that is no space. "
+                "The 'token' setting of a service must be printable ASCII characters without spaces around them. "
                 "Make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
             )
         if self.token is None and not is_loopback(self.host) and not self.allow_unprotected:

@@ -1,0 +1,132 @@
+"""Connections with limits: how many, and how long a client may take to send a request's head or to read an answer.
+
+uvicorn limits none of these itself. A client that stays silent, sends a head byte by byte, or never reads what it asked
+for holds a connection open for ever; enough of them and nobody else gets in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from surelabel.service.settings import ServiceSettings
+
+if sys.platform != "win32":
+    import resource
+
+__all__ = ["limited_connections", "raise_file_limit"]
+
+# Files that a service holds open beside its connections: its socket, logs, the model.
+_OTHER_FILES = 128
+
+
+def raise_file_limit(max_connections: int) -> None:
+    """Let the process open a file per connection, as far as the system allows it."""
+    if sys.platform == "win32":
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max_connections + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+class _Timer:
+    """Calls a function unless it is stopped in time; starting it again while it runs changes nothing."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, call: Callable[[], None]) -> None:
+        self._loop, self._seconds, self._call = loop, seconds, call
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to count, unless it does already."""
+        if self._handle is None:
+            self._handle = self._loop.call_later(self._seconds, self._call)
+
+    def stop(self) -> None:
+        """Count no more."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+class LimitedConnection(H11Protocol):
+    """An HTTP connection that is closed if its client is too slow, or if it is idle and another one needs its place.
+
+    `settings` says when: `max_connections`, `head_timeout` and `send_timeout`. uvicorn makes an object per connection.
+    """
+
+    settings: ClassVar[ServiceSettings]
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._head_timer = _Timer(self.loop, self.settings.head_timeout, self._close_if_idle)
+        self._send_timer = _Timer(self.loop, self.settings.send_timeout, self._abort)
+        self._last_used = self.loop.time()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def _is_closing(self) -> bool:
+        """Whether the connection is about to end."""
+        return self.transport is None or self.transport.is_closing()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection; close the one that has been idle longest if there are too many."""
+        super().connection_made(transport)
+        here = [one for one in self.connections if isinstance(one, LimitedConnection) and not one._is_closing]
+        if len(here) > self.settings.max_connections:
+            min((one for one in here if one.is_idle), key=lambda one: one._last_used).transport.abort()
+        self._head_timer.start()
+
+    def data_received(self, data: bytes) -> None:
+        """Read; a head must be whole in time."""
+        self._last_used = self.loop.time()
+        if self.is_idle:
+            self._head_timer.start()
+        super().data_received(data)
+        if not self.is_idle:
+            self._head_timer.stop()
+
+    def _close_if_idle(self) -> None:
+        """Close a connection on which no request has begun."""
+        self._head_timer.stop()
+        if self.is_idle:
+            self.transport.abort()
+
+    def _abort(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read, but not for ever."""
+        super().pause_writing()
+        self._send_timer.start()
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        self._send_timer.stop()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timers with the connection."""
+        self._head_timer.stop()
+        self._send_timer.stop()
+        super().connection_lost(exc)
+        # uvicorn leaves this timer running if the connection broke.
+        self._unset_keepalive_if_required()
+
+
+def limited_connections(settings: ServiceSettings) -> type[asyncio.Protocol]:
+    """Return the class of a service's connections, for uvicorn."""
+    return type("Connection", (LimitedConnection,), {"settings": settings})
