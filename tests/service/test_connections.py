@@ -161,8 +161,10 @@ def test_the_description_of_a_service_with_a_token_gives_nothing_away():
     settings = ServiceSettings(token="a-token-of-some-length")
     with serving(bundle, settings) as running, running.client() as client:
         described = client.get("/openapi.json").text
+        whole = client.get("/openapi.json", headers={"Authorization": "Bearer a-token-of-some-length"}).text
     assert "topic-42" not in described
     assert "The text to be labelled." in described
+    assert "topic-42" in whole
 
 
 @pytest.mark.parametrize("token", [" token-with-space", "token-with-space\t", "", " "])

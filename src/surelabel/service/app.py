@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, Response
@@ -22,7 +23,7 @@ from surelabel._version import __version__
 from surelabel.service.answering import Answerer
 from surelabel.service.documentation import body_of, complete_description, statuses
 from surelabel.service.errors import ServiceError, as_validation_error, error_response
-from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, check_token
+from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, check_token, has_token
 from surelabel.service.metrics import ServiceMetrics
 from surelabel.service.model import describe_model
 from surelabel.service.pages import GENERIC_TEXTS, static_files
@@ -135,21 +136,12 @@ def _checked_body(body: bytes, model: type[_Body]) -> _Body:
 def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> None:
     """Add what programs call."""
     model = describe_model(answerer.bundle, settings)
-    # Whoever can read the description may not be allowed to see texts of the corpus, or names of labels.
-    texts = model.examples if settings.token is None else list(GENERIC_TEXTS)
-    labels = model.labels[:1] if settings.token is None else []
 
     @app.post(
         "/v1/predict",
         response_model=PredictResponse,
         responses=statuses(400, 401, 408, 413, 415, 422),
-        openapi_extra=body_of(
-            PredictRequest,
-            {
-                "one text": {"value": {"text": texts[0], "significance": 0.05, "describe": True}},
-                "several texts": {"value": {"texts": texts, "confidence_level": "0.9", "top": 3}},
-            },
-        ),
+        openapi_extra=body_of(PredictRequest),
         summary="Which label-sets stay plausible for texts",
     )
     async def predict(request: Request) -> Response:
@@ -161,7 +153,7 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
         "/v1/p-value",
         response_model=PValueResponse,
         responses=statuses(400, 401, 408, 413, 415, 422),
-        openapi_extra=body_of(PValueRequest, {"a label-set": {"value": {"text": texts[0], "labels": labels}}}),
+        openapi_extra=body_of(PValueRequest),
         summary="How plausible one label-set is for a text",
     )
     async def p_value(request: Request) -> Response:
@@ -324,6 +316,7 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastA
         description="Which sets of labels a text can plausibly have, with a guarantee.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         lifespan=lifespan,
     )
     app.state.ready = False
@@ -333,7 +326,7 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastA
     _add_pages(app, None if bundle.report is None else Path(bundle.report), settings)
     _add_error_handlers(app)
     app.add_middleware(Guard, settings=settings, metrics=metrics)
-    _describe_once(app, settings, list(bundle.label_names) if settings.token is None else [])
+    _add_description(app, describe_model(bundle, settings), settings)
     return app
 
 
@@ -348,15 +341,13 @@ async def _warm_up(app: FastAPI, answerer: Answerer) -> None:
     answerer.metrics.ready.set(1)
 
 
-def _describe_once(app: FastAPI, settings: ServiceSettings, label_names: list[str]) -> None:
-    """Make the OpenAPI description once, complete."""
-    plain = app.openapi
+def _add_description(app: FastAPI, model: ModelResponse, settings: ServiceSettings) -> None:
+    """Add the OpenAPI description, made once; without the token it has neither texts of the corpus nor label names."""
+    whole = complete_description(app.openapi(), settings, model.examples, model.labels)
+    generic = complete_description(app.openapi(), settings, list(GENERIC_TEXTS), [])
+    app.openapi_schema = whole
 
-    def described() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            description = plain()
-            complete_description(description, settings, label_names)
-            app.openapi_schema = description
-        return app.openapi_schema
-
-    app.openapi = described  # type: ignore[method-assign]
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description(request: Request) -> Response:
+        shown = whole if has_token(request, settings.token) else generic
+        return Response(json.dumps(shown).encode(), media_type="application/json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from pydantic import BaseModel
@@ -30,14 +31,17 @@ def statuses(*numbers: int) -> dict[int | str, dict[str, Any]]:
     return described
 
 
-def body_of(model: type[BaseModel], examples: dict[str, Any]) -> dict[str, Any]:
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
     """Return the description of a JSON body; the service reads it by hand, in order to stop at the limit."""
-    content = {"schema": {"$ref": _REFERENCES.format(model=model.__name__)}, "examples": examples}
+    content = {"schema": {"$ref": _REFERENCES.format(model=model.__name__)}}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
-def complete_description(description: dict[str, Any], settings: ServiceSettings, label_names: list[str]) -> None:
-    """Add the bodies' schemas with this service's limits, the label names if there are any to show, and the token."""
+def complete_description(
+    plain: dict[str, Any], settings: ServiceSettings, texts: list[str], label_names: list[str]
+) -> dict[str, Any]:
+    """Return a copy with the bodies' schemas, this service's limits, examples, and label names if there are any."""
+    description = copy.deepcopy(plain)
     _, definitions = models_json_schema(
         [(PredictRequest, "validation"), (PValueRequest, "validation")], ref_template=_REFERENCES
     )
@@ -59,3 +63,18 @@ def complete_description(description: dict[str, Any], settings: ServiceSettings,
             if path.startswith("/v1/"):
                 for operation in operations.values():
                     operation["security"] = [{"token": []}]
+    _add_examples(description["paths"], texts, label_names[:1])
+    return description
+
+
+def _add_examples(paths: dict[str, Any], texts: list[str], labels: list[str]) -> None:
+    """Add examples of both bodies."""
+    examples: dict[str, dict[str, Any]] = {
+        "/v1/predict": {
+            "one text": {"value": {"text": texts[0], "significance": 0.05, "describe": True}},
+            "several texts": {"value": {"texts": texts, "confidence_level": "0.9", "top": 3}},
+        },
+        "/v1/p-value": {"a label-set": {"value": {"text": texts[0], "labels": labels}}},
+    }
+    for path, shown in examples.items():
+        paths[path]["post"]["requestBody"]["content"]["application/json"]["examples"] = shown

@@ -17,7 +17,7 @@ from surelabel.service.settings import ServiceSettings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["PAGE_POLICY", "REPORT_POLICY", "Guard", "check_token"]
+__all__ = ["PAGE_POLICY", "REPORT_POLICY", "Guard", "check_token", "has_token"]
 
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 PAGE_POLICY = (
@@ -125,8 +125,16 @@ def _given_token(header: str, *, basic: bool) -> str:
     return ""
 
 
+def has_token(request: Request, token: str | None, *, basic: bool = False) -> bool:
+    """Tell whether a request brings the token, if there is one; the comparison takes the same time for any."""
+    if token is None:
+        return True
+    given = _given_token(request.headers.get("authorization", ""), basic=basic)
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
+
+
 def check_token(request: Request, token: str | None, *, basic: bool = False) -> None:
-    """Raise unless a request brings the token, where there is one; the comparison takes the same time for any.
+    """Raise unless a request brings the token, if there is one.
 
     Parameters
     ----------
@@ -135,10 +143,7 @@ def check_token(request: Request, token: str | None, *, basic: bool = False) -> 
     basic : bool
         Accept it as the password of HTTP Basic too.
     """
-    if token is None:
-        return
-    given = _given_token(request.headers.get("authorization", ""), basic=basic)
-    if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode()):
+    if not has_token(request, token, basic=basic):
         challenge = 'Basic realm="surelabel", charset="UTF-8"' if basic else 'Bearer realm="surelabel"'
         raise ServiceError(
             401,
