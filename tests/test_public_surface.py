@@ -10,6 +10,7 @@ import surelabel
 
 def test_public_names_are_pinned_and_sorted():
     assert surelabel.__all__ == [
+        "Automation",
         "Bundle",
         "ConformalLabelSets",
         "ConformalMultilabelClassifier",

@@ -29,12 +29,14 @@ from surelabel.sets.prediction_sets import PredictionSets
 if TYPE_CHECKING:
     from surelabel import corpora, metrics, plots, report, rivals, service, text
     from surelabel.classifier import ConformalMultilabelClassifier
+    from surelabel.guarantees.automation import Automation
     from surelabel.guarantees.watch import ExchangeabilityWatch
     from surelabel.models import Bundle, load_bundle
     from surelabel.predicting import predict_dataset
     from surelabel.recalibration import Recalibration
 
 __all__ = [
+    "Automation",
     "Bundle",
     "ConformalLabelSets",
     "ConformalMultilabelClassifier",
@@ -66,6 +68,7 @@ __all__ = [
 
 _LAZY_MODULES = ("corpora", "metrics", "plots", "report", "rivals", "service", "text")
 _LAZY_NAMES = {
+    "Automation": "surelabel.guarantees.automation",
     "Bundle": "surelabel.models",
     "ConformalMultilabelClassifier": "surelabel.classifier",
     "ExchangeabilityWatch": "surelabel.guarantees.watch",

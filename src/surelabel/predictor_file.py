@@ -38,7 +38,7 @@ from surelabel.measures import (
 from surelabel.measures.mahalanobis import Mahalanobis
 from surelabel.measures.penalised import WEIGHTS, Penalised
 
-__all__ = ["read_predictor", "write_predictor"]
+__all__ = ["predictor_from_bytes", "predictor_to_bytes", "read_predictor", "write_predictor"]
 
 _FORMAT = "surelabel-predictor"
 _VERSION = 2
@@ -71,6 +71,12 @@ def _arrays_of(measure: Measure) -> dict[str, npt.NDArray[Any]]:
 
 def write_predictor(path: str | os.PathLike[str], parameters: dict[str, Any], calibration: Calibration) -> None:
     """Write a calibrated predictor whole or not at all."""
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(predictor_to_bytes(parameters, calibration))
+
+
+def predictor_to_bytes(parameters: dict[str, Any], calibration: Calibration) -> bytes:
+    """Return what `write_predictor` writes: other files hold predictors too."""
     arrays = _arrays_of(calibration.measure)
     header: dict[str, Any] = {
         "format": _FORMAT,
@@ -83,12 +89,14 @@ def write_predictor(path: str | os.PathLike[str], parameters: dict[str, Any], ca
     }
     if calibration.constraints is not None:
         header["constraints"] = calibration.constraints.to_dict()
-    with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", json.dumps(header, indent=1))
         archive.writestr("totals.npy", _npy(calibration.totals))
         archive.writestr("probe.npy", _npy(_probe(calibration.measure, calibration.n_labels)))
         for name, array in arrays.items():
             archive.writestr(f"measure.{name}.npy", _npy(array))
+    return buffer.getvalue()
 
 
 def _plain(value: Any) -> Any:
@@ -175,9 +183,13 @@ def _measure(
 def read_predictor(path: str | os.PathLike[str], given: Measure | None) -> tuple[dict[str, Any], Calibration]:
     """Read a calibrated predictor; return constructor parameters and the calibration."""
     file = Path(path)
-    data = io.BytesIO(file.read_bytes())
+    return predictor_from_bytes(file.read_bytes(), file, given)
+
+
+def predictor_from_bytes(data: bytes, file: Path, given: Measure | None) -> tuple[dict[str, Any], Calibration]:
+    """Read what `predictor_to_bytes` returned; `file` is where it was, for messages."""
     try:
-        with zipfile.ZipFile(data) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             header = _header(archive, file)
             check_arrays(archive, file)
             totals = _array(archive, "totals.npy", 1)

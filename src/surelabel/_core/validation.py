@@ -25,6 +25,7 @@ __all__ = [
     "as_labels",
     "as_level",
     "as_probabilities",
+    "as_share",
     "check_limits",
     "is_named",
     "names_of_columns",
@@ -204,6 +205,11 @@ def _as_decimal(value: Any, parameter: str, who: str) -> Fraction:
     if not 0 < exact < 1:
         raise _fail(parameter, who, "in (0, 1)", f"{value}")
     return exact
+
+
+def as_share(value: Any, parameter: str, *, who: str) -> Fraction:
+    """Return a share in (0, 1) as the exact fraction that was typed."""
+    return _as_decimal(value, parameter, who)
 
 
 def as_level(significance: Any, confidence_level: Any, *, who: str) -> Fraction:

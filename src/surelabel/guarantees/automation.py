@@ -1,0 +1,443 @@
+"""Which texts can be filed without a person: of the texts filed, at most a stated share are wrong.
+
+Every text has a best guess (the forced prediction under a measure) and a score that says how sure it is. A text is
+filed if its score is over a threshold. Let R(t) be the share of wrong best guesses among all texts with a score over t.
+
+**One text at a time** (`decide`). Certification texts are sorted by score, best first. For k = m, m + 1, ..., the k-th
+best score is tried as the threshold: the k - 1 texts over it have W wrong best guesses, and the hypothesis "R is over
+max_wrong" is rejected if the exact binomial tail P(Bin(k - 1, max_wrong) <= W) is at most 1 - assurance. The last
+threshold before the first hypothesis that is not rejected is taken. This is fixed-sequence testing: every test has the
+whole level. It holds for every classifier and score. Cut the scores at the points where R crosses max_wrong: between
+two of them the share of wrong best guesses is max_wrong. Given how many texts lie in each piece, it is fixed
+which true hypothesis comes first, and its W is at least as large as a binomial count at max_wrong. So it is
+rejected with a probability of at most 1 - assurance, and R of the chosen threshold is over max_wrong no more often.
+
+**A batch** (`select`). A text's p-value is (1 + the number of certification texts with a wrong best guess and at
+least its score) / (n + 1), and Benjamini-Hochberg selects from the batch (Jin & Candès, *Selection by prediction with
+conformal p-values*, 2023): the expected share of wrong texts among those selected is at most max_wrong.
+
+The score must not be chosen on the certification texts: `choose_score` takes validation texts.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.special
+
+from surelabel._core.validation import BoolArray, FloatArray, as_share
+from surelabel._kernels import guesses
+from surelabel.calibration import Calibration, totals_of
+from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.engines.cut import over_rows
+from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, NotCalibratedError
+from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.labels.sparse import SparseProbabilities, is_sparse
+from surelabel.measures import LogLoss, Measure, costs_of
+
+__all__ = ["SCORES", "Automation"]
+
+Score = Literal["total", "margin", "probability", "size"]
+SCORES: tuple[Score, ...] = ("total", "margin", "probability", "size")
+"""What a best guess can be ranked by."""
+
+_FORMAT = "surelabel-automation"
+_VERSION = 1
+_DEFAULT_MEASURE = LogLoss()
+# The first threshold that is tried leaves this share of the texts over it, or as many as a certificate needs.
+_FIRST_SHARE = 20
+
+
+class Automation:
+    """Decide which texts can be filed without a person, so that at most `max_wrong` of the filed are wrong.
+
+    Parameters
+    ----------
+    max_wrong : float, str, Decimal or Fraction in (0, 1)
+        Largest share of wrong texts among those that are filed. A text is wrong if its best guess is not exactly its
+        true label-set.
+    assurance : the same
+        Probability, over certification texts, that the promise of `decide` holds.
+    measure : Measure
+        The best guess is the forced prediction under this measure.
+    min_labels, max_labels : int
+        Limits on the number of labels of a best guess. max_labels must not be taken from the certification texts.
+    score : {"total", "margin", "probability", "size"}
+        What best guesses are ranked by: the measure's total; its lead over the second label-set; the product of its
+        labels' probabilities; the number of plausible label-sets (equal numbers by total), which needs `reference`.
+    reference : ConformalLabelSets, optional
+        Calibrated on other texts: its prediction sets at significance `max_wrong` are what "size" counts.
+    label_names : sequence of str, optional
+    constraints : LabelConstraints, optional
+        What a best guess must obey beside the limits.
+    n_jobs : int, optional
+        Threads; all cores by default.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Texts with a score over it are filed; inf if nothing can be filed.
+    share_ : float
+        Share of the certification texts that would be filed.
+    wrong_ : int
+        How many of those have a wrong best guess.
+    wrong_bound_ : float
+        Upper Clopper-Pearson bound of the share of wrong texts among filed ones; nan if nothing can be filed.
+    summary_ : str
+        The result in plain words.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.beta(0.2, 0.2, (2000, 3))
+    >>> labels = rng.random((2000, 3)) < probabilities
+    >>> automation = Automation(max_wrong=0.1, min_labels=0).calibrate(probabilities[:1000], labels[:1000])
+    >>> print(automation.summary_)
+    43 % of texts can be filed with at most 10 % of them wrong (assurance 95 %, 1,000 certification texts).
+    >>> filed = automation.decide(probabilities[1000:])
+    >>> guesses = automation.predict(probabilities[1000:]).labels
+    >>> wrong = (guesses != labels[1000:]).any(axis=1)
+    >>> bool(wrong[filed].mean() <= 0.1 < wrong.mean())
+    True
+    """
+
+    predictor_: ConformalLabelSets
+    threshold_: float
+    share_: float
+    wrong_: int
+    wrong_bound_: float
+    summary_: str
+
+    def __init__(
+        self,
+        max_wrong: Any = 0.05,
+        assurance: Any = 0.95,
+        measure: Measure = _DEFAULT_MEASURE,
+        min_labels: int = 1,
+        max_labels: int | None = None,
+        *,
+        score: Score = "total",
+        reference: ConformalLabelSets | None = None,
+        label_names: Sequence[str] | None = None,
+        constraints: LabelConstraints | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        who = type(self).__name__
+        self._max_wrong = as_share(max_wrong, "max_wrong", who=who)
+        self._assurance = as_share(assurance, "assurance", who=who)
+        if score not in SCORES:
+            raise InvalidInputError(f"The 'score' parameter of {who} must be one of {SCORES}. Got {score!r} instead.")
+        if score == "size" and not isinstance(reference, ConformalLabelSets):
+            raise InvalidInputError(
+                f"The 'reference' parameter of {who} must be a calibrated ConformalLabelSets for score='size', which "
+                f"counts the label-sets of its prediction sets. Got {reference!r} instead. choose_score makes one."
+            )
+        self._best = ConformalLabelSets(
+            measure, min_labels, max_labels, label_names=label_names, constraints=constraints, n_jobs=n_jobs
+        )
+        self.score = score
+        self.reference = reference
+
+    @property
+    def max_wrong(self) -> float:
+        """Largest share of wrong texts among those that are filed."""
+        return float(self._max_wrong)
+
+    @property
+    def assurance(self) -> float:
+        """Probability that the promise of `decide` holds."""
+        return float(self._assurance)
+
+    @property
+    def measure(self) -> Measure:
+        """The measure of the best guess."""
+        return self._best.measure
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{type(self).__name__}(max_wrong={self.max_wrong:g}, assurance={self.assurance:g}, score={self.score!r})"
+        )
+        return f"<{shown}: {self.summary_}>" if hasattr(self, "summary_") else shown
+
+    def calibrate(self, probabilities: Any, labels: Any) -> Automation:
+        """Certify a threshold on texts with known label-sets, which nothing was trained or chosen on.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like or sparse
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
+
+        Returns
+        -------
+        self
+        """
+        predictor = ConformalLabelSets(**self._best.get_params())
+        with warnings.catch_warnings():
+            # A true label-set that is not a candidate is a wrong best guess here, and counted as one.
+            warnings.simplefilter("ignore", CalibrationWarning)
+            predictor.calibrate(probabilities, labels)
+        scores, wrong = self._outcomes(predictor, probabilities, labels)
+        return self._certify(predictor, scores, wrong)
+
+    def add(self, probabilities: Any, labels: Any) -> Automation:
+        """Return an automation that is certified again with more texts; this one stays as it is.
+
+        The texts must be a fair sample of those that arrive, filed ones included: the texts that people had to read
+        say nothing about the filed ones. The assurance is that of one certification, not of all of them together.
+        """
+        old = self._calibrated("add")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            predictor = old.add(probabilities, labels)
+        scores, wrong = self._outcomes(predictor, probabilities, labels)
+        made = self._again(self.score, self.reference)
+        return made._certify(predictor, np.concatenate([self._scores, scores]), np.concatenate([self._wrong, wrong]))
+
+    def choose_score(self, probabilities: Any, labels: Any, *, seed: int = 0) -> Automation:
+        """Return an automation with the score that ranks validation texts best; it is not calibrated yet.
+
+        One half of the validation texts calibrates the prediction sets that "size" counts. On the other half the score
+        is taken that could file most texts with a share of `max_wrong` wrong, then the one with fewest wrong best
+        guesses before right ones, then the first of `SCORES`. None of these texts may calibrate the result.
+        """
+        trial = self._again("total", None).calibrate(probabilities, labels)
+        calibration = trial.predictor_.calibration_
+        checked = calibration.as_probabilities(probabilities, who="choose_score", sparse=True)
+        truth = calibration.as_labels(labels, len(checked), who="choose_score", sparse=is_sparse(checked))
+        order = np.random.default_rng(seed).permutation(len(checked))
+        half, rest = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            reference = ConformalLabelSets(**trial.predictor_.get_params()).calibrate(checked[half], truth[half])
+        tried = [self._again(score, reference) for score in SCORES]
+        outcomes = [one._outcomes(reference, checked[rest], truth[rest]) for one in tried]
+        ranks = [_ranking(*outcome, self.max_wrong) for outcome in outcomes]
+        best = SCORES[ranks.index(max(ranks))]
+        return self._again(best, reference if best == "size" else None)
+
+    def _again(self, score: Score, reference: ConformalLabelSets | None) -> Automation:
+        """Return an automation with the same parameters that is not calibrated."""
+        best = self._best
+        return type(self)(
+            self._max_wrong,
+            self._assurance,
+            best.measure,
+            best.min_labels,
+            best.max_labels,
+            score=score,
+            reference=reference,
+            label_names=best.label_names,
+            constraints=best.constraints,
+            n_jobs=best.n_jobs,
+        )
+
+    def _certify(self, predictor: ConformalLabelSets, scores: FloatArray, wrong: BoolArray) -> Automation:
+        """Find the threshold, and say what it means."""
+        threshold = certified_threshold(scores, wrong, self._max_wrong, self._assurance)
+        filed = scores > threshold
+        n_filed, n_wrong = int(filed.sum()), int(wrong[filed].sum())
+        self.predictor_ = predictor
+        self._scores, self._wrong = scores, wrong
+        self._wrong_scores = np.sort(scores[wrong])
+        self.threshold_ = threshold
+        self.share_ = n_filed / len(scores)
+        self.wrong_ = n_wrong
+        upper = float(scipy.special.betaincinv(n_wrong + 1, n_filed - n_wrong, self.assurance)) if n_filed else math.nan
+        self.wrong_bound_ = upper
+        self.summary_ = self._words(len(scores), n_filed, float(wrong.mean()))
+        return self
+
+    def _words(self, n_texts: int, n_filed: int, wrong_share: float) -> str:
+        """Say in plain words what can be filed."""
+        promise = f"at most {100 * self.max_wrong:g} % of them wrong (assurance {100 * self.assurance:g} %"
+        if n_filed:
+            share = f"{100 * n_filed / n_texts:.0f}" if n_filed < n_texts else "100"
+            return f"{share} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
+        least = fewest_texts(self._max_wrong, self._assurance)
+        if n_texts < least:
+            reason = f"{n_texts:,} certification texts are too few: {least:,} are needed even if no best guess is wrong"
+        else:
+            reason = f"{100 * wrong_share:.0f} % of best guesses are wrong, and the surest are wrong too often"
+        return f"Nothing can be filed with {promise}): {reason}."
+
+    def _calibrated(self, who: str) -> ConformalLabelSets:
+        """Return the predictor of best guesses, or raise if there is none yet."""
+        if not hasattr(self, "predictor_"):
+            raise NotCalibratedError(
+                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
+            )
+        return self.predictor_
+
+    def _outcomes(self, predictor: ConformalLabelSets, probabilities: Any, labels: Any) -> tuple[FloatArray, BoolArray]:
+        """Return scores of texts, (n,), and whether their best guesses are wrong, (n,)."""
+        calibration = predictor.calibration_
+        checked = calibration.as_probabilities(probabilities, who="calibrate", sparse=True)
+        truth = calibration.as_labels(labels, len(checked), who="calibrate", sparse=is_sparse(checked))
+        differ = predictor.predict(checked).labels != truth
+        wrong = differ.sum(axis=1) > 0
+        return self._scored(predictor, checked), np.asarray(wrong)
+
+    def scores(self, probabilities: Any) -> FloatArray:
+        """Return how sure the best guess of each text is, (n,): larger is surer."""
+        predictor = self._calibrated("scores")
+        return self._scored(
+            predictor, predictor.calibration_.as_probabilities(probabilities, who="scores", sparse=True)
+        )
+
+    def _scored(self, predictor: ConformalLabelSets, checked: Any) -> FloatArray:
+        """Return scores of checked probabilities."""
+        if self.score == "probability":
+            return -totals_of(_DEFAULT_MEASURE, checked, predictor.predict(checked).labels)
+        totals, margins = _totals_and_margins(predictor, checked).T
+        if self.score == "margin":
+            return np.ascontiguousarray(margins)
+        if self.score == "total":
+            return np.ascontiguousarray(-totals)
+        assert self.reference is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            sets = self.reference.predict_set(checked, significance=self._max_wrong)
+        sizes = np.minimum(sets.size_bounds()[0], 2**40).astype(np.float64)
+        return np.asarray(-sizes - totals / (1.0 + totals))
+
+    def predict(self, probabilities: Any) -> ForcedPredictions:
+        """Return the best guess of each text, with confidence and credibility among the certification texts."""
+        return self._calibrated("predict").predict(probabilities)
+
+    def decide(self, probabilities: Any) -> BoolArray:
+        """Tell for each text, (n,), whether its best guess can be filed without a person.
+
+        With probability `assurance` over the certification texts, at most `max_wrong` of all texts for which this is
+        True are wrong. Texts may come one at a time.
+        """
+        predictor = self._calibrated("decide")
+        checked = predictor.calibration_.as_probabilities(probabilities, who="decide", sparse=True)
+        if math.isinf(self.threshold_):
+            return np.full(len(checked), self.threshold_ < 0)
+        return np.asarray(self._scored(predictor, checked) > self.threshold_)
+
+    def select(self, probabilities: Any) -> BoolArray:
+        """Select from a batch, (n,), the texts whose best guesses can be filed.
+
+        The share of wrong texts among those selected is at most `max_wrong` on average over certification texts and
+        batches (the false discovery rate). Batches of one text are rarely selected from: use `decide` for those.
+        """
+        p_values = self.p_values(probabilities)
+        ranked = np.sort(p_values)
+        places = np.arange(1, len(ranked) + 1)
+        passed = np.flatnonzero(ranked <= float(self._max_wrong) * places / len(ranked))
+        return p_values <= ranked[passed[-1]] if len(passed) else np.zeros(len(ranked), dtype=np.bool_)
+
+    def p_values(self, probabilities: Any) -> FloatArray:
+        """Return conformal p-values, (n,), of the hypotheses that the best guesses are wrong."""
+        scores = self.scores(probabilities)
+        at_least = len(self._wrong_scores) - np.searchsorted(self._wrong_scores, scores, side="left")
+        return np.asarray((at_least + 1) / (len(self._scores) + 1))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the certified automation to one file, whole or not at all."""
+        predictor = self._calibrated("save")
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "scores": self._scores,
+            "wrong": self._wrong,
+            "predictor": predictor_to_array(predictor),
+        }
+        if self.reference is not None:
+            arrays["reference"] = predictor_to_array(self.reference)
+        header = {"max_wrong": str(self._max_wrong), "assurance": str(self._assurance), "score": self.score}
+        write_state(path, _FORMAT, _VERSION, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> Automation:
+        """Read a file made by `save`; no code from the file is run. A measure of your own must be given again."""
+        file = Path(path)
+        header, arrays = read_state(file, _FORMAT, _VERSION, ("scores", "wrong", "predictor"), ("reference",))
+        predictor = predictor_from_array(arrays["predictor"], file, measure)
+        reference = predictor_from_array(arrays["reference"], file, measure) if "reference" in arrays else None
+        scores, wrong = arrays["scores"], arrays["wrong"]
+        parameters = predictor.get_params()
+        names = ("measure", "min_labels", "max_labels", "label_names", "constraints", "n_jobs")
+        try:
+            if scores.dtype != np.float64 or wrong.dtype != np.bool_ or scores.ndim != 1 or scores.shape != wrong.shape:
+                raise ValueError("its scores are not those of an automation")
+            if len(scores) != predictor.calibration_.n_texts or np.isnan(scores).any():
+                raise ValueError("its scores do not belong to its texts")
+            levels = Fraction(header["max_wrong"]), Fraction(header["assurance"])
+            made = cls(
+                *levels, score=header["score"], reference=reference, **{name: parameters[name] for name in names}
+            )
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise ArtifactError(f"{file} is damaged: {error}. Save the automation again.") from error
+        return made._certify(predictor, scores, wrong)
+
+
+def _totals_and_margins(predictor: ConformalLabelSets, checked: Any) -> FloatArray:
+    """Return the total of each text's best guess and what the second label-set adds to it, (n, 2)."""
+    calibration: Calibration = predictor.calibration_
+    measure = calibration.separable_measure if calibration.is_separable else None
+    if measure is None or measure.aggregate == "max" or isinstance(checked, SparseProbabilities):
+        _, totals = predictor._forced(calibration, checked)
+        return np.column_stack([totals[:, 0], totals[:, 1] - totals[:, 0]])
+    results = np.empty((len(checked), 2))
+
+    def guess(rows: slice) -> None:
+        absent, present = costs_of(measure, checked[rows])
+        guesses.guess_rows(absent, present, calibration.limits, results[rows])
+
+    over_rows(guess, len(checked), predictor.n_jobs)
+    return results
+
+
+def _ranking(scores: FloatArray, wrong: BoolArray, max_wrong: float) -> tuple[float, float]:
+    """Return how well a score ranks texts, larger is better: the most that could be filed, and minus the mean risk."""
+    risks = np.cumsum(wrong[np.argsort(-scores, kind="stable")]) / np.arange(1, len(scores) + 1)
+    return float(np.flatnonzero(np.append(True, risks <= max_wrong))[-1]), -float(risks.mean())
+
+
+def fewest_texts(max_wrong: Fraction, assurance: Fraction) -> int:
+    """Return how many certification texts are needed if no best guess is wrong: (1 - max_wrong)^n <= 1 - assurance.
+
+    Examples
+    --------
+    >>> fewest_texts(Fraction("0.05"), Fraction("0.95"))
+    59
+    """
+    n = max(1, math.ceil(math.log(1 - assurance) / math.log(1 - max_wrong)) - 1)
+    while (1 - max_wrong) ** n > 1 - assurance:
+        n += 1
+    return n
+
+
+def certified_threshold(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction, assurance: Fraction) -> float:
+    """Return the lowest threshold that fixed-sequence testing certifies: inf if none, -inf if all texts can be filed.
+
+    Examples
+    --------
+    >>> scores = np.arange(100.0)
+    >>> certified_threshold(scores, scores < 30, Fraction("0.05"), Fraction("0.95"))
+    29.0
+    >>> certified_threshold(scores, scores < 60, Fraction("0.05"), Fraction("0.95"))
+    inf
+    """
+    n_texts = len(scores)
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    # Of a threshold `ranked[k]`, the k texts before it must all be over it; the last one lies below all texts.
+    thresholds = np.append(ranked, -np.inf)
+    first = max(fewest_texts(max_wrong, assurance), -(-n_texts // _FIRST_SHARE))
+    tried = np.arange(first, n_texts + 1)
+    tried = tried[thresholds[tried] < thresholds[tried - 1]]
+    n_wrong = np.concatenate([[0], np.cumsum(wrong[order])])
+    tails = scipy.special.bdtr(n_wrong[tried].astype(np.float64), tried, float(max_wrong))
+    failed = np.flatnonzero(tails > float(1 - assurance))
+    n_passed = len(tried) if len(failed) == 0 else int(failed[0])
+    return float(thresholds[tried[n_passed - 1]]) if n_passed else math.inf
