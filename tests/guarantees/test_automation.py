@@ -177,18 +177,18 @@ def test_more_texts_certify_again_and_the_old_one_stays():
 def test_the_score_is_chosen_on_validation_texts(tmp_path):
     rng = np.random.default_rng(7)
     # Label 0 decides whether a guess is right; the others are always right, but their costs blur the total.
-    others = np.repeat(rng.uniform(0.9, 0.99, (1200, 1)), 20, axis=1)
-    probabilities = np.hstack([rng.beta(0.3, 0.3, (1200, 1)), others])
-    labels = np.hstack([rng.random((1200, 1)) < probabilities[:, :1], np.ones((1200, 20), dtype=bool)])
-    chosen = Automation(0.1, min_labels=0).choose_score(probabilities[:600], labels[:600])
+    others = np.repeat(rng.uniform(0.9, 0.99, (3600, 1)), 20, axis=1)
+    probabilities = np.hstack([rng.beta(0.3, 0.3, (3600, 1)), others])
+    labels = np.hstack([rng.random((3600, 1)) < probabilities[:, :1], np.ones((3600, 20), dtype=bool)])
+    chosen = Automation(0.1, min_labels=0).choose_score(probabilities[:2400], labels[:2400])
     assert chosen.score in {"margin", "size"}
     assert not hasattr(chosen, "share_")
-    better = chosen.calibrate(probabilities[600:], labels[600:])
-    total = Automation(0.1, min_labels=0).calibrate(probabilities[600:], labels[600:])
+    better = chosen.calibrate(probabilities[2400:], labels[2400:])
+    total = Automation(0.1, min_labels=0).calibrate(probabilities[2400:], labels[2400:])
     assert better.share_ > total.share_
     with calibration_warnings_ignored():
-        sets = ConformalLabelSets(LogLoss(), 0).calibrate(probabilities[:600], labels[:600])
-    by_size = Automation(0.1, min_labels=0, score="size", reference=sets).calibrate(probabilities[600:], labels[600:])
+        sets = ConformalLabelSets(LogLoss(), 0).calibrate(probabilities[:2400], labels[:2400])
+    by_size = Automation(0.1, min_labels=0, score="size", reference=sets).calibrate(probabilities[2400:], labels[2400:])
     by_size.save(tmp_path / "by_size")
     again = Automation.load(tmp_path / "by_size")
     assert np.array_equal(again.scores(probabilities), by_size.scores(probabilities))

@@ -206,8 +206,9 @@ class Automation:
         """Return an automation with the score that ranks validation texts best; it is not calibrated yet.
 
         One half of the validation texts calibrates the prediction sets that "size" counts. On the other half the score
-        is taken that could file most texts with a share of `max_wrong` wrong, then the one with fewest wrong best
-        guesses before right ones, then the first of `SCORES`. None of these texts may calibrate the result.
+        is taken that files most texts (with an assurance of one half, since these texts are fewer), then the one with
+        fewest wrong best guesses before right ones, then the first of `SCORES`. None of these texts may calibrate the
+        result.
         """
         trial = self._again("total", None).calibrate(probabilities, labels)
         calibration = trial.predictor_.calibration_
@@ -220,7 +221,7 @@ class Automation:
             reference = ConformalLabelSets(**trial.predictor_.get_params()).calibrate(checked[half], truth[half])
         tried = [self._again(score, reference) for score in SCORES]
         outcomes = [one._outcomes(reference, checked[rest], truth[rest]) for one in tried]
-        ranks = [_ranking(*outcome, self.max_wrong) for outcome in outcomes]
+        ranks = [_ranking(*outcome, self._max_wrong) for outcome in outcomes]
         best = SCORES[ranks.index(max(ranks))]
         return self._again(best, reference if best == "size" else None)
 
@@ -397,10 +398,11 @@ def _totals_and_margins(predictor: ConformalLabelSets, checked: Any) -> FloatArr
     return results
 
 
-def _ranking(scores: FloatArray, wrong: BoolArray, max_wrong: float) -> tuple[float, float]:
-    """Return how well a score ranks texts, larger is better: the most that could be filed, and minus the mean risk."""
+def _ranking(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> tuple[int, float]:
+    """Return how well a score ranks texts, larger is better: how many can be filed, and minus the mean risk."""
+    filed = scores > certified_threshold(scores, wrong, max_wrong, Fraction(1, 2))
     risks = np.cumsum(wrong[np.argsort(-scores, kind="stable")]) / np.arange(1, len(scores) + 1)
-    return float(np.flatnonzero(np.append(True, risks <= max_wrong))[-1]), -float(risks.mean())
+    return int(filed.sum()), -float(risks.mean())
 
 
 def fewest_texts(max_wrong: Fraction, assurance: Fraction) -> int:
