@@ -1,4 +1,4 @@
-"""Very many labels: time and peak memory of every step from 1,000 to 1,000,000 labels, 50 of them listed a text.
+"""Very many labels: time and peak memory of every step from 1,000 to 1,000,000 labels, 50 of them listed per text.
 
     python benchmarks/many_labels.py --out results/many_labels.json
 
@@ -135,7 +135,9 @@ def in_a_process(name: str, n_labels: int, n_texts: int, dense: bool) -> dict[st
     done = subprocess.run([*command, *(["--dense"] if dense else [])], check=True, capture_output=True, text=True)
     row: dict[str, Any] = json.loads(done.stdout)
     times = ", ".join(f"{step} {1e6 * value / n_texts:.1f}" for step, value in row["seconds"].items())
-    print(f"{name:8s} {row['form']:6s} d={n_labels:<9,} us a text: {times}; peak {row['peak_mib']:.0f} MiB", flush=True)
+    print(
+        f"{name:8s} {row['form']:6s} d={n_labels:<9,} us per text: {times}; peak {row['peak_mib']:.0f} MiB", flush=True
+    )
     return row
 
 
@@ -165,7 +167,7 @@ def as_table(result: dict[str, Any]) -> str:
     head = (
         f"{settings['texts']:,} texts with {settings['listed']} listed labels, {settings['calibration_texts']:,} for "
         f"calibration, max_labels = {settings['max_labels']}, significance {settings['significance']}, one thread; "
-        f"microseconds of processor time a text (calibrate: a calibration text), best of {settings['runs']} runs. "
+        f"microseconds of processor time per text (calibrate: per calibration text), best of {settings['runs']} runs. "
         "Sparse and dense answers at 1,000 labels are the same, to the last bit."
     )
     names = " | ".join(step.replace("_", " ") for step in steps)

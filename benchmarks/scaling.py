@@ -4,12 +4,12 @@
 
 - conformal: forced predictions, confidence, credibility and sizes of prediction sets (significance 0.05), rows of 90
   probabilities, on one thread and on two, block by block in turns;
-- steps: processor time a text of classifier, conformal step with answers, and writing, on one thread;
+- steps: processor time per text of classifier, conformal step with answers, and writing, on one thread;
 - end to end: JSONL in, Parquet out, texts of Reuters' test part over and over: the plain `predict` of a file, the data
   set in this process, one Dask worker, two. Two clocks: the whole, with starting processes and loading; and working,
   from the first job to the last.
 
-A cost model, seconds = start + texts * seconds a text / workers, is fitted to a tenth and three tenths of the texts
+A cost model, seconds = start + texts * seconds per text / workers, is fitted to a tenth and three tenths of the texts
 and held against all of them. It runs on a machine with nothing else to do; ratios of two cores mean little elsewhere.
 """
 
@@ -69,7 +69,7 @@ def measure_conformal(bundle: Any, texts: tuple[str, ...], n_rows: int) -> dict[
 
 
 def measure_steps(bundle: Any, texts: tuple[str, ...], n_texts: int = 2_000) -> dict[str, float]:
-    """Return microseconds of processor time a text, a step each."""
+    """Return microseconds of processor time per text, for each step."""
     os.environ["SURELABEL_NUM_THREADS"] = "1"
     some = list(texts[:n_texts])
     found: dict[str, float] = {}
@@ -156,20 +156,20 @@ def measure_end_to_end(model: Path, texts: tuple[str, ...], n_texts: int) -> dic
 def as_tables(results: dict[str, Any]) -> str:
     """Return the figures as text for a page."""
     whole, model = results["end_to_end"], results["end_to_end"]["cost_model"]
-    lines = ["| step | microseconds of processor time a text | texts a second a core |", "|---|---:|---:|"]
+    lines = ["| step | microseconds of processor time per text | texts per second per core |", "|---|---:|---:|"]
     steps = {**results["steps"], "all": sum(results["steps"].values())}
     lines += [f"| {name} | {value:,.0f} | {1e6 / value:,.0f} |" for name, value in steps.items()]
     conformal = results["conformal"]
     lines += [
         "",
         (
-            "The conformal step without answers (forced predictions, confidence, credibility, sizes) on "
+            "The conformal step without answers (best guesses, confidence, credibility, sizes) on "
             f"{conformal['n_rows']:,} rows of {conformal['n_labels']} probabilities: "
-            f"{conformal['rows_a_second']['1']:,.0f} rows a second on one core; two cores are "
+            f"{conformal['rows_a_second']['1']:,.0f} rows per second on one core; two cores are "
             f"{conformal['two_against_one']:.2f} times as fast."
         ),
         "",
-        f"| {whole['n_texts']:,} texts, JSONL to Parquet | seconds | texts a second |",
+        f"| {whole['n_texts']:,} texts, JSONL to Parquet | seconds | texts per second |",
         "|---|---:|---:|",
     ]
     lines += [
@@ -179,14 +179,14 @@ def as_tables(results: dict[str, Any]) -> str:
     lines += [
         "",
         (
-            f"Two workers against one: {whole['two_workers_against_one']:.2f} times as fast with starting processes, "
-            f"{whole['two_workers_against_one_working']:.2f} times without."
+            f"Two workers are {whole['two_workers_against_one']:.2f} times as fast as one if starting processes "
+            f"counts, and {whole['two_workers_against_one_working']:.2f} times if it does not."
         ),
         "",
         (
             f"Cost model: seconds = {model['start_seconds']:.1f} + texts x {model['seconds_a_text'] * 1e6:,.0f} "
-            "microseconds / workers, from a tenth and three tenths of the texts. For all of them it says "
-            f"{model['predicted_seconds']:,.1f} seconds on one worker; measured were {model['measured_seconds']:,.1f}."
+            "microseconds / workers, fitted to a tenth and three tenths of the texts. For all of them it predicts "
+            f"{model['predicted_seconds']:,.1f} seconds on one worker; it took {model['measured_seconds']:,.1f}."
         ),
         "",
         "| a billion such texts on | cores | takes |",

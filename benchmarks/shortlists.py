@@ -65,7 +65,7 @@ def as_table(rows: list[dict[str, Any]]) -> str:
         "training texts": "n_texts",
         "learnt from": "how",
         "fit, s": "fit_seconds",
-        "predict, us a text": "predict_us_a_text",
+        "predict, us per text": "predict_us_a_text",
         "peak, MiB": "peak_mib",
         "F1": "f1_micro_learnt_labels",
         "listed": "listed_of_learnt_labels",

@@ -47,7 +47,7 @@ def p_values() -> Figure:
 
 @drawn
 def groups() -> Figure:
-    """Draw error rates by channel, with one calibration and with one a channel."""
+    """Draw error rates by channel, with one calibration and with one per channel."""
     values = values_of("guarantee.md")
     names, missed, channel = values["CHANNELS"], values["missed"], values["new_channel"]
     together = [*(missed[channel == number].mean() for number in range(len(names))), missed.mean()]
@@ -75,7 +75,7 @@ def groups() -> Figure:
 
 @drawn
 def luck() -> Figure:
-    """Draw error rates of many calibrations, a dot each, and the beta distribution that they come from."""
+    """Draw error rates of many calibrations, one dot each, and the beta distribution that they come from."""
     rates = values_of("guarantee.md")["rates"]
     figure = new_figure(5.2, 3.8)
     width = 0.0025
@@ -134,7 +134,7 @@ def calibration_size() -> Figure:
     ticks = [19, 99, 199, 499, 999, 4_999, 9_999]
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.minorticks_off()
-    axes.set(xlabel="calibration texts", ylabel="true label-sets missed, for good")
+    axes.set(xlabel="calibration texts", ylabel="true label-sets missed")
     format_shares(axes.yaxis)
     add_legend(axes, loc="upper right")
     return figure
@@ -159,7 +159,7 @@ def corners() -> Figure:
         side = "left" if shift[0] > 0 else "right"
         axes.annotate(f"“{name}”", place, shift, textcoords="offset points", ha=side, fontsize=8.5)
     for place, words, side in (
-        ((0.97, 0.83), "one label-set fits:\nuse it", "right"),
+        ((0.97, 0.83), "one label-set fits:\nfile it", "right"),
         ((0.03, 0.93), "several fit:\na person chooses", "left"),
         ((0.97, 0.13), "none fits:\na person reads", "right"),
         ((0.06, 0.22), "cannot be", "left"),
@@ -171,7 +171,7 @@ def corners() -> Figure:
 
 @drawn
 def cost_curve() -> Figure:
-    """Draw the cost of a text against the significance, on validation and test texts."""
+    """Draw the cost per text against the significance, on validation and test texts."""
     values = values_of("routing.md")
     levels = [float(level) for level in values["levels"]]
     tested = [
@@ -191,7 +191,7 @@ def cost_curve() -> Figure:
     axes.axvline(chosen, color=INK, linewidth=0.6)
     axes.annotate(f"chosen: {chosen:g}", (chosen, 0.2), (5, 0), textcoords="offset points", fontsize=9)
     axes.set(xlim=(0, max(levels)), ylim=(0, 1.35 * max(nobody, values["READ"])))
-    axes.set(xlabel="significance", ylabel="cost of a text")
+    axes.set(xlabel="significance", ylabel="cost per text")
     add_legend(axes, loc="upper right", ncols=2)
     return figure
 
@@ -206,7 +206,7 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str, str]] = {
     "groups": (
         groups,
         "Error rates by channel",
-        "With one calibration letters are missed least and chats most; with one a channel all are near 5 %.",
+        "With one calibration letters are missed least and chats most; with one per channel all are near 5 %.",
     ),
     "luck": (
         luck,
@@ -230,7 +230,7 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str, str]] = {
     ),
     "cost-curve": (
         cost_curve,
-        "Cost of a text against the significance",
+        "Cost per text against the significance",
         "Lowest at a small level, highest at about 0.13, lower again past 0.2, for validation and test texts alike.",
     ),
 }

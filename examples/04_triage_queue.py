@@ -1,4 +1,4 @@
-"""A triage queue: which texts are filed by machine, which a person looks at, and in what order.
+"""A triage queue: which texts to file, which to show to a person, and in what order.
 
 python examples/04_triage_queue.py                     # made-up texts, seconds
 python examples/04_triage_queue.py --corpus reuters20
@@ -22,18 +22,18 @@ answers = bundle.answers(test.texts, significance="0.05", top=3)
 
 
 def queue_of(answer):
-    """Say who gets a text.
+    """Return who gets a text.
 
-    Credibility is the p-value of the best guess. Where even that is low, the text is unlike those of the calibration:
-    a set that looks sure says nothing then. Otherwise the size of the set says how much there is to decide.
+    Credibility is the p-value of the best guess. If even that is low, the text is unlike the calibration texts, and a
+    set that looks sure means nothing. Otherwise the size of the set says how much there is to decide.
     """
     if answer.credibility <= 0.05 or answer.size == 0:
-        return "expert: unlike anything known"
+        return "read: unlike the calibration texts"
     if answer.size == 1:
-        return "filed: one label-set is plausible"
+        return "file: one label-set is plausible"
     if answer.size is not None and answer.size <= 3:
-        return "clerk: choose among a few"
-    return "reader: read it"
+        return "choose: a few are plausible"
+    return "read: too many are plausible"
 
 
 queues: dict[str, list[int]] = {}
@@ -46,8 +46,8 @@ print(f"{'queue':<36}{'texts':>7}{'guess right':>13}")
 for queue, rows in sorted(queues.items(), key=lambda item: -len(item[1])):
     print(f"{queue:<36}{len(rows):>7}{right[rows].mean():>12.0%}")
 
-# Within a queue, those who wait longest for certainty come first: the least confident.
-waiting = queues.get("clerk: choose among a few", [])
+# Within a queue the least confident texts come first.
+waiting = queues.get("choose: a few are plausible", [])
 for row in sorted(waiting, key=lambda row: answers[row].confidence)[:2]:
     answer = answers[row]
     print(f"\nconfidence {answer.confidence:.2f}: {test.texts[row][:60]}...")

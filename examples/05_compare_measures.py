@@ -1,4 +1,4 @@
-"""Compare measures: all keep the same promise, and their sets differ in size.
+"""Compare measures: all keep the same promise, but their sets differ in size.
 
 python examples/05_compare_measures.py                     # made-up texts, seconds
 python examples/05_compare_measures.py --corpus arxiv20    # minutes
@@ -21,7 +21,7 @@ train, validation = corpus.part("train"), corpus.part("validation")
 
 
 def read(part):
-    """Return the texts of a part; of made-up ones the first words only, or all measures would find them easy."""
+    """Return the texts of a part, cut to the first words if they are made up: else all measures find them easy."""
     return [" ".join(words.split()[:14]) for words in part.texts] if small else part.texts
 
 
@@ -34,8 +34,8 @@ for name in ("calibration", "test"):
 most = int(train.labels.sum(axis=1).max())
 probabilities = Probabilities(parts, corpus.label_names, most, {})
 
-# Measures that learn from data learn from the validation part, apart from calibration. Mahalanobis learns which errors
-# go together; where none do, as with made-up texts, its metric shrinks to that of L2.
+# Measures that learn from data learn from the validation part, never from calibration texts. Mahalanobis learns which
+# errors go together; if none do, as with made-up texts, its metric shrinks to that of L2.
 seen = classifier.predict_proba(read(validation)), validation.labels
 chosen_weights = choose_weights(LogLoss(), train.labels, *seen, max_labels=most)
 measures = {
@@ -46,13 +46,15 @@ measures = {
     "Penalised": chosen_weights.measure,
 }
 
-# Calibration and test texts are shuffled together and divided anew for each split. A rival may stand beside them:
-# this one only knows label-sets that training texts had.
-found = compare(probabilities, measures, [SeenPowerset(train.labels)], ["0.05", "0.1"], n_splits=chosen.splits)
+# For each split, calibration and test texts are shuffled together and divided again. You can add rivals: this one only
+# knows label-sets that training texts have.
+comparison = compare(probabilities, measures, [SeenPowerset(train.labels)], ["0.05", "0.1"], n_splits=chosen.splits)
 
-print(f"{len(corpus.label_names)} labels, {found.n_calibration} calibration texts, {found.n_splits} re-splits")
-print(f"{'measure':<18}{'e':>6}{'missed':>9}{'label-sets a text':>20}")
-for row in found.rows():
+print(
+    f"{len(corpus.label_names)} labels, {comparison.n_calibration} calibration texts, {comparison.n_splits} re-splits"
+)
+print(f"{'measure':<18}{'e':>6}{'missed':>9}{'label-sets per text':>20}")
+for row in comparison.rows():
     print(f"{row.method:<18}{row.significance:>6}{row.error[0]:>9.1%}{row.mean_size[0]:>20.2f}")
-smallest = min(measures, key=lambda name: found.row(name, "0.05").mean_size[0])
+smallest = min(measures, key=lambda name: comparison.row(name, "0.05").mean_size[0])
 print(f"smallest sets at 0.05: {smallest}")

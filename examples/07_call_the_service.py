@@ -29,14 +29,14 @@ with tempfile.TemporaryDirectory() as work:
         corpus = corpora.load("synthetic", n_texts=1000, n_labels=8)
         train_to_folder(corpus, model, TrainingSettings(compared={}))
 
-    # The service, as one starts it in a shell. A port that is free now serves for a test.
+    # Start the service as you would in a shell, on a port that is free now.
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "surelabel", "serve", model, "--port", str(port)]
     service = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
     try:
-        # It listens at once, and is ready when it has answered its first text.
+        # It listens at once, and is ready once it has answered its first text.
         for _ in range(600):
             try:
                 if client.get("/readyz").is_success:
@@ -45,15 +45,17 @@ with tempfile.TemporaryDirectory() as work:
                 pass
             time.sleep(0.1)
 
-        # From Python: several texts at a time, at a significance of the client's choice.
+        # From Python: several texts at once, at a significance that the client chooses.
         texts = ["The exports and the tariff on goods.", "A ballot, and the voters of the campaign."]
         answered = client.post("/v1/predict", json={"texts": texts, "significance": "0.1", "top": 2}).raise_for_status()
         for answer in answered.json()["answers"]:
-            # Sizes are decimal strings: they pass what a JSON number can hold.
+            # Sizes are decimal strings: they can exceed what a JSON number can represent.
             size = answer["size"]["readable"]
-            print(f"best: {', '.join(answer['labels'])}; sure of {answer['certain']}; {size} plausible")
+            print(
+                f"best guess: {', '.join(answer['labels'])}; certain: {', '.join(answer['certain'])}; {size} plausible"
+            )
 
-        # A request that is wrong says what to do.
+        # The answer to a wrong request says what to do.
         refused = client.post("/v1/predict", json={"texts": texts, "significance": 2})
         print(refused.status_code, refused.json()["error"]["what_to_do"])
 
