@@ -7,7 +7,7 @@ BENCH_VENV ?= .venv-bench
 PIP_INSTALL := pip install --quiet --disable-pip-version-check -c constraints.txt
 KERNEL_TESTS := tests/kernels
 
-.PHONY: help demo test check format docs wheel release bench slow reproduce clean
+.PHONY: help demo test check format docs wheel release bench slow reproduce publish clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -80,6 +80,9 @@ CLASSIFIER ?= linear
 SEEDS ?= 1
 reproduce: $(BIN)/.dev  ## the paper's experiments, e.g. CORPUS=reuters20 CLASSIFIER=linear SEEDS=1; resumable
 	$(BIN)/surelabel reproduce $(CORPUS:%=--corpus %) $(CLASSIFIER:%=--classifier %) --seeds $(SEEDS)
+
+publish: $(BIN)/.dev  ## tables, figures and the marked places of README and docs, from results/
+	PYTHONPATH=tools $(BIN)/python -m publish
 
 clean:  ## remove environments and build products
 	rm -rf $(VENV) $(DEMO_VENV) $(BENCH_VENV) build .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,11 +12,8 @@ from surelabel.experiments.compare import (
     RIVALS,
     compare_run,
     comparison_table,
-    comparisons_table,
     load_comparison,
-    load_comparisons,
     make_measures,
-    sizes_table,
 )
 from surelabel.probabilities_file import PartProbabilities, Probabilities
 
@@ -63,20 +60,6 @@ def test_the_table_has_every_method_at_every_level_and_what_it_guarantees(done):
     assert "L2, LogLoss: the label-set is missed in at most e of texts" in table.note
     assert "per label: each label, for itself" in table.note
     assert table.to_markdown() in (results / "comparisons" / "synthetic-linear.md").read_text()
-
-
-def test_all_comparisons_of_a_folder_are_tabulated_together(done):
-    results, compared = done
-    found = load_comparisons(results / "comparisons")
-    assert len(found) == 1
-    table = comparisons_table(found)
-    assert table.header[3:] == ("error at 0.05", "mean N at 0.05", "mean N at 0.2")
-    assert [row[:3] for row in table.rows] == [("synthetic", "linear", name) for name in compared.guarantees]
-    sizes = sizes_table(found)
-    assert sizes.header[2:] == ("L2", "LogLoss", "seen label-sets", "Bonferroni", "cross-conformal ridge")
-    assert sizes.rows[0][3] == next(row[4] for row in table.rows if row[2] == "LogLoss")
-    assert not comparisons_table([]).rows
-    assert not sizes_table([]).rows
 
 
 def test_the_guarantee_of_label_sets_holds_on_re_splits(done):

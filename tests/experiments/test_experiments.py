@@ -1,7 +1,6 @@
 import json
 import logging
 import statistics
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -9,14 +8,9 @@ from typer.testing import CliRunner
 from surelabel.cli import app
 from surelabel.exceptions import InvalidInputError
 from surelabel.experiments import MEASURES, Folders, Settings, planned, run
-from surelabel.experiments.benchmark_tables import benchmark_tables
-from surelabel.experiments.publish import publish
 from surelabel.experiments.reports import report_run
 from surelabel.experiments.run import N_RESPLITS
-from surelabel.experiments.statistics import corpora_table, record_statistics
-from surelabel.experiments.tables import Table, load_results, paper_figures
-
-ROOT = Path(__file__).parents[2]
+from surelabel.experiments.tables import Table, all_tables, load_results, paper_figures
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +62,7 @@ def test_a_run_is_given_the_measures_that_it_lacks(done, tmp_path):
     few = Folders(folders.runs, tmp_path / "runs")
     run(settings, few, {"L4": MEASURES["L4"]})
     assert set(json.loads(few.result_of(settings).read_text())["evaluations"]) == {"L4"}
-    tables = {table.name: table for table in publish(few.results, tmp_path)}
+    tables = {table.name: table for table in all_tables(load_results(few.results))}
     assert [row[2] for row in tables["s-and-of"].rows] == ["L4"]
     assert "-" in tables["forced"].rows[0]
     run(settings, few, {"L4": MEASURES["L4"], "L2": MEASURES["L2"]})
@@ -96,35 +90,6 @@ def test_a_result_of_another_version_is_made_again(done, tmp_path):
     assert "underlying" in json.loads(run(settings, other).read_text())
 
 
-def test_corpora_table(tmp_path, caplog):
-    path = tmp_path / "corpora.json"
-    assert corpora_table(path).rows == ()
-    record_statistics(["synthetic"], path)
-    before = path.read_bytes()
-    record_statistics(["synthetic"], path)
-    assert path.read_bytes() == before
-    assert corpora_table(path).rows[0][:2] == ("synthetic", "ours")
-    path.write_text(before.decode().replace('"synthetic"', '"reuters"'))
-    assert [row[:3] for row in corpora_table(path).rows][1] == ("reuters", "paper", "10,788")
-    path.write_text("[]")
-    assert corpora_table(path).rows == ()
-    assert "corpora.json is skipped" in caplog.text
-
-
-def test_findings(done):
-    folder, folders = done
-    tables = {table.name: table for table in publish(folders.results, folder / "results")}
-    held = tables["guarantee"]
-    assert {row[2] for row in held.rows} == set(MEASURES)
-    assert all(row[6] in ("held", "within chance", "above") for row in held.rows)
-    # Re-splits are exchangeable whatever the corpus: no mean is above its level by more than chance.
-    for row in held.rows:
-        mean, error = (float(part) for part in row[7].split(" ± "))
-        assert mean < float(row[3]) + 4 * max(error, 1e-4)
-    compared = tables["log-loss"].rows[0]
-    assert compared[7] in ("L2", "L4", "L8")
-
-
 def test_damaged_results_are_named_and_skipped(done, tmp_path, caplog):
     _, folders = done
     for path in folders.results.glob("*.json"):
@@ -136,44 +101,6 @@ def test_damaged_results_are_named_and_skipped(done, tmp_path, caplog):
     assert len(results) == 2
     assert "broken.json" in caplog.text
     assert "foreign.json" in caplog.text
-
-
-def test_publishing_twice_gives_the_same_bytes(done):
-    folder, folders = done
-    readme, page = folder / "README.md", folder / "results.md"
-    for each in (readme, page):
-        each.write_text("# T\n<!-- figures: made by `surelabel reproduce --publish` -->\n<!-- /figures -->\nend\n")
-    files = {}
-    for _ in range(2):
-        publish(folders.results, folder / "results", readme, page)
-        made = {path: path.read_bytes() for path in (folder / "results").rglob("*") if path.is_file()}
-        made |= {readme: readme.read_bytes(), page: page.read_bytes()}
-        assert not files or files == made
-        files = made
-    for each in (readme, page):
-        assert each.read_text().startswith("# T\n")
-        assert each.read_text().endswith("end\n")
-    assert "| synthetic | linear |" in page.read_text()
-    assert (folder / "results" / "figures" / "overview.svg").is_file()
-
-
-def test_readme_and_results_page_are_made_from_the_committed_results(tmp_path):
-    committed = {tmp_path / "README.md": ROOT / "README.md", tmp_path / "results.md": ROOT / "docs" / "results.md"}
-    for copy, original in committed.items():
-        copy.write_bytes(original.read_bytes())
-    publish(ROOT / "results" / "runs", tmp_path / "results", *committed)
-    for copy, original in committed.items():
-        assert copy.read_bytes() == original.read_bytes()
-    for path in (ROOT / "results" / "tables").glob("*"):
-        assert path.read_bytes() == (tmp_path / "results" / "tables" / path.name).read_bytes()
-
-
-def test_a_readme_without_a_place_for_figures_is_refused(done, tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text("nothing here")
-    with pytest.raises(InvalidInputError, match="figures"):
-        publish(done[1].results, tmp_path, readme)
-    assert readme.read_text() == "nothing here"
 
 
 def test_unknown_settings_are_refused():
@@ -204,21 +131,8 @@ def test_command_line(done):
     ]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert "Tables and figures" in result.output
+    assert "The tables are in" in result.output
+    assert (folder / "results" / "tables" / "sets.md").read_text().startswith("# Prediction sets")
     refused = CliRunner().invoke(app, ["reproduce", "--measure", "L3"])
     assert refused.exit_code == 2
     assert CliRunner().invoke(app, ["--version"]).output.startswith("surelabel ")
-
-
-def test_the_watch_benchmark_is_tabulated(tmp_path):
-    shares = {"orders": 10, "0.01": {"alarms": 0, "share": 0.0, "most_by_chance": 1}}
-    kinds = {"random": shares, "calibration first, test shuffled": shares}
-    document = {
-        "source": "reuters", "n_calibration": 999, "n_test": 3019,
-        "L2": {"time": {"alarm_at": 1024, "log10_peak": 57.48}, **kinds},
-        "LogLoss": {"time": {"alarm_at": None, "log10_peak": 0.5}, **kinds},
-    }  # fmt: skip
-    (tmp_path / "watch.json").write_text(json.dumps(document))
-    (table,) = benchmark_tables(tmp_path)
-    assert table.rows == (("L2", "1,024", "10^57.5", "0.000", "0.000"), ("LogLoss", "none", "10^0.5", "0.000", "0.000"))
-    assert "999 calibration texts" in table.note

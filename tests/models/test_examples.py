@@ -29,10 +29,10 @@ def test_examples_show_three_different_texts():
     [
         (
             {},
-            "6 label-sets of about 1.0e+17 stay plausible at significance 0.05: grain for certain, possibly",
+            "6 label-sets of 1.0 × 10^17 stay plausible at significance 0.05: grain for certain, possibly",
         ),
         ({"certain": ()}, "no label for certain"),
-        ({"size": None, "size_bounds": (6, 10**9)}, "6 to about 1.0e+09 label-sets"),
+        ({"size": None, "size_bounds": (6, 10**9)}, "6 to 1.0 × 10^9 label-sets"),
         ({"size": 0, "size_bounds": (0, 0), "credibility": 0.01}, "a person should look at it"),
         ({"size": 1, "size_bounds": (1, 1), "possible": ()}, "It can be used as it is."),
         ({"size": 1, "size_bounds": (1, 1), "credibility": 0.06}, "But its credibility is low"),

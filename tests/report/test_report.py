@@ -326,7 +326,7 @@ def test_numbers_are_written_to_be_read():
     assert [number(each) for each in (0, 1234, 1234.5, 2.345, 0.0, 90.0)] == ["0", "1,234", "1,234", "2.35", "0", "90"]
     assert bounds((3, 3)) == "3"
     assert bounds((3013.0, 3020.0)) == "3,013 to 3,020"
-    assert bounds((2.0001, 2.0002)) == "about 2"
+    assert bounds((2.0001, 2.0002)) == "about 2.00"
     assert [percent(each).replace("\N{NO-BREAK SPACE}", " ") for each in (0.05, 0.0, 0.0003, 1)] == [
         "5.0 %",
         "0.0 %",

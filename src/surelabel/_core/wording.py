@@ -7,12 +7,11 @@ import re
 from typing import Any
 
 __all__ = [
+    "at_most_words",
     "bounds_words",
     "count_words",
-    "digits_words",
     "label_sets_words",
     "number_word",
-    "power_words",
     "printable",
     "share_words",
 ]
@@ -44,39 +43,33 @@ def number_word(number: int) -> str:
     return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else f"{number:,}"
 
 
-def count_words(count: int) -> str:
-    """Write a number of things readably, of any size.
+def count_words(count: float, in_digits: int = 10**7) -> str:
+    """Write a number of any size for people: the one function that writes large numbers.
+
+    Whole numbers below `in_digits` are written in full, other numbers with three or four digits, large and tiny ones
+    as two digits times a power of ten.
 
     Examples
     --------
-    >>> count_words(1234), count_words(10**12)
-    ('1,234', 'about 10^12.0')
+    >>> count_words(12_345), count_words(5.68e16), count_words(2**20_000)
+    ('12,345', '5.7 × 10^16', '4.0 × 10^6020')
+    >>> count_words(1.2e-5), count_words(0.0123), count_words(1.5), count_words(123.4)
+    ('1.2 × 10^-5', '0.012', '1.50', '123')
     """
-    return f"{count:,}" if count < 10**9 else f"about 10^{math.log10(count):.1f}"
+    if isinstance(count, float) and not math.isfinite(count):
+        return "over 10^308" if count > 0 else str(count)
+    if abs(count) >= in_digits:
+        return ("-" if count < 0 else "") + _power_words(abs(int(count)))
+    if count == int(count) or abs(count) >= 100:
+        return f"{count:,.0f}"
+    if abs(count) < 1e-3:
+        digits, _, exponent = f"{count:.1e}".partition("e")
+        return f"{digits} × 10^{int(exponent)}"
+    return f"{count:.2f}" if abs(count) >= 1 else f"{count:.3f}"
 
 
-def digits_words(count: int) -> str:
-    """Write a whole number in digits while a person can read them, else as `power_words` does.
-
-    Examples
-    --------
-    >>> digits_words(1_234_567_890), digits_words(2**20_000)
-    ('1234567890', '4.0 × 10^6020')
-    """
-    return str(count) if count < 10**30 else power_words(count)
-
-
-def power_words(count: int) -> str:
-    """Write a whole number of any size: in digits, or as two digits times a power of ten.
-
-    Examples
-    --------
-    >>> power_words(12_345), power_words(1_234_567_890_123_456_789)
-    ('12,345', '1.2 × 10^18')
-    """
-    if count < 10**7:
-        return f"{count:,}"
-    # In whole numbers: a float ends at 10^308.
+def _power_words(count: int) -> str:
+    """Write a whole number as two digits times a power of ten, in whole numbers: a float ends at 10^308."""
     exponent = int((count.bit_length() - 1) * math.log10(2))
     if count >= 10 ** (exponent + 1):
         exponent += 1
@@ -86,16 +79,29 @@ def power_words(count: int) -> str:
     return f"{digits // 10}.{digits % 10} × 10^{exponent}"
 
 
-def bounds_words(lower: int, upper: int) -> str:
-    """Write a number that is known by bounds; one number where they are equal, or look equal.
+def bounds_words(lower: float, upper: float) -> str:
+    """Write a number that is known by its bounds, once if they are equal or look equal.
 
     Examples
     --------
-    >>> bounds_words(3, 3), bounds_words(3, 5)
-    ('3', '3 to 5')
+    >>> bounds_words(3, 3), bounds_words(3, 5), bounds_words(10**20, 10**20 + 1)
+    ('3', '3 to 5', 'about 1.0 × 10^20')
     """
     shown = count_words(lower), count_words(upper)
-    return shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"
+    if shown[0] != shown[1]:
+        return f"{shown[0]} to {shown[1]}"
+    return shown[0] if lower == upper else f"about {shown[0]}"
+
+
+def at_most_words(lower: float, upper: float) -> str:
+    """Write the upper one of two bounds, and say that it is a bound unless both agree to a hundredth.
+
+    Examples
+    --------
+    >>> at_most_words(12.3401, 12.3402), at_most_words(10.0, 10**12)
+    ('12.34', 'at most 1.0 × 10^12')
+    """
+    return f"{'' if 100 * upper <= 101 * lower else 'at most '}{count_words(upper)}"
 
 
 def label_sets_words(lower: int, upper: int) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from surelabel._core.levels import STANDARD_LEVELS
 from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
 from surelabel.cli.commands_model import ModelFolder
 from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
@@ -52,7 +53,6 @@ def compare(
       surelabel compare reuters20
       surelabel compare reuters --measure LogLoss --rival seen --rival bonferroni --splits 20
     """
-    from surelabel.evaluation.compare import DEFAULT_LEVELS  # noqa: PLC0415
     from surelabel.experiments import Folders, Settings  # noqa: PLC0415
     from surelabel.experiments.compare import FITTED_AND_NOT, RIVALS, compare_run, comparison_table  # noqa: PLC0415
 
@@ -62,7 +62,7 @@ def compare(
         results,
         measures=measure or FITTED_AND_NOT,
         rivals=[] if rival == ["none"] else rival or list(RIVALS),
-        levels=significance or DEFAULT_LEVELS,
+        levels=significance or STANDARD_LEVELS,
         n_splits=splits,
         n_sized=sized,
     )

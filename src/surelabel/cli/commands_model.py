@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from surelabel._core.levels import STANDARD_LEVELS
+from surelabel._core.wording import at_most_words, count_words
 from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
 from surelabel.cli.corpus_options import GivenCorpus, PartSize, PartsSeed, as_size, takes_corpus
 from surelabel.cli.tables import print_json, print_table
@@ -24,7 +26,7 @@ ModelFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a mo
 _MeasureHelp = (
     "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mahalanobis, penalised."
 )
-_LEVELS = (0.01, 0.05, 0.1, 0.2)
+_LEVELS = tuple(float(level) for level in STANDARD_LEVELS)
 _MAIN_LEVEL = 0.05
 
 
@@ -253,6 +255,7 @@ def figures_of(evaluations: Mapping[str, Evaluation] | None) -> list[dict[str, A
             "significance": point.significance,
             "error": point.error,
             "mean_size": point.sizes.mean,
+            "mean_size_lower": point.sizes.mean_lower,
             "median_size": point.sizes.median,
             "single": point.sizes.single,
             "empty": point.sizes.empty,
@@ -303,8 +306,8 @@ def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
             each["significance"],
             f"{each['error']:.3f}",
             "{:.3f} to {:.3f}".format(*each["by_chance"]),
-            f"{each['mean_size']:,.2f}",
-            f"{each['median_size']:,.0f}",
+            at_most_words(each["mean_size_lower"], each["mean_size"]),
+            count_words(each["median_size"]),
             f"{each['single']:.1%}",
             f"{each['empty']:.1%}",
         )

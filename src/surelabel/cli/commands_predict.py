@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from surelabel._core.wording import bounds_words, count_words
 from surelabel.cli.application import Debug, Json, Quiet, app, console, errors, say, state
 from surelabel.cli.commands_model import ModelFolder
 from surelabel.cli.corpus_options import Encoding, Id, Separator, Text
@@ -251,13 +252,9 @@ def _ignore(batch: TextBatch) -> None:
 
 def _print_answers(batch: TextBatch, records: list[Any]) -> None:
     """Print a table of some answers."""
-    from surelabel.models.examples import readable  # noqa: PLC0415
-
     rows = []
     described = "description" in records[0]
     for text, record in zip(batch.texts, records, strict=True):
-        lower, upper = record["size_bounds"]
-        size = readable(upper) if lower == upper else f"{readable(lower)} to {readable(upper)}"
         members = "\n".join(f"{each['p_value']:.3f} {', '.join(each['labels']) or '(none)'}" for each in record["top"])
         rows.append(
             (
@@ -266,7 +263,7 @@ def _print_answers(batch: TextBatch, records: list[Any]) -> None:
                 ", ".join(record["labels"]) or "(none)",
                 f"{record['confidence']:.3f}",
                 f"{record['credibility']:.3f}",
-                size,
+                bounds_words(*record["size_bounds"]),
                 ", ".join(record["certain"]) or "-",
                 _labels(record["possible"], record["n_more_possible"]),
                 members,
@@ -275,7 +272,7 @@ def _print_answers(batch: TextBatch, records: list[Any]) -> None:
         )
     headings = ["id", "text", "best guess", "conf.", "cred.", "plausible", "certain", "possible", "p-value, label-set"]
     headings += ["in words"] if described else []
-    significance, n_candidates = records[0]["significance"], readable(records[0]["n_candidates"])
+    significance, n_candidates = records[0]["significance"], count_words(records[0]["n_candidates"])
     print_table(headings, rows, title=f"Significance {significance}; plausible of {n_candidates} label-sets")
 
 

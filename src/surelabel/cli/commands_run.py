@@ -19,50 +19,44 @@ __all__ = ["reproduce", "serve"]
 @app.command()
 def reproduce(
     *,
-    corpus: Annotated[list[str] | None, typer.Option(help="Corpora; several times for several.")] = None,
+    corpus: Annotated[list[str] | None, typer.Option(help="A corpus; repeat the option for several.")] = None,
     classifier: Annotated[list[str] | None, typer.Option(help="linear, randinit, word2vec or bert.")] = None,
     measure: Annotated[list[str] | None, typer.Option(help="L2, L4, L8 or LogLoss; all of them by default.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs with seeds 0 to this less one.")] = 1,
-    runs: Annotated[Path, typer.Option(help="Checkpoints and probabilities.")] = Path("runs"),
-    results: Annotated[Path, typer.Option(help="Result files, tables and figures.")] = Path("results"),
-    readme: Annotated[Path | None, typer.Option(help="A README to put the tables that fit on one page into.")] = None,
-    page: Annotated[Path | None, typer.Option(help="A page to put the main tables and figures into.")] = None,
-    publish: Annotated[bool, typer.Option("--publish", help="Only build tables and figures from results.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of runs: their seeds are 0, 1, 2, ...")] = 1,
+    runs: Annotated[Path, typer.Option(help="Folder of checkpoints, probabilities and reports.")] = Path("runs"),
+    results: Annotated[Path, typer.Option(help="Folder of result files and tables.")] = Path("results"),
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Run the paper's experiments: train, calibrate, evaluate, tabulate. Finished runs are skipped, others go on.
+    """Run the paper's experiments: train, calibrate, evaluate, tabulate. Finished runs are skipped, others resumed.
 
     \b
     Example:
       surelabel reproduce --corpus reuters20 --classifier linear
     """
     from surelabel.experiments import MEASURES, Folders, planned, run  # noqa: PLC0415
-    from surelabel.experiments.publish import publish as publish_results  # noqa: PLC0415
     from surelabel.experiments.reports import report_run  # noqa: PLC0415
-    from surelabel.experiments.statistics import record_statistics  # noqa: PLC0415
+    from surelabel.experiments.tables import all_tables, load_results, write_tables  # noqa: PLC0415
 
-    chosen = {name: MEASURES[name] for name in measure or MEASURES if name in MEASURES}
     unknown = sorted(set(measure or ()) - set(MEASURES))
     if unknown:
         raise typer.BadParameter(
             f"expected some of {', '.join(MEASURES)}; got {', '.join(unknown)}", param_hint="--measure"
         )
-    if not publish:
-        folders = Folders(runs, results / "runs")
-        names = corpus or ["reuters20"]
-        plan = planned(names, classifier or ["linear"], range(seeds))
-        record_statistics(names, results / "corpora.json")
-        for number, settings in enumerate(plan, start=1):
-            logging.getLogger(__name__).info("run %d of %d: %s", number, len(plan), settings.name)
-            run(settings, folders, chosen)
-            if settings.conformal:
-                say(f"Report: {report_run(settings, folders)}")
-    tables = publish_results(results / "runs", results, readme, page)
+    chosen = {name: MEASURES[name] for name in measure or MEASURES}
+    folders = Folders(runs, results / "runs")
+    plan = planned(corpus or ["reuters20"], classifier or ["linear"], range(seeds))
+    for number, settings in enumerate(plan, start=1):
+        logging.getLogger(__name__).info("run %d of %d: %s", number, len(plan), settings.name)
+        run(settings, folders, chosen)
+        if settings.conformal:
+            say(f"Report: {report_run(settings, folders)}")
+    tables = all_tables(load_results(folders.results))
+    write_tables(tables, results / "tables")
     if sys.stdout.isatty():
         for table in tables:
             console.print(Markdown(f"## {table.title}\n\n{table.to_markdown()}"))
-    say(f"Tables and figures are in {results / 'tables'} and {results / 'figures'}.")
+    say(f"The tables are in {results / 'tables'}.")
 
 
 @app.command()
@@ -70,7 +64,7 @@ def serve(
     folder: ModelFolder,
     *,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than this machine's need a token.")
+        str, typer.Option(help="Address to listen on; one that other machines can reach needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 8000,
     token: Annotated[
@@ -78,12 +72,12 @@ def serve(
         typer.Option(envvar="SURELABEL_TOKEN", help="Bearer token that clients must send.", show_envvar=True),
     ] = None,
     allow_unprotected: Annotated[
-        bool, typer.Option("--allow-unprotected", help="Listen for other machines without a token all the same.")
+        bool, typer.Option("--allow-unprotected", help="Let other machines connect without a token.")
     ] = False,
     watch: Annotated[
         bool,
         typer.Option(
-            "--watch", help="Watch whether texts are like those of calibration; /metrics has capital and alarm."
+            "--watch", help="Check whether texts are like the calibration texts; /metrics has capital and alarm."
         ),
     ] = False,
     quiet: Quiet = False,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.validation import as_level
 from surelabel.evaluation.criteria import p_value_sums
 from surelabel.evaluation.metrics import error_rates, size_curve, size_statistics
@@ -21,11 +22,10 @@ from surelabel.measures import Measure
 from surelabel.probabilities_file import PartProbabilities, Probabilities
 from surelabel.rivals import LabelPowerset, Rival, sets_at
 
-__all__ = ["DEFAULT_LEVELS", "Comparison", "ComparisonRecord", "ComparisonRow", "compare"]
+__all__ = ["Comparison", "ComparisonRecord", "ComparisonRow", "compare"]
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_LEVELS = ("0.01", "0.05", "0.1", "0.2")
 # Cells of the tables that bound sizes past counting; many splits are averaged.
 _CELLS = 1024
 
@@ -182,7 +182,7 @@ def compare(
     parts: Probabilities,
     measures: Mapping[str, Measure],
     rivals: Sequence[Rival] = (),
-    levels: Sequence[Any] = DEFAULT_LEVELS,
+    levels: Sequence[Any] = STANDARD_LEVELS,
     *,
     n_splits: int = 10,
     seed: int = 0,

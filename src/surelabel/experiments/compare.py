@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from surelabel import __version__, corpora, plots
+from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import BoolArray
-from surelabel.evaluation.compare import DEFAULT_LEVELS, Comparison, ComparisonRecord, ComparisonRow, compare
+from surelabel._core.wording import count_words
+from surelabel.evaluation.compare import Comparison, ComparisonRecord, ComparisonRow, compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments.run import Folders, probabilities_of, rounded
 from surelabel.experiments.settings import MEASURES, Settings
-from surelabel.experiments.tables import Table, readable, three
+from surelabel.experiments.tables import Table, three
 from surelabel.measures import LogLoss, Measure
 from surelabel.models.fitting import any_measure_named, fitted_measure
 from surelabel.probabilities_file import Probabilities
 from surelabel.rivals import (
-    NOTHING_OF_LABEL_SETS,
     BonferroniRelevance,
     CrossConformalRidge,
     InstanceReproduction,
@@ -39,21 +40,17 @@ __all__ = [
     "RIVALS",
     "compare_run",
     "comparison_table",
-    "comparisons_table",
     "load_comparison",
-    "load_comparisons",
     "make_measures",
     "make_rivals",
-    "sizes_table",
+    "mean_size_words",
+    "spread_words",
 ]
 
 _log = logging.getLogger(__name__)
 
 # Measures that are compared where none are named.
 FITTED_AND_NOT = (*MEASURES, "Mahalanobis", "Penalised")
-
-# Errors, in multiples of the significance, from which a table says so beside the size.
-_TOO_MANY = 1.2
 
 # By the names that the command has for them: from the training labels and the largest number of labels of one text.
 RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
@@ -121,7 +118,7 @@ def compare_run(
     *,
     measures: Sequence[str] = FITTED_AND_NOT,
     rivals: Sequence[str] = tuple(RIVALS),
-    levels: Sequence[Any] = DEFAULT_LEVELS,
+    levels: Sequence[Any] = STANDARD_LEVELS,
     n_splits: int = 10,
     seed: int = 0,
     n_sized: int | None = None,
@@ -182,81 +179,14 @@ def load_comparison(path: Path) -> Comparison:
         raise ArtifactError(f"{path} is not a comparison, or it is damaged: {error}.") from error
 
 
-def _written(pair: tuple[float, float] | None, write: Callable[[float], str]) -> str:
+def spread_words(pair: tuple[float, float] | None, write: Callable[[float], str]) -> str:
     """Write a mean and its standard deviation."""
     return "-" if pair is None else f"{write(pair[0])} ± {write(pair[1])}"
 
 
-def _mean_size(row: ComparisonRow) -> str:
+def mean_size_words(row: ComparisonRow) -> str:
     """Write a mean size, as a bound where it is one."""
-    return _written(row.mean_size, readable) if row.is_exact else f"at most {readable(row.mean_size[0])}"
-
-
-def _missed(row: ComparisonRow) -> str:
-    """Say how many label-sets a method misses where these are too many: small sets are no merit then."""
-    error = row.error[0]
-    return f" (misses {error:.1%})" if error > _TOO_MANY * float(row.significance) else ""
-
-
-def load_comparisons(folder: Path) -> list[Comparison]:
-    """Read all comparisons of a folder."""
-    return [load_comparison(path) for path in sorted(folder.glob("*.json"))]
-
-
-def sizes_table(compared: Sequence[Comparison], level: str = "0.05") -> Table:
-    """Tabulate mean N at one level, a comparison a row, for all methods that promise something of whole label-sets."""
-    methods = [
-        method
-        for method, guarantee in {name: text for each in compared for name, text in each.guarantees.items()}.items()
-        if NOTHING_OF_LABEL_SETS not in guarantee
-    ]
-    rows = tuple(
-        (
-            *each.source.split(", ", 1),
-            *(
-                _mean_size(each.row(method, level)) + _missed(each.row(method, level))
-                if method in each.guarantees
-                else "-"
-                for method in methods
-            ),
-        )
-        for each in compared
-        if level in each.levels
-    )
-    title = f"Mean N at significance {level}"
-    note = (
-        f"{_splits_note(compared)} Where more than {_TOO_MANY} times the significance are missed, that stands beside."
-    )
-    return Table("comparisons-at-" + level, title, ("corpus", "classifier", *methods), rows, note)
-
-
-def _splits_note(compared: Sequence[Comparison]) -> str:
-    """Say what is compared, over how many splits, and how many texts were counted."""
-    sized = [each.n_sized for each in compared if each.n_sized is not None]
-    sample = f", of a random sample of {min(sized)} to {max(sized)} test texts of each" if sized else ""
-    return (
-        "The same probabilities and re-splits for all methods of a corpus and classifier: mean ± standard deviation "
-        f"over {min((each.n_splits for each in compared), default=0)} splits{sample}."
-    )
-
-
-def comparisons_table(compared: Sequence[Comparison]) -> Table:
-    """Tabulate comparisons: errors at 0.05, and mean N at every level that all of them have."""
-    levels = [level for level in DEFAULT_LEVELS if all(level in each.levels for each in compared)]
-    rows = tuple(
-        (
-            *each.source.split(", ", 1),
-            method,
-            _written(each.row(method, "0.05").error, three),
-            *(_mean_size(each.row(method, level)) for level in levels),
-        )
-        for each in compared
-        if "0.05" in each.levels
-        for method in each.guarantees
-    )
-    note = f"{_splits_note(compared)} `results/comparisons/` has the medians, S, and what each method guarantees."
-    header = ("corpus", "classifier", "method", "error at 0.05", *(f"mean N at {level}" for level in levels))
-    return Table("comparisons", "Measures and rivals side by side", header, rows, note)
+    return spread_words(row.mean_size, count_words) if row.is_exact else f"at most {count_words(row.mean_size[0])}"
 
 
 def comparison_table(compared: Comparison, name: str = "comparison") -> Table:
@@ -265,10 +195,10 @@ def comparison_table(compared: Comparison, name: str = "comparison") -> Table:
         (
             row.method,
             row.significance,
-            _written(row.error, three),
-            _mean_size(row),
-            _written(row.median_size, readable),
-            _written(row.s_excess, readable),
+            spread_words(row.error, three),
+            mean_size_words(row),
+            spread_words(row.median_size, count_words),
+            spread_words(row.s_excess, count_words),
         )
         for row in compared.rows()
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from surelabel import corpora
+from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import FloatArray
 from surelabel.conformal import ConformalLabelSets
@@ -44,7 +45,6 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 FORMAT = "surelabel-run-2"
-RESPLIT_LEVELS = ("0.01", "0.05", "0.1", "0.2")
 N_RESPLITS = 100
 """Random re-splits whose error rates are measured; sizes, which take longer, are of the first ten."""
 _N_SIZED = 10
@@ -110,13 +110,13 @@ def probabilities_of(settings: Settings, folders: Folders) -> Probabilities:
 
 def resplits(measure: SeparableMeasure, probabilities: Probabilities) -> dict[str, Any]:
     """Evaluate on random re-splits of calibration and test texts."""
-    errors: dict[str, list[float]] = {level: [] for level in RESPLIT_LEVELS}
+    errors: dict[str, list[float]] = {level: [] for level in STANDARD_LEVELS}
     sized = []
     for seed in range(N_RESPLITS):
         calibration, test = probabilities.redivided(seed)
         predictor = calibrated(measure, calibration.probabilities, calibration.labels, probabilities.max_labels)
-        rates = error_rates(predictor, test.probabilities, test.labels, RESPLIT_LEVELS)
-        for level, error in zip(RESPLIT_LEVELS, rates, strict=True):
+        rates = error_rates(predictor, test.probabilities, test.labels, STANDARD_LEVELS)
+        for level, error in zip(STANDARD_LEVELS, rates, strict=True):
             errors[level].append(float(error))
         if seed < _N_SIZED:
             sized.append(_resplit_sizes(predictor, test.probabilities))
@@ -125,10 +125,10 @@ def resplits(measure: SeparableMeasure, probabilities: Probabilities) -> dict[st
 
 def _resplit_sizes(predictor: ConformalLabelSets, probabilities: FloatArray) -> dict[str, Any]:
     """Return how large the prediction sets of one re-split are."""
-    sizes = size_curve(predictor, probabilities, RESPLIT_LEVELS, n_cells=1024)
+    sizes = size_curve(predictor, probabilities, STANDARD_LEVELS, n_cells=1024)
     return {
-        "mean_size": {level: size.mean for level, size in zip(RESPLIT_LEVELS, sizes, strict=True)},
-        "median_size": {level: size.median for level, size in zip(RESPLIT_LEVELS, sizes, strict=True)},
+        "mean_size": {level: size.mean for level, size in zip(STANDARD_LEVELS, sizes, strict=True)},
+        "median_size": {level: size.median for level, size in zip(STANDARD_LEVELS, sizes, strict=True)},
         "s_excess": list(p_value_sums(predictor, probabilities, n_cells=1024).excess),
     }
 

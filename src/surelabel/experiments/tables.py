@@ -19,30 +19,34 @@ from typing import Any
 
 import numpy as np
 
+from surelabel._core.levels import STANDARD_LEVELS
+from surelabel._core.storage import atomic_file
+from surelabel._core.wording import bounds_words, count_words
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import FORMAT
 from surelabel.experiments.settings import CLASSIFIERS, CORPORA, MEASURES
 
 __all__ = [
-    "LEVELS",
     "NORMS",
     "Result",
     "Table",
     "all_tables",
     "by_corpus",
+    "is_counted",
     "load_results",
     "mean_size",
+    "mean_size_words",
     "measures_of",
     "paper_figures",
-    "readable",
+    "point_at",
     "spread",
     "three",
+    "write_tables",
 ]
 
 _log = logging.getLogger(__name__)
 
-LEVELS = ("0.01", "0.05", "0.1", "0.2")
 NORMS = ("L2", "L4", "L8")
 
 Result = dict[str, Any]
@@ -113,23 +117,6 @@ def load_results(folder: Path) -> list[Result]:
     return results
 
 
-def readable(value: float) -> str:
-    """Write a number with three digits or so, whatever its magnitude.
-
-    Examples
-    --------
-    >>> [readable(value) for value in (0, 0.0123, 1.5, 123.4, 56789, 5.68e16)]
-    ['0', '0.012', '1.50', '123', '56,789', '5.7e+16']
-    """
-    if value == 0:
-        return "0"
-    if not math.isfinite(value) or abs(value) >= 1e7:
-        return f"{value:.1e}"
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
-
-
 def spread(values: list[float], write: Callable[[float], str]) -> str:
     """Write a mean, with the standard deviation where there are several values."""
     mean = write(float(np.mean(values)))
@@ -160,10 +147,39 @@ def measures_of(group: list[Result]) -> list[str]:
     return [name for name in MEASURES if all(name in result["evaluations"] for result in group)]
 
 
+def _resplit_sizes(group: list[Result], measure: str, level: str) -> list[float]:
+    """Return the mean number of label-sets of each re-split of a group's results."""
+    return [sizes["mean_size"][level] for result in group for sizes in result["resplits"][measure]["sizes"]]
+
+
 def mean_size(group: list[Result], measure: str, level: str) -> float:
-    """Return the mean number of label-sets over the re-splits of a group's results."""
-    sized = [sizes for result in group for sizes in result["resplits"][measure]["sizes"]]
-    return float(np.mean([sizes["mean_size"][level] for sizes in sized]))
+    """Return the mean number of label-sets over re-splits, an upper bound unless `is_counted`."""
+    return float(np.mean(_resplit_sizes(group, measure, level)))
+
+
+def mean_size_words(group: list[Result], measure: str, level: str) -> str:
+    """Write the mean number of label-sets over re-splits, as a bound if it is one."""
+    most = "" if is_counted(group, measure, level) else "at most "
+    return most + count_words(mean_size(group, measure, level))
+
+
+def point_at(result: Result, measure: str, level: str) -> dict[str, Any]:
+    """Return what was measured on the own test part at a significance."""
+    curve = result["evaluations"][measure]["curve"]
+    point: dict[str, Any] = next(point for point in curve if float(point["significance"]) == float(level))
+    return point
+
+
+def _mean_bounds(group: list[Result], measure: str, level: str) -> tuple[float, float]:
+    """Return certified bounds of the mean number of label-sets on the own test part."""
+    sizes = [point_at(result, measure, level)["sizes"] for result in group]
+    return float(np.mean([size["mean_lower"] for size in sizes])), float(np.mean([size["mean"] for size in sizes]))
+
+
+def is_counted(group: list[Result], measure: str, level: str) -> bool:
+    """Tell whether sizes were counted, up to a hundredth; otherwise they are upper bounds."""
+    lower, upper = _mean_bounds(group, measure, level)
+    return upper <= 1.01 * lower
 
 
 def _paper_row(section: str, corpus: str, classifier: str) -> dict[str, float]:
@@ -218,12 +234,6 @@ def forced(results: Iterable[Result]) -> Table:
     return Table("forced", "Forced prediction with ICP", header, tuple(rows))
 
 
-def _interval(lower: float, upper: float) -> str:
-    """Write certified bounds, one number where they agree as written."""
-    low, high = readable(lower), readable(upper)
-    return low if low == high else f"{low} to {high}"
-
-
 def sums(results: Iterable[Result]) -> Table:
     """S and OF over their floor, c / (n + 1), which depends on nothing."""
     rows = []
@@ -236,17 +246,17 @@ def sums(results: Iterable[Result]) -> Table:
             for name in ("s", "of"):
                 lower = float(np.mean([value[name]["excess_lower"] for value in values]))
                 upper = float(np.mean([value[name]["excess_upper"] for value in values]))
-                cells.append(_interval(lower, upper))
+                cells.append(bounds_words(lower, upper).removeprefix("about "))
             floor = first["s"]["floor"]
             middles = [float(np.mean(one["s_excess"])) for r in group for one in r["resplits"][measure]["sizes"]]
-            cells.append(spread(middles, readable))
+            cells.append(spread(middles, count_words))
             theirs = "-"
             if f"S_{measure}" in paper:
                 n, limits = paper_figures()["corpora"][corpus]["calibration"], paper_figures()["max_cardinality"]
                 n_labels = paper_figures()["corpora"][corpus]["labels"]
                 candidates = sum(math.comb(n_labels, size) for size in range(1, limits[corpus] + 1))
-                theirs = readable(paper[f"S_{measure}"] - candidates / (n + 1))
-            rows.append((corpus, classifier, measure, readable(floor), *cells, theirs))
+                theirs = count_words(paper[f"S_{measure}"] - candidates / (n + 1))
+            rows.append((corpus, classifier, measure, count_words(floor), *cells, theirs))
     header = (
         "corpus", "classifier", "measure", "floor", "S excess", "OF excess", "S excess, re-splits", "paper's S excess",
     )  # fmt: skip
@@ -276,10 +286,10 @@ def demand(results: Iterable[Result]) -> Table:
                     "ours",
                     f"{mean('mean_radius'):.2f}",
                     f"{mean('median_radius'):.0f}",
-                    f"{mean('powerset_label_sets'):.1e}",
-                    f"{mean('ball_label_sets'):.1e}",
+                    count_words(mean("powerset_label_sets")),
+                    count_words(mean("ball_label_sets")),
                     f"{100 * mean('prohibitive'):.2f}",
-                    f"{mean('exact_label_sets'):.1e}",
+                    count_words(mean("exact_label_sets")),
                     f"{1e3 * mean('exact_seconds'):.1f}",
                 )
             )
@@ -292,8 +302,8 @@ def demand(results: Iterable[Result]) -> Table:
                         "paper",
                         f"{paper[f'mean_t_{measure}']:.2f}",
                         f"{paper[f'median_t_{measure}']:.0f}",
-                        f"{paper_figures()['powerset_cost'][corpus]:.1e}",
-                        f"{paper[f'label_sets_{measure}']:.1e}",
+                        count_words(paper_figures()["powerset_cost"][corpus]),
+                        count_words(paper[f"label_sets_{measure}"]),
                         f"{paper[f'prohibitive_percent_{measure}']:.2f}",
                         "-",
                         "-",
@@ -308,21 +318,19 @@ def demand(results: Iterable[Result]) -> Table:
 
 
 def _sizes(group: list[Result], measure: str, level: str) -> list[str]:
-    """Return mean and median size, and the error rates, of one level."""
-    points = [
-        next(p for p in r["evaluations"][measure]["curve"] if float(p["significance"]) == float(level)) for r in group
-    ]
-    redrawn = [r["resplits"][measure] for r in group]
-    means = [point["sizes"]["mean"] for point in points]
-    lower = float(np.mean([point["sizes"]["mean_lower"] for point in points]))
-    is_exact = readable(lower) == readable(float(np.mean(means)))
-    most = "" if is_exact else "at most "
+    """Return error rates, mean and median size at one level."""
+    points = [point_at(result, measure, level) for result in group]
+    errors = [error for result in group for error in result["resplits"][measure]["errors"][level]]
+    if is_counted(group, measure, level):
+        most, own = "", spread([point["sizes"]["mean"] for point in points], count_words)
+    else:
+        most, own = "at most ", bounds_words(*_mean_bounds(group, measure, level))
     return [
         spread([point["error"] for point in points], three),
-        spread([error for one in redrawn for error in one["errors"][level]], three),
-        spread(means, readable) if is_exact else _interval(lower, float(np.mean(means))),
-        most + spread([sizes["mean_size"][level] for one in redrawn for sizes in one["sizes"]], readable),
-        most + readable(float(np.mean([point["sizes"]["median"] for point in points]))),
+        spread(errors, three),
+        own,
+        most + spread(_resplit_sizes(group, measure, level), count_words),
+        most + count_words(float(np.mean([point["sizes"]["median"] for point in points]))),
     ]
 
 
@@ -332,7 +340,7 @@ def sets(results: Iterable[Result]) -> Table:
         (corpus, classifier, measure, level, *_sizes(group, measure, level))
         for corpus, classifier, group in by_corpus(results, conformal=True)
         for measure in measures_of(group)
-        for level in LEVELS
+        for level in STANDARD_LEVELS
         if all(float(level) * (r["n_texts"]["calibration"] + 1) > 1 for r in group)
     ]
     header = (
@@ -346,3 +354,13 @@ def all_tables(results: list[Result]) -> list[Table]:
     """Return every table that there are results for."""
     tables = [without_icp(results), forced(results), sums(results), sets(results), demand(results)]
     return [table for table in tables if table.rows]
+
+
+def write_tables(tables: Iterable[Table], folder: Path) -> None:
+    """Write each table as Markdown and as comma-separated values."""
+    for table in tables:
+        note = f"\n{table.note}\n" if table.note else ""
+        markdown = f"# {table.title}\n\n{table.to_markdown()}\n{note}"
+        for suffix, text in ((".md", markdown), (".csv", table.to_csv())):
+            with atomic_file(folder / f"{table.name}{suffix}") as temporary:
+                temporary.write_text(text, encoding="utf-8")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from surelabel._core.wording import power_words
+from surelabel._core.levels import STANDARD_LEVELS
+from surelabel._core.wording import at_most_words, count_words
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.measures.penalised import Penalised
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from surelabel.models.bundle import Bundle
 
 __all__ = ["model_card"]
-
-_LEVELS = (0.01, 0.05, 0.1, 0.2)
 
 
 _USE = """```python
@@ -62,7 +61,7 @@ def _summary(bundle: Bundle) -> str:
         f"{calibration.n_texts} texts ({bundle.info.measure}), so that it names the label-sets that stay plausible "
         "for a text: at significance 0.05 the true one is missed in about 5 % of texts that are like the calibration "
         f"texts. Label-sets of {calibration.min_labels} to {calibration.max_labels} labels are considered, "
-        f"{power_words(calibration.n_candidates)} of them."
+        f"{count_words(calibration.n_candidates)} of them."
     )
 
 
@@ -116,11 +115,10 @@ def _figures(evaluation: Mapping[str, Evaluation] | None) -> list[str]:
     rows = []
     for name, figures in evaluation.items():
         for point in figures.curve:
-            if float(point.significance) in _LEVELS:
-                sizes = point.sizes
-                rows.append(
-                    (name, point.significance, f"{point.error:.3f}", f"{sizes.mean:,.2f}", f"{sizes.median:,.0f}")
-                )
+            if point.significance in STANDARD_LEVELS:
+                mean = at_most_words(point.sizes.mean_lower, point.sizes.mean)
+                median = count_words(point.sizes.median)
+                rows.append((name, point.significance, f"{point.error:.3f}", mean, median))
     first = next(iter(evaluation.values()))
     summary = (
         f"Forced label-set right as a whole: {first.forced.accuracy:.1%}; micro-F1 {first.forced.f1_micro:.3f}, "

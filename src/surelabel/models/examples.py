@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._core.wording import bounds_words, count_words
 from surelabel.answers import Answer, answer_probabilities
 from surelabel.conformal import ConformalLabelSets
 
-__all__ = ["LOW_CREDIBILITY", "WorkedExample", "in_words", "readable", "worked_examples"]
+__all__ = ["LOW_CREDIBILITY", "WorkedExample", "in_words", "worked_examples"]
 
 # An example should be read in a moment.
 _LONGEST = 700
@@ -77,17 +78,6 @@ def _listed(labels: Sequence[str], n_more: int = 0) -> str:
     return ", ".join(labels) or "no label"
 
 
-def readable(size: int) -> str:
-    """Write a number of label-sets, however large.
-
-    Examples
-    --------
-    >>> readable(1234), readable(3 * 10**16)
-    ('1,234', 'about 3.0e+16')
-    """
-    return f"{size:,}" if size < 10**7 else f"about {size:.1e}"
-
-
 def in_words(answer: Answer) -> str:
     """Say what an answer means, in two or three sentences.
 
@@ -97,7 +87,7 @@ def in_words(answer: Answer) -> str:
     'Only one label-set of 7 stays plausible at significance 0.05: grain. It can be used as it is.'
     """
     lower, upper = answer.size_bounds
-    among = f"of {readable(answer.n_candidates)}"
+    among = f"of {count_words(answer.n_candidates)}"
     if upper == 0:
         return (
             f"No label-set {among} is plausible at significance {answer.significance}: even the best, "
@@ -109,12 +99,12 @@ def in_words(answer: Answer) -> str:
             f"Only one label-set {among} stays plausible at significance {answer.significance}: "
             f"{_listed(answer.certain)}. {_trust(answer)}"
         )
-    size = readable(upper) if lower == upper else f"{readable(lower)} to {readable(upper)}"
     certain = f"{_listed(answer.certain)} for certain" if answer.certain else "no label for certain"
     return (
-        f"{size} label-sets {among} stay plausible at significance {answer.significance}: {certain}, "
-        f"possibly {_listed(answer.possible, answer.n_more_possible)}. The best guess is {_listed(answer.labels)} "
-        f"(confidence {answer.confidence:.3f}, credibility {answer.credibility:.3f}). {_trust(answer)}"
+        f"{bounds_words(lower, upper)} label-sets {among} stay plausible at significance {answer.significance}: "
+        f"{certain}, possibly {_listed(answer.possible, answer.n_more_possible)}. The best guess is "
+        f"{_listed(answer.labels)} (confidence {answer.confidence:.3f}, credibility "
+        f"{answer.credibility:.3f}). {_trust(answer)}"
     )
 
 

@@ -18,7 +18,6 @@ from surelabel.plots._canvas import count_text, printable, to_png, to_svg
 from surelabel.plots.bands import BAND, error_band
 from surelabel.plots.comparison import comparison
 from surelabel.plots.efficiency import search_load, size_curve, size_histogram
-from surelabel.plots.overview import overview
 from surelabel.plots.quality import confidence_credibility, reliability
 from surelabel.plots.validity import error_curve, p_value_histogram
 from surelabel.plots.watch import watch_path
@@ -30,7 +29,6 @@ __all__ = [
     "count_text",
     "error_band",
     "error_curve",
-    "overview",
     "p_value_histogram",
     "printable",
     "reliability",

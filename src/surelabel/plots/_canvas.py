@@ -14,11 +14,10 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from surelabel._core.extras import import_extra
-from surelabel._core.wording import printable
+from surelabel._core.wording import count_words, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +69,6 @@ _STYLE: dict[str, Any] = {
 }
 _FONTS = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
 _LOCK = threading.RLock()
-_TIMES = " \N{MULTIPLICATION SIGN} "
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 P = ParamSpec("P")
@@ -126,14 +124,14 @@ def count_text(value: float) -> str:
 
     Examples
     --------
-    >>> count_text(0.1), count_text(1000), count_text(10**16), count_text(30_000)
-    ('0.1', '1,000', '10¹⁶', '30,000')
+    >>> count_text(0.1), count_text(1000), count_text(10**16), count_text(30_000), count_text(3 * 10**400)
+    ('0.1', '1,000', '10¹⁶', '30,000', '3 × 10⁴⁰⁰')
     """
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:,.10g}"
-    digits, _, exponent = f"{Decimal(value):.1e}".partition("e")
+    digits, _, exponent = count_words(value, in_digits=10**5).partition(" × 10^")
     power = power_text(int(exponent))
-    return power if digits == "1.0" else f"{digits.removesuffix('.0')}{_TIMES}{power}"
+    return power if digits == "1.0" else f"{digits.removesuffix('.0')} × {power}"
 
 
 def format_counts(axis: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.validation import FloatArray
 from surelabel._core.wording import bounds_words
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
@@ -27,7 +28,6 @@ from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.sets.sparse_sets import MOST_DESCRIBED, SparsePredictionSet, SparsePredictionSets
 
 __all__ = [
-    "LEVELS",
     "WATCH_ALPHA",
     "GuaranteeRow",
     "LabelDoubt",
@@ -38,7 +38,6 @@ __all__ = [
     "build_content",
 ]
 
-LEVELS = ("0.01", "0.05", "0.1", "0.2")
 # "held": error at most the significance; "chance": over it, no more than chance explains; "unknown": not measured.
 Verdict: TypeAlias = Literal["held", "chance", "above", "unknown"]
 
@@ -222,7 +221,7 @@ def _guarantee(
 ) -> tuple[GuaranteeRow, ...]:
     """Judge the error rate at each level that was measured."""
     rows = []
-    for level in _with_level(LEVELS, significance):
+    for level in _with_level(STANDARD_LEVELS, significance):
         band = error_band(level, evaluation.n_texts, evaluation.n_calibration)
         try:
             point = evaluation.at(level)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surelabel import plots
+from surelabel._core.wording import at_most_words, count_words
 from surelabel.evaluation.metrics import same_label_sets
 from surelabel.exceptions import CalibrationWarning
 from surelabel.labels.sparse import is_sparse
@@ -92,7 +93,9 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
     level = _percent(float(content.significance))
     main = content.main
     means = [
-        f"{plots.count_text(row.sizes.mean)} at {_percent(float(row.significance))}" for row in main.rows if row.sizes
+        f"{at_most_words(row.sizes.mean_lower, row.sizes.mean)} at {_percent(float(row.significance))}"
+        for row in main.rows
+        if row.sizes
     ]
     album.add(
         "sizes",
@@ -113,7 +116,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         f"Sizes of prediction sets at significance {level} ({main.name}). An empty set means that no label-set is "
         "plausible: the text is unlike the calibration texts.",
         f"{_percent(float(np.mean(sizes == 0)))} of prediction sets are empty, {_percent(float(np.mean(sizes == 1)))} "
-        f"hold one label-set, the largest holds {plots.count_text(int(max(sizes)))}.",
+        f"hold one label-set, the largest holds {count_words(int(max(sizes)))}.",
     )
     shape = (main.evaluation.n_labels, main.evaluation.max_labels)
     if main.evaluation.n_candidates < _MAX_DRAWN and not is_sparse(checked.probabilities):
@@ -123,7 +126,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
             "Label-sets considered against radius",
             "Label-sets that a search by Hamming ball considers for one text, against its radius t. The dotted line is "
             "all candidates.",
-            f"From 1 at radius 1 to all {plots.count_text(main.evaluation.n_candidates)} candidates.",
+            f"From 1 at radius 1 to all {count_words(main.evaluation.n_candidates)} candidates.",
         )
 
 
@@ -148,8 +151,8 @@ def _add_quality(album: _Album, given: ReportInput, content: ReportContent, chec
         "more often than the classifier says; below, the number of (text, label) pairs. Right, the labels whose "
         "number of texts is most unlike the number expected from probabilities. The guarantee does not need reliable "
         "probabilities; small prediction sets do.",
-        f"Probabilities add up to {plots.count_text(round(float(checked.probabilities.sum())))} labels, "
-        f"{plots.count_text(int(checked.labels.sum()))} are true.",
+        f"Probabilities add up to {count_words(round(float(checked.probabilities.sum())))} labels, "
+        f"{count_words(int(checked.labels.sum()))} are true.",
     )
 
 

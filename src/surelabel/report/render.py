@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.resources
 import os
-from decimal import Decimal
+import re
 from typing import TYPE_CHECKING, Any
 
 from surelabel._core.extras import of_extra
 from surelabel._core.storage import atomic_file
+from surelabel._core.wording import at_most_words, bounds_words, count_words
 from surelabel._version import __version__
+from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.plots import BAND
 from surelabel.report.content import WATCH_ALPHA, ReportContent, build_content
 from surelabel.report.figures import build_figures
@@ -21,43 +23,31 @@ if TYPE_CHECKING:
 
 __all__ = ["render_report", "write_report"]
 
+_POWER = re.compile(r" × 10\^(-?\d+)")
 _SPACE = "\N{NO-BREAK SPACE}"
 
 
-def _scientific(value: float) -> Markup:
-    """Write a number as digits times a power of ten."""
-    from markupsafe import Markup  # noqa: PLC0415
+def _with_powers(text: str) -> Markup:
+    """Return a number in words with its powers of ten as markup."""
+    from markupsafe import Markup, escape  # noqa: PLC0415
 
-    digits, _, exponent = f"{Decimal(value):.1e}".partition("e")
-    return Markup("{}&nbsp;&times;&nbsp;10<sup>{}</sup>").format(
-        digits, str(int(exponent)).replace("-", "\N{MINUS SIGN}")
-    )
+    safe = _POWER.sub(r"&nbsp;&times;&nbsp;10<sup>\1</sup>", str(escape(text))).replace("<sup>-", "<sup>\N{MINUS SIGN}")
+    return Markup(safe)  # noqa: S704 (escaped above)
 
 
 def number(value: float | None) -> str:
-    """Write a number with as many digits as can be read: counts whole, others to three digits, large ones as powers.
-
-    A dash stands for a number that there is not.
-    """
-    if value is None:
-        return "\N{EN DASH}"
-    if isinstance(value, int) and abs(value) < 10**6:
-        return f"{value:,}"
-    if value != 0 and not 1e-3 <= abs(value) < 10**6:
-        return _scientific(value)
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{float(value):.3g}"
+    """Write a number for people, a dash if there is none."""
+    return "\N{EN DASH}" if value is None else _with_powers(count_words(value))
 
 
 def bounds(value: tuple[float, float]) -> str:
-    """Write certified bounds: once where they look the same."""
-    from markupsafe import Markup  # noqa: PLC0415
+    """Write certified bounds, once if they look the same."""
+    return _with_powers(bounds_words(*value))
 
-    lower, upper = (number(end) for end in value)
-    if value[0] == value[1]:
-        return lower
-    return Markup("about {}").format(lower) if lower == upper else Markup("{} to {}").format(lower, upper)
+
+def mean_size(sizes: SizeStatistics) -> str:
+    """Write a mean number of label-sets, as a bound unless all sets were counted."""
+    return _with_powers(at_most_words(sizes.mean_lower, sizes.mean))
 
 
 def percent(share: float | None) -> str:
@@ -91,7 +81,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, bounds=bounds, percent=percent, level=level, decimal=decimal)
+    environment.filters.update(
+        number=number, bounds=bounds, mean_size=mean_size, percent=percent, level=level, decimal=decimal
+    )
     return environment
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._version import __version__
 from surelabel.service.pages import example_texts
 from surelabel.service.schemas import EvaluationResponse, LevelResponse, LimitsResponse, ModelResponse, count_of
@@ -15,16 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["describe_model"]
 
 
-_LEVELS = ("0.01", "0.05", "0.1", "0.2")
-
-
 def _evaluated(bundle: Bundle) -> EvaluationResponse | None:
     """Return the main figures of the bundle's own measure, where it was evaluated."""
     if not bundle.evaluation:
         return None
     figures = next(iter(bundle.evaluation.values()))
     by_level = {float(point.significance): point for point in figures.curve}
-    points = [by_level[float(level)] for level in _LEVELS if float(level) in by_level]
+    points = [by_level[float(level)] for level in STANDARD_LEVELS if float(level) in by_level]
     return EvaluationResponse(
         n_texts=figures.n_texts,
         accuracy=figures.forced.accuracy,

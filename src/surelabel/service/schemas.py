@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
-from surelabel._core.wording import power_words
+from surelabel._core.wording import bounds_words
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
@@ -236,11 +236,7 @@ def _digits(number: int) -> str:
 
 def count_of(lower: int, upper: int) -> Count:
     """Return a number of label-sets that is known by certified bounds."""
-    shown = power_words(lower), power_words(upper)
-    text = shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"
-    if lower != upper and shown[0] == shown[1]:
-        text = f"about {text}"
-    return Count(lower=_digits(lower), upper=_digits(upper), exact=lower == upper, readable=text)
+    return Count(lower=_digits(lower), upper=_digits(upper), exact=lower == upper, readable=bounds_words(lower, upper))
 
 
 def text_answer(answer: Answer) -> TextAnswer:

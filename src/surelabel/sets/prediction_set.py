@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_label_names, check_count
-from surelabel._core.wording import count_words, digits_words, label_sets_words
+from surelabel._core.wording import count_words, label_sets_words
 from surelabel.engines import SEARCHES, Bounds, Cut, engine_of
 from surelabel.engines.counting import MAX_TABLE, TABLE_CELLS
 from surelabel.engines.cut import Words, n_words, unpack
@@ -74,8 +74,8 @@ class PredictionSet:
         lower, upper = self.size_bounds
         if lower != upper:
             raise SearchLimitError(
-                f"The size of the prediction set of text {self._row} lies between {digits_words(lower)} and "
-                f"{digits_words(upper)}; counting it exactly takes more than {self._cut.work_limit:,} steps. "
+                f"The size of the prediction set of text {self._row} lies between {count_words(lower)} and "
+                f"{count_words(upper)}; counting it exactly takes more than {self._cut.work_limit:,} steps. "
                 "Use size_bounds, refine(), or a larger work_limit.",
                 (lower, upper),
             )

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from surelabel.experiments.tables import Table, readable, three
+from surelabel._core.wording import count_words
+from surelabel.experiments.tables import Table, three
 
 __all__ = ["benchmark_tables"]
 
@@ -20,9 +21,9 @@ def engine(document: Document) -> Table:
         (
             row["measure"],
             row["significance"],
-            readable(row["mean_size"]),
+            count_words(row["mean_size"]),
             f"{row['exact_ms_all_texts']:.1f}",
-            f"{row['ball_label_sets_all_texts']:.1e}",
+            count_words(row["ball_label_sets_all_texts"]),
             f"{row['ball_prohibitive_percent']:.2f}",
             f"{row['ratio_same_texts']:,.0f}",
         )
@@ -46,10 +47,10 @@ def lean_ball(document: Document) -> Table:
             row["significance"],
             f"{row['texts']:,}",
             f"{row['texts_out_of_reach']:,}",
-            f"{row['ball_label_sets']:.1e}",
+            count_words(row["ball_label_sets"]),
             f"{row['ball_ms']:.1f}",
             f"{row['exact_ms']:.1f}",
-            readable(row["ratio"]),
+            count_words(row["ratio"]),
         )
         for row in document["rows"]
     )
@@ -78,10 +79,10 @@ def text_throughput(document: Document) -> Table:
         f"({document['bert']['n_texts']} texts; probabilities within "
         f"{document['bert']['largest_probability_difference']:.0e})",
     }
-    rows = tuple((kind, readable(document[kind]["texts_a_second"]), text) for kind, text in beside.items())
+    rows = tuple((kind, count_words(document[kind]["texts_a_second"]), text) for kind, text in beside.items())
     bert = document["bert"]
     note = f"Reuters, {document['threads']} threads; bert is {bert['model']} with at most {bert['max_tokens']} tokens."
-    return Table("text", "Text classifiers: texts a second", ("classifier", "texts a second", "beside"), rows, note)
+    return Table("text", "Text classifiers: texts per second", ("classifier", "texts per second", "beside"), rows, note)
 
 
 def service(document: Document) -> Table:
@@ -97,9 +98,9 @@ def service(document: Document) -> Table:
         )
         for row in document["rows"]
     )
-    header = ("clients", "micro-batching", "requests a second", "p50, ms", "p99, ms", "conformal step")
+    header = ("clients", "micro-batching", "requests per second", "p50, ms", "p99, ms", "conformal step")
     note = (
-        f"{document['settings']['source']}; one text a request, significance {document['settings']['significance']}, "
+        f"{document['settings']['source']}; one text per request, significance {document['settings']['significance']}, "
         f"the {document['settings']['top']} most plausible label-sets; clients and server share the "
         f"{document['machine']['cores']} cores. The conformal step's share is of the server's processor time."
     )

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from publish.comparisons import sizes_table
 from surelabel.evaluation.compare import Comparison
-from surelabel.experiments.compare import sizes_table
 from surelabel.experiments.tables import (
     NORMS,
     Result,
     Table,
     by_corpus,
     mean_size,
+    mean_size_words,
     paper_figures,
-    readable,
     spread,
     three,
 )
@@ -35,8 +35,8 @@ def _sets(group: list[Result]) -> list[str]:
         return ["-"] * 3
     errors = [error for result in group for error in result["resplits"]["LogLoss"]["errors"][_LEVEL]]
     best = min(NORMS, key=lambda name: mean_size(group, name, _LEVEL))
-    norm = f"{readable(mean_size(group, best, _LEVEL))} ({best})"
-    return [spread(errors, three), norm, readable(mean_size(group, "LogLoss", _LEVEL))]
+    norm = f"{mean_size_words(group, best, _LEVEL)} ({best})"
+    return [spread(errors, three), norm, mean_size_words(group, "LogLoss", _LEVEL)]
 
 
 def beside_paper(results: Sequence[Result]) -> Table:
@@ -55,7 +55,7 @@ def beside_paper(results: Sequence[Result]) -> Table:
     header = ("corpus", "classifier", "accuracy", "F1 micro", "errors at 5 %", "mean N, best norm", "mean N, LogLoss")
     note = (
         "In brackets the paper's; classifiers on the test parts, means over seeds. Errors and mean N, the number of "
-        "label-sets left, at significance 0.05 over random re-splits of calibration and test texts."
+        "plausible label-sets, at significance 0.05 over random re-splits of calibration and test texts."
     )
     return Table("beside-paper", "Beside the paper", header, tuple(rows), note)
 
@@ -63,7 +63,7 @@ def beside_paper(results: Sequence[Result]) -> Table:
 def beside_rivals(compared: Sequence[Comparison]) -> Table:
     """Tabulate mean N of our measures and of rival methods, those that all comparisons have."""
     full = sizes_table(compared, _LEVEL)
-    names = [name for name in full.header[2:] if all(name in each.guarantees for each in compared)]
+    names = [name for name in full.header[2:] if all(name in comparison.guarantees for comparison in compared)]
     places = [0, 1, *(full.header.index(name) for name in names)]
     rows = tuple(tuple(row[place] for place in places) for row in full.rows)
     return Table("beside-rivals", "Beside other methods", tuple(full.header[p] for p in places), rows, full.note)

@@ -6,15 +6,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from surelabel._core.levels import STANDARD_LEVELS
+from surelabel._core.wording import count_words
 from surelabel.experiments.tables import (
-    LEVELS,
     NORMS,
     Result,
     Table,
     by_corpus,
+    is_counted,
     mean_size,
+    mean_size_words,
     measures_of,
-    readable,
+    point_at,
     spread,
     three,
 )
@@ -26,13 +29,6 @@ __all__ = ["guarantee", "log_loss_against_norms"]
 _VERDICTS = {"held": "held", "chance": "within chance", "above": "above"}
 
 
-def _point(result: Result, measure: str, level: str) -> dict[str, float]:
-    """Return the point of a measure's curve at a significance."""
-    curve = result["evaluations"][measure]["curve"]
-    found: dict[str, float] = next(point for point in curve if float(point["significance"]) == float(level))
-    return found
-
-
 def guarantee(results: Iterable[Result]) -> Table:
     """Judge the error on the corpus' own test part, beside that of random re-splits, at each level.
 
@@ -42,12 +38,12 @@ def guarantee(results: Iterable[Result]) -> Table:
     rows = []
     for corpus, classifier, group in by_corpus(results, conformal=True):
         for measure in measures_of(group):
-            for level in LEVELS:
+            for level in STANDARD_LEVELS:
                 n_texts = group[0]["n_texts"]
                 if float(level) * (n_texts["calibration"] + 1) <= 1:
                     continue
                 lower, upper = error_band(level, n_texts["test"], n_texts["calibration"])
-                own = [_point(r, measure, level)["error"] for r in group]
+                own = [point_at(r, measure, level)["error"] for r in group]
                 verdicts = [judge(error, level, n_texts["test"], n_texts["calibration"])[2] for error in own]
                 redrawn = [error for r in group for error in r["resplits"][measure]["errors"][level]]
                 error_of_mean = float(np.std(redrawn, ddof=1)) / len(redrawn) ** 0.5
@@ -81,16 +77,18 @@ def log_loss_against_norms(results: Iterable[Result]) -> Table:
     for corpus, classifier, group in by_corpus(results, conformal=True):
         if not {"LogLoss", *NORMS} <= set(measures_of(group)):
             continue
-        for level in LEVELS:
+        for level in STANDARD_LEVELS:
             if float(level) * (group[0]["n_texts"]["calibration"] + 1) <= 1:
                 continue
             means = {name: mean_size(group, name, level) for name in ("LogLoss", *NORMS)}
             best = min(NORMS, key=lambda name: means[name])
-            cells = [readable(means[name]) for name in (*NORMS, "LogLoss")]
-            rows.append((corpus, classifier, level, *cells, best, readable(means[best] / means["LogLoss"])))
+            cells = [mean_size_words(group, name, level) for name in (*NORMS, "LogLoss")]
+            counted = is_counted(group, best, level) and is_counted(group, "LogLoss", level)
+            ratio = count_words(means[best] / means["LogLoss"]) if counted else "-"
+            rows.append((corpus, classifier, level, *cells, best, ratio))
     header = ("corpus", "classifier", "significance", *NORMS, "LogLoss", "best norm", "its N over LogLoss'")
     note = (
         "Mean N over re-splits of calibration and test texts; above 1 in the last column LogLoss has smaller sets. "
-        "Sets past counting, those of debian-czech, enter with their upper bounds."
+        "A mean with sets that were not counted is a bound; a ratio of bounds says nothing, so there is none."
     )
     return Table("log-loss", "LogLoss against the norms: mean N", header, tuple(rows), note)
