@@ -2,5 +2,5 @@
 
 `make publish` (or `PYTHONPATH=tools python -m publish`) writes `results/tables` and `results/figures`, then fills the
 marked places of README.md and docs/: between ``<!-- NAME: made by `make publish` -->`` and ``<!-- /NAME -->``, where
-NAME is a table (`beside-paper`), `summary` or `results`. The same result files give the same bytes.
+NAME is a table (`beside-paper`), or `results`. The same result files give the same bytes.
 """

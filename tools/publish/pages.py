@@ -11,7 +11,7 @@ from publish.comparisons import comparisons_table, load_comparisons, sizes_table
 from publish.figures import draw_figures
 from publish.findings import guarantee, log_loss_against_norms
 from publish.statistics import corpora_table
-from publish.summary import beside_paper, beside_rivals, beside_speeds
+from publish.summary import beside_paper, beside_rivals, beside_speeds, in_short
 from publish.writing import filled, write
 from surelabel.experiments.run import N_RESPLITS
 from surelabel.experiments.tables import Table, all_tables, load_results, write_tables
@@ -46,12 +46,6 @@ def _part(table: Table) -> str:
     return f"**{table.title}.** {table.note}\n\n{table.to_markdown()}\n"
 
 
-def _summary(tables: Iterable[Table]) -> str:
-    """Return what fits on one page: beside the paper, other methods and other implementations."""
-    more = "All tables, figures and what they mean: [docs/results.md](docs/results.md).\n"
-    return "\n".join([*(_part(table) for table in tables), more])
-
-
 def _results(tables: dict[str, Table], figures: list[str]) -> str:
     """Return the page of results: every main table, and two figures of Reuters (or of the first corpus)."""
     lines = []
@@ -70,7 +64,6 @@ def publish(results: Path, out: Path, pages: Iterable[Path] = ()) -> list[Table]
     """Build all tables and figures from the files in `results`, and fill the marked places of pages."""
     runs = load_results(results / "runs")
     compared = load_comparisons(results / "comparisons")
-    summary = [beside_paper(runs), beside_rivals(compared), beside_speeds(results)]
     tables = [
         corpora_table(results / "corpora.json"),
         *all_tables(runs),
@@ -78,14 +71,16 @@ def publish(results: Path, out: Path, pages: Iterable[Path] = ()) -> list[Table]
         log_loss_against_norms(runs),
         comparisons_table(compared),
         sizes_table(compared),
-        *summary,
+        in_short(runs),
+        beside_paper(runs),
+        beside_rivals(compared),
+        beside_speeds(results),
         *benchmark_tables(results),
     ]
     by_name = {table.name: table for table in tables if table.rows}
     write_tables(by_name.values(), out / "tables")
     figures = draw_figures(runs, out / "figures")
     parts = {name: _part(table) for name, table in by_name.items()}
-    parts["summary"] = _summary(table for table in summary if table.rows)
     parts["results"] = _results(by_name, figures)
     for page in pages:
         before = page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What fits on one page: our figures beside the paper's, beside rival methods, and beside rivals' speed."""
+"""What fits on one page: all corpora in short, and our figures next to the paper's, rival methods and rivals' speed."""
 
 from __future__ import annotations
 
@@ -10,23 +10,71 @@ from typing import Any
 import numpy as np
 
 from publish.comparisons import sizes_table
+from surelabel._core.wording import count_words
 from surelabel.evaluation.compare import Comparison
 from surelabel.experiments.tables import (
     NORMS,
     Result,
     Table,
     by_corpus,
+    is_counted,
     mean_size,
     mean_size_words,
     paper_figures,
+    point_at,
     spread,
     three,
 )
 
-__all__ = ["beside_paper", "beside_rivals", "beside_speeds"]
+__all__ = ["beside_paper", "beside_rivals", "beside_speeds", "in_short"]
 
 _CORPORA = ("reuters", "reuters20")
 _LEVEL = "0.05"
+_FOR_PEOPLE = {
+    "reuters20": "Reuters news, frequent labels",
+    "reuters": "Reuters news, all labels",
+    "arxiv20": "arXiv abstracts, frequent labels",
+    "arxiv": "arXiv abstracts, all labels",
+    "debian-czech20": "Czech package descriptions, frequent labels",
+    "debian-czech": "Czech package descriptions, all labels",
+}
+
+
+def _right(group: list[Result]) -> float:
+    """Return the share of own test texts whose best guess is right."""
+    return float(np.mean([result["evaluations"]["LogLoss"]["forced"]["accuracy"] for result in group]))
+
+
+def in_short(results: Sequence[Result]) -> Table:
+    """Tabulate what a newcomer wants to know of each corpus, with the classifier that is right most often."""
+    groups: dict[str, dict[str, list[Result]]] = {}
+    for corpus, classifier, group in by_corpus(results, conformal=True):
+        groups.setdefault(corpus, {})[classifier] = group
+    rows = []
+    for corpus, name in _FOR_PEOPLE.items():
+        if corpus not in groups:
+            continue
+        classifier, group = max(groups[corpus].items(), key=lambda item: _right(item[1]))
+        errors = [error for result in group for error in result["resplits"]["LogLoss"]["errors"][_LEVEL]]
+        sizes = [point_at(result, "LogLoss", _LEVEL)["sizes"] for result in group]
+        bound = "" if is_counted(group, "LogLoss", _LEVEL) else "at most "
+        cells = (
+            str(group[0]["n_labels"]),
+            count_words(int(group[0]["evaluations"]["LogLoss"]["n_candidates"])),
+            f"{np.mean(errors):.1%}",
+            f"{bound}{count_words(float(np.mean([size['median'] for size in sizes])))}",
+            f"{np.mean([size['single'] for size in sizes]):.0%}",
+            f"{_right(group):.0%}",
+        )
+        rows.append((name, classifier, *cells))
+    header = ("corpus", "classifier", "labels", "candidates", "errors", "plausible", "exactly one", "best guess right")
+    note = (
+        "What you get when you ask for 5 % errors, with the classifier that is right most often. *Candidates*: how "
+        "many label-sets a text could have. *Errors*: how often the true label-set was not among the plausible ones, "
+        "over random divisions into calibration and test texts. *Plausible*: how many label-sets are plausible for the "
+        "median test text. *Exactly one*: the share of test texts with a single plausible label-set."
+    )
+    return Table("in-short", "In short", header, tuple(rows), note)
 
 
 def _sets(group: list[Result]) -> list[str]:

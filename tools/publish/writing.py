@@ -43,5 +43,5 @@ def filled(text: str, parts: Mapping[str, str], page: Path) -> str:
 
     made, n_places = _PLACE.subn(fill, text)
     if n_places != len(_BEGINNING.findall(text)):
-        raise InvalidInputError(f"{page} has a marked place without its end, such as <!-- /summary -->.")
+        raise InvalidInputError(f"{page} has a marked place without its end, such as <!-- /results -->.")
     return made
