@@ -22,7 +22,7 @@ from mulaconf.icp_predictor import InductiveConformalPredictor
 
 from probabilities import Measured, measured
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, Mahalanobis, Penalised, choose_weights, corpora
-from surelabel.engines.interacting import Walker
+from surelabel.engines.walker import Walker
 from surelabel.exceptions import CalibrationWarning, CorpusError
 
 LEVELS = ("0.2", "0.1", "0.05", "0.01")
@@ -47,13 +47,14 @@ def nodes(data: Measured, measure: Any, n_texts: int, work_limit: int) -> list[d
     predictor.predict_set(data.test[:1], significance="0.2").size_bounds()
     rows = []
     for level in LEVELS:
-        sets = predictor.predict_set(data.test[: n_texts_at(level, n_texts)], significance=level)
-        walker = Walker(sets._cut)
+        texts = data.test[: n_texts_at(level, n_texts)]
+        sets = predictor.predict_set(texts, significance=level)
+        walker = Walker(predictor.bind(texts))
         start = time.process_time()
-        walked = [walker.count(i, float(sets._cut.thresholds[i]), work_limit) for i in range(len(sets))]
+        walked = [walker.count(i, float(sets.thresholds[i]), work_limit) for i in range(len(sets))]
         seconds = time.process_time() - start
         work = np.array([one.work for one in walked])
-        found = np.array([one.found for one in walked])
+        found = np.array([one.n_members for one in walked])
         complete = np.array([one.complete for one in walked])
         rows.append(
             {

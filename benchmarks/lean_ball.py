@@ -69,7 +69,7 @@ def main() -> None:
             report = ball.predict_set(data.test, significance=level).search_report()
             reached = report.radius <= MOST
             part, radius = data.test[reached], report.radius[reached]
-            threshold = predictor.predict_set(part[:1], significance=level)._cut.thresholds[0]
+            threshold = predictor.predict_set(part[:1], significance=level).thresholds[0]
             absent, present = measure.costs(part)
             found = count_ball(absent, present, threshold, limits, radius)
             sizes = predictor.predict_set(part, significance=level).sizes()

@@ -4,7 +4,7 @@ Shapes, once: probabilities are `(n_texts, n_labels)` float64 in [0, 1]; labels 
 totals, p-values, confidence and credibility `(n_texts,)` float64. A *label-set* is a frozenset of label names, of
 indices where names are not known. A *prediction set* is a set of label-sets.
 
-Importing the package loads numpy only; numba, scikit-learn and torch are loaded when they are first needed.
+Importing the package loads nothing heavy: every name is loaded, with what it needs, when it is first used.
 
 >>> import surelabel
 >>> surelabel.__version__
@@ -16,24 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 from surelabel import exceptions
 from surelabel._version import __version__
-from surelabel.choosing import choose_weights
-from surelabel.conformal import ConformalLabelSets, ForcedPredictions
-from surelabel.labels.constraints import LabelConstraints
-from surelabel.labels.sparse import SparseProbabilities
-from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
-from surelabel.measures.mahalanobis import Mahalanobis
-from surelabel.measures.penalised import Penalised
-from surelabel.sets.prediction_set import PredictionSet
-from surelabel.sets.prediction_sets import PredictionSets
 
 if TYPE_CHECKING:
     from surelabel import corpora, metrics, plots, report, rivals, service, text
+    from surelabel.choosing import choose_weights
     from surelabel.classifier import ConformalMultilabelClassifier
+    from surelabel.conformal import ConformalLabelSets
     from surelabel.guarantees.automation import Automation
     from surelabel.guarantees.watch import ExchangeabilityWatch
+    from surelabel.labels.constraints import LabelConstraints
+    from surelabel.labels.sparse import SparseProbabilities
+    from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
+    from surelabel.measures.mahalanobis import Mahalanobis
+    from surelabel.measures.penalised import Penalised
     from surelabel.models import Bundle, load_bundle
     from surelabel.predicting import predict_dataset
     from surelabel.recalibration import Recalibration
+    from surelabel.sets.forced import ForcedPredictions
+    from surelabel.sets.prediction_set import PredictionSet
+    from surelabel.sets.prediction_sets import PredictionSets
 
 __all__ = [
     "Automation",
@@ -70,9 +71,21 @@ _LAZY_MODULES = ("corpora", "metrics", "plots", "report", "rivals", "service", "
 _LAZY_NAMES = {
     "Automation": "surelabel.guarantees.automation",
     "Bundle": "surelabel.models",
+    "ConformalLabelSets": "surelabel.conformal",
     "ConformalMultilabelClassifier": "surelabel.classifier",
     "ExchangeabilityWatch": "surelabel.guarantees.watch",
+    "ForcedPredictions": "surelabel.sets.forced",
+    "LabelConstraints": "surelabel.labels.constraints",
+    "LogLoss": "surelabel.measures",
+    "LpNorm": "surelabel.measures",
+    "Mahalanobis": "surelabel.measures.mahalanobis",
+    "Penalised": "surelabel.measures.penalised",
+    "PredictionSet": "surelabel.sets.prediction_set",
+    "PredictionSets": "surelabel.sets.prediction_sets",
     "Recalibration": "surelabel.recalibration",
+    "SeparableMeasure": "surelabel.measures",
+    "SparseProbabilities": "surelabel.labels.sparse",
+    "choose_weights": "surelabel.choosing",
     "load_bundle": "surelabel.models",
     "predict_dataset": "surelabel.predicting",
 }

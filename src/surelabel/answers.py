@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._core.validation import as_level
+from surelabel._core.validation import IntArray, as_level
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
-from surelabel.labels.sparse import IntArray, is_sparse
+from surelabel.engines.sparse import MOST_DESCRIBED
+from surelabel.labels.label_sets import label_indices
+from surelabel.labels.sparse import is_sparse
 from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.sets.sparse_sets import MOST_DESCRIBED, SparsePredictionSets
 
 __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
@@ -116,30 +117,22 @@ def exact_level(significance: Any = None, confidence_level: Any = None) -> str:
     return _as_decimal(as_level(significance, confidence_level, who="predict"))
 
 
-def _indices(labels: Any) -> list[list[int]]:
-    """Return the ascending indices of each row's labels, of a bool array or CSR array (n, d)."""
-    indices: list[list[int]] = [[] for _ in range(labels.shape[0])]
-    for row, label in np.transpose(labels.nonzero()).tolist():
-        indices[row].append(label)
-    return indices
-
-
 def _named(labels: Any, name: Callable[[int], str]) -> list[tuple[str, ...]]:
     """Return the names of each row's labels."""
-    return [tuple(map(name, row)) for row in _indices(labels)]
+    return [tuple(map(name, row)) for row in label_indices(labels)]
 
 
 class _Members(NamedTuple):
     """What there is to say of the members of prediction sets.
 
-    certain, possible : (n, d) bool array or CSR array; some members have a possible label, but not all
+    certain, still_open : (n, d) bool array or CSR array
     n_more : (n,) int
-        Possible labels that are not among `possible`.
-    tops : one list of (labels, p-value) a text, the best members
+        Open labels that are not in `still_open`.
+    tops : one list of (labels, p-value) per text, the best members
     """
 
     certain: Any
-    possible: Any
+    still_open: Any
     n_more: IntArray
     tops: list[list[tuple[list[int], float]]]
 
@@ -147,23 +140,20 @@ class _Members(NamedTuple):
 def _members(sets: PredictionSets, forced: ForcedPredictions, sizes: Any, top: int) -> _Members:
     """Return what there is to say of the members.
 
-    Where a set has one member, that is the forced prediction's label-set, with its p-value: nothing is searched.
+    If a set has one member, that is the forced prediction's label-set, with its p-value: nothing is searched.
     """
     is_one, is_more = sizes == 1, sizes > 1
-    n_more = np.zeros(len(sizes), dtype=np.int64)
-    if isinstance(sets, SparsePredictionSets):
-        every, still_open, n_more = sets.certain_and_open(_MOST_NAMED)
+    if is_more.any() or is_sparse(forced.labels):
+        certain, still_open, n_more = sets.certain_and_open(_MOST_NAMED)
     else:
-        every = some = forced.labels & is_one[:, None]
-        if is_more.any():
-            every, some = sets.certain_and_possible()
-        still_open = some & ~every
+        certain, n_more = forced.labels & is_one[:, None], np.zeros(len(sizes), dtype=np.int64)
+        still_open = np.zeros_like(certain)
     tops = sets.top_indices(top, np.flatnonzero(is_more).tolist())
     if top > 0:
-        alone, credibility = _indices(forced.labels), forced.credibility.tolist()
+        alone, credibility = label_indices(forced.labels), forced.credibility.tolist()
         for row in np.flatnonzero(is_one).tolist():
             tops[row] = [(alone[row], credibility[row])]
-    return _Members(every, still_open, n_more, tops)
+    return _Members(certain, still_open, n_more, tops)
 
 
 def answer_probabilities(
@@ -208,14 +198,14 @@ def answer_probabilities(
     'always: grain; often: wheat (50 %); 2 label-sets'
     """
     level = as_level(significance, confidence_level, who="answer_probabilities")
-    calibration = predictor._calibrated("answer_probabilities")
+    engine = predictor.bind(probabilities, who="answer_probabilities")
+    calibration = engine.calibration
     name = str if calibration.label_names is None else calibration.label_names.__getitem__
-    probabilities = calibration.as_probabilities(probabilities, who="answer_probabilities", sparse=True)
-    forced = predictor.predict(probabilities)
-    sets = predictor.predict_set(probabilities, significance=level)
+    forced = predictor.predict(engine)
+    sets = predictor.predict_set(engine, significance=level)
     lower, upper = sets.size_bounds()
     members = _members(sets, forced, upper, top)
-    describe = describe and (not is_sparse(probabilities) or calibration.n_labels <= MOST_DESCRIBED)
+    describe = describe and (not is_sparse(forced.labels) or calibration.n_labels <= MOST_DESCRIBED)
     significance, n_candidates = _as_decimal(level), calibration.n_candidates
     columns = (
         _named(forced.labels, name),
@@ -223,7 +213,7 @@ def answer_probabilities(
         forced.credibility.tolist(),
         zip(lower.tolist(), upper.tolist(), strict=True),
         _named(members.certain, name),
-        _named(members.possible, name),
+        _named(members.still_open, name),
         members.n_more.tolist(),
         members.tops,
     )

@@ -18,16 +18,13 @@ import numpy as np
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.labels.counting import binomials, count_by_size
+from surelabel.labels.counting import count_by_size
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
 from surelabel.measures import Measure, SeparableMeasure, same_measure, totals_by_costs
 from surelabel.measures.compressed import check_sparse_measure, sparse_totals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-__all__ = ["Calibration", "binomials", "totals_of"]
-
 
 # What calibrations must have in common to be merged, as messages call it.
 _MERGED = {
@@ -119,7 +116,7 @@ class Calibration:
 
     @functools.cached_property
     def separable_measure(self) -> SeparableMeasure | None:
-        """The measure where it is a separable one. Kept: asking a protocol takes longer than predicting a text."""
+        """The measure if it is a separable one. Kept: asking a protocol takes longer than predicting a text."""
         return self.measure if isinstance(self.measure, SeparableMeasure) else None
 
     @property
@@ -130,8 +127,9 @@ class Calibration:
     @property
     def separable(self) -> SeparableMeasure:
         """The measure, which must be a separable one: only those have costs."""
-        assert isinstance(self.measure, SeparableMeasure)
-        return self.measure
+        measure = self.separable_measure
+        assert measure is not None
+        return measure
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -141,27 +139,44 @@ class Calibration:
     @functools.cached_property
     def n_candidates(self) -> int:
         """Number of candidate label-sets, the paper's c(d, l)."""
+        return self.count_candidates(self.limits)
+
+    def count_candidates(self, limits: tuple[int, int]) -> int:
+        """Return how many label-sets with limits[0]..limits[1] labels obey the constraints."""
         if self.constraints is None:
-            return count_by_size(self.n_labels, self.min_labels, self.max_labels)
-        return sum(self.constraints.count_by_size(self.n_labels)[self.min_labels : self.max_labels + 1])
+            return count_by_size(self.n_labels, *limits)
+        return sum(self._valid_by_size[limits[0] : limits[1] + 1])
 
-    def as_probabilities(self, values: Any, *, who: str, sparse: bool = False) -> Any:
-        """Return new texts' probabilities (n, d), checked against the labels that were calibrated.
+    @functools.cached_property
+    def _valid_by_size(self) -> tuple[int, ...]:
+        """How many label-sets obey the constraints, by their number of labels."""
+        assert self.constraints is not None
+        return self.constraints.count_by_size(self.n_labels)
 
-        A float64 array; `SparseProbabilities` where they are sparse and may be.
+    def as_probabilities(self, values: Any, *, who: str) -> Any:
+        """Return probabilities (n, d), checked against the labels, measure and constraints.
+
+        A float64 array, or `SparseProbabilities` if they are sparse.
         """
-        if sparse and is_sparse(values):
-            check_sparse_measure(self.measure, who=who)
-            if self.constraints is not None:
-                raise InvalidInputError(
-                    f"{who} takes no sparse probabilities where label-sets must obey constraints; give dense ones."
-                )
-            return as_sparse_probabilities(values, who=who, n_labels=self.n_labels)
-        return as_probabilities(values, who=who, n_labels=self.n_labels)
+        if not is_sparse(values):
+            return as_probabilities(values, who=who, n_labels=self.n_labels)
+        self.check_sparse(values, who=who)
+        return as_sparse_probabilities(values, who=who, n_labels=self.n_labels)
 
-    def as_labels(self, values: Any, n_texts: int, *, who: str, sparse: bool = False) -> Any:
-        """Return new texts' label-sets (n, d), checked against the labels that were calibrated; sparse if asked so."""
-        if sparse:
+    def check_sparse(self, probabilities: Any, *, who: str) -> None:
+        """Raise if probabilities are sparse and the measure or the constraints need dense ones."""
+        if not is_sparse(probabilities):
+            return
+        check_sparse_measure(self.measure, who=who)
+        if self.constraints is not None:
+            raise InvalidInputError(
+                f"{who} takes no sparse probabilities where label-sets must obey constraints; give dense ones."
+            )
+
+    def as_labels(self, values: Any, probabilities: Any, *, who: str) -> Any:
+        """Return the label-sets (n, d) of texts with checked probabilities, checked; sparse if those are."""
+        n_texts = len(probabilities)
+        if is_sparse(probabilities):
             return as_sparse_labels(values, who=who, shape=(n_texts, self.n_labels), index=self.label_index)
         return as_labels(values, who=who, n_labels=self.n_labels, n_texts=n_texts, label_names=self.label_names)
 
@@ -170,10 +185,11 @@ class Calibration:
         """Column of each label name, None where names are not known."""
         return None if self.label_names is None else {name: k for k, name in enumerate(self.label_names)}
 
-    def is_candidate(self, labels: Any) -> BoolArray:
-        """Tell for each label-set, (n,), whether it is within the limits and obeys the constraints."""
+    def is_candidate(self, labels: Any, limits: tuple[int, int] | None = None) -> BoolArray:
+        """Tell for each label-set, (n,), whether it is within the limits, its own or others, and obeys constraints."""
+        fewest, most = self.limits if limits is None else limits
         sizes = labels.sum(axis=1)
-        within = np.asarray((sizes >= self.min_labels) & (sizes <= self.max_labels))
+        within = np.asarray((sizes >= fewest) & (sizes <= most))
         return within if self.constraints is None else within & self.constraints.obeyed_by(labels)
 
     def rank(self, level: Fraction) -> int:

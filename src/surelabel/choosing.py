@@ -11,7 +11,7 @@ import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level, as_probabilities
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines import Cut
+from surelabel.engines import engine_for
 from surelabel.engines.interacting import found_within_work
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
@@ -155,6 +155,7 @@ def _mean_size(
             predictor = ConformalLabelSets(measure, **limits).calibrate(probabilities[one], labels[one])
         calibration, counted = predictor.calibration_, other[:_COUNTED]
         thresholds = np.full(len(counted), calibration.threshold(level))
-        found.append(found_within_work(Cut(calibration, probabilities[counted], thresholds, _WORK_LIMIT)))
+        engine = engine_for(calibration, probabilities[counted], work_limit=_WORK_LIMIT)
+        found.append(found_within_work(engine, thresholds))
     sizes, complete = (np.concatenate(part) for part in zip(*found, strict=True))
     return float(sizes.mean()), float(complete.mean())

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from surelabel import exceptions
+from surelabel._core.threads import over_rows
 from surelabel._core.validation import (
     FloatArray,
     as_label_names,
@@ -19,16 +21,15 @@ from surelabel._core.validation import (
     names_of_columns,
 )
 from surelabel.calibration import Calibration, totals_of
-from surelabel.engines import SEARCHES, Cut, engine_of
-from surelabel.engines.cut import WORK_LIMIT, over_rows
-from surelabel.engines.sparse import SparseCut
+from surelabel.engines import SEARCHES, engine_for
+from surelabel.engines.base import WORK_LIMIT, Engine
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, SearchLimitError
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_probabilities, is_sparse
+from surelabel.labels.sparse import as_sparse_probabilities, is_sparse
 from surelabel.measures import LpNorm, Measure, SeparableMeasure, check_measure
+from surelabel.predictor_file import read_predictor, write_predictor
 from surelabel.sets.forced import ForcedPredictions
 from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.sets.sparse_sets import SparsePredictionSets, sparse_forced
 
 __all__ = ["ConformalLabelSets", "ForcedPredictions"]
 
@@ -196,8 +197,9 @@ class ConformalLabelSets:
 
     def _score(self, probabilities: Any, labels: Any, names: Sequence[str] | None, *, who: str) -> Calibration:
         """Return the calibration by texts with known label-sets; warn of those that are no candidates."""
-        sparse = is_sparse(probabilities)
-        checked: Any = (as_sparse_probabilities if sparse else as_probabilities)(probabilities, who=who)
+        checked: Any = (as_sparse_probabilities if is_sparse(probabilities) else as_probabilities)(
+            probabilities, who=who
+        )
         n_texts, n_labels = checked.shape
         most = n_labels if self.max_labels is None else min(int(self.max_labels), n_labels)
         fitted = getattr(self.measure, "n_labels", n_labels)
@@ -210,8 +212,8 @@ class ConformalLabelSets:
         self._check_candidates(known_names, n_labels, who)
         rules = None if self.constraints is None else self.constraints.resolved(known_names, n_labels)
         empty = Calibration(self.measure, np.empty(0), n_labels, int(self.min_labels), most, known_names, rules)
-        checked = empty.as_probabilities(checked, who=who, sparse=True)
-        known = empty.as_labels(labels, n_texts, who=who, sparse=sparse)
+        empty.check_sparse(checked, who=who)
+        known = empty.as_labels(labels, checked, who=who)
         blocks = over_rows(lambda rows: totals_of(self.measure, checked[rows], known[rows]), n_texts, self.n_jobs)
         outside = int(np.count_nonzero(~empty.is_candidate(known)))
         if outside:
@@ -241,7 +243,7 @@ class ConformalLabelSets:
         3
         """
         old = self._calibrated("add")
-        checked = old.as_probabilities(probabilities, who="add", sparse=True)
+        checked = old.as_probabilities(probabilities, who="add")
         return self._with(Calibration.merged([old, self._score(checked, labels, old.label_names, who="add")]))
 
     @classmethod
@@ -281,9 +283,7 @@ class ConformalLabelSets:
     def _calibrated(self, who: str) -> Calibration:
         """Return the calibration, or raise where there is none yet."""
         if not hasattr(self, "calibration_"):
-            from surelabel.exceptions import NotCalibratedError  # noqa: PLC0415
-
-            raise NotCalibratedError(
+            raise exceptions.NotCalibratedError(
                 f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
             )
         return self.calibration_
@@ -300,15 +300,28 @@ class ConformalLabelSets:
             )
         return smoothing.random(n_texts)
 
-    def _forced(self, calibration: Calibration, probabilities: Any) -> tuple[Any, FloatArray]:
-        """Return the cheapest candidate of each text, (n, d), and the totals of the two cheapest, (n, 2)."""
-        if isinstance(probabilities, SparseProbabilities):
-            return sparse_forced(calibration, probabilities, self.n_jobs)
-        engine = engine_of(calibration)
-        blocks = over_rows(
-            lambda rows: engine.forced(calibration, probabilities[rows]), len(probabilities), self.n_jobs
-        )
-        return np.concatenate([block[0] for block in blocks]), np.concatenate([block[1] for block in blocks])
+    def bind(self, probabilities: Any, *, who: str = "bind") -> Engine:
+        """Check texts and price their labels once, for several questions.
+
+        What is returned can be given to `predict`, `predict_p`, `predict_set` and `totals` in place of probabilities.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like or sparse
+
+        Examples
+        --------
+        >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
+        >>> texts = predictor.bind([[0.7, 0.4], [0.5, 0.2]])
+        >>> predictor.predict(texts).label_sets, predictor.predict_set(texts, significance=0.3).sizes().tolist()
+        ([frozenset({0}), frozenset({0})], [1, 0])
+        """
+        calibration = self._calibrated(who)
+        return engine_for(calibration, probabilities, self.search, self.work_limit, self.n_jobs, who=who)
+
+    def _engine(self, probabilities: Any, who: str) -> Engine:
+        """Return an engine for questions that no search is needed for."""
+        return engine_for(self._calibrated(who), probabilities, "exact", self.work_limit, self.n_jobs, who=who)
 
     def totals(self, probabilities: Any, labels: Any = None) -> FloatArray:
         """Return how strange each text is, (n,): the total of its given label-set, or of its most plausible one.
@@ -320,15 +333,10 @@ class ConformalLabelSets:
         probabilities : (n, d) array-like
         labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text, optional
         """
-        calibration = self._calibrated("totals")
-        checked = calibration.as_probabilities(probabilities, who="totals", sparse=True)
+        engine = self._engine(probabilities, "totals")
         if labels is None:
-            return np.ascontiguousarray(self._forced(calibration, checked)[1][:, 0])
-        known = calibration.as_labels(labels, len(checked), who="totals", sparse=is_sparse(checked))
-        blocks = over_rows(
-            lambda rows: totals_of(calibration.measure, checked[rows], known[rows]), len(checked), self.n_jobs
-        )
-        return np.concatenate(blocks)
+            return np.ascontiguousarray(engine.forced()[1][:, 0])
+        return engine.totals(engine.as_labels(labels, who="totals"))
 
     def predict(self, probabilities: Any, *, smoothing: np.random.Generator | None = None) -> ForcedPredictions:
         """Return the label-set with the highest p-value for each text, with confidence and credibility.
@@ -342,18 +350,8 @@ class ConformalLabelSets:
         smoothing : numpy.random.Generator, optional
             Use smoothed p-values, with one tie-break a text drawn from it.
         """
-        calibration = self._calibrated("predict")
-        checked = calibration.as_probabilities(probabilities, who="predict", sparse=True)
-        labels, totals = self._forced(calibration, checked)
-        ties = self._tie_breaks(smoothing, len(checked), "predict")
-        ranked = over_rows(
-            lambda rows: calibration.p_values(totals[rows], None if ties is None else ties[rows, None]),
-            len(checked),
-            self.n_jobs,
-        )
-        p_values = np.concatenate(ranked)
-        second = np.where(np.isinf(totals[:, 1]), 0.0, p_values[:, 1])
-        return ForcedPredictions(labels, 1.0 - second, p_values[:, 0].copy(), calibration.label_names)
+        engine = self._engine(probabilities, "predict")
+        return ForcedPredictions.of(engine, self._tie_breaks(smoothing, len(engine), "predict"))
 
     def predict_p(self, probabilities: Any, labels: Any, *, smoothing: np.random.Generator | None = None) -> FloatArray:
         """Return the p-value of one given label-set a text, (n,).
@@ -365,11 +363,9 @@ class ConformalLabelSets:
         smoothing : numpy.random.Generator, optional
             Smoothed p-values, which are exactly uniform for true label-sets.
         """
-        calibration = self._calibrated("predict_p")
-        checked = calibration.as_probabilities(probabilities, who="predict_p", sparse=True)
-        known = calibration.as_labels(labels, len(checked), who="predict_p", sparse=is_sparse(checked))
-        totals = self.totals(checked, known)
-        return calibration.p_values(totals, self._tie_breaks(smoothing, len(checked), "predict_p"))
+        engine = self._engine(probabilities, "predict_p")
+        totals = engine.totals(engine.as_labels(labels, who="predict_p"))
+        return engine.calibration.p_values(totals, self._tie_breaks(smoothing, len(engine), "predict_p"))
 
     def predict_set(
         self,
@@ -393,7 +389,7 @@ class ConformalLabelSets:
         """
         calibration = self._calibrated("predict_set")
         level = as_level(significance, confidence_level, who="predict_set")
-        checked = calibration.as_probabilities(probabilities, who="predict_set", sparse=True)
+        engine = self.bind(probabilities, who="predict_set")
         if level * (calibration.n_texts + 1) <= 1:
             warnings.warn(
                 f"{calibration.n_texts} calibration texts are too few for significance {float(level):g}: the smallest "
@@ -402,21 +398,15 @@ class ConformalLabelSets:
                 CalibrationWarning,
                 stacklevel=2,
             )
-        ties = self._tie_breaks(smoothing, len(checked), "predict_set")
+        ties = self._tie_breaks(smoothing, len(engine), "predict_set")
         if ties is None:
-            thresholds = np.full(len(checked), calibration.threshold(level))
+            thresholds = np.full(len(engine), calibration.threshold(level))
         else:
             thresholds = calibration.smoothed_thresholds(level, ties)
-        if isinstance(checked, SparseProbabilities):
-            sparse_cut = SparseCut(calibration, checked, thresholds, self.work_limit, self.n_jobs)
-            return SparsePredictionSets(sparse_cut, self.search, ties)
-        cut = Cut(calibration, checked, thresholds, self.work_limit, self.n_jobs)
-        return PredictionSets(cut, self.search, ties)
+        return PredictionSets(engine, thresholds, ties)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated predictor to one file; see `surelabel.predictor_file` for what is in it."""
-        from surelabel.predictor_file import write_predictor  # noqa: PLC0415
-
         self._calibrated("save")
         write_predictor(path, self.get_params(), self.calibration_)
 
@@ -430,8 +420,6 @@ class ConformalLabelSets:
         measure : Measure, optional
             The measure, where the file was made with one of your own, which no file can bring.
         """
-        from surelabel.predictor_file import read_predictor  # noqa: PLC0415
-
         parameters, calibration = read_predictor(path, measure)
         try:
             predictor = cls(**parameters)

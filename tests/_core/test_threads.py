@@ -7,7 +7,7 @@ import pytest
 
 import cases
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
-from surelabel.engines.cut import over_rows, threads_to_use
+from surelabel._core.threads import over_rows, threads_to_use
 from surelabel.metrics import s_criterion
 
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cases
 import reference
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
-from surelabel.engines.counting import bounds_by_table
+from surelabel.engines.bounds import bounds_by_table
 from surelabel.exceptions import SearchLimitError, TruncationWarning
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surelabel.engines import SizeBounds, as_sizes
+from surelabel.engines.sizes import SizeBounds, as_sizes
 
 MOST = np.iinfo(np.int64).max
 numbers = st.one_of(st.integers(0, 5), st.integers(MOST - 2, MOST + 2), st.integers(0, 10**40))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import kernel_rows
 import reference
+from surelabel._core.packing import pack, unpack
 from surelabel._kernels import best_first
-from surelabel.engines.cut import pack, unpack
 
 pytestmark = pytest.mark.kernels
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import kernel_rows
 import reference
 from surelabel._kernels import exact_sum, groups, table, walk
-from surelabel.engines.counting import bounds_by_table, count_of_maximum, count_row, greatest_size
+from surelabel.engines.bounds import bounds_by_table, count_of_maximum, count_row, greatest_size
 
 pytestmark = pytest.mark.kernels
 

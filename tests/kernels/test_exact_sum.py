@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernel_rows
+from surelabel._core.packing import pack
 from surelabel._kernels import exact_sum
-from surelabel.engines.cut import pack
 
 pytestmark = pytest.mark.kernels
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import kernel_rows
 import reference
+from surelabel._core.packing import unpack
 from surelabel._kernels import few
-from surelabel.engines.cut import unpack
 
 pytestmark = pytest.mark.kernels
 

@@ -21,6 +21,7 @@ from surelabel.exceptions import InvalidInputError
 __all__ = [
     "BoolArray",
     "FloatArray",
+    "IntArray",
     "as_label_names",
     "as_labels",
     "as_level",
@@ -33,6 +34,7 @@ __all__ = [
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def _fail(parameter: str, who: str, expected: str, got: str) -> InvalidInputError:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members
+from surelabel._kernels.flips import cheapest, price_of_flip
 
 Array = Any
 
@@ -92,10 +93,12 @@ def radius_rows(absent: Array, present: Array, thresholds: Array, maximum: bool,
     n_labels = absent.shape[1]
     partials = np.empty(N_PARTIALS)
     member = np.empty(n_labels, dtype=np.uint8)
+    added = np.empty(n_labels)
     for i in range(absent.shape[0]):
+        cheapest(absent[i], present[i], member)
         for k in range(n_labels):
-            member[k] = centre[i, k] = 1 if present[i, k] <= absent[i, k] else 0
-        added = np.maximum(absent[i], present[i]) if maximum else np.abs(absent[i] - present[i])
+            centre[i, k] = member[k]
+            added[k] = price_of_flip(absent[i, k], present[i, k], maximum)
         order = np.argsort(added, kind="mergesort")
         t = 0
         while _row_total(absent[i], present[i], member, partials, maximum) <= thresholds[i]:

@@ -124,6 +124,58 @@ def cheapest(absent: Array, present: Array, member: Array) -> tuple[int, float]:
     return size, base
 
 
+@njit(cache=True, nogil=True, inline="always")
+def price_of_flip(absent: float, present: float, maximum: bool) -> float:
+    """Return what flipping a label away from the cheapest assignment adds; for a maximum, the cost it comes to."""
+    return max(absent, present) if maximum else abs(absent - present)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _collect_flips(
+    absent: Array, present: Array, budget: float, maximum: bool, scratch: Scratch
+) -> tuple[int, int, float]:
+    """Write affordable additions and removals, rows 0 and 1, unsorted; return how many, and the least price."""
+    n_add = 0
+    n_remove = 0
+    smallest = np.inf
+    for k in range(absent.shape[0]):
+        cost = price_of_flip(absent[k], present[k], maximum)
+        smallest = min(smallest, cost)
+        if cost <= budget:
+            if scratch.member[k]:
+                scratch.costs[1, n_remove] = cost
+                scratch.index[1, n_remove] = k
+                n_remove += 1
+            else:
+                scratch.costs[0, n_add] = cost
+                scratch.index[0, n_add] = k
+                n_add += 1
+    return n_add, n_remove, smallest
+
+
+@njit(cache=True, nogil=True)
+def open_flips(absent: Array, present: Array, threshold: float, drift: float, maximum: bool) -> Any:
+    """Set a row up for a search that takes flips by their cost, of a sum or a maximum.
+
+    Returns the cheapest assignment (d,) uint8, its running total, and the additions and removals that a threshold
+    affords, widened by `drift` of it: two pairs of (labels, prices), cheapest first.
+    """
+    scratch = make_scratch(absent.shape[0])
+    _, base = cheapest(absent, present, scratch.member)
+    room = threshold - base + drift * max(threshold, 0.0)
+    if maximum:
+        base = 0.0
+        for k in range(absent.shape[0]):
+            base = max(base, min(absent[k], present[k]))
+        room = threshold
+    n_add, n_remove, _ = _collect_flips(absent, present, room, maximum, scratch)
+    additions = scratch.index[0, :n_add], scratch.costs[0, :n_add]
+    removals = scratch.index[1, :n_remove], scratch.costs[1, :n_remove]
+    _sort_flips(additions[1], additions[0])
+    _sort_flips(removals[1], removals[0])
+    return scratch.member, base, additions, removals
+
+
 @njit(cache=True, nogil=True)
 def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) -> tuple[Row, Flips, Flips, int, float]:
     """Set a row up for a walk.
@@ -142,21 +194,7 @@ def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) 
     size, base = cheapest(absent, present, scratch.member)
     margin = band(absent.shape[0]) * threshold
     budget = threshold - base + margin
-    n_add = 0
-    n_remove = 0
-    smallest = np.inf
-    for k in range(absent.shape[0]):
-        cost = abs(absent[k] - present[k])
-        smallest = min(smallest, cost)
-        if cost <= budget:
-            if scratch.member[k]:
-                scratch.costs[1, n_remove] = cost
-                scratch.index[1, n_remove] = k
-                n_remove += 1
-            else:
-                scratch.costs[0, n_add] = cost
-                scratch.index[0, n_add] = k
-                n_add += 1
+    n_add, n_remove, smallest = _collect_flips(absent, present, budget, False, scratch)
     row = Row(absent, present, threshold, 2.0 * margin, scratch.member, scratch.partials)
     additions = Flips(scratch.costs[0, :n_add], scratch.index[0, :n_add], scratch.index[2], scratch.costs[2])
     removals = Flips(scratch.costs[1, :n_remove], scratch.index[1, :n_remove], scratch.index[3], scratch.costs[3])

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from surelabel._kernels.exact_sum import UNIT_ROUNDOFF, band
-from surelabel._kernels.flips import cheapest
+from surelabel._kernels.flips import cheapest, price_of_flip
 
 Array = Any
 
@@ -32,7 +32,7 @@ def _cumulative_table(absent: Array, present: Array, member: Array, shape: Any, 
         for k in range(absent.shape[0]):
             if member[k] != inside:
                 continue
-            steps = np.rint(abs(absent[k] - present[k]) / cell)
+            steps = np.rint(price_of_flip(absent[k], present[k], False) / cell)
             if steps >= n_cells:
                 continue
             shift = int(steps)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from surelabel._core.packing import Words, n_words, pack, unpack
 from surelabel._core.validation import FloatArray
-from surelabel.engines.cut import Cut, Words, best_first_order, n_words, pack, totals_by_words
+from surelabel._kernels import best_first as kernel
+from surelabel._kernels import exact_sum, flips
 from surelabel.engines.sizes import Bounds
-
-__all__ = ["CostRow", "iterate_best_first", "iterate_row", "most_tied"]
 
 # Running totals of the heap drift from the exact ones by less than this, for millions of steps.
 _DRIFT = 1e-9
@@ -24,8 +25,22 @@ def most_tied(n_labels: int) -> int:
     return max(256, _MOST_TIED_LABELS // max(64, n_labels))
 
 
+def best_first_order(totals: FloatArray, words: Words) -> npt.NDArray[np.intp]:
+    """Return the order by total, label-sets of equal total lexicographically by 0/1 row."""
+    return np.lexsort((*words.T[::-1], totals))
+
+
+def totals_of_words(absent: FloatArray, present: FloatArray, words: Words, is_maximum: bool) -> FloatArray:
+    """Return the totals of packed label-sets (m, W) of a row of costs (d,)."""
+    if is_maximum:
+        return np.asarray(np.where(unpack(words, len(absent)), present, absent).max(axis=1))
+    totals = np.empty(len(words))
+    exact_sum.totals_of_words(absent, present, words, totals)
+    return totals
+
+
 class CostRow(NamedTuple):
-    """One text's costs (d,), absent and present, cut at a threshold."""
+    """One text's costs (d,), absent and present, with a threshold."""
 
     absent: FloatArray
     present: FloatArray
@@ -35,40 +50,33 @@ class CostRow(NamedTuple):
 
 
 class _Frontier:
-    """The heap of a row: what has been found reachable and not been given yet."""
+    """The heap of a row: label-sets that can be reached and have not been taken yet."""
 
     def __init__(self, row: CostRow) -> None:
-        from surelabel._kernels import best_first  # noqa: PLC0415
-
-        self._kernel = best_first
-        absent, present, threshold, limits, is_maximum = row
-        inside = present <= absent
-        kept, flipped = np.minimum(absent, present), np.maximum(absent, present)
-        base = float(kept.max() if is_maximum else kept.sum())
-        prices = flipped if is_maximum else flipped - kept
-        room = threshold if is_maximum else threshold - base + _DRIFT * max(threshold, 0.0)
-        self._limit = threshold * (1.0 + _DRIFT)
-        additions = self._sorted(prices, ~inside & (prices <= room))
-        removals = self._sorted(prices, inside & (prices <= room))
-        self._index = (additions, removals)
-        self._flips = best_first.SortedFlips(prices[additions], prices[removals], base, is_maximum)
-        self._start = pack(inside[None, :])[0]
-        self._sizes = (int(inside.sum()), limits[1])
+        member, base, additions, removals = flips.open_flips(
+            row.absent, row.present, row.threshold, _DRIFT, row.is_maximum
+        )
+        self._limit = row.threshold * (1.0 + _DRIFT)
+        self._index = (additions[0], removals[0])
+        self._flips = kernel.SortedFlips(additions[1], removals[1], base, row.is_maximum)
+        self._start = pack(member[None, :].view(np.bool_))[0]
+        size, (lo, hi) = int(member.sum()), row.limits
+        self._sizes = (size, hi)
         self._arrays = self._allocate(64)
-        self._open(limits[0])
+        # For each number of removals, the class with the fewest additions that the limits allow.
+        self._reserve(len(removals[0]) + 1)
+        for n_removed in range(max(0, size - hi), len(removals[0]) + 1):
+            n_added = max(0, lo - size + n_removed)
+            if n_added <= len(additions[0]):
+                kernel.open_class(self._arrays, self._flips, n_added, n_removed)
 
     @staticmethod
-    def _sorted(prices: FloatArray, which: Any) -> Any:
-        """Return the chosen labels, cheapest flip first."""
-        labels = np.flatnonzero(which)
-        return labels[np.argsort(prices[labels], kind="stable")]
-
-    def _allocate(self, capacity: int) -> Any:
+    def _allocate(capacity: int) -> Any:
         """Make a frontier with room for so many nodes."""
-        return self._kernel.Frontier(
+        return kernel.Frontier(
             np.empty(capacity),
             np.empty(capacity, dtype=np.int64),
-            np.empty((capacity, self._kernel.N_COLUMNS), dtype=np.int64),
+            np.empty((capacity, kernel.N_COLUMNS), dtype=np.int64),
             np.empty((capacity, 2), dtype=np.int64),
             np.zeros(4, dtype=np.int64),
         )
@@ -78,24 +86,13 @@ class _Frontier:
         old = self._arrays
         needed = int(max(old.state[1], old.state[2])) + more
         if needed > len(old.keys):
-            new = self._allocate(max(needed, 2 * len(old.keys)))
-            for before, after in zip(old, new, strict=True):
+            self._arrays = self._allocate(max(needed, 2 * len(old.keys)))
+            for before, after in zip(old, self._arrays, strict=True):
                 after[: len(before)] = before
-            self._arrays = new
-
-    def _open(self, min_labels: int) -> None:
-        """Open, for each number of removals, the class with the fewest additions that the limits allow."""
-        size, hi = self._sizes
-        n_add, n_remove = len(self._index[0]), len(self._index[1])
-        self._reserve(n_remove + 1)
-        for removed in range(max(0, size - hi), n_remove + 1):
-            added = max(0, min_labels - size + removed)
-            if added <= n_add:
-                self._kernel.open_class(self._arrays, self._flips, added, removed)
 
     @property
     def next_total(self) -> float:
-        """Running total of the next label-set, inf where none is left."""
+        """Running total of the next label-set, inf if none is left."""
         return float(self._arrays.keys[0]) if self._arrays.state[0] > 0 else np.inf
 
     @property
@@ -105,22 +102,14 @@ class _Frontier:
 
     def take(self, count: int) -> Words:
         """Take up to `count` label-sets, packed."""
-        self._reserve(self._kernel.MAX_CHILDREN * count)
+        self._reserve(kernel.MAX_CHILDREN * count)
         words = np.empty((count, len(self._start)), dtype=np.uint64)
-        keys = np.empty(count)
-        taken = self._kernel.take(self._arrays, self._flips, self._index, self._sizes, self._start, words, keys)
+        taken = kernel.take(self._arrays, self._flips, self._index, self._sizes, self._start, words, np.empty(count))
         return words[:taken]
 
 
-def iterate_best_first(cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
-    """Yield (total, packed label-set) of a text's members by ascending total, as `iterate_row`."""
-    absent, present = cut.costs(slice(row, row + 1))
-    limits = cut.calibration.limits
-    return iterate_row(CostRow(absent[0], present[0], float(cut.thresholds[row]), limits, cut.is_maximum))
-
-
-def iterate_row(row: CostRow) -> Iterator[tuple[float, Words]]:
-    """Yield (total, packed label-set) of a row's members by ascending total.
+def iterate_row(row: CostRow) -> Iterator[tuple[FloatArray, Words]]:
+    """Yield runs of (totals, packed label-sets) of a row's members by ascending total.
 
     Label-sets of equal total come in lexicographic order of their 0/1 rows, as long as no more than 2^20 / max(64, d)
     are tied, or so near to each other that running totals cannot tell; past that, in an order that depends on nothing
@@ -139,7 +128,7 @@ def iterate_row(row: CostRow) -> Iterator[tuple[float, Words]]:
             taken = frontier.take(batch)
             batch = min(2 * batch, most_ties)
             waiting = np.concatenate([waiting, taken])
-            totals = np.concatenate([totals, totals_by_words(row.absent, row.present, taken, row.is_maximum)])
+            totals = np.concatenate([totals, totals_of_words(row.absent, row.present, taken, row.is_maximum)])
         order = best_first_order(totals, waiting)
         waiting, totals = waiting[order], totals[order]
         # What is still in the heap may have any total from here on.
@@ -148,7 +137,7 @@ def iterate_row(row: CostRow) -> Iterator[tuple[float, Words]]:
             settled = int(np.searchsorted(totals, frontier.next_total * (1.0 - _DRIFT), side="left"))
         if settled == 0 and len(waiting) >= most_ties:
             settled = len(waiting)
-        # Members may follow a label-set that is over by less than the drift, where too many are tied to be sorted.
+        # Members may follow a label-set that is over by less than the drift, if too many are tied to be sorted.
         within = totals[:settled] <= row.threshold
-        yield from zip(totals[:settled][within].tolist(), waiting[:settled][within], strict=True)
+        yield totals[:settled][within], waiting[:settled][within]
         waiting, totals = waiting[settled:], totals[settled:]

@@ -2,134 +2,263 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray
-from surelabel.calibration import Calibration, binomials
-from surelabel.engines.best_first import iterate_best_first
-from surelabel.engines.counting import bounds_by_table, count_by_walk, count_of_maximum, count_row
-from surelabel.engines.cut import Cut, Words, best_first_order, n_words, over_rows, totals_of_words
+from surelabel._core.packing import Words, n_words, unpack
+from surelabel._core.threads import BLOCK_ROWS, over_rows
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._kernels import exact_sum, few, forced, maximum, walk
+from surelabel.calibration import Calibration
+from surelabel.engines.base import WORK_LIMIT, Engine, Member, Scored, Threshold, as_members, joined
+from surelabel.engines.best_first import CostRow, best_first_order, iterate_row, totals_of_words
+from surelabel.engines.bounds import (
+    as_float,
+    bounds_by_table,
+    count_by_walk,
+    count_of_maximum,
+    count_row,
+    rank_sum_of_row,
+    steps_to_rank,
+    table_counts,
+)
 from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.labels.counting import count_by_size
 from surelabel.measures import costs_of
 
-__all__ = ["SeparableEngine"]
-
-# Cells of the matrix that holds one label a row: 16 MiB.
+# Probabilities up to which an engine keeps their costs: some thousands of texts, 16 MB.
+_KEPT_COSTS = 1_000_000
+# Cells of the matrix that holds one label per row: 16 MiB.
 _HELD_CELLS = 2**21
+# Sets with more members are left to the heap when the best of many are asked for; others are listed and sorted.
+_FEW = 64
+# Steps that counting one text at one of many thresholds may take.
+_MAX_STEPS = 200_000
 
 
-class SeparableEngine:
+class DenseEngine(Engine):
     """Walks the subsets of affordable flips; past the work limit it answers with certified bounds."""
 
-    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
+    def __init__(
+        self,
+        calibration: Calibration,
+        probabilities: FloatArray,
+        work_limit: int = WORK_LIMIT,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(calibration, probabilities, work_limit, n_jobs)
+        self._measure = calibration.separable
+        self._kept = costs_of(self._measure, probabilities) if probabilities.size <= _KEPT_COSTS else None
+
+    def __getitem__(self, rows: slice) -> Self:
+        kept = None if self._kept is None else (self._kept[0][rows], self._kept[1][rows])
+        return self._with(probabilities=self.probabilities[rows], _kept=kept)
+
+    @property
+    def is_maximum(self) -> bool:
+        """Whether totals are the maximum of label costs instead of their sum."""
+        return self._measure.aggregate == "max"
+
+    def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Return the (absent, present) costs of some texts."""
+        if self._kept is None:
+            return costs_of(self._measure, self.probabilities[rows])
+        return self._kept[0][rows], self._kept[1][rows]
+
+    def membership(self, thresholds: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return costs and thresholds of a *sum* that has the same members.
+
+        For a maximum, a label costs 0 if it is within the threshold and 1 if it is over, and the threshold is 0. An
+        infinite threshold becomes one that no label-set passes.
+        """
+        absent, present = self.costs(rows)
+        if self.is_maximum:
+            at = thresholds[:, None]
+            over = (absent > at).astype(np.float64), (present > at).astype(np.float64)
+            return *over, np.where(np.isneginf(thresholds), -np.inf, 0.0)
+        if np.isposinf(thresholds).any():
+            no_limit = 2.0 * np.maximum(absent, present).sum(axis=1) + 1.0
+            thresholds = np.where(np.isposinf(thresholds), no_limit, thresholds)
+        return absent, present, thresholds
+
+    def _one(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
+        """Return the same for one text: costs (d,) and its threshold."""
+        absent, present, at = self.membership(np.array([threshold], dtype=np.float64), slice(row, row + 1))
+        return absent[0], present[0], float(at[0])
+
+    def totals(self, labels: BoolArray) -> FloatArray:
+        """Add costs up, correctly rounded."""
+        totals = np.empty(len(self))
+
+        def add(rows: slice) -> None:
+            absent, present = self.costs(rows)
+            if self.is_maximum:
+                totals[rows] = np.where(labels[rows], present, absent).max(axis=1)
+            else:
+                exact_sum.totals_of_rows(absent, present, labels[rows], totals[rows])
+
+        over_rows(add, len(self), self.n_jobs)
+        return totals
+
+    def forced(self) -> tuple[BoolArray, FloatArray]:
+        """Find the two cheapest by exchanges."""
+        find = maximum.forced_rows_maximum if self.is_maximum else forced.forced_rows
+
+        def block(rows: slice) -> tuple[BoolArray, FloatArray]:
+            absent, present = self.costs(rows)
+            labels, totals = np.empty(absent.shape, dtype=np.uint8), np.empty((len(absent), 2))
+            find(absent, present, self.limits, labels, totals)
+            return labels.view(np.bool_), totals
+
+        return joined(over_rows(block, len(self), self.n_jobs))
+
+    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Count by walking; past the work limit by groups of equal costs, then by a table."""
+        first = 0 if rows is None else rows.start
 
         def count(block: slice) -> SizeBounds:
-            return _count_block(cut, slice(block.start + rows.start, block.stop + rows.start))
+            at = thresholds[block]
+            absent, present, within = self.membership(at, slice(block.start + first, block.stop + first))
+            limited = ~np.isposinf(at)
+            if limited.all():
+                return self._count(absent, present, within)
+            bounds = SizeBounds.of([(self.n_candidates,) * 2] * len(limited))
+            bounds.put(limited, self._count(absent[limited], present[limited], within[limited]))
+            return bounds
 
-        return SizeBounds.joined(over_rows(count, len(rows), cut.n_jobs))
+        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
 
-    def members(self, cut: Cut, row: int, limit: int) -> Words:
-        """List by walking and sort where all members fit; take the best by a heap where they do not."""
-        from surelabel._kernels import walk  # noqa: PLC0415
+    def _count(self, absent: FloatArray, present: FloatArray, thresholds: FloatArray) -> SizeBounds:
+        """Count or bound the members of rows of costs (m, d)."""
+        if self.is_maximum:
+            exact = [count_of_maximum(*row, self.limits) for row in zip(absent, present, thresholds, strict=True)]
+            return SizeBounds.of((size, size) for size in exact)
+        sizes = count_by_walk(absent, present, thresholds, self.limits, self.work_limit)
+        bounds = SizeBounds(sizes, sizes.copy())
+        for i in np.flatnonzero(sizes < 0).tolist():
+            bounds[i] = count_row(absent[i], present[i], float(thresholds[i]), self.limits)
+        return bounds
 
-        width = n_words(cut.calibration.n_labels)
-        _, upper = self.bounds(cut, range(row, row + 1))[0]
-        if upper > limit:
-            best = [words for _, words in itertools.islice(iterate_best_first(cut, row), limit)]
-            return np.array(best, dtype=np.uint64).reshape(len(best), width)
-        absent, present, thresholds = cut.membership(slice(row, row + 1))
-        words = np.empty((upper, width), dtype=np.uint64)
-        found = walk.list_row(absent[0], present[0], thresholds[0], cut.calibration.limits, words, np.empty(0))
-        words = words[:found]
-        return words[best_first_order(totals_of_words(cut, row, words), words)]
+    def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
+        """Bound by a table over number of labels and quantised cost."""
+        return bounds_by_table(*self._one(row, threshold), self.limits, n_cells)
 
-    def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
-        """Yield members by a heap, best first."""
-        return iterate_best_first(cut, row)
+    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
+        """Yield members by a heap."""
+        absent, present = (costs[0] for costs in self.costs(slice(row, row + 1)))
+        for totals, words in iterate_row(CostRow(absent, present, float(threshold), self.limits, self.is_maximum)):
+            yield from zip(totals.tolist(), self._unpacked(words), strict=True)
 
-    def with_label(self, cut: Cut, row: int, labels: Sequence[int]) -> list[Bounds]:
+    def _unpacked(self, words: Words) -> list[Member]:
+        """Return packed label-sets as ascending label indices."""
+        return as_members(unpack(words, self.n_labels))
+
+    def members(self, row: int, threshold: Threshold, limit: int) -> BoolArray:
+        """List by walking and sort if all members fit; take the best by a heap if they do not."""
+        _, size = self.bounds(np.array([threshold]), slice(row, row + 1))[0]
+        if size > limit:
+            return np.asarray(super().members(row, threshold, limit))
+        words = np.empty((size, n_words(self.n_labels)), dtype=np.uint64)
+        n_found = walk.list_row(*self._one(row, threshold), self.limits, words, np.empty(0))
+        words = words[:n_found]
+        absent, present = (costs[0] for costs in self.costs(slice(row, row + 1)))
+        totals = totals_of_words(absent, present, words, self.is_maximum)
+        return unpack(words[best_first_order(totals, words)], self.n_labels)
+
+    def top(self, k: int, thresholds: FloatArray, rows: IntArray, bounds: SizeBounds) -> list[list[Scored]]:
+        """List and sort the members of all small sets at once: quicker than a heap each."""
+        lower, upper = bounds.lower[rows], bounds.upper[rows]
+        are_few = (lower == upper) & (upper <= _FEW) & (not self.is_maximum)
+        tops: dict[int, list[Scored]] = {row: [] for row in rows.tolist()}
+        for row in rows[~are_few].tolist():
+            tops[row] = super().top(k, thresholds, np.array([row]), bounds)[0]
+        few_rows = np.sort(rows[are_few & (upper > 0)])
+        for start in range(0, len(few_rows), BLOCK_ROWS):
+            part = few_rows[start : start + BLOCK_ROWS]
+            for row, scored in self._best_of_few(k, thresholds, part, bounds.upper[part].astype(np.int64)):
+                tops[row].append(scored)
+        return list(tops.values())
+
+    def _best_of_few(
+        self, k: int, thresholds: FloatArray, rows: IntArray, sizes: IntArray
+    ) -> Iterator[tuple[int, Scored]]:
+        """Yield (text, (total, member)) of the k best of each of some ascending texts with so many members."""
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        membership = self.membership(thresholds[part], part)
+        absent, present, at = (values[rows - part.start] for values in membership)
+        ends = np.cumsum(sizes)
+        words = np.empty((int(ends[-1]), n_words(self.n_labels)), dtype=np.uint64)
+        totals = np.empty(len(words))
+        few.list_rows(absent, present, at, self.limits, ends, words, totals)
+        place = np.repeat(np.arange(len(rows)), sizes)
+        rank = np.arange(len(words)) - np.repeat(ends - sizes, sizes)
+        kept = np.lexsort((*words.T[::-1], totals, place))[rank < k]
+        scored = zip(totals[kept].tolist(), self._unpacked(words[kept]), strict=True)
+        return zip(rows[place[kept]].tolist(), scored, strict=True)
+
+    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Count the members that have label k with k's absence made unaffordable, for each k of some labels."""
-        n_labels = cut.calibration.n_labels
-        if np.isposinf(cut.thresholds[row]):
-            lo, hi = cut.calibration.limits
-            every = sum(binomials(n_labels - 1)[max(lo, 1) - 1 : hi])
+        if np.isposinf(threshold):
+            lo, hi = self.limits
+            every = count_by_size(self.n_labels - 1, max(lo, 1) - 1, hi - 1)
             return [(every, every)] * len(labels)
-        absent, present, thresholds = cut.membership(slice(row, row + 1))
-        step = max(1, _HELD_CELLS // n_labels)
+        absent, present, at = self._one(row, threshold)
+        step = max(1, _HELD_CELLS // self.n_labels)
         bounds: list[Bounds] = []
         for start in range(0, len(labels), step):
             held = np.asarray(labels[start : start + step], dtype=np.intp)
-            without = np.repeat(absent, len(held), axis=0)
+            without = np.tile(absent, (len(held), 1))
             without[np.arange(len(held)), held] = np.inf
-            shared = np.broadcast_to(present, without.shape)
-            at = np.repeat(thresholds, len(held))
-            bounds += _count_rows(without, np.ascontiguousarray(shared), at, cut)
+            bounds += self._count(without, np.tile(present, (len(held), 1)), np.full(len(held), at))
         return bounds
 
-    def reachable(self, cut: Cut, rows: slice) -> BoolArray:
+    def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
         """Hold each label in turn: the cheapest label-set with it is one exchange away from the cheapest."""
-        from surelabel._kernels import forced  # noqa: PLC0415
-
-        reachable = np.empty((rows.stop - rows.start, cut.calibration.n_labels, 2), dtype=np.bool_)
+        reachable = np.empty((len(thresholds), self.n_labels, 2), dtype=np.bool_)
 
         def look(block: slice) -> None:
-            absent, present, thresholds = cut.membership(slice(rows.start + block.start, rows.start + block.stop))
-            forced.reachable_rows(absent, present, thresholds, cut.calibration.limits, reachable[block])
+            part = slice(rows.start + block.start, rows.start + block.stop)
+            absent, present, at = self.membership(thresholds[block], part)
+            forced.reachable_rows(absent, present, at, self.limits, reachable[block])
 
-        over_rows(look, len(reachable), cut.n_jobs)
+        over_rows(look, len(thresholds), self.n_jobs)
         return reachable
 
-    def forced(self, calibration: Calibration, probabilities: FloatArray) -> tuple[BoolArray, FloatArray]:
-        """Find the two cheapest by exchanges."""
-        measure = calibration.separable_measure
-        assert measure is not None
-        absent, present = costs_of(measure, probabilities)
-        labels = np.empty(probabilities.shape, dtype=np.uint8)
-        totals = np.empty((len(probabilities), 2))
-        if measure.aggregate == "max":
-            from surelabel._kernels import maximum  # noqa: PLC0415
-
-            maximum.forced_rows_maximum(absent, present, calibration.limits, labels, totals)
-        else:
-            from surelabel._kernels import forced  # noqa: PLC0415
-
-            forced.forced_rows(absent, present, calibration.limits, labels, totals)
-        return labels.view(np.bool_), totals
-
-    def relaxation(self, cut: Cut, row: int) -> tuple[FloatArray, FloatArray, float]:
+    def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return the costs themselves: no label-set but the members is within the threshold."""
-        absent, present, thresholds = cut.membership(slice(row, row + 1))
-        return absent[0], present[0], float(thresholds[0])
+        return self._one(row, threshold)
 
-    def bounds_with_cells(self, cut: Cut, row: int, n_cells: int) -> Bounds:
-        """Bound by a table over number of labels and quantised cost."""
-        return bounds_by_table(*self.relaxation(cut, row), cut.calibration.limits, n_cells)
+    def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
+        """Walk from the lowest threshold up, until one takes too many steps; a table bounds the rest of them."""
+        absent, present = self.costs(slice(0, len(self)))
+        bounds = np.empty((len(self), len(thresholds), 2))
+        if self.is_maximum:
+            for j, at in enumerate(thresholds):
+                over = zip((absent > at) * 1.0, (present > at) * 1.0, strict=True)
+                counts = [as_float(count_of_maximum(*row, 0.0, self.limits)) for row in over]
+                bounds[:, j] = np.array(counts)[:, None]
+            return bounds
+        given_up = np.full(len(self), len(thresholds))
+        for j, at in enumerate(thresholds):
+            rows = np.flatnonzero(given_up == len(thresholds))
+            sizes = count_by_walk(absent[rows], present[rows], np.full(len(rows), at), self.limits, _MAX_STEPS)
+            bounds[rows, j] = sizes[:, None]
+            given_up[rows[sizes < 0]] = j
+        for i in np.flatnonzero(given_up < len(thresholds)):
+            rest = slice(given_up[i], None)
+            bounds[i, rest] = table_counts(absent[i], present[i], thresholds[rest], self.limits, n_cells)
+        return bounds
 
-
-def _count_block(cut: Cut, rows: slice) -> SizeBounds:
-    """Count or bound the members of a block of rows."""
-    absent, present, thresholds = cut.membership(rows)
-    limited = ~np.isposinf(cut.thresholds[rows])
-    if limited.all():
-        return _count_rows(absent, present, thresholds, cut)
-    every = cut.calibration.n_candidates
-    bounds = SizeBounds.of([(every, every)] * len(limited))
-    bounds.put(limited, _count_rows(absent[limited], present[limited], thresholds[limited], cut))
-    return bounds
-
-
-def _count_rows(absent: FloatArray, present: FloatArray, thresholds: FloatArray, cut: Cut) -> SizeBounds:
-    """Count or bound the members of rows of costs (m, d): by walking, and where that gives up by other means."""
-    limits = cut.calibration.limits
-    if cut.is_maximum:
-        exact = [count_of_maximum(*row, limits) for row in zip(absent, present, thresholds, strict=True)]
-        return SizeBounds.of((size, size) for size in exact)
-    sizes, _ = count_by_walk(absent, present, thresholds, limits, cut.work_limit)
-    bounds = SizeBounds(sizes, sizes.copy())
-    for i in np.flatnonzero(sizes < 0).tolist():
-        bounds[i] = count_row(absent[i], present[i], float(thresholds[i]), limits)
-    return bounds
+    def _rank_sums(self, n_cells: int) -> FloatArray:
+        """List and rank the candidates within the largest calibration total if they are few, else bound by a table."""
+        if self.is_maximum:
+            return super()._rank_sums(n_cells)
+        absent, present = self.costs(slice(0, len(self)))
+        totals = self.calibration.totals
+        largest = np.full(len(self), totals[-1])
+        sizes = count_by_walk(absent, present, largest, self.limits, steps_to_rank(n_cells)).tolist()
+        rows = zip(zip(absent, present, strict=True), sizes, strict=True)
+        sums = [rank_sum_of_row(costs, totals, self.limits, size, n_cells) for costs, size in rows]
+        return np.asarray(np.minimum(sums, as_float(self.n_candidates * len(totals))))

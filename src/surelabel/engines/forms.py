@@ -11,13 +11,15 @@ import numpy as np
 
 from surelabel._core.packing import n_words
 from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._kernels import tree
+from surelabel._kernels.penalties import Penalties
+from surelabel._kernels.rules import Rules
 from surelabel.calibration import Calibration
+from surelabel.engines.sizes import Bounds
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures import SeparableMeasure, costs_of
 from surelabel.measures.mahalanobis import Mahalanobis
 from surelabel.measures.penalised import Penalised
-
-__all__ = ["Problem", "problem_of"]
 
 _UNIT_ROUNDOFF = 2.0**-53
 
@@ -43,7 +45,7 @@ class Problem:
     power: float
     penalties: Any
     rules: Any
-    limits: tuple[int, int]
+    limits: Bounds
     least_penalty: float
     most_penalty: float
 
@@ -53,7 +55,7 @@ class Problem:
         return isinstance(self.base, SeparableMeasure) and self.base.aggregate == "max"
 
     def budget(self, threshold: float, penalty: float) -> float:
-        """Return the base total of a label-set with a total of `threshold` and such a penalty, -inf where none has."""
+        """Return the base total of a label-set with a total of `threshold` and such a penalty, -inf if none has."""
         room = threshold - penalty
         return -math.inf if room < 0 else room if self.power == 1.0 else float(room**self.power)
 
@@ -102,12 +104,22 @@ class Problem:
         return absent, present, self._wide(self.budget(threshold, self.least_penalty), absent, present)
 
     def restriction(self, row: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, float] | None:
-        """Return costs and a threshold that members only are within, and maybe not all; None where there are none."""
+        """Return costs and a threshold that only members are within, maybe not all of them; None with constraints."""
         if self.rules.forbidden.shape[0] or self.rules.groups.shape[0]:
             return None
         absent, present = self._costs(row, 1)
         budget = self.budget(threshold * (1.0 - 1e-9), self.most_penalty)
         return absent, present, budget * (1.0 - 1e-9)
+
+    def sides(
+        self, row: FloatArray, threshold: float
+    ) -> tuple[tuple[FloatArray, FloatArray, float] | None, tuple[FloatArray, FloatArray, float]]:
+        """Return the restriction and the relaxation; of a maximum, which has no restriction, as a sum of 0 and 1."""
+        absent, present, budget = self.relaxation(row, threshold)
+        if not self.is_maximum:
+            return self.restriction(row, threshold), (absent, present, budget)
+        over = (absent > budget).astype(np.float64), (present > budget).astype(np.float64)
+        return None, (*over, 0.0 if budget >= 0 else -math.inf)
 
     def _costs(self, row: FloatArray, which: int) -> tuple[FloatArray, FloatArray]:
         """Return costs of labels: of the base, or of the diagonal form below (0) or above (1) it."""
@@ -137,8 +149,6 @@ def _form(
     member: BoolArray, order: Any, held: Any, flips: Any, base: float, error: float, maximum: bool, power: float
 ) -> Any:
     """Put a form together: members come first in the order, and a held label is not in it."""
-    from surelabel._kernels import tree  # noqa: PLC0415
-
     order = np.concatenate([order[member[order]], order[~member[order]]])
     if held is not None:
         order = order[order != held[0]]
@@ -161,23 +171,21 @@ def _form(
     )
 
 
-_PROBLEMS: weakref.WeakKeyDictionary[Calibration, Problem] = weakref.WeakKeyDictionary()
+_PROBLEMS: weakref.WeakKeyDictionary[Calibration, dict[Bounds, Problem]] = weakref.WeakKeyDictionary()
 
 
-def problem_of(calibration: Calibration) -> Problem:
-    """Return the problem of a calibration, made once."""
-    problem = _PROBLEMS.get(calibration)
-    if problem is None:
-        problem = _PROBLEMS[calibration] = _make_problem(calibration)
-    return problem
+def problem_of(calibration: Calibration, limits: Bounds | None = None) -> Problem:
+    """Return the problem of a calibration for limits on the number of labels, its own or others; made once."""
+    problems = _PROBLEMS.setdefault(calibration, {})
+    limits = calibration.limits if limits is None else limits
+    if limits not in problems:
+        problems[limits] = _make_problem(calibration, limits)
+    return problems[limits]
 
 
-def _make_problem(calibration: Calibration) -> Problem:
+def _make_problem(calibration: Calibration, limits: Bounds) -> Problem:
     """Take a calibrated measure apart into base, penalties and rules."""
-    from surelabel._kernels.penalties import Penalties  # noqa: PLC0415
-    from surelabel._kernels.rules import Rules  # noqa: PLC0415
-
-    lo, hi = calibration.limits
+    lo, hi = limits
     n_labels = calibration.n_labels
     width = n_words(n_labels)
     if calibration.constraints is None:
@@ -188,12 +196,12 @@ def _make_problem(calibration: Calibration) -> Problem:
     rules = Rules(forbidden, groups, at_most, lo, hi)
     measure = calibration.measure
     if isinstance(measure, Penalised):
-        penalties = measure.kernel_penalties((lo, hi), calibration.is_candidate(measure.fitted_label_sets))
+        penalties = measure.kernel_penalties(limits, calibration.is_candidate(measure.fitted_label_sets, limits))
         sizes = penalties.of_size[lo : hi + 1]
         largest = penalties.hamming * n_labels + float(sizes.max()) + penalties.pair * math.comb(hi, 2)
         least = float(min(penalties.unseen + penalties.hamming + sizes.min(), penalties.of_seen.min(initial=math.inf)))
         base, power = measure.measure, measure.power
-        return Problem(base, power, penalties, rules, (lo, hi), least, largest + penalties.unseen)
+        return Problem(base, power, penalties, rules, limits, least, largest + penalties.unseen)
     if not isinstance(measure, (SeparableMeasure, Mahalanobis)):
         raise InvalidInputError(
             f"The exact search knows no way to search with {measure!r}: a measure with interactions of your own needs "
@@ -203,4 +211,4 @@ def _make_problem(calibration: Calibration) -> Problem:
     from_size = np.full(n_labels + 2, np.inf)
     from_size[: hi + 1] = 0.0
     penalties = Penalties(nothing, np.empty(0), 0.0, 0.0, np.zeros(n_labels + 1), from_size, nothing, 0.0)
-    return Problem(measure, 1.0, penalties, rules, (lo, hi), 0.0, 0.0)
+    return Problem(measure, 1.0, penalties, rules, limits, 0.0, 0.0)

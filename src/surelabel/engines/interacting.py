@@ -2,301 +2,167 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from surelabel._core.packing import n_words, unpack
+from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray
-from surelabel.calibration import Calibration
-from surelabel.engines.counting import TABLE_CELLS, bounds_by_table, count_of_maximum
-from surelabel.engines.cut import WORK_LIMIT, Cut, Words, best_first_order, n_words, over_rows, totals_of_words, unpack
+from surelabel.engines.base import WORK_LIMIT, Engine, Scored, Threshold, as_members, joined
+from surelabel.engines.bounds import TABLE_CELLS, bounds_by_table, count_of_maximum
 from surelabel.engines.forms import Problem, problem_of
 from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.engines.sums import counts_of_row
+from surelabel.engines.walker import Walker
 from surelabel.exceptions import SearchLimitError
 
-__all__ = ["InteractingEngine", "Walker", "found_within_work"]
-
-# Label-sets that one call of the kernel may give back.
-_CAPACITY = 4096
 # Finding the best label-sets has no bounds to fall back on: it may take so many times the work of counting.
 _PATIENCE = 64
-# How the threshold grows, above the best total, until enough label-sets are within it.
-_GROWTH = 0.25
-# Members that one threshold more may bring, while members are given one after the other.
-_MOST_AT_ONCE = 2**16
 # Members that are looked at for the labels they have, before each label is searched for.
 _LOOKED_AT = 2**14
 
 
-@dataclasses.dataclass
-class Walked:
-    """What a walk found: members beyond doubt that were counted, and members by label; all of them where complete."""
-
-    found: int
-    with_label: npt.NDArray[np.int64]
-    complete: bool
-    beyond: float
-    work: int
-
-
-class Walker:
-    """Walks the trees of texts of one calibration; not for several threads at once."""
-
-    def __init__(self, cut: Cut) -> None:
-        from surelabel._kernels import tree  # noqa: PLC0415
-
-        self._kernel = tree
-        self._cut = cut
-        self._problem = problem_of(cut.calibration)
-        n_labels = cut.calibration.n_labels
-        self._stack: Any = None
-        self._out = np.empty((_CAPACITY, n_words(n_labels)), dtype=np.uint64)
-
-    def _stack_for(self, form: Any) -> Any:
-        """Return memory for a tree of a form, made larger where it must be."""
-        n_labels = len(form.member)
-        n_flips = min(n_labels, int(form.member.sum()) + self._problem.limits[1])
-        if self._stack is None or len(self._stack.totals) < n_flips + 2:
-            self._stack = self._kernel.make_stack(n_labels, n_flips, self._out.shape[1])
-        return self._stack
-
-    def _blocks(
-        self, row: int, form: Any, threshold: float, counts: Any, listing: bool, limit: int
-    ) -> Iterator[tuple[Words, FloatArray]]:
-        """Walk a tree; yield undecided label-sets that are members after all, or all members, with totals."""
-        stack = self._stack_for(form)
-        self._kernel.open_tree(form, stack)
-        problem = self._problem
-        done = False
-        while not done:
-            done = self._kernel.advance(
-                form, problem.penalties, problem.rules, threshold, stack, self._out, counts, listing, limit
-            )
-            words = self._out[: int(stack.state[self._kernel.WRITTEN])].copy()
-            if len(words):
-                totals = totals_of_words(self._cut, row, words)
-                yield words[totals <= threshold], totals[totals <= threshold]
-            if int(stack.state[self._kernel.WORK]) >= limit:
-                break
-        self.complete = bool(done)
-
-    def count(self, row: int, threshold: float, limit: int, by_label: bool = False) -> Walked:
-        """Count the members of a text within a threshold, in at most `limit` steps."""
-        form = self._problem.form(self._cut.probabilities[row], threshold)
-        counts = np.zeros(len(form.member) if by_label else 0, dtype=np.int64)
-        found = 0
-        for words, _ in self._blocks(row, form, threshold, counts, False, limit):
-            found += len(words)
-            if by_label:
-                counts += unpack(words, len(form.member)).sum(axis=0)
-        state = self._stack.state
-        found += int(state[self._kernel.FOUND])
-        return Walked(found, counts, self.complete, float(self._stack.beyond[0]), int(state[self._kernel.WORK]))
-
-    def collect(
-        self, row: int, threshold: float, limit: int, most: float = math.inf, held: tuple[int, bool] | None = None
-    ) -> tuple[Words, FloatArray, Walked]:
-        """List the members within a threshold, best first, until there are more than `most` or work runs out."""
-        form = self._problem.form(self._cut.probabilities[row], threshold, held)
-        nothing = np.empty(0, dtype=np.int64)
-        blocks: list[tuple[Words, FloatArray]] = []
-        found = 0
-        full = False
-        for block in self._blocks(row, form, threshold, nothing, True, limit):
-            blocks.append(block)
-            found += len(block[1])
-            full = found > most
-            if full:
-                break
-        words = np.concatenate([self._out[:0], *(block[0] for block in blocks)])
-        totals = np.concatenate([np.empty(0), *(block[1] for block in blocks)])
-        order = best_first_order(totals, words)
-        state = self._stack.state
-        complete = not full and self.complete
-        walked = Walked(found, nothing, complete, float(self._stack.beyond[0]), int(state[self._kernel.WORK]))
-        return words[order], totals[order], walked
-
-    def ascending(self, row: int, threshold: float, limit: int) -> Iterator[tuple[FloatArray, Words]]:
-        """Yield the members within a threshold in runs of ascending totals, for more and more of the threshold."""
-        given = -math.inf
-        start = self._first_threshold(row)
-        target = min(threshold, start)
-        while True:
-            words, totals, walked = self.collect(row, target, limit, _MOST_AT_ONCE)
-            if not walked.complete:
-                middle = given + (target - given) / 2 if np.isfinite(given) else target / 2
-                if walked.work >= limit or not given < middle < target:
-                    raise SearchLimitError(
-                        f"The best label-sets of text {row} cannot be found in {limit:,} steps. Use a larger "
-                        "work_limit, or a measure that is easier to search, such as LogLoss()."
-                    )
-                target = middle
-                continue
-            new = totals > given
-            if new.any():
-                yield totals[new], words[new]
-            if target >= threshold or np.isinf(walked.beyond):
-                return
-            given = target
-            target = min(threshold, max(walked.beyond * (1.0 + 1e-12), target + _GROWTH * (target - start / 2)))
-
-    def _first_threshold(self, row: int) -> float:
-        """Return a total that two candidates are likely to be within: that of the cheapest single flip."""
-        form = self._problem.form(self._cut.probabilities[row], math.inf)
-        flipped = np.maximum(form.gains, form.base) if form.maximum else form.base + form.gains
-        cheapest = max(form.base, float(flipped.min()), 0.0)
-        return float(cheapest ** (1.0 / self._problem.power)) * (1.0 + 1e-9) + self._problem.least_penalty
-
-
-def found_within_work(cut: Cut) -> tuple[FloatArray, BoolArray]:
-    """Return how many members of each text are found within the work limit, and whether these are all of them."""
-    walker, every = Walker(cut), float(cut.calibration.n_candidates)
-    counts = np.zeros(len(cut.probabilities))
+def found_within_work(engine: Engine, thresholds: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Return how many members of each text are met within the work limit, and whether these are all of them."""
+    walker, every = Walker(engine), float(engine.n_candidates)
+    counts = np.where(thresholds > 0, every, 0.0)
     complete = np.ones(len(counts), dtype=np.bool_)
-    for row, threshold in enumerate(cut.thresholds.tolist()):
-        if math.isinf(threshold):
-            counts[row] = every if threshold > 0 else 0.0
-        else:
-            walked = walker.count(row, threshold, cut.work_limit)
-            counts[row], complete[row] = walked.found, walked.complete
+    for row in np.flatnonzero(np.isfinite(thresholds)).tolist():
+        walked = walker.count(row, float(thresholds[row]), engine.work_limit)
+        counts[row], complete[row] = walked.n_members, walked.complete
     return counts, complete
 
 
-class InteractingEngine:
+class InteractingEngine(Engine):
     """Walks trees; past the work limit it answers with certified bounds."""
 
-    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
+    @property
+    def _problem(self) -> Problem:
+        """Base, penalties and rules of the measure."""
+        return problem_of(self.calibration, self.limits)
+
+    def forced(self) -> tuple[BoolArray, FloatArray]:
+        """Find the two best by ever larger thresholds."""
+
+        def block(rows: slice) -> tuple[BoolArray, FloatArray]:
+            walker = Walker(self)
+            best = np.empty((rows.stop - rows.start, n_words(self.n_labels)), dtype=np.uint64)
+            totals = np.full((len(best), 2), np.inf)
+            for i, row in enumerate(range(rows.start, rows.stop)):
+                n_given = 0
+                for run, words in walker.ascending(row, math.inf, _PATIENCE * WORK_LIMIT):
+                    if n_given == 0:
+                        best[i] = words[0]
+                    taken = run[: 2 - n_given]
+                    totals[i, n_given : n_given + len(taken)] = taken
+                    n_given += len(taken)
+                    if n_given == 2:
+                        break
+            return unpack(best, self.n_labels), totals
+
+        return joined(over_rows(block, len(self), self.n_jobs))
+
+    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Count by walking; past the work limit bound by sums of costs below and above the measure."""
+        first = 0 if rows is None else rows.start
 
         def count(block: slice) -> SizeBounds:
-            walker = Walker(cut)
-            inside = range(block.start + rows.start, block.stop + rows.start)
-            return SizeBounds.of(self._count(walker, cut, row) for row in inside)
+            walker = Walker(self)
+            inside = range(block.start + first, block.stop + first)
+            return SizeBounds.of(
+                self._count(walker, row, at) for row, at in zip(inside, thresholds[block].tolist(), strict=True)
+            )
 
-        return SizeBounds.joined(over_rows(count, len(rows), cut.n_jobs))
+        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
 
-    def _count(self, walker: Walker, cut: Cut, row: int) -> Bounds:
+    def _count(self, walker: Walker, row: int, threshold: float) -> Bounds:
         """Count or bound the members of one text."""
-        threshold = float(cut.thresholds[row])
-        every = cut.calibration.n_candidates
         if math.isinf(threshold):
-            return (every, every) if threshold > 0 else (0, 0)
-        walked = walker.count(row, threshold, cut.work_limit)
+            return (self.n_candidates if threshold > 0 else 0,) * 2
+        walked = walker.count(row, threshold, self.work_limit)
         if walked.complete:
-            return walked.found, walked.found
-        lower, upper = self.bounds_with_cells(cut, row, TABLE_CELLS)
-        return max(lower, walked.found), upper
+            return walked.n_members, walked.n_members
+        lower, upper = self.finer_bounds(row, threshold, TABLE_CELLS)
+        return max(lower, walked.n_members), upper
 
-    def members(self, cut: Cut, row: int, limit: int) -> Words:
-        """List and sort where all members fit; take the best, of ever larger thresholds, where they do not."""
-        threshold = float(cut.thresholds[row])
-        if threshold == -math.inf or limit == 0:
-            return np.empty((0, n_words(cut.calibration.n_labels)), dtype=np.uint64)
-        if threshold < math.inf:
-            words, _, walked = Walker(cut).collect(row, threshold, cut.work_limit, limit)
-            if walked.complete:
-                return words
-        best = [words for _, words in itertools.islice(self.iterate(cut, row), limit)]
-        return np.array(best, dtype=np.uint64).reshape(len(best), n_words(cut.calibration.n_labels))
+    def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
+        """Bound from above by costs below the measure, and from below by costs above it."""
+        within, around = self._problem.sides(self.probabilities[row], float(threshold))
+        if around[2] < 0:
+            return 0, 0
+        if self._problem.is_maximum:
+            return 0, min(self.n_candidates, count_of_maximum(*around, self.limits))
+        upper = min(self.n_candidates, bounds_by_table(*around, self.limits, n_cells)[1])
+        if within is None or within[2] < 0:
+            return 0, upper
+        return min(upper, bounds_by_table(*within, self.limits, n_cells)[0]), upper
 
-    def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
+    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Yield members by ever larger thresholds."""
-        threshold = float(cut.thresholds[row])
         if threshold == -math.inf:
             return
-        for totals, words in Walker(cut).ascending(row, threshold, _PATIENCE * cut.work_limit):
-            yield from zip(totals.tolist(), words, strict=True)
+        for totals, words in Walker(self).ascending(row, float(threshold), _PATIENCE * self.work_limit):
+            yield from zip(totals.tolist(), as_members(unpack(words, self.n_labels)), strict=True)
 
-    def with_label(self, cut: Cut, row: int, labels: Sequence[int]) -> list[Bounds]:
-        """Count labels of members while walking; where that gives up, no label has more members than there are."""
-        threshold = float(cut.thresholds[row])
+    def members(self, row: int, threshold: Threshold, limit: int) -> BoolArray:
+        """List and sort if all members fit; take the best, of ever larger thresholds, if they do not."""
+        if math.isfinite(threshold) and limit > 0:
+            words, _, walked = Walker(self).collect(row, float(threshold), self.work_limit, limit)
+            if walked.complete:
+                return unpack(words, self.n_labels)
+        return np.asarray(super().members(row, threshold, limit))
+
+    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
+        """Count labels of members while walking; if that gives up, no label has more members than there are."""
         if threshold == -math.inf:
             return [(0, 0)] * len(labels)
-        walked = Walker(cut).count(row, threshold, cut.work_limit, by_label=True)
-        upper = 0 if walked.complete else self.bounds_with_cells(cut, row, TABLE_CELLS)[1]
+        walked = Walker(self).count(row, float(threshold), self.work_limit, by_label=True)
+        upper = 0 if walked.complete else self.finer_bounds(row, threshold, TABLE_CELLS)[1]
         counts = walked.with_label[np.asarray(labels, dtype=np.intp)].tolist()
-        return [(count, count if walked.complete else max(count, upper)) for count in counts]
+        return [(count, max(count, upper)) for count in counts]
 
-    def reachable(self, cut: Cut, rows: slice) -> BoolArray:
+    def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
         """Search text by text."""
-        return np.array([self._reachable(cut, row) for row in range(rows.start, rows.stop)], dtype=np.bool_)
+        texts = zip(range(rows.start, rows.stop), thresholds.tolist(), strict=True)
+        return np.array([self._reachable(row, threshold) for row, threshold in texts], dtype=np.bool_)
 
-    def _reachable(self, cut: Cut, row: int) -> BoolArray:
-        """Look at the members where they are few; else search for one with each label, and one without."""
-        n_labels = cut.calibration.n_labels
-        reachable = np.zeros((n_labels, 2), dtype=np.bool_)
-        threshold = float(cut.thresholds[row])
+    def _reachable(self, row: int, threshold: float) -> BoolArray:
+        """Look at the members if they are few; else search for one with each label, and one without."""
+        reachable = np.zeros((self.n_labels, 2), dtype=np.bool_)
         if threshold == -math.inf:
             return reachable
-        walker = Walker(cut)
-        words, _, walked = walker.collect(row, threshold, cut.work_limit, _LOOKED_AT)
-        members = unpack(words, n_labels)
-        reachable[:, 0], reachable[:, 1] = (~members).any(axis=0), members.any(axis=0)
+        walker, limit = Walker(self), _PATIENCE * self.work_limit
+        words, _, walked = walker.collect(row, threshold, self.work_limit, _LOOKED_AT)
+        _mark(reachable, unpack(words, self.n_labels))
         if walked.complete:
             return reachable
         for label, value in np.argwhere(~reachable).tolist():
             if reachable[label, value]:
                 continue
-            held = (label, bool(value))
-            words, _, walked = walker.collect(row, threshold, _PATIENCE * cut.work_limit, 0, held)
-            if not len(words) and not walked.complete and walked.work >= _PATIENCE * cut.work_limit:
+            words, _, walked = walker.collect(row, threshold, limit, 0, (label, bool(value)))
+            if not len(words) and not walked.complete and walked.work >= limit:
                 raise SearchLimitError(
                     f"Whether some member of text {row}'s prediction set has label {label} at {value} "
-                    f"cannot be told in {_PATIENCE * cut.work_limit:,} steps. Use a larger work_limit."
+                    f"cannot be told in {limit:,} steps. Use a larger work_limit."
                 )
-            members = unpack(words, n_labels)
-            reachable[:, 0] |= (~members).any(axis=0)
-            reachable[:, 1] |= members.any(axis=0)
+            _mark(reachable, unpack(words, self.n_labels))
         return reachable
 
-    def forced(self, calibration: Calibration, probabilities: FloatArray) -> tuple[BoolArray, FloatArray]:
-        """Find the two best by ever larger thresholds."""
-        cut = Cut(calibration, probabilities, np.full(len(probabilities), np.inf))
-        walker = Walker(cut)
-        best = np.empty((len(probabilities), n_words(calibration.n_labels)), dtype=np.uint64)
-        totals = np.full((len(probabilities), 2), np.inf)
-        for row in range(len(probabilities)):
-            found = 0
-            for run, words in walker.ascending(row, math.inf, _PATIENCE * WORK_LIMIT):
-                if found == 0:
-                    best[row] = words[0]
-                taken = min(2 - found, len(run))
-                totals[row, found : found + taken] = run[:taken]
-                found += taken
-                if found == 2:
-                    break
-        return unpack(best, calibration.n_labels), totals
-
-    def relaxation(self, cut: Cut, row: int) -> tuple[FloatArray, FloatArray, float]:
+    def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return costs whose sum is never more than the base total, with the budget of the smallest penalty."""
-        problem = problem_of(cut.calibration)
-        absent, present, budget = problem.relaxation(cut.probabilities[row], float(cut.thresholds[row]))
-        if problem.is_maximum:
-            over = (absent > budget).astype(np.float64), (present > budget).astype(np.float64)
-            return *over, 0.0 if budget >= 0 else -math.inf
-        return absent, present, budget
+        return self._problem.sides(self.probabilities[row], float(threshold))[1]
 
-    def bounds_with_cells(self, cut: Cut, row: int, n_cells: int) -> Bounds:
-        """Bound from above by costs below the measure, and from below by costs above it."""
-        problem = problem_of(cut.calibration)
-        every = cut.calibration.n_candidates
-        limits = cut.calibration.limits
-        upper = min(every, _upper(problem, self.relaxation(cut, row), limits, n_cells))
-        within = problem.restriction(cut.probabilities[row], float(cut.thresholds[row]))
-        if within is None or within[2] < 0 or problem.is_maximum:
-            return 0, upper
-        return min(upper, bounds_by_table(*within, limits, n_cells)[0]), upper
+    def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
+        """List candidates if they are few, else bound by tables."""
+        walker = Walker(self)
+        return np.array(
+            [counts_of_row(walker, row, self.probabilities[row], thresholds, n_cells) for row in range(len(self))]
+        )
 
 
-def _upper(problem: Problem, relaxation: tuple[FloatArray, FloatArray, float], limits: Bounds, n_cells: int) -> int:
-    """Return an upper bound of the number of label-sets within a relaxation."""
-    if relaxation[2] < 0:
-        return 0
-    if problem.is_maximum:
-        return count_of_maximum(*relaxation, limits)
-    return bounds_by_table(*relaxation, limits, n_cells)[1]
+def _mark(reachable: BoolArray, members: BoolArray) -> None:
+    """Note which labels, (d, 2), some of the members (m, d) have absent, and some present."""
+    reachable[:, 0] |= (~members).any(axis=0)
+    reachable[:, 1] |= members.any(axis=0)

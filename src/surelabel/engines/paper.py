@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.engines.cut import (
-    Cut,
-    IntArray,
-    SearchReport,
-    Words,
-    best_first_order,
-    n_words,
-    over_rows,
-    totals_of_words,
-    unpack,
-)
+from surelabel._core.packing import Words, n_words, unpack
+from surelabel._core.threads import over_rows
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._kernels import combinations
+from surelabel.engines.base import Engine, Scored, SearchReport, Threshold, WrappingEngine, as_members
+from surelabel.engines.best_first import best_first_order
+from surelabel.engines.dense import DenseEngine
 from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.engines.walker import totals_of_text
 from surelabel.exceptions import ProhibitiveSearchError
-
-__all__ = ["PROHIBITIVE", "HammingBallSearch", "PowersetSearch", "ball_size"]
 
 # Label-sets that the paper's machine could hold for one text.
 PROHIBITIVE = 56_000_000
-# Label-sets that are scored together, where that is not done one by one.
+# Label-sets that are scored together, unless that is done one by one.
 _SCORED_AT_ONCE = 2**14
 
 
@@ -49,143 +45,130 @@ def ball_size(n_labels: int, centre_size: int, radius: int, limits: Bounds) -> i
     )
 
 
-class _ListingSearch:
-    """A search that scores label-sets one by one, and refuses a text that has too many of them."""
+class ListingEngine(WrappingEngine):
+    """Scores label-sets one by one, and refuses a text that has too many of them; the rest is the exact engine's."""
 
-    name = ""
-
-    def __init__(self, prohibitive: int = PROHIBITIVE) -> None:
+    def __init__(self, inner: Engine, prohibitive: int = PROHIBITIVE) -> None:
+        super().__init__(inner)
         self.prohibitive = prohibitive
 
-    def report(self, cut: Cut) -> SearchReport:
-        """Return what the search has to consider for each text."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _considered(self, thresholds: FloatArray, rows: slice) -> tuple[IntArray | None, list[int]]:
+        """Return the paper's t of some texts, if there is one, and how many label-sets are scored for each."""
 
-    def _search(self, cut: Cut, row: int, words: Words) -> int:
+    @abc.abstractmethod
+    def _search(self, row: int, threshold: float, words: Words) -> int:
         """Score all considered label-sets of one text, write members while there is room; return how many."""
-        raise NotImplementedError
 
-    def _refuse(self, cut: Cut, rows: range) -> None:
-        """Raise for the first text that is out of reach."""
-        part = Cut(cut.calibration, cut.probabilities[rows.start : rows.stop], cut.thresholds[rows.start : rows.stop])
-        report = self.report(part)
-        if report.prohibitive.any():
-            first = int(np.argmax(report.prohibitive))
-            raise ProhibitiveSearchError(
-                f"The {self.name!r} search would have to consider {report.considered[first]:,} label-sets for text "
-                f"{rows.start + first}, more than its limit of {self.prohibitive:,}. Use search='exact'."
-            )
+    def _totals(self, row: int, words: Words) -> FloatArray:
+        """Return the totals of packed label-sets of one text."""
+        return totals_of_text(self.calibration.measure, self.probabilities[row], words)
 
-    def bounds(self, cut: Cut, rows: range) -> SizeBounds:
+    def report(self, thresholds: FloatArray) -> SearchReport:
+        """Return what the search has to consider for each text."""
+        radius, considered = self._considered(thresholds, slice(0, len(self)))
+        return SearchReport(radius, considered, np.array([n > self.prohibitive for n in considered], dtype=np.bool_))
+
+    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Count members one by one."""
-        self._refuse(cut, rows)
-        nothing = np.empty((0, n_words(cut.calibration.n_labels)), dtype=np.uint64)
+        rows = slice(0, len(self)) if rows is None else rows
+        _, considered = self._considered(thresholds, rows)
+        for row, n_considered in enumerate(considered, rows.start):
+            if n_considered > self.prohibitive:
+                raise ProhibitiveSearchError(
+                    f"The {self.search!r} search would have to consider {n_considered:,} label-sets for text {row}, "
+                    f"more than its limit of {self.prohibitive:,}. Use search='exact'."
+                )
+        nothing = np.empty((0, n_words(self.n_labels)), dtype=np.uint64)
 
         def count(block: slice) -> SizeBounds:
-            inside = range(block.start + rows.start, block.stop + rows.start)
-            return SizeBounds.of((size, size) for size in (self._search(cut, row, nothing) for row in inside))
+            texts = zip(
+                range(block.start + rows.start, block.stop + rows.start), thresholds[block].tolist(), strict=True
+            )
+            return SizeBounds.of((size, size) for size in (self._search(row, at, nothing) for row, at in texts))
 
-        return SizeBounds.joined(over_rows(count, len(rows), cut.n_jobs))
+        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
 
-    def members(self, cut: Cut, row: int, limit: int) -> Words:
+    def _listed(self, row: int, threshold: Threshold) -> tuple[FloatArray, Words]:
+        """List all members and sort them; return totals and packed label-sets."""
+        size, _ = self.bounds(np.array([threshold]), slice(row, row + 1))[0]
+        words = np.empty((size, n_words(self.n_labels)), dtype=np.uint64)
+        self._search(row, float(threshold), words)
+        totals = self._totals(row, words)
+        order = best_first_order(totals, words)
+        return totals[order], words[order]
+
+    def members(self, row: int, threshold: Threshold, limit: int) -> BoolArray:
         """List all members, sort them, and cut at the limit."""
-        size, _ = self.bounds(cut, range(row, row + 1))[0]
-        words = np.empty((size, n_words(cut.calibration.n_labels)), dtype=np.uint64)
-        self._search(cut, row, words)
-        return words[best_first_order(totals_of_words(cut, row, words), words)[:limit]]
+        return unpack(self._listed(row, threshold)[1][:limit], self.n_labels)
 
-    def with_label(self, cut: Cut, row: int, labels: Sequence[int]) -> list[Bounds]:
+    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
+        """Yield members after listing all of them."""
+        totals, words = self._listed(row, threshold)
+        yield from zip(totals.tolist(), as_members(unpack(words, self.n_labels)), strict=True)
+
+    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Count the listed members that have each of some labels."""
-        members = unpack(self.members(cut, row, self.prohibitive), cut.calibration.n_labels)
-        return [(count, count) for count in members[:, labels].sum(axis=0).tolist()]
-
-    def iterate(self, cut: Cut, row: int) -> Iterator[tuple[float, Words]]:
-        """Yield members, best first, after listing all of them."""
-        words = self.members(cut, row, self.prohibitive)
-        totals = totals_of_words(cut, row, words)
-        yield from zip(totals.tolist(), words, strict=True)
+        members = self.members(row, threshold, self.prohibitive)
+        return [(count, count) for count in members[:, list(labels)].sum(axis=0).tolist()]
 
 
-class PowersetSearch(_ListingSearch):
+class PowersetEngine(ListingEngine):
     """Algorithm 1: every candidate is scored."""
 
-    name = "powerset"
+    search = "powerset"
 
-    def report(self, cut: Cut) -> SearchReport:
+    def _considered(self, thresholds: FloatArray, rows: slice) -> tuple[IntArray | None, list[int]]:
         """Return the number of candidates, the paper's c, for each text."""
-        n_texts = len(cut.probabilities)
-        considered = cut.calibration.n_candidates
-        prohibitive = np.full(n_texts, considered > self.prohibitive)
-        return SearchReport(None, [considered] * n_texts, prohibitive)
+        return None, [self.n_candidates] * len(thresholds)
 
-    def _search(self, cut: Cut, row: int, words: Words) -> int:
+    def _search(self, row: int, threshold: float, words: Words) -> int:
         """Score every candidate of one text."""
-        from surelabel._kernels import combinations  # noqa: PLC0415
-
-        if not cut.calibration.is_separable:
-            return _score_all(cut, row, words)
-        absent, present, thresholds = cut.membership(slice(row, row + 1))
-        limits = cut.calibration.limits
-        return int(combinations.powerset_row(absent[0], present[0], thresholds[0], limits, words))
-
-
-def _score_all(cut: Cut, row: int, words: Words) -> int:
-    """Score every candidate of one text, a block at a time, by the one function that all totals come from."""
-    from surelabel._kernels import combinations  # noqa: PLC0415
-
-    calibration = cut.calibration
-    chosen = np.empty(calibration.n_labels + 1, dtype=np.int64)
-    state = np.array([*calibration.limits, 0], dtype=np.int64)
-    block = np.empty((_SCORED_AT_ONCE, n_words(calibration.n_labels)), dtype=np.uint64)
-    found = 0
-    while filled := int(combinations.fill_combinations(calibration.n_labels, chosen, state, block)):
-        part = block[:filled]
-        part = part[calibration.is_candidate(unpack(part, calibration.n_labels))]
-        part = part[totals_of_words(cut, row, part) <= cut.thresholds[row]]
-        room = words[found : found + len(part)]
-        room[:] = part[: len(room)]
-        found += len(part)
-    return found
+        if isinstance(self.inner, DenseEngine):
+            return int(combinations.powerset_row(*self.inner.relaxation(row, threshold), self.limits, words))
+        chosen = np.empty(self.n_labels + 1, dtype=np.int64)
+        state = np.array([*self.limits, 0], dtype=np.int64)
+        block = np.empty((_SCORED_AT_ONCE, n_words(self.n_labels)), dtype=np.uint64)
+        n_members = 0
+        while filled := int(combinations.fill_combinations(self.n_labels, chosen, state, block)):
+            part = block[:filled]
+            part = part[self.is_candidate(unpack(part, self.n_labels))]
+            part = part[self._totals(row, part) <= threshold]
+            room = words[n_members : n_members + len(part)]
+            room[:] = part[: len(room)]
+            n_members += len(part)
+        return n_members
 
 
-class HammingBallSearch(_ListingSearch):
+class HammingBallEngine(ListingEngine):
     """Algorithm 2: every candidate with fewer than t flips away from z is scored."""
 
-    name = "hamming-ball"
+    search = "hamming-ball"
+    inner: DenseEngine
 
-    @staticmethod
-    def _balls(cut: Cut, rows: slice) -> tuple[IntArray, npt.NDArray[np.uint8]]:
-        """Return t and z of a block of rows."""
-        from surelabel._kernels import combinations  # noqa: PLC0415
-
-        absent, present = cut.costs(rows)
+    def _balls(self, thresholds: FloatArray, rows: slice) -> tuple[IntArray, npt.NDArray[np.uint8]]:
+        """Return t and z of some texts."""
+        absent, present = self.inner.costs(rows)
         radius = np.empty(len(absent), dtype=np.int64)
         centre = np.empty(absent.shape, dtype=np.uint8)
-        combinations.radius_rows(absent, present, cut.thresholds[rows], cut.is_maximum, radius, centre)
+        combinations.radius_rows(absent, present, thresholds, self.inner.is_maximum, radius, centre)
         return radius, centre
 
-    def report(self, cut: Cut) -> SearchReport:
+    def _considered(self, thresholds: FloatArray, rows: slice) -> tuple[IntArray | None, list[int]]:
         """Return t and the number of candidates in the ball, the paper's c^q, for each text."""
-        calibration = cut.calibration
-        blocks = over_rows(lambda rows: self._balls(cut, rows), len(cut.probabilities), cut.n_jobs)
-        radius = np.concatenate([block[0] for block in blocks])
-        sizes = np.concatenate([block[1].sum(axis=1) for block in blocks])
-        considered = [
-            ball_size(calibration.n_labels, size, t, calibration.limits)
-            for size, t in zip(sizes.tolist(), radius.tolist(), strict=True)
-        ]
-        prohibitive = np.array([count > self.prohibitive for count in considered], dtype=np.bool_)
-        return SearchReport(radius, considered, prohibitive)
-
-    def _search(self, cut: Cut, row: int, words: Words) -> int:
-        """Score every candidate in the ball of one text."""
-        from surelabel._kernels import combinations  # noqa: PLC0415
-
-        rows = slice(row, row + 1)
-        absent, present, thresholds = cut.membership(rows)
-        radius, centre = self._balls(cut, rows)
-        return int(
-            combinations.ball_row(
-                absent[0], present[0], thresholds[0], cut.calibration.limits, centre[0], radius[0], words
-            )
+        first = rows.start
+        blocks = over_rows(
+            lambda block: self._balls(thresholds[block], slice(block.start + first, block.stop + first)),
+            len(thresholds),
+            self.n_jobs,
         )
+        radius = np.concatenate([radius for radius, _ in blocks])
+        sizes = np.concatenate([centre.sum(axis=1) for _, centre in blocks])
+        balls = zip(sizes.tolist(), radius.tolist(), strict=True)
+        return radius, [ball_size(self.n_labels, size, t, self.limits) for size, t in balls]
+
+    def _search(self, row: int, threshold: float, words: Words) -> int:
+        """Score every candidate in the ball of one text."""
+        radius, centre = self._balls(np.array([threshold]), slice(row, row + 1))
+        one = self.inner.relaxation(row, threshold)
+        return int(combinations.ball_row(*one, self.limits, centre[0], radius[0], words))

@@ -1,67 +1,251 @@
 """The exact search for sparse probabilities: cost grows with what texts list, not with the number of labels.
 
-For each number j of unlisted labels the listed ones make a short row (`compressed.py`). It is counted or walked as
-any row is, and each label-set found stands for binomial(g, j) members of one total, which are made when they are asked
-for.
+For each number j of unlisted labels the listed ones make a short row (`measures/compressed.py`). It is counted or
+walked as any row is, and each label-set found stands for binomial(g, j) members of one total, which are made when they
+are asked for.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from surelabel._core.validation import BoolArray, FloatArray
-from surelabel.calibration import Calibration
+from surelabel._core.packing import Words, unpack
+from surelabel._core.threads import over_rows
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._kernels import compressed as kernel
+from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold
 from surelabel.engines.best_first import CostRow, iterate_row, most_tied
-from surelabel.engines.counting import count_row
-from surelabel.engines.cut import WORK_LIMIT, IntArray, Words, over_rows, unpack
+from surelabel.engines.bounds import as_float, count_row, rank_sum_of_row, steps_to_rank
+from surelabel.engines.dense import DenseEngine
 from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.exceptions import InvalidInputError
 from surelabel.labels.counting import count_by_size
-from surelabel.labels.sparse import SparseProbabilities
+from surelabel.labels.sparse import SparseLabels, SparseProbabilities
 from surelabel.measures.compressed import CompressedRows, compress
 
-__all__ = ["Reach", "SparseCut", "SparseSearch", "by_unlisted", "count_short_rows", "is_cut_short"]
-
+MOST_DESCRIBED = 10_000
+"""Labels up to which sets from sparse probabilities are described: a description names every label."""
 # Numbers of unlisted labels that a size is added up over; beyond, it is bounded.
 _MOST_UNLISTED = 256
 # Rounding of running totals, for choices that may only err on the safe side.
 _SLACK = 1e-9
+# Steps that counting one text at one of many thresholds may take.
+_MAX_STEPS = 200_000
 
-Member: TypeAlias = tuple[int, ...]
+# (total, number of unlisted labels, packed listed ones): label-sets that differ in their unlisted labels alone.
+_Class: TypeAlias = tuple[float, int, Words]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class SparseCut:
-    """Texts with sparse probabilities cut at thresholds; attributes as those of `Cut`."""
+class SparseEngine(Engine):
+    """Answers about texts with sparse probabilities; the same answers as those of the dense engine."""
 
-    calibration: Calibration
     probabilities: SparseProbabilities
-    thresholds: FloatArray
-    work_limit: int = WORK_LIMIT
-    n_jobs: int | None = None
 
-    def rows(self, rows: slice, n_representatives: int = 0) -> CompressedRows:
-        """Return the short rows of a block of texts."""
+    def _rows(self, rows: slice, n_representatives: int = 0) -> CompressedRows:
+        """Return the short rows of some texts."""
         return compress(self.calibration.separable, self.probabilities[rows], n_representatives)
 
+    def as_rows(self, members: Sequence[Sequence[int]]) -> SparseLabels:
+        """Return label-sets, each as ascending labels, as a bool CSR array (m, d)."""
+        indices = np.fromiter(itertools.chain.from_iterable(members), dtype=np.int64)
+        starts = np.array(list(itertools.accumulate(map(len, members), initial=0)), dtype=np.int64)
+        return csr_array((np.ones(len(indices), dtype=np.bool_), indices, starts), shape=(len(members), self.n_labels))
 
-class Reach(NamedTuple):
-    """Which labels of a text some members have absent, and some present.
+    def forced(self) -> tuple[SparseLabels, FloatArray]:
+        """Find the two cheapest by exchanges.
 
-    listed : int64 (m,), reachable (m, 2) bool; unlisted (bool, bool) is the same for every unlisted label.
-    """
+        The cheapest candidates have at most min_labels unlisted labels, those with the last indices; the next best one
+        adds one, so min_labels + 1 of them stand for all.
+        """
 
-    listed: IntArray
-    reachable: BoolArray
-    unlisted: tuple[bool, bool]
+        def block(rows: slice) -> tuple[list[list[int]], FloatArray]:
+            short = self._rows(rows, self.limits[0] + 1)
+            member, totals = np.empty(len(short.labels), dtype=np.uint8), np.empty((len(short), 2))
+            kernel.forced_compressed(
+                short.starts, short.absent, short.present, self.limits, short.is_maximum, member, totals
+            )
+            chosen = np.where(member.view(np.bool_), short.labels, -1)
+            return [part[part >= 0].tolist() for part in np.split(chosen, short.starts[1:-1])], totals
+
+        blocks = over_rows(block, len(self), self.n_jobs)
+        members = [member for chosen, _ in blocks for member in chosen]
+        return self.as_rows(members), np.concatenate([totals for _, totals in blocks])
+
+    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
+        """Add up counts of short rows times binomials, over the numbers of unlisted labels."""
+        first = 0 if rows is None else rows.start
+
+        def count(block: slice) -> SizeBounds:
+            at = thresholds[block]
+            everything = np.isposinf(at)
+            every = self.n_candidates if everything.any() else 0
+            if everything.all():
+                return SizeBounds.of([(every, every)] * len(at))
+            short = self._rows(slice(block.start + first, block.stop + first))
+            counted = self._count(short, np.where(everything, -np.inf, at))
+            return SizeBounds.of((every, every) if all_in else n for all_in, n in zip(everything, counted, strict=True))
+
+        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
+
+    def _count(self, rows: CompressedRows, thresholds: FloatArray, one_unlisted: int = -1) -> list[Bounds]:
+        """Count or bound the members of short rows; of row `one_unlisted` those that have a given unlisted label."""
+        if rows.is_maximum:
+            return [(n, n) for n in _count_of_maximum(rows, thresholds, self.limits)]
+        sums = [[0, 0] for _ in range(len(rows))]
+        for j, chosen, part, within in _by_unlisted(rows, thresholds, self.limits):
+            counted = _count_short_rows(part, thresholds[chosen], within, self.work_limit)
+            for i, (lower, upper) in zip(chosen.tolist(), counted, strict=True):
+                ways = _ways(int(rows.n_unlisted[i]), j, i == one_unlisted)
+                sums[i][0] += ways * lower
+                sums[i][1] += ways * upper
+        for i in np.flatnonzero(_is_cut_short(rows, thresholds, self.limits)).tolist():
+            sums[i][1] = self.n_candidates
+        return [(lower, upper) for lower, upper in sums]
+
+    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
+        """Yield members class by class, those of equal total merged in lexicographic order of 0/1 rows."""
+        rows = self._rows(slice(row, row + 1))
+        thresholds = _finite(rows, np.array([threshold], dtype=np.float64))
+        listed = self.listed(row)
+        unlisted = _Unlisted(listed, self.n_labels)
+        for total, tied in _tied(_classes(rows, thresholds, self.limits), most_tied(self.n_labels)):
+            parts = [_members(listed[unpack(words[None, :], len(listed))[0]], unlisted, j) for j, words in tied]
+            for negated in parts[0] if len(parts) == 1 else heapq.merge(*parts):
+                yield total, tuple(-label for label in negated)
+
+    def listed(self, row: int) -> IntArray:
+        """Return the labels that a text lists."""
+        return self.probabilities[row : row + 1].labels
+
+    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
+        """Count with a listed label's absence made unaffordable; all unlisted labels have one count."""
+        rows, listed = self._rows(slice(row, row + 1)), self.listed(row)
+        lo, hi = self.limits
+        if np.isposinf(threshold):
+            every = count_by_size(self.n_labels - 1, max(lo, 1) - 1, hi - 1)
+            return [(every, every)] * len(labels)
+        column_of = {label: column for column, label in enumerate(listed.tolist())}
+        columns = sorted({column_of[label] for label in labels if label in column_of})
+        many = rows.take(np.zeros(len(columns) + 1, dtype=np.int64))
+        many.absent[many.starts[:-2] + np.array(columns, dtype=np.int64)] = np.inf
+        thresholds = np.full(len(many), float(threshold))
+        counts = self._count(many, thresholds, len(columns))
+        if rows.n_unlisted[0] == 0:
+            counts[-1] = (0, 0)
+        elif rows.is_maximum:
+            fewer = dataclasses.replace(rows, n_unlisted=rows.n_unlisted - 1)
+            within = rows.group[1] <= float(threshold)
+            count = _count_of_maximum(fewer, thresholds[:1], (lo - 1, hi - 1))[0] if within else 0
+            counts[-1] = (count, count)
+        by_label = {int(listed[column]): counts[i] for i, column in enumerate(columns)}
+        return [by_label.get(label, counts[-1]) for label in labels]
+
+    def reaches(self, thresholds: FloatArray, rows: slice) -> list[Reach]:
+        """Return which labels members have, for some texts, from a few unlisted labels that stand for all."""
+        short = self._rows(rows, self.limits[0] + 1)
+        at = _finite(short, thresholds)
+        membership = short
+        if short.is_maximum:
+            membership = short.within(at)
+            at = np.where(np.isneginf(at), -np.inf, 0.0)
+        reachable = np.empty((len(short.labels), 2), dtype=np.bool_)
+        kernel.reachable_compressed(short.starts, membership.absent, membership.present, at, self.limits, reachable)
+        return [self._reach(short, i, row, reachable) for i, row in enumerate(range(rows.start, rows.stop))]
+
+    def _reach(self, short: CompressedRows, i: int, row: int, reachable: BoolArray) -> Reach:
+        """Sort the columns of one short row into listed labels and representatives of the unlisted ones."""
+        columns = slice(short.starts[i], short.starts[i + 1])
+        labels, found, listed = short.labels[columns], reachable[columns], self.listed(row)
+        is_listed = np.isin(labels, listed)
+        others = found[(labels >= 0) & ~is_listed]
+        hidden = bool(short.n_unlisted[i] > short.n_representatives[i])
+        absent = bool(found.any()) and (hidden or bool(others[:, 0].any()))
+        return Reach(listed, found[is_listed], (absent, bool(others[:, 1].any())))
+
+    def reach(self, row: int, threshold: Threshold) -> Reach:
+        """Return which labels of one text members have: the listed ones, and once for all others."""
+        return self.reaches(np.array([threshold], dtype=np.float64), slice(row, row + 1))[0]
+
+    def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
+        """Return bool CSR arrays, without rows of very many labels."""
+        blocks = over_rows(lambda rows: self.reaches(thresholds[rows], rows), len(self), self.n_jobs)
+        certain, still_open, n_more = [], [], []
+        for labels, reachable, others in itertools.chain.from_iterable(blocks):
+            absent, present = reachable[:, 0], reachable[:, 1]
+            every, some = labels[present & ~absent].tolist(), labels[present & absent].tolist()
+            n_left = self.n_labels - len(labels) if others[1] else 0
+            if n_left and not others[0]:
+                every, n_left = self._with_unlisted(every, labels), 0
+            elif n_left and (most is None or n_left + len(some) <= most):
+                some, n_left = self._with_unlisted(some, labels), 0
+            certain.append(every)
+            still_open.append(some)
+            n_more.append(n_left)
+        return self.as_rows(certain), self.as_rows(still_open), np.array(n_more, dtype=np.int64)
+
+    def _with_unlisted(self, chosen: list[int], listed: IntArray) -> list[int]:
+        """Return some listed labels and all unlisted ones, ascending."""
+        return sorted(chosen + np.setdiff1d(np.arange(self.n_labels), listed).tolist())
+
+    def for_description(self, row: int) -> tuple[Engine, int]:
+        """Return a dense engine of one text."""
+        if self.n_labels > MOST_DESCRIBED:
+            raise InvalidInputError(
+                f"A description names every label, of up to {MOST_DESCRIBED:,}. Got {self.n_labels:,} labels; "
+                "use certain, possible, top and listed_inclusion_bounds instead."
+            )
+        return self._dense(slice(row, row + 1)), 0
+
+    def _dense(self, rows: slice) -> DenseEngine:
+        """Return the dense engine of some texts."""
+        dense = DenseEngine(self.calibration, self.probabilities[rows].toarray(), self.work_limit, self.n_jobs)
+        return dense.limited(self.limits)
+
+    def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
+        """Look at all labels; `reaches` is the same without arrays of all of them."""
+        return self._dense(rows).reachable(thresholds, slice(0, len(thresholds)))
+
+    def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
+        """Return the costs of all labels."""
+        return self._dense(slice(row, row + 1)).relaxation(0, threshold)
+
+    def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
+        """Count a threshold at a time."""
+        counting = self.with_work_limit(_MAX_STEPS)
+        counted = (counting.bounds(np.full(len(self), threshold)) for threshold in thresholds)
+        return np.array([[list(map(as_float, pair)) for pair in counts] for counts in counted]).transpose(1, 0, 2)
+
+    def _rank_sums(self, n_cells: int) -> FloatArray:
+        """Add up binomials of sums of short rows."""
+        rows, totals = self._rows(slice(0, len(self))), self.calibration.totals
+        if rows.is_maximum:
+            return super()._rank_sums(n_cells)
+        largest = np.full(len(rows), totals[-1])
+        sums: list[list[Fraction]] = [[Fraction(0), Fraction(0)] for _ in range(len(rows))]
+        for j, chosen, part, limits in _by_unlisted(rows, largest, self.limits):
+            counted = _count_short_rows(part, largest[chosen], limits, steps_to_rank(n_cells))
+            for place, i in enumerate(chosen.tolist()):
+                lower, upper = counted[place]
+                bounds = rank_sum_of_row(part.row(place), totals, limits, lower if lower == upper else -1, n_cells)
+                ways = math.comb(int(rows.n_unlisted[i]), j)
+                every = Fraction(len(totals) * count_by_size(int(rows.n_listed[i]), *limits))
+                for side, bound in enumerate(bounds):
+                    sums[i][side] += ways * (every if math.isinf(bound) else min(Fraction(bound), every))
+        for i in np.flatnonzero(_is_cut_short(rows, largest, self.limits)).tolist():
+            sums[i][1] = Fraction(self.n_candidates * len(totals))
+        return np.array([[as_float(lower), as_float(upper)] for lower, upper in sums])
 
 
-def finite_thresholds(rows: CompressedRows, thresholds: FloatArray) -> FloatArray:
+def _finite(rows: CompressedRows, thresholds: FloatArray) -> FloatArray:
     """Return thresholds with an infinite one replaced by one that no label-set passes."""
     if not np.isposinf(thresholds).any():
         return thresholds
@@ -72,7 +256,7 @@ def finite_thresholds(rows: CompressedRows, thresholds: FloatArray) -> FloatArra
 def _spans(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> tuple[IntArray, IntArray]:
     """Return how many unlisted labels members of each row have at least and at most; the rows hold none present.
 
-    Where the most is below the least, there are no members. The most is rounded up by running totals.
+    If the most is below the least, there are no members. The most is rounded up by running totals.
     """
     fewest = np.maximum(0, limits[0] - rows.n_listed)
     most = np.minimum(rows.n_unlisted, limits[1])
@@ -87,14 +271,13 @@ def _spans(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> tupl
     return fewest, np.where((room < 0) | (thresholds < 0), -1, afforded)
 
 
-def by_unlisted(
+def _by_unlisted(
     rows: CompressedRows, thresholds: FloatArray, limits: Bounds
 ) -> Iterator[tuple[int, IntArray, CompressedRows, Bounds]]:
     """Yield (j, rows, their costs with j unlisted labels present, limits on the listed ones), for each j that fits."""
     fewest, most = _spans(rows, thresholds, limits)
-    for j in range(
-        int(fewest.min(initial=0)), int(min(most.max(initial=-1), fewest.max(initial=0) + _MOST_UNLISTED)) + 1
-    ):
+    last = min(most.max(initial=-1), fewest.max(initial=0) + _MOST_UNLISTED)
+    for j in range(int(fewest.min(initial=0)), int(last) + 1):
         chosen = np.flatnonzero((fewest <= j) & (j <= most) & (j <= fewest + _MOST_UNLISTED))
         if len(chosen):
             part = rows.take(chosen)
@@ -102,60 +285,36 @@ def by_unlisted(
             yield j, chosen, part, (max(0, limits[0] - j), limits[1] - j)
 
 
-def is_cut_short(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> BoolArray:
-    """Tell for each row whether `by_unlisted` leaves numbers of unlisted labels out, because there are too many."""
+def _is_cut_short(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> BoolArray:
+    """Tell for each row whether `_by_unlisted` leaves numbers of unlisted labels out, because there are too many."""
     fewest, most = _spans(rows, thresholds, limits)
     return np.asarray(most > fewest + _MOST_UNLISTED)
 
 
-def count_short_rows(rows: CompressedRows, thresholds: FloatArray, limits: Bounds, work_limit: int) -> list[Bounds]:
-    """Count or bound the label-sets of the listed labels that are within thresholds, as the exact search does."""
-    from surelabel._kernels import compressed as kernel  # noqa: PLC0415
-
+def _count_short_rows(rows: CompressedRows, thresholds: FloatArray, limits: Bounds, work_limit: int) -> list[Bounds]:
+    """Count or bound the label-sets of the listed labels that are within thresholds."""
     sizes = np.empty(len(rows), dtype=np.int64)
     kernel.count_compressed(rows.starts, rows.absent, rows.present, thresholds, limits, work_limit, sizes)
     counted: list[Bounds] = [(size, size) for size in sizes.tolist()]
-    given_up = np.flatnonzero(sizes < 0)
-    if len(given_up) == 0:
-        return counted
-    everything = rows.dearest() * (1.0 + _SLACK) <= thresholds
-    for i in given_up.tolist():
+    given_up = np.flatnonzero(sizes < 0).tolist()
+    everything = rows.dearest() * (1.0 + _SLACK) <= thresholds if given_up else sizes > 0
+    for i in given_up:
         listed = int(rows.n_listed[i])
         within = (limits[0], min(limits[1], listed))
         every = count_by_size(listed, *within)
-        if everything[i]:
-            counted[i] = (every, every)
-        else:
-            lower, upper = count_row(*rows.row(i), float(thresholds[i]), within)
-            counted[i] = (min(lower, every), min(upper, every))
+        lower, upper = (every, every) if everything[i] else count_row(*rows.row(i), float(thresholds[i]), within)
+        counted[i] = (min(lower, every), min(upper, every))
     return counted
 
 
-def _count_sum(
-    cut: SparseCut, rows: CompressedRows, thresholds: FloatArray, held: Sequence[int] | None
-) -> list[Bounds]:
-    """Count or bound the members of rows of a sum; with `held`, those that have a column (< 0: an unlisted label)."""
-    limits = cut.calibration.limits
-    sums = [[0, 0] for _ in range(len(rows))]
-    for j, chosen, part, within in by_unlisted(rows, thresholds, limits):
-        counted = count_short_rows(part, thresholds[chosen], within, cut.work_limit)
-        for i, (lower, upper) in zip(chosen.tolist(), counted, strict=True):
-            ways = _ways(int(rows.n_unlisted[i]), j, held is not None and held[i] < 0)
-            sums[i][0] += ways * lower
-            sums[i][1] += ways * upper
-    for i in np.flatnonzero(is_cut_short(rows, thresholds, limits)).tolist():
-        sums[i][1] = cut.calibration.n_candidates
-    return [(lower, upper) for lower, upper in sums]
-
-
 def _ways(n_unlisted: int, j: int, one_held: bool) -> int:
-    """Return in how many ways j of the unlisted labels can be chosen, one of them given where it is held."""
+    """Return in how many ways j of the unlisted labels can be chosen, one of them given if it is held."""
     if one_held:
         return math.comb(n_unlisted - 1, j - 1) if j > 0 else 0
     return math.comb(n_unlisted, j)
 
 
-def count_of_sparse_maximum(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> list[int]:
+def _count_of_maximum(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> list[int]:
     """Count the members of rows of a maximum: free labels give binomials, the unlisted ones among them."""
     free, held, possible = rows.free_and_held(thresholds)
     free = free + np.where(rows.group[1] <= thresholds, rows.n_unlisted, 0)
@@ -163,103 +322,6 @@ def count_of_sparse_maximum(rows: CompressedRows, thresholds: FloatArray, limits
         count_by_size(f, limits[0] - h, limits[1] - h) if fits else 0
         for f, h, fits in zip(free.tolist(), held.tolist(), possible.tolist(), strict=True)
     ]
-
-
-class SparseSearch:
-    """Answers about a sparse cut; the same as those of the exact search on the dense one."""
-
-    def bounds(self, cut: SparseCut, rows: range) -> SizeBounds:
-        """Return bounds of the number of members of each text, equal where it is exact."""
-
-        def count(block: slice) -> SizeBounds:
-            return _count_block(cut, slice(block.start + rows.start, block.stop + rows.start))
-
-        return SizeBounds.joined(over_rows(count, len(rows), cut.n_jobs))
-
-    def iterate(self, cut: SparseCut, row: int) -> Iterator[tuple[float, Member]]:
-        """Yield (total, ascending labels of a member), best first, equal totals in lexicographic order of 0/1 rows."""
-        rows = cut.rows(slice(row, row + 1))
-        thresholds = finite_thresholds(rows, cut.thresholds[row : row + 1])
-        listed = rows.labels[: int(rows.n_listed[0])]
-        unlisted = _Unlisted(listed, cut.calibration.n_labels)
-        classes = _classes(rows, thresholds, cut.calibration.limits)
-        for total, tied in _tied(classes, most_tied(cut.calibration.n_labels)):
-            parts = [_members(listed[unpack(words[None, :], len(listed))[0]], unlisted, j) for j, words in tied]
-            for negated in parts[0] if len(parts) == 1 else heapq.merge(*parts):
-                yield total, tuple(-label for label in negated)
-
-    def with_label(self, cut: SparseCut, row: int) -> tuple[list[Bounds], Bounds]:
-        """Return bounds of the number of members that have each listed label, and of those with one unlisted label."""
-        rows = cut.rows(slice(row, row + 1))
-        listed = int(rows.n_listed[0])
-        lo, hi = cut.calibration.limits
-        if np.isposinf(cut.thresholds[row]):
-            every = count_by_size(cut.calibration.n_labels - 1, max(lo, 1) - 1, hi - 1)
-            return [(every, every)] * listed, (every, every)
-        held = [*range(listed), -1]
-        many = rows.take(np.zeros(len(held), dtype=np.int64))
-        many.absent[many.starts[:-1][:-1] + np.arange(listed)] = np.inf
-        thresholds = np.repeat(cut.thresholds[row], len(held))
-        if rows.is_maximum:
-            counts = [(n, n) for n in count_of_sparse_maximum(many, thresholds, (lo, hi))]
-            counts[-1] = (_with_unlisted_of_maximum(rows, thresholds[:1], (lo, hi)),) * 2
-        else:
-            counts = _count_sum(cut, many, thresholds, held)
-        return counts[:-1], counts[-1] if rows.n_unlisted[0] else (0, 0)
-
-    def reachable(self, cut: SparseCut, rows: slice) -> list[Reach]:
-        """Return which labels some members have absent, and some present, for a block of texts."""
-        from surelabel._kernels import compressed as kernel  # noqa: PLC0415
-
-        limits = cut.calibration.limits
-        short = cut.rows(rows, limits[0] + 1)
-        thresholds = finite_thresholds(short, cut.thresholds[rows])
-        membership = short
-        if short.is_maximum:
-            membership = short.within(thresholds)
-            thresholds = np.where(np.isneginf(thresholds), -np.inf, 0.0)
-        reachable = np.empty((len(short.labels), 2), dtype=np.bool_)
-        kernel.reachable_compressed(short.starts, membership.absent, membership.present, thresholds, limits, reachable)
-        return [
-            _reach(short, self_labels, reachable, i)
-            for i, self_labels in enumerate(
-                np.split(cut.probabilities[rows].labels, cut.probabilities[rows].starts[1:-1])
-            )
-        ]
-
-
-def _reach(short: CompressedRows, listed: IntArray, reachable: BoolArray, i: int) -> Reach:
-    """Sort one row's columns into listed labels and representatives of the unlisted ones."""
-    columns = slice(short.starts[i], short.starts[i + 1])
-    labels, found = short.labels[columns], reachable[columns]
-    is_listed = np.isin(labels, listed)
-    others = found[(labels >= 0) & ~is_listed]
-    some = bool(found.any())
-    hidden = bool(short.n_unlisted[i] > short.n_representatives[i])
-    return Reach(listed, found[is_listed], (some and (hidden or bool(others[:, 0].any())), bool(others[:, 1].any())))
-
-
-def _with_unlisted_of_maximum(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> int:
-    """Count the members of one row of a maximum that have one given unlisted label."""
-    if rows.n_unlisted[0] == 0 or rows.group[1] > thresholds[0]:
-        return 0
-    fewer = dataclasses.replace(rows, n_unlisted=rows.n_unlisted - 1)
-    return count_of_sparse_maximum(fewer, thresholds, (limits[0] - 1, limits[1] - 1))[0]
-
-
-def _count_block(cut: SparseCut, rows: slice) -> SizeBounds:
-    """Count or bound the members of a block of texts."""
-    thresholds = cut.thresholds[rows]
-    everything = np.isposinf(thresholds)
-    every = cut.calibration.n_candidates if everything.any() else 0
-    if everything.all():
-        return SizeBounds.of([(every, every)] * len(thresholds))
-    short = cut.rows(rows)
-    if short.is_maximum:
-        counted = [(n, n) for n in count_of_sparse_maximum(short, thresholds, cut.calibration.limits)]
-    else:
-        counted = _count_sum(cut, short, np.where(everything, -np.inf, thresholds), None)
-    return SizeBounds.of((every, every) if whole else bounds for whole, bounds in zip(everything, counted, strict=True))
 
 
 class _Unlisted:
@@ -298,8 +360,14 @@ def _members(chosen: IntArray, unlisted: _Unlisted, j: int) -> Iterator[Member]:
         yield tuple(-label for label in sorted(fixed + [unlisted.label(place) for place in places]))
 
 
-def _classes(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> Iterator[tuple[float, int, Words]]:
-    """Yield (total, number j of unlisted labels, packed listed ones) of the first row by ascending total.
+def _flat(row: CostRow) -> Iterator[tuple[float, Words]]:
+    """Yield (total, packed member) of a row, best first."""
+    for totals, words in iterate_row(row):
+        yield from zip(totals.tolist(), words, strict=True)
+
+
+def _classes(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> Iterator[_Class]:
+    """Yield classes of the first row by ascending total.
 
     The row of j is not made before it is needed. The cheapest label-set with j unlisted labels costs at least what the
     cheapest of all costs and j times a flip; and from min_labels on one more unlisted label only costs more, and leaves
@@ -317,34 +385,19 @@ def _classes(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> It
             rows.hold(j)
             absent, present = rows.row(0)
             within = (max(0, limits[0] - j), limits[1] - j)
-            found = iterate_row(CostRow(absent.copy(), present, threshold, within, rows.is_maximum))
-            _push_next(waiting, j, found)
+            number, source = j, _flat(CostRow(absent.copy(), present, threshold, within, rows.is_maximum))
             j += 1
-            continue
-        total, number, words, found = heapq.heappop(waiting)
-        given = max(given, number)
-        yield total, number, words
-        _push_next(waiting, number, found)
+        else:
+            total, number, words, source = heapq.heappop(waiting)
+            given = max(given, number)
+            yield total, number, words
+        following = next(source, None)
+        if following is not None:
+            heapq.heappush(waiting, (following[0], number, following[1], source))
 
 
-def _push_next(
-    waiting: list[tuple[float, int, Words, Iterator[tuple[float, Words]]]], j: int, found: Iterator[tuple[float, Words]]
-) -> None:
-    """Put the next label-set with j unlisted labels, where there is one, on the heap; there is one a number at most."""
-    following = next(found, None)
-    if following is not None:
-        heapq.heappush(waiting, (following[0], j, following[1], found))
-
-
-def _tied(classes: Iterator[tuple[float, int, Words]], most: int) -> Iterator[tuple[float, list[tuple[int, Words]]]]:
+def _tied(classes: Iterator[_Class], most: int) -> Iterator[tuple[float, list[tuple[int, Words]]]]:
     """Gather neighbours of equal total, up to so many at a time."""
-    tied: list[tuple[int, Words]] = []
-    current = -math.inf
-    for total, j, words in classes:
-        if tied and (total != current or len(tied) == most):
-            yield current, tied
-            tied = []
-        current = total
-        tied.append((j, words))
-    if tied:
-        yield current, tied
+    for total, group in itertools.groupby(classes, key=lambda one: one[0]):
+        while tied := [(j, words) for _, j, words in itertools.islice(group, most)]:
+            yield total, tied

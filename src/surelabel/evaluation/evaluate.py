@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines import SEARCHES
+from surelabel.engines import engine_for
 from surelabel.evaluation.criteria import of_criterion, p_value_sums
 from surelabel.evaluation.metrics import (
     ClassificationMetrics,
@@ -146,8 +146,10 @@ def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str
     start = time.perf_counter()
     upper = sets.size_bounds()[1]
     seconds = time.perf_counter() - start
-    has_ball = predictor.calibration_.is_separable and not is_sparse(probabilities)
-    report = SEARCHES["hamming-ball"].report(sets._cut) if has_ball else None
+    calibration = predictor.calibration_
+    has_ball = calibration.is_separable and not is_sparse(probabilities)
+    ball = engine_for(calibration, probabilities, "hamming-ball", n_jobs=predictor.n_jobs) if has_ball else None
+    report = None if ball is None else ball.report(sets.thresholds)
     radius = None if report is None else report.radius
     return Demand(
         significance=significance,
@@ -183,8 +185,8 @@ def evaluate(
         Significance of the computational demand.
     """
     calibration = predictor._calibrated("evaluate")
-    checked = calibration.as_probabilities(probabilities, who="evaluate", sparse=True)
-    known = calibration.as_labels(labels, len(checked), who="evaluate", sparse=is_sparse(checked))
+    checked = calibration.as_probabilities(probabilities, who="evaluate")
+    known = calibration.as_labels(labels, checked, who="evaluate")
     if levels is None:
         levels = [level for level in default_levels() if float(level) * (calibration.n_texts + 1) > 1]
     forced = predictor.predict(checked)

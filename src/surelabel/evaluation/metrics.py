@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level
-from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines import SizeArray
-from surelabel.engines.counting import TABLE_CELLS
-from surelabel.engines.cut import over_rows
-from surelabel.evaluation.criteria import PValueSums, counts_at, of_criterion, p_value_sums, s_criterion
+from surelabel.engines.bounds import TABLE_CELLS
+from surelabel.engines.sizes import SizeArray
+from surelabel.evaluation.criteria import PValueSums, of_criterion, p_value_sums, s_criterion
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import as_sparse_labels, is_sparse
 
@@ -184,14 +182,12 @@ def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, 
     >>> error_rates(predictor, [[0.9, 0.1], [0.2, 0.4]], [[1, 0], [1, 0]], [0.3, 0.6])
     array([0.5, 0.5])
     """
-    calibration = predictor._calibrated("error_rates")
-    checked = calibration.as_probabilities(probabilities, who="error_rates", sparse=True)
-    known = calibration.as_labels(labels, len(checked), who="error_rates", sparse=is_sparse(checked))
-    totals = totals_of(calibration.measure, checked, known)
-    at_least = calibration.n_texts - np.searchsorted(calibration.totals, totals, side="left")
-    at_least = np.sort(np.where(calibration.is_candidate(known), at_least, -1))
+    engine = predictor.bind(probabilities, who="error_rates")
+    calibration, known = engine.calibration, engine.as_labels(labels, who="error_rates")
+    at_least = calibration.n_texts - np.searchsorted(calibration.totals, engine.totals(known), side="left")
+    at_least = np.sort(np.where(engine.is_candidate(known), at_least, -1))
     ranks = [calibration.rank(as_level(level, None, who="error_rates")) for level in levels]
-    return np.searchsorted(at_least, ranks, side="left") / len(checked)
+    return np.searchsorted(at_least, ranks, side="left") / len(engine)
 
 
 def size_curve(
@@ -209,14 +205,9 @@ def size_curve(
     >>> [curve.mean for curve in metrics.size_curve(predictor, [[0.9, 0.1], [0.7, 0.4]], [0.25, 0.5, 0.75])]
     [1.0, 0.5, 0.5]
     """
-    calibration = predictor._calibrated("size_curve")
-    checked = calibration.as_probabilities(probabilities, who="size_curve", sparse=True)
-    thresholds = np.array([calibration.threshold(as_level(level, None, who="size_curve")) for level in levels])
+    engine = predictor.bind(probabilities, who="size_curve")
+    thresholds = np.array([engine.calibration.threshold(as_level(level, None, who="size_curve")) for level in levels])
     order = np.argsort(thresholds, kind="stable")
-    bounds = np.empty((len(checked), len(thresholds), 2))
-
-    def count(rows: slice) -> None:
-        bounds[rows, order] = counts_at(calibration, checked[rows], thresholds[order], n_cells)
-
-    over_rows(count, len(checked), predictor.n_jobs)
+    bounds = np.empty((len(engine), len(thresholds), 2))
+    bounds[:, order] = engine.counts_at(thresholds[order], n_cells)
     return [size_statistics(bounds[:, i, 1], bounds[:, i, 0]) for i in range(len(thresholds))]

@@ -40,6 +40,7 @@ def binomials(n: int) -> tuple[int, ...]:
     return tuple(row)
 
 
+@functools.lru_cache(maxsize=4096)
 def count_by_size(n: int, fewest: int, most: int) -> int:
     """Return how many subsets of n things have fewest..most elements; quick where either limit cuts off few sizes.
 

@@ -1,7 +1,7 @@
 """Sparse probabilities and labels: what a text lists, for numbers of labels that no dense array holds.
 
 A text lists some labels with their probabilities; all others, the *unlisted* ones, share one small probability. What is
-listed counts, explicit zeros too. scipy is loaded on first use.
+listed counts, explicit zeros too.
 """
 
 from __future__ import annotations
@@ -9,32 +9,18 @@ from __future__ import annotations
 import functools
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+from scipy.sparse import csr_array
 
-from surelabel._core.validation import FloatArray, as_labels, is_named
+from surelabel._core.validation import FloatArray, IntArray, as_labels, is_named
 from surelabel.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    import scipy.sparse
-
-__all__ = [
-    "MOST_LABELS",
-    "SparseLabels",
-    "SparseProbabilities",
-    "as_sparse_labels",
-    "as_sparse_probabilities",
-    "is_sparse",
-    "stacked",
-]
 
 # Products of a number of labels and half of a cost's digits are exact up to here (`_kernels/compressed.py`).
 MOST_LABELS = 2**26
 
-SparseLabels: TypeAlias = "scipy.sparse.csr_array[Any, tuple[int, int]]"
-IntArray: TypeAlias = npt.NDArray[np.int64]
+SparseLabels: TypeAlias = "csr_array[Any, tuple[int, int]]"
 
 
 def is_sparse(values: Any) -> bool:
@@ -44,8 +30,6 @@ def is_sparse(values: Any) -> bool:
 
 def _as_csr(values: Any) -> Any:
     """Return a sparse matrix as a CSR array of its own with sorted indices, each once."""
-    from scipy.sparse import csr_array  # noqa: PLC0415
-
     matrix = csr_array(values, copy=True)
     matrix.sum_duplicates()
     return matrix
@@ -150,8 +134,6 @@ class SparseProbabilities:
     @functools.cached_property
     def matrix(self) -> Any:
         """The listed probabilities as a scipy CSR array."""
-        from scipy.sparse import csr_array  # noqa: PLC0415
-
         return csr_array((self.values, self.labels, self.starts), shape=self.shape)
 
     def at_least(self, value: float) -> SparseLabels:
@@ -163,8 +145,6 @@ class SparseProbabilities:
         >>> SparseProbabilities(csr_array([[0.9, 0.0, 0.2], [0.0, 0.7, 0.5]])).at_least(0.5).indices
         array([0, 1, 2])
         """
-        from scipy.sparse import csr_array  # noqa: PLC0415
-
         if self.unlisted >= value:
             raise InvalidInputError(
                 f"Unlisted labels must have a probability below {value:g} to be left out. Got {self.unlisted:g}; list "
@@ -276,8 +256,6 @@ def as_sparse_labels(
     Accepts sparse matrices, collections of label names (`index` has the column of each name; of column indices
     where it is None), and whatever `as_labels` accepts.
     """
-    from scipy.sparse import csr_array  # noqa: PLC0415
-
     if not is_sparse(values) and is_named(values):
         ends, labels = _from_collections(values, index, shape[1], who)
         values = csr_array((np.ones(len(labels), dtype=np.bool_), labels, ends), shape=(len(ends) - 1, shape[1]))

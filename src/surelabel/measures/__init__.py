@@ -1,23 +1,21 @@
 """Nonconformity measures: how strange a label-set is beside a text's probabilities (paper section 5.3)."""
 
 from surelabel.measures.base import (
-    MEASURES,
     InteractionMeasure,
-    LogLoss,
-    LpNorm,
     Measure,
     SeparableMeasure,
     check_measure,
     costs_of,
     is_number,
     measure_from_spec,
-    measure_name,
-    measure_named,
     measure_to_spec,
     probe_costs,
     same_measure,
     totals_by_costs,
 )
+from surelabel.measures.log_loss import LogLoss
+from surelabel.measures.named import MEASURES, measure_name, measure_named
+from surelabel.measures.norms import LpNorm
 
 __all__ = [
     "MEASURES",

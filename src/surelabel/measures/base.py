@@ -31,36 +31,18 @@ times as strange as a superfluous one:
 from __future__ import annotations
 
 import dataclasses
-import math
 import numbers
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._kernels import exact_sum
 from surelabel.exceptions import InvalidInputError
 
-__all__ = [
-    "MEASURES",
-    "InteractionMeasure",
-    "LogLoss",
-    "LpNorm",
-    "Measure",
-    "SeparableMeasure",
-    "check_measure",
-    "costs_of",
-    "is_number",
-    "measure_from_spec",
-    "measure_name",
-    "measure_named",
-    "measure_to_spec",
-    "probe_costs",
-    "same_measure",
-    "totals_by_costs",
-]
-
 Aggregate: TypeAlias = Literal["sum", "max"]
+_Class = TypeVar("_Class")
 
 
 @runtime_checkable
@@ -105,7 +87,7 @@ class InteractionMeasure(Protocol):
     """What a measure must have whose totals do not add up label by label; ours are `Mahalanobis` and `Penalised`."""
 
     def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
-        """Return totals of one label-set a text, (n,) float64, finite and >= 0, for probabilities and labels (n, d)."""
+        """Return totals of one label-set per text, (n,) float64, finite and >= 0, for arguments (n, d)."""
         ...
 
     def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
@@ -125,137 +107,19 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _power(values: FloatArray, p: float) -> FloatArray:
-    """Return values ** p, by squaring where p is 2, 4 or 8: the paper's norms, on the hot path."""
-    if p == 1.0:
-        return values.copy()
-    if p in (2.0, 4.0, 8.0):
-        result = values * values
-        for _ in range(int(math.log2(p)) - 1):
-            result *= result
-        return result
-    return np.power(values, p)
-
-
-@dataclasses.dataclass(frozen=True)
-class LpNorm:
-    """The L_p norm of the difference between probabilities and the 0/1 label-set (paper equation 12).
-
-    Parameters
-    ----------
-    p : float
-        1 or more; `math.inf` takes the largest difference. Larger p looks more at the worst label.
-
-    Examples
-    --------
-    >>> LpNorm(2).score(np.array([0.25]))
-    array([0.5])
-    """
-
-    p: float = 2.0
-
-    def __post_init__(self) -> None:
-        if not is_number(self.p) or not self.p >= 1:
-            raise InvalidInputError(f"The 'p' parameter of LpNorm must be a number >= 1. Got {self.p!r} instead.")
-
-    @property
-    def aggregate(self) -> Aggregate:
-        """Costs add up; for p = inf the largest counts."""
-        return "max" if math.isinf(self.p) else "sum"
-
-    def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (o^p, (1 - o)^p), for p = inf (o, 1 - o)."""
-        p = 1.0 if math.isinf(self.p) else float(self.p)
-        return _power(probabilities, p), _power(1.0 - probabilities, p)
-
-    def score(self, totals: FloatArray) -> FloatArray:
-        """Return the norm: totals^(1/p)."""
-        return totals if math.isinf(self.p) else np.power(totals, 1.0 / self.p)
-
-
-@dataclasses.dataclass(frozen=True)
-class LogLoss:
-    """Minus the log-likelihood of the label-set with labels taken as independent.
-
-    Parameters
-    ----------
-    clip : float
-        Probabilities are clipped to [clip, 1 - clip], 0 < clip < 0.5.
-
-    Examples
-    --------
-    >>> absent, present = LogLoss().costs(np.array([[0.5, 1.0]]))
-    >>> absent.round(3), present.round(3)
-    (array([[ 0.693, 13.816]]), array([[0.693, 0.   ]]))
-    """
-
-    clip: float = 1e-6
-    aggregate: ClassVar[Aggregate] = "sum"
-
-    def __post_init__(self) -> None:
-        if not is_number(self.clip) or not 0.0 < self.clip < 0.5:
-            raise InvalidInputError(
-                f"The 'clip' parameter of LogLoss must be a number in (0, 0.5). Got {self.clip!r} instead."
-            )
-
-    def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (-log(1 - o), -log(o)), o clipped."""
-        clipped = np.clip(probabilities, self.clip, 1.0 - self.clip)
-        return -np.log1p(-clipped), -np.log(clipped)
-
-    def score(self, totals: FloatArray) -> FloatArray:
-        """Return the totals: minus the log-likelihood."""
-        return totals
-
-
 _PROBE = np.linspace(0.0, 1.0, 17)[None, :]
-_KINDS: dict[str, type[Any]] = {"lp-norm": LpNorm, "log-loss": LogLoss}
-
-MEASURES: Mapping[str, SeparableMeasure] = {
-    "L2": LpNorm(2),
-    "L4": LpNorm(4),
-    "L8": LpNorm(8),
-    "LogLoss": LogLoss(),
-}
-"""Measures by the names that commands, tables and reports have for them."""
+# Measures of ours that are all in their parameters, by the kind that files name them with.
+_KINDS: dict[str, type[Any]] = {}
 
 
-def measure_named(name: str) -> SeparableMeasure:
-    """Return the measure of a name: LogLoss, or L and a number from 1 on, or Linf.
+def register(kind: str) -> Callable[[type[_Class]], type[_Class]]:
+    """Register a dataclass of float parameters as a measure that files name by `kind`; its costs are trusted."""
 
-    Examples
-    --------
-    >>> measure_named("L2"), measure_named("linf")
-    (LpNorm(p=2), LpNorm(p=inf))
-    """
-    for known, measure in MEASURES.items():
-        if name.lower() == known.lower():
-            return measure
-    try:
-        if name[:1] in {"L", "l"}:
-            return LpNorm(float(name[1:]))
-    except ValueError:
-        pass
-    raise InvalidInputError(
-        f"A measure must be one of {', '.join(MEASURES)}, or L and a number >= 1. Got {name!r} instead."
-    )
+    def add(measure: type[_Class]) -> type[_Class]:
+        _KINDS[kind] = measure
+        return measure
 
-
-def measure_name(measure: Measure) -> str:
-    """Return the name of a measure for people.
-
-    Examples
-    --------
-    >>> measure_name(LpNorm(4)), measure_name(LogLoss()), measure_name(LogLoss(clip=0.01))
-    ('L4', 'LogLoss', 'LogLoss(clip=0.01)')
-    """
-    if type(measure) is LpNorm:
-        return f"L{measure.p:g}"
-    if hasattr(measure, "to_spec"):
-        return (
-            type(measure).__name__ if not hasattr(measure, "measure") else f"Penalised({measure_name(measure.measure)})"
-        )
-    return "LogLoss" if measure == LogLoss() else repr(measure) if type(measure) is LogLoss else type(measure).__name__
+    return add
 
 
 def check_measure(measure: Any, *, who: str) -> None:
@@ -292,13 +156,11 @@ def costs_of(measure: SeparableMeasure, probabilities: FloatArray) -> tuple[Floa
 
 
 def totals_by_costs(measure: SeparableMeasure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
-    """Return the total of one label-set a text, (n,): correctly rounded sums, or maxima, of its costs."""
+    """Return the total of one label-set per text, (n,): correctly rounded sums, or maxima, of its costs."""
     absent, present = costs_of(measure, probabilities)
     if measure.aggregate == "max":
         largest: FloatArray = np.where(labels, present, absent).max(axis=1)
         return largest
-    from surelabel._kernels import exact_sum  # noqa: PLC0415 (numba is loaded on first use)
-
     totals = np.empty(len(probabilities))
     exact_sum.totals_of_rows(absent, present, labels, totals)
     return totals
@@ -327,9 +189,10 @@ def measure_to_spec(measure: Measure) -> dict[str, Any]:
     if hasattr(measure, "to_spec"):
         spec: dict[str, Any] = measure.to_spec()
         return spec
-    for kind, known in _KINDS.items():
-        if type(measure) is known:
-            return {"kind": kind, **{key: str(value) for key, value in dataclasses.asdict(measure).items()}}  # type: ignore[call-overload]
+    kind = next((kind for kind, ours in _KINDS.items() if type(measure) is ours), None)
+    if kind is not None:
+        names = [field.name for field in dataclasses.fields(_KINDS[kind])]
+        return {"kind": kind, **{name: str(getattr(measure, name)) for name in names}}
     return {"kind": "own", "name": type(measure).__qualname__}
 
 
@@ -341,8 +204,8 @@ def measure_from_spec(spec: dict[str, Any]) -> SeparableMeasure | None:
         return None
     if kind not in _KINDS:
         raise InvalidInputError(f"The measure {kind!r} is not known: expected one of {sorted(_KINDS)}.")
-    known = {field.name for field in dataclasses.fields(_KINDS[kind])}
-    if set(fields) != known:
-        raise InvalidInputError(f"The measure {kind!r} takes {sorted(known)}. Got {sorted(fields)} instead.")
+    expected = {field.name for field in dataclasses.fields(_KINDS[kind])}
+    if set(fields) != expected:
+        raise InvalidInputError(f"The measure {kind!r} takes {sorted(expected)}. Got {sorted(fields)} instead.")
     made: SeparableMeasure = _KINDS[kind](**{key: float(value) for key, value in fields.items()})
     return made

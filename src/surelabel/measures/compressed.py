@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._kernels import compressed as kernel
 from surelabel.exceptions import InvalidInputError
-from surelabel.labels.sparse import IntArray, SparseLabels, SparseProbabilities
-from surelabel.measures import SeparableMeasure, costs_of
-
-__all__ = ["CompressedRows", "check_sparse_measure", "compress", "sparse_totals"]
+from surelabel.labels.sparse import SparseLabels, SparseProbabilities
+from surelabel.measures.base import SeparableMeasure, costs_of
 
 _PROBE = np.linspace(0.0, 1.0, 17)
 # Low bits of a float64 that `_halves` cuts off: 26 digits stay, 27 go.
@@ -154,8 +153,6 @@ def compress(
     measure: SeparableMeasure, probabilities: SparseProbabilities, n_representatives: int = 0
 ) -> CompressedRows:
     """Return the costs of texts as short rows, with up to so many unlisted labels in columns of their own."""
-    from surelabel._kernels import compressed as kernel  # noqa: PLC0415 (numba is loaded on first use)
-
     n_labels = probabilities.shape[1]
     values = np.append(probabilities.values, probabilities.unlisted)
     absent, present = (costs[0] for costs in costs_of(measure, values[None, :]))
@@ -195,8 +192,6 @@ def compress(
 
 def _marked(rows: CompressedRows, labels: SparseLabels) -> npt.NDArray[np.uint8]:
     """Return for each column whether its text has that label."""
-    from surelabel._kernels import compressed as kernel  # noqa: PLC0415
-
     member = np.empty(len(rows.labels), dtype=np.uint8)
     kernel.mark_members(
         rows.labels, rows.starts, labels.indices.astype(np.int64), labels.indptr.astype(np.int64), member
@@ -206,8 +201,6 @@ def _marked(rows: CompressedRows, labels: SparseLabels) -> npt.NDArray[np.uint8]
 
 def sparse_totals(measure: SeparableMeasure, probabilities: SparseProbabilities, labels: SparseLabels) -> FloatArray:
     """Return the total of one label-set a text, (n,), as `totals_of` of the dense arrays."""
-    from surelabel._kernels import compressed as kernel  # noqa: PLC0415
-
     rows = compress(measure, probabilities)
     member = _marked(rows, labels)
     listed = np.add.reduceat(member.astype(np.int64), rows.starts[:-1])

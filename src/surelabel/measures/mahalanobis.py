@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
+from surelabel._kernels import quadratic
 from surelabel.exceptions import InvalidInputError
-
-__all__ = ["Mahalanobis"]
 
 # Smallest eigenvalue of the covariance beside its largest: what keeps the inverse positive definite in float64.
 _LEAST_EIGENVALUE = 1e-10
@@ -141,8 +140,6 @@ class Mahalanobis:
 
     def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
         """Return e' M e of one label-set a text, (n,), correctly rounded, for probabilities and labels (n, d)."""
-        from surelabel._kernels import quadratic  # noqa: PLC0415
-
         totals, settled = np.empty(len(probabilities)), np.empty(len(probabilities), dtype=np.bool_)
         quadratic.totals_of_rows(self.kernel_matrix, probabilities, labels, totals, settled)
         for i in np.flatnonzero(~settled):
@@ -151,8 +148,6 @@ class Mahalanobis:
 
     def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
         """Return the totals of many label-sets (m, d) of one text (d,); the same as `totals`, faster."""
-        from surelabel._kernels import quadratic  # noqa: PLC0415
-
         totals, settled = np.empty(len(labels)), np.empty(len(labels), dtype=np.bool_)
         quadratic.totals_of_label_sets(self.kernel_matrix, probabilities, labels, totals, settled)
         for i in np.flatnonzero(~settled):

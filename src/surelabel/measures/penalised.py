@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.packing import Words, pack
-from surelabel._core.validation import BoolArray, FloatArray, as_labels
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_labels
+from surelabel._kernels import penalties
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures import (
     LogLoss,
@@ -24,9 +25,6 @@ from surelabel.measures import (
 )
 from surelabel.measures.mahalanobis import Mahalanobis
 
-__all__ = ["Penalised"]
-
-IntArray = npt.NDArray[np.int64]
 WEIGHTS = ("hamming", "cardinality", "pairs", "prior")
 # How often an unseen label-set counts as seen, for the prior.
 _UNSEEN_COUNT = 0.5
@@ -122,14 +120,11 @@ class Penalised:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Penalised):
             return NotImplemented
-        if (self.label_sets is None) != (other.label_sets is None):
+        if self.measure != other.measure or self.weights != other.weights:
             return False
-        same = self.measure == other.measure and self.weights == other.weights
         if self.label_sets is None or other.label_sets is None:
-            return bool(same)
-        return bool(
-            same and np.array_equal(self.label_sets, other.label_sets) and np.array_equal(self.counts, other.counts)  # type: ignore[arg-type]
-        )
+            return self.label_sets is other.label_sets
+        return all(np.array_equal(array, other.arrays()[name]) for name, array in self.arrays().items())
 
     def __hash__(self) -> int:
         return hash(
@@ -233,8 +228,6 @@ class Penalised:
         candidates : (K,) bool, optional
             Which seen label-sets are candidates; all where not given.
         """
-        from surelabel._kernels import penalties  # noqa: PLC0415
-
         assert self.counts is not None
         n_labels, n_texts = self.n_labels, int(self.counts.sum())
         direct = self.hamming > 0.0 or self.prior > 0.0
@@ -257,16 +250,12 @@ class Penalised:
 
     def penalties_of(self, labels: BoolArray) -> FloatArray:
         """Return the penalties of label-sets (m, d), (m,)."""
-        from surelabel._kernels import penalties  # noqa: PLC0415
-
         out = np.empty(len(labels))
         penalties.penalties_of_words(self.kernel_penalties((0, self.n_labels)), pack(labels), out)
         return out
 
     def _with_penalties(self, totals: FloatArray, labels: BoolArray) -> FloatArray:
         """Add penalties to the scores of base totals."""
-        from surelabel._kernels import penalties  # noqa: PLC0415
-
         out = np.empty(len(totals))
         penalties.scores_of_totals(totals, self.power, self.penalties_of(labels), out)
         return out

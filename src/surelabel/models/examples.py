@@ -40,10 +40,9 @@ def worked_examples(
     Short texts are preferred. The sure one has one plausible label-set and the highest confidence; the unsure one about
     half a dozen plausible label-sets; the last one is the least like the calibration texts.
     """
-    calibration = predictor._calibrated("worked_examples")
-    probabilities = calibration.as_probabilities(probabilities, who="worked_examples", sparse=True)
-    forced = predictor.predict(probabilities)
-    sizes = predictor.predict_set(probabilities, significance=significance).size_bounds()[1]
+    engine = predictor.bind(probabilities, who="worked_examples")
+    forced = predictor.predict(engine)
+    sizes = predictor.predict_set(engine, significance=significance).size_bounds()[1]
     is_short = np.array([40 <= len(each) <= _LONGEST for each in texts])
     is_single = np.asarray(sizes == 1, dtype=bool)
     distance = np.array([abs(np.log(float(size)) - np.log(_UNSURE_SIZE)) if size > 1 else np.inf for size in sizes])
@@ -55,7 +54,7 @@ def worked_examples(
     examples: list[WorkedExample] = []
     for title, row in rows.items():
         if row is not None and row not in {example.row for example in examples}:
-            one = probabilities[row : row + 1]
+            one = engine[row : row + 1]
             answer = answer_probabilities(predictor, one, significance=significance, top=3)[0]
             examples.append(WorkedExample(row, title, answer, in_words(answer)))
     return examples

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.validation import FloatArray
 from surelabel._core.wording import bounds_words
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.corpora.overlap import seen_before
+from surelabel.engines.sparse import MOST_DESCRIBED
 from surelabel.evaluation.evaluate import Evaluation, default_levels, evaluate
 from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.exceptions import CalibrationWarning
@@ -25,7 +27,6 @@ from surelabel.plots import error_band, printable
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
 from surelabel.sets.prediction_set import PredictionSet
 from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.sets.sparse_sets import MOST_DESCRIBED, SparsePredictionSet, SparsePredictionSets
 
 __all__ = [
     "WATCH_ALPHA",
@@ -268,18 +269,12 @@ def _members(sets: PredictionSets) -> tuple[Any, Any, Any]:
 
     Of sparse texts, open labels are those that a text lists.
     """
-    from scipy.sparse import csr_array  # noqa: PLC0415
-
-    if isinstance(sets, SparsePredictionSets):
-        return sets.certain_and_open(most=0)
-    every, some = sets.certain_and_possible()
-    return csr_array(every), csr_array(some & ~every), np.zeros(len(sets), dtype=np.int64)
+    certain, still_open, n_more = sets.certain_and_open(most=0)
+    return csr_array(certain), csr_array(still_open), n_more
 
 
 def _shares(prediction_set: PredictionSet, labels: Any) -> FloatArray:
     """Return the share of members that have each of some listed labels."""
-    if not isinstance(prediction_set, SparsePredictionSet):
-        return np.asarray(prediction_set.inclusion_bounds()[1][labels])
     listed, shares, _ = prediction_set.listed_inclusion_bounds()
     return np.asarray(shares[np.searchsorted(listed, labels), 1])
 

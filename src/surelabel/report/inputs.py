@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._core.validation import FloatArray, as_label_names, as_labels, as_level
+from surelabel._core.validation import FloatArray, IntArray, as_label_names, as_labels, as_level
 from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
-from surelabel.labels.sparse import IntArray, SparseProbabilities, as_sparse_labels, is_sparse
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
 
 __all__ = ["CheckedInput", "ReportInput", "check_input"]
 
@@ -132,7 +132,7 @@ def check_input(given: ReportInput) -> CheckedInput:
         raise InvalidInputError("The 'predictors' parameter of a report must have at least one predictor. Got none.")
     calibrations = [predictor._calibrated("write_report") for predictor in given.predictors.values()]
     as_level(given.significance, None, who=who)
-    probabilities = calibrations[0].as_probabilities(given.probabilities, who=who, sparse=True)
+    probabilities = calibrations[0].as_probabilities(given.probabilities, who=who)
     n_texts, n_labels = probabilities.shape
     names = as_label_names(given.label_names, n_labels, who=who)
     for name, calibration in zip(given.predictors, calibrations, strict=True):

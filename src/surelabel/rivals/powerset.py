@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from surelabel._core.packing import pack
 from surelabel._core.validation import FloatArray, as_labels, as_level, as_probabilities
+from surelabel._kernels import exact_sum
 from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines.cut import pack
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.measures import LpNorm, Measure, SeparableMeasure, costs_of
 from surelabel.rivals.protocol import ListedSets, checked_data, not_calibrated, rank_threshold
@@ -131,8 +132,6 @@ class SeenPowerset:
 
     def predict_sets(self, probabilities: Any, levels: Sequence[Any]) -> list[ListedSets]:
         """Return the same at several significances; every seen label-set is scored once."""
-        from surelabel._kernels import exact_sum  # noqa: PLC0415
-
         if self._scores is None:
             raise not_calibrated(self)
         checked = as_probabilities(probabilities, who="predict_set", n_labels=self._seen.shape[1])

@@ -10,9 +10,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities, check_limits
-from surelabel.calibration import binomials
-from surelabel.engines import SizeArray, as_sizes
+from surelabel.engines.sizes import SizeArray, as_sizes
 from surelabel.exceptions import NotCalibratedError
+from surelabel.labels.counting import binomials
 
 __all__ = [
     "NOTHING_OF_LABEL_SETS",

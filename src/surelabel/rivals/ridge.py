@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level
-from surelabel.calibration import binomials
+from surelabel._kernels import transductive
 from surelabel.exceptions import InvalidInputError
+from surelabel.labels.counting import binomials
 from surelabel.rivals.protocol import Limits, ListedSets, checked_limits, not_calibrated
 
 __all__ = ["CrossConformalRidge", "TransductiveRidge"]
@@ -150,8 +151,6 @@ class TransductiveRidge(_Ridge):
         With h_i = x_i' G x and c = 1 + x' G x, residuals of the refitted model are r_i - (h_i / c) (Y - f) for a
         calibration text and (Y - f) / c for the new one, f its fitted values before.
         """
-        from surelabel._kernels import transductive  # noqa: PLC0415
-
         assert self._features is not None
         candidates = self._candidates.astype(np.float64)
         across = candidates @ self._residuals.T

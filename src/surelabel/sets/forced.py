@@ -1,16 +1,16 @@
-"""Forced predictions: one label-set a text, with confidence and credibility."""
+"""Forced predictions: one label-set per text, with confidence and credibility."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from surelabel._core.validation import FloatArray
-from surelabel.labels.label_sets import LabelSet, to_label_sets
-from surelabel.labels.sparse import is_sparse
-from surelabel.sets.sparse_sets import names_of_members
+import numpy as np
 
-__all__ = ["ForcedPredictions"]
+from surelabel._core.threads import over_rows
+from surelabel._core.validation import FloatArray
+from surelabel.engines.base import Engine
+from surelabel.labels.label_sets import LabelSet, to_label_sets
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -20,11 +20,11 @@ class ForcedPredictions:
     Attributes
     ----------
     labels : (n, d) bool
-        A scipy CSR array where probabilities were sparse.
+        A scipy CSR array if probabilities were sparse.
     confidence : (n,) float64
         1 minus the second highest p-value: how unlikely every other label-set is.
     credibility : (n,) float64
-        The highest p-value: low where the text is unlike the calibration texts.
+        The highest p-value: low if the text is unlike the calibration texts.
     label_names : tuple of str or None
 
     Examples
@@ -44,12 +44,23 @@ class ForcedPredictions:
     credibility: FloatArray
     label_names: tuple[str, ...] | None = None
 
+    @classmethod
+    def of(cls, engine: Engine, tie_breaks: FloatArray | None = None) -> ForcedPredictions:
+        """Return the forced predictions of an engine's texts, smoothed if there is one tie-break per text."""
+        labels, totals = engine.forced()
+        calibration = engine.calibration
+
+        def rank(rows: slice) -> FloatArray:
+            return calibration.p_values(totals[rows], None if tie_breaks is None else tie_breaks[rows, None])
+
+        p_values = np.concatenate(over_rows(rank, len(engine), engine.n_jobs))
+        second = np.where(np.isinf(totals[:, 1]), 0.0, p_values[:, 1])
+        return cls(labels, 1.0 - second, p_values[:, 0].copy(), calibration.label_names)
+
     def __len__(self) -> int:
         return len(self.confidence)
 
     @property
     def label_sets(self) -> list[LabelSet]:
-        """The label-sets as frozensets of names, of indices where names are not known."""
-        if is_sparse(self.labels):
-            return names_of_members(self.labels, self.label_names)
+        """The label-sets as frozensets of names, of indices if names are not known."""
         return to_label_sets(self.labels, self.label_names)

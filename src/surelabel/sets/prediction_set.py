@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, as_label_names, check_count
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_label_names, check_count
 from surelabel._core.wording import count_words, label_sets_words
-from surelabel.engines import SEARCHES, Bounds, Cut, engine_of
-from surelabel.engines.counting import MAX_TABLE, TABLE_CELLS
-from surelabel.engines.cut import Words, n_words, unpack
+from surelabel.engines.base import Engine, Threshold
+from surelabel.engines.bounds import MAX_TABLE, TABLE_CELLS
+from surelabel.engines.sizes import Bounds, SizeBounds
 from surelabel.exceptions import SearchLimitError, TruncationWarning
-from surelabel.labels.label_sets import LabelSet, as_label_set, as_row, to_label_sets
+from surelabel.labels.label_sets import LabelSet, LabelView, as_label_set, as_row
 from surelabel.sets.descriptions import Budget, Description, Facts, Members, build_description
-
-if TYPE_CHECKING:
-    from surelabel.sets.prediction_sets import PredictionSets
-
-__all__ = ["PredictionSet"]
 
 # Members that are listed to describe a set; facts of more come from their costs.
 _MAX_DESCRIBED_BY_LIST = 4096
@@ -34,7 +29,7 @@ class PredictionSet:
     """The label-sets that stay plausible for one text: {Y : p(Y) > significance}.
 
     Supports `label_set in s` and iteration, best first, both without listing the rest. A label-set is a frozenset of
-    label names where names are known, of indices where not.
+    label names, of indices if names are not known.
 
     Examples
     --------
@@ -42,46 +37,53 @@ class PredictionSet:
     >>> predictor = ConformalLabelSets(label_names=["corn", "grain", "wheat"])
     >>> predictor = predictor.calibrate([[0.1, 0.9, 0.4]] * 9, [["grain"]] * 7 + [["grain", "wheat"]] * 2)
     >>> plausible = predictor.predict_set([[0.1, 0.9, 0.5]], significance=0.2)[0]
-    >>> plausible.size, sorted(plausible.certain), sorted(plausible.possible)
-    (2, ['grain'], ['grain', 'wheat'])
+    >>> plausible.size, sorted(plausible.certain), sorted(plausible.open), sorted(plausible.excluded)
+    (2, ['grain'], ['wheat'], ['corn'])
     >>> {"grain", "wheat"} in plausible
     True
     >>> [(sorted(label_set), round(p_value, 2)) for label_set, p_value in plausible.top(2)]
     [(['grain'], 0.3), (['grain', 'wheat'], 0.3)]
     """
 
-    def __init__(self, parent: PredictionSets, row: int) -> None:
-        self._parent = parent
+    def __init__(
+        self,
+        engine: Engine,
+        row: int,
+        threshold: Threshold,
+        tie_break: FloatArray | None = None,
+        bounds: SizeBounds | None = None,
+    ) -> None:
+        self._engine = engine
         self._row = row
-
-    @property
-    def _cut(self) -> Cut:
-        return self._parent._cut
-
-    @property
-    def _one(self) -> slice:
-        return slice(self._row, self._row + 1)
+        self._threshold = threshold
+        self._tie_break = tie_break
+        # Sizes that are known already, of all texts of the engine.
+        self._bounds = SizeBounds.unknown(len(engine)) if bounds is None else bounds
 
     def __repr__(self) -> str:
-        if not self._parent._bounds.known[self._row]:
+        if not self._bounds.known[self._row]:
             return f"<PredictionSet of text {self._row}>"
-        lower, upper = self.size_bounds
-        return f"<PredictionSet of text {self._row}: {label_sets_words(lower, upper)}>"
+        return f"<PredictionSet of text {self._row}: {label_sets_words(*self.size_bounds)}>"
 
     @property
     def size(self) -> int:
-        """Exact number of label-sets; SearchLimitError with the bounds where it cannot be had within the work limit."""
+        """Exact number of label-sets; SearchLimitError with the bounds if it cannot be had within the work limit."""
         lower, upper = self.size_bounds
         if lower != upper:
             raise SearchLimitError(
                 f"The size of the prediction set of text {self._row} lies between {count_words(lower)} and "
-                f"{count_words(upper)}; counting it exactly takes more than {self._cut.work_limit:,} steps. "
+                f"{count_words(upper)}; counting it exactly takes more than {self._engine.work_limit:,} steps. "
                 "Use size_bounds, refine(), or a larger work_limit.",
                 (lower, upper),
             )
         return lower
 
     def __len__(self) -> int:
+        if self.size > sys.maxsize:
+            raise OverflowError(
+                f"len() of the prediction set of text {self._row} does not fit Python's limit: it has "
+                f"{count_words(self.size)} label-sets. Use its 'size'."
+            )
         return self.size
 
     def __bool__(self) -> bool:
@@ -89,9 +91,14 @@ class PredictionSet:
 
     @property
     def size_bounds(self) -> Bounds:
-        """Certified (lower, upper) bounds of the size, equal where it is exact."""
-        self._parent._fill_bounds(range(self._row, self._row + 1))
-        return self._parent._bounds[self._row]
+        """Certified (lower, upper) bounds of the size, equal if it is exact."""
+        if not self._bounds.known[self._row]:
+            self._bounds[self._row] = self._count(self._engine)
+        return self._bounds[self._row]
+
+    def _count(self, engine: Engine) -> Bounds:
+        """Count or bound the members."""
+        return engine.bounds(np.array([self._threshold]), slice(self._row, self._row + 1))[0]
 
     def refine(self, relative_gap: float = 0.01, work_limit: int | None = None) -> Bounds:
         """Tighten the size's bounds until upper <= (1 + relative_gap) lower, or memory or work run out.
@@ -108,33 +115,26 @@ class PredictionSet:
         (lower, upper), which `size_bounds` has from now on too.
         """
         lower, upper = self.size_bounds
-        if lower == upper:
-            return lower, upper
-        if work_limit is not None:
-            cut = dataclasses.replace(self._cut, work_limit=work_limit)
-            lower, upper = SEARCHES[self._parent._search].bounds(cut, range(self._row, self._row + 1))[0]
-        engine = engine_of(self._cut.calibration)
+        if lower < upper and work_limit is not None:
+            lower, upper = self._count(self._engine.with_work_limit(work_limit))
         cells = TABLE_CELLS
         while upper > (1.0 + relative_gap) * lower and cells < MAX_TABLE // 2:
             cells *= 4
-            finer = engine.bounds_with_cells(self._cut, self._row, cells)
+            finer = self._engine.finer_bounds(self._row, self._threshold, cells)
             lower, upper = max(lower, finer[0]), min(upper, finer[1])
-            if cells * (self._cut.calibration.max_labels + 1) > MAX_TABLE:
+            if cells * (self._engine.limits[1] + 1) > MAX_TABLE:
                 break
-        self._parent._bounds[self._row] = (lower, upper)
+        self._bounds[self._row] = (lower, upper)
         return lower, upper
 
     def __contains__(self, label_set: Any) -> bool:
-        return bool(self._parent[self._row : self._row + 1].contains(as_row(label_set))[0])
-
-    def _named(self, words: Words) -> list[LabelSet]:
-        """Return packed label-sets as frozensets."""
-        calibration = self._cut.calibration
-        return to_label_sets(unpack(words, calibration.n_labels), calibration.label_names)
+        one = self._engine[self._row : self._row + 1]
+        labels = one.as_labels(as_row(label_set), who="contains")
+        return bool(one.contains(np.array([self._threshold]), labels)[0])
 
     def __iter__(self) -> Iterator[LabelSet]:
-        for _, words in SEARCHES[self._parent._search].iterate(self._cut, self._row):
-            yield self._named(words[None, :])[0]
+        names = self._engine.calibration.label_names
+        return (as_label_set(member, names) for _, member in self._engine.iterate(self._row, self._threshold))
 
     @property
     def label_sets(self) -> Iterator[LabelSet]:
@@ -142,78 +142,96 @@ class PredictionSet:
         return iter(self)
 
     def top(self, k: int) -> list[tuple[LabelSet, float]]:
-        """Return the k best members with their p-values, highest first; fewer where there are fewer."""
+        """Return the k best members with their p-values, highest first; fewer if there are fewer."""
         check_count("k", k, who="top")
-        names = self._cut.calibration.label_names
-        return [(as_label_set(labels, names), p_value) for labels, p_value in self._top_indices(int(k))]
+        scored = list(itertools.islice(self._engine.iterate(self._row, self._threshold), int(k)))
+        p_values = self._engine.p_values(np.full(len(scored), self._row), scored, self._tie_break)
+        names = self._engine.calibration.label_names
+        return [(as_label_set(member, names), p) for (_, member), p in zip(scored, p_values, strict=True)]
 
-    def _top_indices(self, k: int) -> list[tuple[list[int], float]]:
-        """Return the k best members as ascending label indices, with their p-values."""
-        best = list(itertools.islice(SEARCHES[self._parent._search].iterate(self._cut, self._row), k))
-        totals = np.array([total for total, _ in best])
-        words = np.array([packed for _, packed in best], dtype=np.uint64)
-        words = words.reshape(len(best), n_words(self._cut.calibration.n_labels))
-        return self._parent._indexed(np.full(len(best), self._row), totals, words)
+    def to_array(self, limit: int = 1_000_000) -> Any:
+        """Return the members as 0/1 rows (m, d), best first; as a bool CSR array if probabilities were sparse.
 
-    def to_array(self, limit: int = 1_000_000) -> BoolArray:
-        """Return the members as 0/1 rows (m, d), best first.
-
-        Where there are more than `limit`, the best of them are returned, with a TruncationWarning.
+        If there are more than `limit`, the best of them are returned, with a TruncationWarning.
         """
         check_count("limit", limit, who="to_array")
-        words = SEARCHES[self._parent._search].members(self._cut, self._row, int(limit))
-        self._warn_if_cut(len(words), limit)
-        return unpack(words, self._cut.calibration.n_labels)
-
-    def _warn_if_cut(self, found: int, limit: int) -> None:
-        """Warn where `limit` members are not all."""
-        if found == limit and self.size_bounds[1] > limit:
+        members = self._engine.members(self._row, self._threshold, int(limit))
+        if members.shape[0] == limit and self.size_bounds[1] > limit:
             warnings.warn(
                 f"The prediction set of text {self._row} has {count_words(self.size_bounds[0])} label-sets or more; "
                 f"the best {limit:,} are returned. Give a larger 'limit' for more.",
                 TruncationWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
+        return members
 
-    def _reachable(self) -> BoolArray:
-        """Return (d, 2): whether some member has the label absent, and whether some has it present."""
-        return np.asarray(self._parent._reachable(self._one)[0])
-
-    def _labels(self, mask: BoolArray) -> LabelSet:
-        """Return the labels of a mask (d,) as names or indices."""
-        return to_label_sets(mask[None, :], self._cut.calibration.label_names)[0]
-
-    @property
-    def certain(self) -> LabelSet:
-        """Labels that all members have (none where the set is empty)."""
-        reachable = self._reachable()
-        return self._labels(reachable[:, 1] & ~reachable[:, 0])
-
-    @property
-    def possible(self) -> LabelSet:
-        """Labels that some member has, the certain ones among them."""
-        return self._labels(self._reachable()[:, 1])
+    def _labels(self, *, absent: bool | None, present: bool) -> Set[Any]:
+        """Return the labels that some member has (or none has) present, and absent unless that does not matter."""
+        labels, reachable, others = self._engine.reach(self._row, self._threshold)
+        chosen, unlisted = reachable[:, 1] == present, others[1] == present
+        if absent is not None:
+            chosen, unlisted = chosen & (reachable[:, 0] == absent), unlisted and others[0] == absent
+        calibration = self._engine.calibration
+        if unlisted and len(labels) < calibration.n_labels:
+            listed = labels.tolist()
+            return LabelView(labels[chosen].tolist(), listed, calibration.n_labels, calibration.label_index)
+        return as_label_set(labels[chosen].tolist(), calibration.label_names)
 
     @property
-    def excluded(self) -> LabelSet:
+    def certain(self) -> Set[Any]:
+        """Labels that all members have (none if the set is empty)."""
+        return self._labels(absent=False, present=True)
+
+    @property
+    def open(self) -> Set[Any]:
+        """Labels that some members have, but not all."""
+        return self._labels(absent=True, present=True)
+
+    @property
+    def possible(self) -> Set[Any]:
+        """Labels that some member has: the certain and the open ones."""
+        return self._labels(absent=None, present=True)
+
+    @property
+    def excluded(self) -> Set[Any]:
         """Labels that no member has."""
-        return self._labels(~self._reachable()[:, 1])
+        return self._labels(absent=None, present=False)
+
+    def listed_inclusion_bounds(self) -> tuple[IntArray, FloatArray, tuple[float, float]]:
+        """Return bounds of the share of members that have each listed label, and any one unlisted label.
+
+        Returns
+        -------
+        labels : (m,) int64
+            The labels that the text lists; all if probabilities were dense.
+        shares : (m, 2) float64
+            Certified (lower, upper) bounds for each of them.
+        unlisted : (float, float)
+            The same for every label that it does not list.
+        """
+        labels = self._engine.listed(self._row)
+        others = [-1] if len(labels) < self._engine.n_labels else []
+        shares = self._shares([*labels.tolist(), *others])
+        listed = np.array(shares[: len(labels)], dtype=np.float64).reshape(len(labels), 2)
+        return labels, listed, shares[-1] if others else (0.0, 0.0)
 
     def inclusion_bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return certified bounds of the share of members that have each label, (d,) each; 0 for an empty set."""
-        n_labels = self._cut.calibration.n_labels
-        shares = np.zeros((2, n_labels))
-        if self.size_bounds[1] > 0:
-            shares[:] = np.transpose(self._shares(range(n_labels)))
+        """Return certified bounds of the share of members that have each label, (d,) each; 0 for an empty set.
+
+        `listed_inclusion_bounds` is the same without arrays of all labels.
+        """
+        labels, listed, unlisted = self.listed_inclusion_bounds()
+        shares = np.empty((2, self._engine.n_labels))
+        shares[:] = np.array(unlisted)[:, None]
+        shares[:, labels] = listed.T
         return shares[0], shares[1]
 
     def _shares(self, labels: Sequence[int]) -> list[tuple[float, float]]:
         """Return bounds of the share of members that have each of some labels."""
-        return self._as_shares(SEARCHES[self._parent._search].with_label(self._cut, self._row, labels))
-
-    def _as_shares(self, counts: Sequence[Bounds]) -> list[tuple[float, float]]:
-        """Return bounds of numbers of members as bounds of their share of all."""
         lower, upper = self.size_bounds
+        if upper == 0:
+            return [(0.0, 0.0)] * len(labels)
+        counts = self._engine.with_label(self._row, self._threshold, labels)
         return [
             (0.0 if fewest == 0 else fewest / upper, 0.0 if most == 0 else min(1.0, most / max(lower, 1)))
             for fewest, most in counts
@@ -225,7 +243,7 @@ class PredictionSet:
         Raises
         ------
         SearchLimitError
-            Where it is known by bounds only; `inclusion_bounds` gives them.
+            If it is known by bounds only; `inclusion_bounds` gives them.
         """
         lower, upper = self.inclusion_bounds()
         if not np.array_equal(lower, upper):
@@ -258,21 +276,22 @@ class PredictionSet:
         >>> print(predictor.predict_set([[0.1, 0.9, 0.1, 0.5]], significance=0.2)[0].describe())
         always: grain; often: wheat (50 %); 2 label-sets
         """
+        engine, row = self._engine.for_description(self._row)
+        calibration = engine.calibration
         size_bounds = self.size_bounds
-        calibration = self._cut.calibration
         names = as_label_names(label_names, calibration.n_labels, who="describe")
         best = np.zeros(calibration.n_labels, dtype=np.bool_)
         facts: Facts | None = None
-        first = next(SEARCHES[self._parent._search].iterate(self._cut, self._row), None) if self else None
+        first = next(engine.iterate(row, self._threshold), None) if self else None
         if first is None:
             # Bounds of a set's size may leave open whether it is empty.
             size_bounds = (0, 0)
         else:
-            best = unpack(first[1][None, :], calibration.n_labels)[0]
-            facts = self._facts()
+            best[list(first[1])] = True
+            facts = self._facts(engine, row)
         return build_description(
             facts,
-            self._reachable(),
+            engine.reach(row, self._threshold).reachable,
             best,
             size_bounds,
             shares=self._shares,
@@ -280,9 +299,9 @@ class PredictionSet:
             n_named=_MOST_NAMED if size_bounds[0] == size_bounds[1] else _MOST_NAMED_INEXACT,
         )
 
-    def _facts(self) -> Facts:
-        """Return what a description is made from: the members where they are few, else their costs."""
+    def _facts(self, engine: Engine, row: int) -> Facts:
+        """Return what a description is made from: the members if they are few, else their costs."""
         if self.size_bounds[1] <= _MAX_DESCRIBED_BY_LIST:
-            return Members(self.to_array(_MAX_DESCRIBED_BY_LIST))
-        relaxation = engine_of(self._cut.calibration).relaxation(self._cut, self._row)
-        return Budget(*relaxation, self._cut.calibration.limits)
+            members: BoolArray = engine.members(row, self._threshold, _MAX_DESCRIBED_BY_LIST)
+            return Members(members)
+        return Budget(*engine.relaxation(row, self._threshold), engine.limits)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, check_count
-from surelabel.calibration import totals_of
-from surelabel.engines import SEARCHES, Cut, SearchReport, SizeArray, SizeBounds, as_sizes, engine_of
-from surelabel.engines.cut import BLOCK_ROWS, IntArray, Words, unpack
-from surelabel.engines.few import FEW, best_of_few, can_be_listed
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, check_count
+from surelabel.engines.base import Engine, SearchReport
+from surelabel.engines.sizes import SizeArray, SizeBounds, as_sizes
 from surelabel.labels.label_sets import LabelSet, as_label_set
 from surelabel.sets.prediction_set import PredictionSet
 
-__all__ = ["PredictionSets"]
-
 
 class PredictionSets(Sequence[PredictionSet]):
-    """One prediction set a text, at one significance; nothing is computed before it is asked for.
+    """One prediction set per text, at one significance; nothing is computed before it is asked for.
 
     Made by `ConformalLabelSets.predict_set`. Supports `len`, indexing, slicing and iteration.
 
@@ -36,19 +31,14 @@ class PredictionSets(Sequence[PredictionSet]):
     <PredictionSet of text 0: 1 label-set>
     """
 
-    def __init__(self, cut: Cut, search: str, tie_breaks: FloatArray | None = None) -> None:
-        self._cut = cut
-        self._search = search
+    def __init__(self, engine: Engine, thresholds: FloatArray, tie_breaks: FloatArray | None = None) -> None:
+        self._engine = engine
+        self._thresholds = thresholds
         self._tie_breaks = tie_breaks
-        self._bounds = SizeBounds.unknown(len(cut.probabilities))
+        self._bounds = SizeBounds.unknown(len(engine))
 
     def __len__(self) -> int:
-        return len(self._cut.probabilities)
-
-    @property
-    def _set_class(self) -> type[PredictionSet]:
-        """What an element is."""
-        return PredictionSet
+        return len(self._engine)
 
     @overload
     def __getitem__(self, index: int) -> PredictionSet: ...
@@ -56,47 +46,38 @@ class PredictionSets(Sequence[PredictionSet]):
     def __getitem__(self, index: slice) -> PredictionSets: ...
     def __getitem__(self, index: int | slice) -> PredictionSet | PredictionSets:
         if isinstance(index, slice):
-            cut = dataclasses.replace(
-                self._cut,
-                probabilities=self._cut.probabilities[index],
-                thresholds=self._cut.thresholds[index],
-            )
             ties = None if self._tie_breaks is None else self._tie_breaks[index]
-            part = type(self)(cut, self._search, ties)
+            part = PredictionSets(self._engine[index], self._thresholds[index], ties)
             part._bounds = self._bounds[index]
             return part
-        row = index + len(self) if index < 0 else index
+        row = int(index) + len(self) if index < 0 else int(index)
         if not 0 <= row < len(self):
             raise IndexError(f"There are {len(self)} prediction sets; got index {index}.")
-        return self._set_class(self, int(row))
+        ties = None if self._tie_breaks is None else self._tie_breaks[row : row + 1]
+        return PredictionSet(self._engine, row, self._thresholds[row], ties, self._bounds)
 
     def __iter__(self) -> Iterator[PredictionSet]:
-        return (self._set_class(self, row) for row in range(len(self)))
+        return (self[row] for row in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"<PredictionSets: {len(self)} texts, search={self._search!r}>"
+        return f"<PredictionSets: {len(self)} texts, search={self._engine.search!r}>"
 
-    def _fill_bounds(self, rows: range) -> None:
-        """Count what has not been counted yet."""
-        part = slice(rows.start, rows.stop)
-        if not self._bounds.known[part].all():
-            self._bounds.put(part, self._count(rows))
-
-    def _count(self, rows: range) -> SizeBounds:
-        """Count members by the search."""
-        return SEARCHES[self._search].bounds(self._cut, rows)
+    @property
+    def thresholds(self) -> FloatArray:
+        """The largest total of a member of each set, (n,)."""
+        return self._thresholds
 
     def sizes(self) -> SizeArray:
         """Return the exact number of label-sets of each prediction set, (n,).
 
         Returns
         -------
-        int64 array, or an object array of Python integers where one does not fit.
+        int64 array, or an object array of Python integers if one does not fit.
 
         Raises
         ------
         SearchLimitError
-            Where a size is known by bounds only; `size_bounds` gives them.
+            If a size is known by bounds only; `size_bounds` gives them.
         """
         lower, upper = self.size_bounds()
         inexact = np.flatnonzero(lower != upper)
@@ -105,8 +86,9 @@ class PredictionSets(Sequence[PredictionSet]):
         return lower
 
     def size_bounds(self) -> tuple[SizeArray, SizeArray]:
-        """Return certified (lower, upper) bounds of the sizes, each (n,); equal where the size is exact."""
-        self._fill_bounds(range(len(self)))
+        """Return certified (lower, upper) bounds of the sizes, each (n,); equal if the size is exact."""
+        if not self._bounds.known.all():
+            self._bounds.put(slice(None), self._engine.bounds(self._thresholds))
         lower, upper = (
             as_sizes(sizes.tolist()) if sizes.dtype == object else sizes.copy()
             for sizes in (self._bounds.lower, self._bounds.upper)
@@ -115,64 +97,58 @@ class PredictionSets(Sequence[PredictionSet]):
 
     def contains(self, labels: Any) -> BoolArray:
         """Tell for each text, (n,), whether its prediction set contains the given label-set."""
-        calibration = self._cut.calibration
-        checked = calibration.as_labels(labels, len(self), who="contains")
-        totals = totals_of(calibration.measure, self._cut.probabilities, checked)
-        return np.asarray(calibration.is_candidate(checked) & (totals <= self._cut.thresholds))
+        return self._engine.contains(self._thresholds, self._engine.as_labels(labels, who="contains"))
 
-    def certain_and_possible(self) -> tuple[BoolArray, BoolArray]:
+    def certain_and_possible(self) -> tuple[Any, Any]:
         """Return which labels all members have, and which some have, for each text: two (n, d) bool arrays.
 
-        Certain labels are possible too; of an empty prediction set no label is either.
+        Certain labels are possible too; of an empty prediction set no label is either. CSR arrays if probabilities were
+        sparse; a row in which unlisted labels are possible has all of them.
         """
-        reachable = self._reachable(slice(0, len(self)))
-        return reachable[:, :, 1] & ~reachable[:, :, 0], reachable[:, :, 1]
+        certain, still_open, _ = self._engine.certain_and_open(self._thresholds)
+        return certain, certain + still_open
 
-    def _reachable(self, rows: slice) -> BoolArray:
-        """Return (m, d, 2): whether some member has the label absent, and whether some has it present."""
-        return engine_of(self._cut.calibration).reachable(self._cut, rows)
+    def certain_and_open(self, most: int | None = None) -> tuple[Any, Any, IntArray]:
+        """Return which labels all members have, and which some have but not all, without rows of very many labels.
+
+        Parameters
+        ----------
+        most : int, optional
+            If more labels than this are open, only those that a sparse text lists are in its row.
+
+        Returns
+        -------
+        certain, still_open : (n, d) bool arrays, CSR arrays if probabilities were sparse
+        n_more : (n,) int64
+            Open labels of each text that are not in its row.
+        """
+        return self._engine.certain_and_open(self._thresholds, most)
 
     def top(self, k: int) -> list[list[tuple[LabelSet, float]]]:
         """Return the k best members of each prediction set with their p-values: quicker than asking one by one."""
         check_count("k", k, who="top")
-        names = self._cut.calibration.label_names
+        names = self._engine.calibration.label_names
         return [[(as_label_set(labels, names), p_value) for labels, p_value in best] for best in self.top_indices(k)]
 
     def top_indices(self, k: int, rows: Iterable[int] | None = None) -> list[list[tuple[list[int], float]]]:
         """Return what `top` returns with ascending label indices in place of label-sets.
 
-        Where `rows` are given, the lists of the other texts are left empty.
+        If `rows` are given, the lists of the other texts are left empty.
         """
         check_count("k", k, who="top_indices")
         tops: list[list[tuple[list[int], float]]] = [[] for _ in range(len(self))]
-        if k == 0:
-            return tops
-        self._fill_bounds(range(len(self)))
         chosen = np.array(range(len(self)) if rows is None else list(rows), dtype=np.int64)
-        lower, upper = self._bounds.lower[chosen], self._bounds.upper[chosen]
-        listed = (lower == upper) & (upper <= FEW) & (self._search == "exact" and can_be_listed(self._cut))
-        for row in chosen[~listed].tolist():
-            tops[row] = self[row]._top_indices(int(k))
-        few = chosen[listed & (upper > 0)]
-        for start in range(0, len(few), BLOCK_ROWS):
-            numbers = few[start : start + BLOCK_ROWS]
-            sizes = self._bounds.upper[numbers].astype(np.int64)
-            which, totals, words = best_of_few(self._cut, numbers, sizes, int(k))
-            for row, best in zip(which.tolist(), self._indexed(which, totals, words), strict=True):
-                tops[row].append(best)
+        if k == 0 or len(chosen) == 0:
+            return tops
+        best = self._engine.top(int(k), self._thresholds, chosen, self._bounds)
+        scored = [one for members in best for one in members]
+        texts = np.repeat(chosen, [len(members) for members in best])
+        ties = None if self._tie_breaks is None else self._tie_breaks[texts]
+        p_values = self._engine.p_values(texts, scored, ties)
+        for row, (_, member), p_value in zip(texts.tolist(), scored, p_values, strict=True):
+            tops[row].append((list(member), p_value))
         return tops
-
-    def _indexed(self, rows: IntArray, totals: FloatArray, words: Words) -> list[tuple[list[int], float]]:
-        """Return packed label-sets of rows as ascending label indices, with their p-values."""
-        calibration = self._cut.calibration
-        ties = None if self._tie_breaks is None else self._tie_breaks[rows]
-        p_values = calibration.p_values(totals, ties).tolist()
-        label_sets: list[list[int]] = [[] for _ in p_values]
-        places, labels = unpack(words, calibration.n_labels).nonzero()
-        for place, label in zip(places.tolist(), labels.tolist(), strict=True):
-            label_sets[place].append(label)
-        return list(zip(label_sets, p_values, strict=True))
 
     def search_report(self) -> SearchReport:
         """Return what the search has to consider for each text: the paper's table "Computational demand"."""
-        return SEARCHES[self._search].report(self._cut)
+        return self._engine.report(self._thresholds)

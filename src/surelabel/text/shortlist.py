@@ -18,7 +18,8 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.special
 
-from surelabel.engines.cut import over_rows
+from surelabel._core.threads import over_rows
+from surelabel._kernels import shortlist as kernel
 from surelabel.labels.sparse import SparseProbabilities
 
 __all__ = ["ShortlistModel", "fit_shortlists"]
@@ -66,8 +67,6 @@ class ShortlistModel:
         index, weights = _as_rows(self.centroids), _as_rows(self.weights)
 
         def score(rows: slice) -> Any:
-            from surelabel._kernels import shortlist as kernel  # noqa: PLC0415
-
             texts = _as_rows(features[rows])
             n_texts = len(texts[0]) - 1
             labels = np.empty((n_texts, min(shortlist, n_labels)), dtype=np.int64)
@@ -171,8 +170,6 @@ def _weights(features: Any, samples: Any, inverse_regularisation: float, max_wei
     n_features = features.shape[1]
 
     def fit(block: slice) -> Any:
-        from surelabel._kernels import shortlist as kernel  # noqa: PLC0415
-
         n = block.stop - block.start
         part = slice(starts[block.start], starts[block.stop])
         kept = np.empty((n, max_weights), dtype=np.int64), np.empty((n, max_weights), dtype=np.float32)
@@ -195,8 +192,6 @@ def _weights(features: Any, samples: Any, inverse_regularisation: float, max_wei
 
 def fit_shortlists(features: Any, labels: Any, settings: Any) -> ShortlistModel:
     """Learn from TF-IDF features (n, F) and labels (n, d), both CSR arrays, with the settings of the linear kind."""
-    from surelabel._kernels import shortlist as kernel  # noqa: PLC0415
-
     n_texts, n_labels = labels.shape
     centroids = _centroids(features, labels).tocsc()
     by_feature = scipy.sparse.csr_array(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.validation import BoolArray, FloatArray
-from surelabel.calibration import binomials
+from surelabel.labels.counting import binomials
 from surelabel.sets.descriptions.description import Description, LabelGroup, LabelShare
 
 __all__ = ["Budget", "Facts", "Members", "build_description"]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 
-from surelabel._core.validation import FloatArray
-from surelabel.calibration import binomials
+from surelabel._core.packing import n_words
+from surelabel._core.validation import FloatArray, IntArray
+from surelabel._kernels import exact_sum, groups, table, walk
 from surelabel.engines.sizes import Bounds
-
-__all__ = ["bounds_by_table", "count_by_walk", "count_of_maximum", "count_row", "greatest_size"]
+from surelabel.labels.counting import binomials, count_by_size
 
 TABLE_CELLS = 8192
 # Float64 cells of the largest table that refinement may use: 1 GiB.
@@ -23,12 +21,17 @@ _TABLE_WORK = 2**30
 # Multisets that may be visited: by the compiled count, and by the one with integers of any size.
 _MAX_MULTISETS = 2_000_000
 _MAX_MULTISETS_BIG = 200_000
+# Candidates per text that are ranked one by one for each cell of the table that would bound them: listing them takes
+# about as long as that. With the usual number of cells all those of 20 labels and up to 7 of them are listed.
+_LISTED_PER_CELL = 18
 
 
-@functools.lru_cache(maxsize=64)
-def _subsets_below(n: int) -> tuple[int, ...]:
-    """Return cumulative binomials: element j is the number of subsets of n things with fewer than j elements."""
-    return tuple(itertools.accumulate(binomials(n), initial=0))
+def as_float(count: int | Fraction) -> float:
+    """Return a count as a float, inf if it is too large for one (over some 1,000 labels without limit)."""
+    try:
+        return float(count)
+    except OverflowError:
+        return math.inf
 
 
 def count_of_maximum(absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds) -> int:
@@ -37,29 +40,20 @@ def count_of_maximum(absent: FloatArray, present: FloatArray, threshold: float, 
         return 0
     held = int(np.count_nonzero(absent > 0))
     free = int(np.count_nonzero((absent == 0) & (present == 0)))
-    fewest, most = max(0, limits[0] - held), min(free, limits[1] - held)
-    if most < fewest:
-        return 0
-    sums = _subsets_below(free)
-    return sums[most + 1] - sums[fewest]
+    return count_by_size(free, limits[0] - held, limits[1] - held)
 
 
 def count_by_walk(
     absent: FloatArray, present: FloatArray, thresholds: FloatArray, limits: Bounds, limit: int
-) -> tuple[Any, Any]:
-    """Count members of rows (n, d) by walking; -1 where that takes more than `limit` steps. Return (sizes, work)."""
-    from surelabel._kernels import walk  # noqa: PLC0415
-
-    sizes = np.empty(len(absent), dtype=np.int64)
-    work = np.empty(len(absent), dtype=np.int64)
+) -> IntArray:
+    """Count members of rows (n, d) by walking; -1 if that takes more than `limit` steps."""
+    sizes, work = np.empty((2, len(absent)), dtype=np.int64)
     walk.count_rows(absent, present, thresholds, limits, limit, sizes, work)
-    return sizes, work
+    return sizes
 
 
 def _count_by_groups(absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds) -> int | None:
-    """Count by groups of labels with equal costs, with integers of any size; None where that costs too much."""
-    from surelabel._kernels import exact_sum, groups  # noqa: PLC0415
-
+    """Count by groups of labels with equal costs, with integers of any size; None if that costs too much."""
     pairs, sizes = np.unique(np.column_stack([absent, present]), axis=0, return_counts=True)
     inside = pairs[:, 1] <= pairs[:, 0]
     costs = np.where(inside[:, None], pairs[:, ::-1], pairs)
@@ -72,10 +66,10 @@ def _count_by_groups(absent: FloatArray, present: FloatArray, threshold: float, 
     window = (limits[0] - start, limits[1] - start)
     budget = (threshold - base + margin, 2.0 * margin)
     ways = [binomials(size) for size in sizes.tolist()]
-    table = np.zeros((len(sizes), int(sizes.max()) + 1))
+    n_ways = np.zeros((len(sizes), int(sizes.max()) + 1))
     for g, row in enumerate(ways):
-        table[g, : len(row)] = [min(value, 2**1000) for value in row]
-    counted = groups.count_multisets(costs, sizes, step, budget, threshold, window, table, _MAX_MULTISETS)
+        n_ways[g, : len(row)] = [min(value, 2**1000) for value in row]
+    counted = groups.count_multisets(costs, sizes, step, budget, threshold, window, n_ways, _MAX_MULTISETS)
     if counted < 0:
         return None
     if counted < 2**53:
@@ -97,9 +91,7 @@ def bounds_by_table(
     absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds, n_cells: int = TABLE_CELLS
 ) -> Bounds:
     """Bound the number of members of a row (d,) from a table over number of labels and quantised cost."""
-    from surelabel._kernels import table  # noqa: PLC0415
-
-    n_candidates = _subsets_below(len(absent))[limits[1] + 1] - _subsets_below(len(absent))[limits[0]]
+    n_candidates = count_by_size(len(absent), *limits)
     hi = greatest_size(absent, present, threshold, limits[1])
     if hi < limits[0]:
         return 0, 0
@@ -120,8 +112,7 @@ def count_row(absent: FloatArray, present: FloatArray, threshold: float, limits:
     """Count or bound the members of one row (d,) that walking gave up on."""
     everything = float(np.maximum(absent, present).sum()) * (1.0 + 1e-9)
     if everything <= threshold:
-        sums = _subsets_below(len(absent))
-        return (sums[limits[1] + 1] - sums[limits[0]],) * 2
+        return (count_by_size(len(absent), *limits),) * 2
     affordable = np.abs(absent - present) <= threshold
     pairs = np.column_stack([absent, present])[affordable]
     if len(np.unique(pairs, axis=0)) < len(pairs):
@@ -129,3 +120,51 @@ def count_row(absent: FloatArray, present: FloatArray, threshold: float, limits:
         if exact is not None:
             return exact, exact
     return bounds_by_table(absent, present, threshold, limits)
+
+
+def table_counts(
+    absent: FloatArray, present: FloatArray, thresholds: FloatArray, limits: Bounds, n_cells: int
+) -> FloatArray:
+    """Bound the candidates of a row (d,) within each of m ascending thresholds, (m, 2), from one table."""
+    lower, upper = np.zeros((2, len(thresholds)))
+    most = greatest_size(absent, present, float(thresholds[-1]), limits[1])
+    if most >= limits[0]:
+        table.bounds_row(absent, present, thresholds, (limits[0], most), n_cells, lower, upper)
+    return np.column_stack([lower, upper])
+
+
+def steps_to_rank(n_cells: int) -> int:
+    """Return how many candidates are ranked one by one instead of by a table with so many cells."""
+    return _LISTED_PER_CELL * n_cells
+
+
+def rank_sum_of_row(
+    costs: tuple[FloatArray, FloatArray], totals: FloatArray, limits: Bounds, size: int, n_cells: int
+) -> tuple[float, float]:
+    """Bound the sum over ascending calibration totals a of the number of candidates of a row (d,) within a.
+
+    `size` is how many are within the largest of them, if they are few enough to be ranked one by one, else below 0.
+    """
+    if 0 <= size <= steps_to_rank(n_cells):
+        return (_rank_sum_by_list(*costs, totals, limits, size),) * 2
+    most = greatest_size(*costs, float(totals[-1]), limits[1])
+    sums = np.zeros((1, 2))
+    absent, present = (values[None, :] for values in costs)
+    table.rank_sum_bounds(absent, present, totals, (limits[0], most), n_cells, sums)
+    return float(sums[0, 0]), float(sums[0, 1])
+
+
+def _rank_sum_by_list(absent: FloatArray, present: FloatArray, totals: FloatArray, limits: Bounds, size: int) -> float:
+    """Rank every label-set of a row within the largest calibration total; `size` of them."""
+    if size == 0:
+        return 0.0
+    words = np.empty((size, n_words(len(absent))), dtype=np.uint64)
+    approximate = np.empty(size)
+    walk.list_row(absent, present, totals[-1], limits, words, approximate)
+    undecided = np.empty(size, dtype=np.bool_)
+    ranks = float(table.rank_sum_listed(approximate, undecided, totals, exact_sum.band(len(absent))))
+    if undecided.any():
+        exact = np.empty(int(undecided.sum()))
+        exact_sum.totals_of_words(absent, present, words[undecided], exact)
+        ranks += float((len(totals) - np.searchsorted(totals, exact)).sum())
+    return ranks

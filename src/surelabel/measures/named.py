@@ -1,0 +1,55 @@
+"""Measures by the names that commands, tables and reports have for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from surelabel.exceptions import InvalidInputError
+from surelabel.measures.base import Measure, SeparableMeasure
+from surelabel.measures.log_loss import LogLoss
+from surelabel.measures.norms import LpNorm
+
+MEASURES: Mapping[str, SeparableMeasure] = {
+    "L2": LpNorm(2),
+    "L4": LpNorm(4),
+    "L8": LpNorm(8),
+    "LogLoss": LogLoss(),
+}
+
+
+def measure_named(name: str) -> SeparableMeasure:
+    """Return the measure of a name: LogLoss, or L and a number from 1 on, or Linf.
+
+    Examples
+    --------
+    >>> measure_named("L2"), measure_named("linf")
+    (LpNorm(p=2), LpNorm(p=inf))
+    """
+    for own, measure in MEASURES.items():
+        if name.lower() == own.lower():
+            return measure
+    try:
+        if name[:1] in {"L", "l"}:
+            return LpNorm(float(name[1:]))
+    except ValueError:
+        pass
+    raise InvalidInputError(
+        f"A measure must be one of {', '.join(MEASURES)}, or L and a number >= 1. Got {name!r} instead."
+    )
+
+
+def measure_name(measure: Measure) -> str:
+    """Return the name of a measure for people.
+
+    Examples
+    --------
+    >>> measure_name(LpNorm(4)), measure_name(LogLoss()), measure_name(LogLoss(clip=0.01))
+    ('L4', 'LogLoss', 'LogLoss(clip=0.01)')
+    """
+    if type(measure) is LpNorm:
+        return f"L{measure.p:g}"
+    if hasattr(measure, "to_spec"):
+        return (
+            type(measure).__name__ if not hasattr(measure, "measure") else f"Penalised({measure_name(measure.measure)})"
+        )
+    return "LogLoss" if measure == LogLoss() else repr(measure) if type(measure) is LogLoss else type(measure).__name__
