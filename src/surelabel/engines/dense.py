@@ -169,6 +169,8 @@ class DenseEngine(Engine):
 
     def top(self, k: int, thresholds: FloatArray, rows: IntArray, bounds: SizeBounds) -> list[list[Scored]]:
         """List and sort the members of all small sets at once: quicker than a heap each."""
+        if not bounds.known[rows].all():
+            bounds.put(slice(None), self.bounds(thresholds))
         lower, upper = bounds.lower[rows], bounds.upper[rows]
         are_few = (lower == upper) & (upper <= _FEW) & (not self.is_maximum)
         tops: dict[int, list[Scored]] = {row: [] for row in rows.tolist()}
