@@ -33,15 +33,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
+from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, as_share
 from surelabel._kernels import guesses
 from surelabel.calibration import Calibration, totals_of
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
-from surelabel.engines.cut import over_rows
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, NotCalibratedError
 from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.labels.sparse import SparseProbabilities, is_sparse
+from surelabel.labels.sparse import SparseProbabilities
 from surelabel.measures import LogLoss, Measure, costs_of
 
 __all__ = ["SCORES", "Automation"]
@@ -212,8 +212,8 @@ class Automation:
         """
         trial = self._again("total", None).calibrate(probabilities, labels)
         calibration = trial.predictor_.calibration_
-        checked = calibration.as_probabilities(probabilities, who="choose_score", sparse=True)
-        truth = calibration.as_labels(labels, len(checked), who="choose_score", sparse=is_sparse(checked))
+        checked = calibration.as_probabilities(probabilities, who="choose_score")
+        truth = calibration.as_labels(labels, checked, who="choose_score")
         order = np.random.default_rng(seed).permutation(len(checked))
         half, rest = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
         with warnings.catch_warnings():
@@ -281,8 +281,8 @@ class Automation:
     def _outcomes(self, predictor: ConformalLabelSets, probabilities: Any, labels: Any) -> tuple[FloatArray, BoolArray]:
         """Return scores of texts, (n,), and whether their best guesses are wrong, (n,)."""
         calibration = predictor.calibration_
-        checked = calibration.as_probabilities(probabilities, who="calibrate", sparse=True)
-        truth = calibration.as_labels(labels, len(checked), who="calibrate", sparse=is_sparse(checked))
+        checked = calibration.as_probabilities(probabilities, who="calibrate")
+        truth = calibration.as_labels(labels, checked, who="calibrate")
         differ = predictor.predict(checked).labels != truth
         wrong = differ.sum(axis=1) > 0
         return self._scored(predictor, checked), np.asarray(wrong)
@@ -290,9 +290,7 @@ class Automation:
     def scores(self, probabilities: Any) -> FloatArray:
         """Return how sure the best guess of each text is, (n,): larger is surer."""
         predictor = self._calibrated("scores")
-        return self._scored(
-            predictor, predictor.calibration_.as_probabilities(probabilities, who="scores", sparse=True)
-        )
+        return self._scored(predictor, predictor.calibration_.as_probabilities(probabilities, who="scores"))
 
     def _scored(self, predictor: ConformalLabelSets, checked: Any) -> FloatArray:
         """Return scores of checked probabilities."""
@@ -321,7 +319,7 @@ class Automation:
         True are wrong. Texts may come one at a time.
         """
         predictor = self._calibrated("decide")
-        checked = predictor.calibration_.as_probabilities(probabilities, who="decide", sparse=True)
+        checked = predictor.calibration_.as_probabilities(probabilities, who="decide")
         if math.isinf(self.threshold_):
             return np.full(len(checked), self.threshold_ < 0)
         return np.asarray(self._scored(predictor, checked) > self.threshold_)
@@ -386,7 +384,7 @@ def _totals_and_margins(predictor: ConformalLabelSets, checked: Any) -> FloatArr
     calibration: Calibration = predictor.calibration_
     measure = calibration.separable_measure if calibration.is_separable else None
     if measure is None or measure.aggregate == "max" or isinstance(checked, SparseProbabilities):
-        _, totals = predictor._forced(calibration, checked)
+        _, totals = predictor.bind(checked).forced()
         return np.column_stack([totals[:, 0], totals[:, 1] - totals[:, 0]])
     results = np.empty((len(checked), 2))
 
