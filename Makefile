@@ -33,7 +33,7 @@ demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environ
 
 test: $(BIN)/.dev  ## all quick tests, then the kernels' without JIT so that coverage sees inside
 	$(BIN)/coverage erase
-	$(BIN)/pytest -q -n auto --dist loadfile --cov --cov-report=
+	$(BIN)/pytest -q -n auto --dist loadgroup --no-loadscope-reorder --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) --cov --cov-append --cov-report=term --cov-fail-under=90
 
 check: $(BIN)/.dev  ## linters, types, import order, the site and its links

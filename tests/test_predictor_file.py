@@ -50,11 +50,17 @@ def _rewritten(source, target, **entries):
     return target
 
 
+def _npy(array, **options):
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
 def _with_header(source, target, **changes):
-    with zipfile.ZipFile(source) as archive:
-        header = json.loads(archive.read("header.json"))
+    with np.load(source) as arrays:
+        header = json.loads(str(arrays["header"]))
     header.update(changes)
-    return _rewritten(source, target, **{"header.json": json.dumps(header)})
+    return _rewritten(source, target, **{"header.npy": _npy(np.array(json.dumps(header)))})
 
 
 @pytest.mark.parametrize("measure", cases.MEASURES, ids=repr)
@@ -75,6 +81,14 @@ def test_parameters_and_names_come_back(tmp_path):
     assert loaded.predict(PROBABILITIES[:5]).label_sets == saved.predict(PROBABILITIES[:5]).label_sets
     loaded.save(path)
     _same(loaded, ConformalLabelSets.load(path))
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path):
+    saved = _saved(tmp_path / "a.predictor", label_names=NAMES)
+    with np.load(tmp_path / "a.predictor") as arrays:
+        header = str(arrays["header"])
+    entries = {"header.npy": None, "header.json": header}
+    _same(saved, ConformalLabelSets.load(_rewritten(tmp_path / "a.predictor", tmp_path / "b.predictor", **entries)))
 
 
 def test_saving_twice_gives_one_file_and_no_leftovers(tmp_path):
@@ -197,12 +211,6 @@ def test_headers_that_make_no_sense_are_refused(tmp_path, changes):
         ConformalLabelSets.load(changed)
 
 
-def _npy(array, **options):
-    buffer = io.BytesIO()
-    np.save(buffer, array, **options)
-    return buffer.getvalue()
-
-
 @pytest.mark.parametrize(
     "totals",
     [
@@ -264,8 +272,8 @@ def test_other_archives_and_files_are_refused(tmp_path):
     zipfile.ZipFile(tmp_path / "nothing.zip", "w").close()
     more = _rewritten(tmp_path / "a.predictor", tmp_path / "more.zip", **{"extra.txt": "x"})
     less = _rewritten(tmp_path / "a.predictor", tmp_path / "less.zip", **{"probe.npy": None})
-    broken = _rewritten(tmp_path / "a.predictor", tmp_path / "broken.zip", **{"header.json": "{"})
-    listed = _rewritten(tmp_path / "a.predictor", tmp_path / "listed.zip", **{"header.json": "[]"})
+    broken = _rewritten(tmp_path / "a.predictor", tmp_path / "broken.zip", **{"header.npy": _npy(np.array("{"))})
+    listed = _rewritten(tmp_path / "a.predictor", tmp_path / "listed.zip", **{"header.npy": _npy(np.array("[]"))})
     for path in ("arrays.npz", "text.txt", "empty", "nothing.zip", more, less, broken, listed):
         with pytest.raises(ArtifactError):
             ConformalLabelSets.load(tmp_path / path)

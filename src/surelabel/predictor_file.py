@@ -1,28 +1,23 @@
-"""The file of a calibrated predictor: a zip archive of `header.json` and one array a `.npy`, never a pickle.
+"""The file of a calibrated predictor: an `.npz` with a header, never a pickle.
 
-`header.json` holds the format's name and version, the parameters, the measure as plain values and the label
-names; `totals.npy` the calibration totals. A measure that is not one of ours is stored by name only, with its
-costs at a few probabilities (`probe.npy`), against which the one given to `load` is checked. A fitted measure keeps
-what it learnt in arrays of its own (`measure.*.npy`); files with such arrays, or with constraints, are of format
-version 2.
+The header holds the parameters, the measure as plain values and the label names; `totals` are the calibration totals.
+A measure that is not one of ours is stored by name only, with its costs at a few probabilities (`probe`), against which
+the one given to `load` is checked. A fitted measure keeps what it learnt in arrays of its own (`measure.*`); files with
+such arrays, or with constraints, are of format version 2.
 """
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.declared_sizes import check_arrays
+from surelabel._core.npz_file import Arrays, NpzFormat
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import FloatArray, as_label_names, check_limits
-from surelabel._version import __version__
 from surelabel.calibration import Calibration
 from surelabel.engines import SEARCHES
 from surelabel.exceptions import ArtifactError
@@ -40,20 +35,15 @@ from surelabel.measures.penalised import WEIGHTS, Penalised
 
 __all__ = ["predictor_from_bytes", "predictor_to_bytes", "read_predictor", "write_predictor"]
 
-_FORMAT = "surelabel-predictor"
-_VERSION = 2
-# The header is small; one that claims more is not ours.
-_MAX_HEADER = 64 * 2**20
-_ENTRIES = {"header.json", "totals.npy", "probe.npy"}
 _MEASURE_ARRAYS = {"matrix": (np.float64, 2), "label_sets": (np.uint8, 2), "counts": (np.int64, 1)}
+_FORMAT = NpzFormat(
+    "surelabel-predictor",
+    2,
+    "a surelabel predictor",
+    ("totals", "probe"),
+    tuple(f"measure.{name}" for name in _MEASURE_ARRAYS),
+)
 _PARAMETERS = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
-
-
-def _npy(array: npt.NDArray[Any]) -> bytes:
-    """Return an array in numpy's format."""
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
 
 
 def _probe(measure: Measure, n_labels: int) -> FloatArray:
@@ -79,9 +69,7 @@ def predictor_to_bytes(parameters: dict[str, Any], calibration: Calibration) -> 
     """Return what `write_predictor` writes: other files hold predictors too."""
     arrays = _arrays_of(calibration.measure)
     header: dict[str, Any] = {
-        "format": _FORMAT,
-        "version": _VERSION if arrays or calibration.constraints is not None else 1,
-        "surelabel": __version__,
+        "version": _FORMAT.version if arrays or calibration.constraints is not None else 1,
         "parameters": {name: _plain(parameters[name]) for name in _PARAMETERS},
         "measure": measure_to_spec(calibration.measure),
         "n_labels": calibration.n_labels,
@@ -89,14 +77,9 @@ def predictor_to_bytes(parameters: dict[str, Any], calibration: Calibration) -> 
     }
     if calibration.constraints is not None:
         header["constraints"] = calibration.constraints.to_dict()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", json.dumps(header, indent=1))
-        archive.writestr("totals.npy", _npy(calibration.totals))
-        archive.writestr("probe.npy", _npy(_probe(calibration.measure, calibration.n_labels)))
-        for name, array in arrays.items():
-            archive.writestr(f"measure.{name}.npy", _npy(array))
-    return buffer.getvalue()
+    arrays = {f"measure.{name}": array for name, array in arrays.items()}
+    probe = _probe(calibration.measure, calibration.n_labels)
+    return _FORMAT.to_bytes(header, {"totals": calibration.totals, "probe": probe, **arrays})
 
 
 def _plain(value: Any) -> Any:
@@ -104,42 +87,20 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def _array(archive: zipfile.ZipFile, name: str, n_dimensions: int, dtype: Any = np.float64) -> npt.NDArray[Any]:
-    """Read one array of a type; anything else is refused."""
-    with archive.open(name) as stream:
-        array = np.lib.format.read_array(stream, allow_pickle=False)
+def _typed(arrays: Arrays, name: str, n_dimensions: int, dtype: Any = np.float64) -> npt.NDArray[Any]:
+    """Return an array of a type; others are refused."""
+    array = arrays[name]
     if array.dtype != dtype or array.ndim != n_dimensions:
         raise ValueError(f"{name} holds {array.dtype} values in {array.ndim} dimensions")
     return array
 
 
-def _header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
-    """Read the header and refuse what is not ours or newer than we are."""
-    names = archive.namelist()
-    known = _ENTRIES | {f"measure.{name}.npy" for name in _MEASURE_ARRAYS}
-    if len(set(names)) != len(names) or not _ENTRIES <= set(names) <= known:
-        raise ArtifactError(f"{path} is not a surelabel predictor: it holds {sorted(names)[:5]}.")
-    if archive.getinfo("header.json").file_size > _MAX_HEADER:
-        raise ArtifactError(f"{path} is not a surelabel predictor: its header claims to be too large.")
-    header = json.loads(archive.read("header.json"))
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ArtifactError(f"{path} is not a surelabel predictor.")
-    if type(header.get("version")) is not int or not 1 <= header["version"] <= _VERSION:
-        raise ArtifactError(
-            f"{path} is a predictor of format version {header.get('version')!r}, written by surelabel "
-            f"{header.get('surelabel')!r}; this is surelabel {__version__}, which reads versions 1 to {_VERSION}. "
-            "Update surelabel to load it."
-        )
-    return header
-
-
-def _measure_arrays(archive: zipfile.ZipFile) -> dict[str, npt.NDArray[Any]]:
-    """Read what a fitted measure has learnt."""
-    names = set(archive.namelist())
+def _measure_arrays(arrays: Arrays) -> Arrays:
+    """Return what a fitted measure has learnt."""
     return {
-        name: _array(archive, f"measure.{name}.npy", n_dimensions, dtype)
+        name: _typed(arrays, f"measure.{name}", n_dimensions, dtype)
         for name, (dtype, n_dimensions) in _MEASURE_ARRAYS.items()
-        if f"measure.{name}.npy" in names
+        if f"measure.{name}" in arrays
     }
 
 
@@ -189,13 +150,9 @@ def read_predictor(path: str | os.PathLike[str], given: Measure | None) -> tuple
 def predictor_from_bytes(data: bytes, file: Path, given: Measure | None) -> tuple[dict[str, Any], Calibration]:
     """Read what `predictor_to_bytes` returned; `file` is where it was, for messages."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            header = _header(archive, file)
-            check_arrays(archive, file)
-            totals = _array(archive, "totals.npy", 1)
-            probe = _array(archive, "probe.npy", 2)
-            arrays = _measure_arrays(archive)
-        measure = _measure(header, given, arrays, probe, file)
+        header, stored = _FORMAT.from_bytes(data, file)
+        totals, probe = _typed(stored, "totals", 1), _typed(stored, "probe", 2)
+        measure = _measure(header, given, _measure_arrays(stored), probe, file)
         parameters = {name: header["parameters"][name] for name in _PARAMETERS}
         n_labels = header["n_labels"]
         if type(n_labels) is not int or n_labels < 1 or len(header["parameters"]) != len(_PARAMETERS):
@@ -209,9 +166,7 @@ def predictor_from_bytes(data: bytes, file: Path, given: Measure | None) -> tupl
             raise ValueError("its values are not those of a predictor")
     except ArtifactError:
         raise
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise ArtifactError(f"{file} is not a surelabel predictor, or it is damaged or truncated: {error}.") from error
-    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
+    except Exception as error:  # a header can hold anything
         raise ArtifactError(f"{file} is damaged: {error}. Save the predictor again.") from error
     most = n_labels if parameters["max_labels"] is None else min(parameters["max_labels"], n_labels)
     calibration = Calibration(measure, totals, n_labels, parameters["min_labels"], most, names, constraints)

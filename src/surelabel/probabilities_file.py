@@ -7,25 +7,20 @@ and is read without pickle.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import zipfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from surelabel._core.declared_sizes import check_npz
-from surelabel._core.storage import atomic_file
+from surelabel._core.npz_file import NpzFormat
 from surelabel._core.validation import as_label_names, as_labels, as_probabilities
 from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse, stacked
 
 __all__ = ["PartProbabilities", "Probabilities"]
 
-_FORMAT = "surelabel-probabilities"
-_VERSION = 1
+_FORMAT = NpzFormat("surelabel-probabilities", 1, "a file of probabilities", optional=None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,41 +78,26 @@ class Probabilities:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it to one file, whole or not at all."""
         header = {
-            "format": _FORMAT,
-            "version": _VERSION,
             "label_names": self.label_names,
             "max_labels": self.max_labels,
             "settings": self.settings,
             "parts": list(self.parts),
         }
-        arrays: dict[str, Any] = {"header": np.array(json.dumps(header))}
+        arrays: dict[str, Any] = {}
         for name, part in self.parts.items():
             arrays |= {f"{name}.{what}": array for what, array in _arrays_of(part).items()}
-        with atomic_file(path) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(stream, **arrays)
+        _FORMAT.write(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Probabilities:
         """Read a file made by `save`; anything else is refused."""
-        file = Path(path)
+        header, arrays = _FORMAT.read(path)
         try:
-            check_npz(file)
-            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                header = json.loads(str(arrays["header"]))
-                if header.get("format") != _FORMAT or header.get("version") != _VERSION:
-                    raise ArtifactError(
-                        f"{file} is of format {header.get('format')!r}, version {header.get('version')!r}; expected "
-                        f"{_FORMAT!r}, version {_VERSION}."
-                    )
-                names = as_label_names(header["label_names"], len(header["label_names"]), who="load") or ()
-                parts = {name: _read_part(arrays, name, len(names)) for name in header["parts"]}
-                return cls(parts, names, int(header["max_labels"]), header["settings"])
-        except (OSError, ArtifactError) as error:
-            if isinstance(error, (FileNotFoundError, PermissionError, ArtifactError)):
-                raise
-            raise ArtifactError(f"{file} is damaged: {error}.") from error
-        except (zipfile.BadZipFile, EOFError, KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ArtifactError(f"{file} is not a file of probabilities, or it is damaged: {error}.") from error
+            names = as_label_names(header["label_names"], len(header["label_names"]), who="load") or ()
+            parts = {name: _read_part(arrays, name, len(names)) for name in header["parts"]}
+            return cls(parts, names, int(header["max_labels"]), header["settings"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ArtifactError(f"{path} is not a file of probabilities, or it is damaged: {error}.") from error
 
 
 def _stacked_labels(parts: Sequence[Any]) -> Any:

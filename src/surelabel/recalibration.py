@@ -11,16 +11,13 @@ The texts must be neither those that the classifier was trained on nor the calib
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.declared_sizes import check_npz
-from surelabel._core.storage import atomic_file
+from surelabel._core.npz_file import NpzFormat
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
@@ -28,9 +25,7 @@ __all__ = ["METHODS", "Recalibration"]
 
 METHODS = ("none", "platt", "isotonic")
 _NONE, _PLATT, _ISOTONIC = range(3)
-_FORMAT = "surelabel-recalibration"
-_VERSION = 1
-_ENTRIES = ["header", "lengths", "methods", "values"]
+_FORMAT = NpzFormat("surelabel-recalibration", 1, "a recalibration", ("lengths", "methods", "values"))
 # Probabilities are kept this far from 0 and 1 where log-odds or log-loss are taken.
 _CLIP = 1e-6
 
@@ -210,30 +205,16 @@ class Recalibration:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one .npz file, whole or not at all."""
-        header = json.dumps({"format": _FORMAT, "version": _VERSION})
-        arrays: dict[str, Any] = {"header": np.array(header), **self.to_arrays()}
-        with atomic_file(path) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(stream, **arrays)
+        _FORMAT.write(path, {}, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recalibration:
         """Read a file made by `save`; no code from the file is run."""
-        file = Path(path)
+        arrays = _FORMAT.read(path)[1]
         try:
-            check_npz(file)
-            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                if sorted(arrays.files) != _ENTRIES:
-                    raise ArtifactError(f"it holds {sorted(arrays.files)[:5]}")
-                header = json.loads(str(arrays["header"]))
-                if (header.get("format"), header.get("version")) != (_FORMAT, _VERSION):
-                    raise ArtifactError(f"it is of format {header.get('format')!r}, version {header.get('version')!r}")
-                return cls.from_arrays(arrays)
-        except (FileNotFoundError, PermissionError):
-            raise
-        except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
-            raise ArtifactError(
-                f"{file} is not a recalibration of format {_FORMAT!r}, version {_VERSION}, or it is damaged: {error}."
-            ) from error
+            return cls.from_arrays(arrays)
+        except ArtifactError as error:
+            raise ArtifactError(f"{path} is damaged: {error}") from error
 
 
 def _checked(curve: _Curve) -> _Curve:

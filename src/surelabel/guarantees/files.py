@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.declared_sizes import check_npz
-from surelabel._core.storage import atomic_file
-from surelabel._version import __version__
+from surelabel._core.npz_file import Arrays, NpzFormat
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import ArtifactError, InvalidInputError, SearchLimitError
 from surelabel.measures import Measure
@@ -21,43 +18,17 @@ from surelabel.predictor_file import predictor_from_bytes, predictor_to_bytes
 
 __all__ = ["predictor_from_array", "predictor_to_array", "read_state", "write_state"]
 
-Arrays = dict[str, npt.NDArray[Any]]
-
 
 def write_state(path: str | os.PathLike[str], kind: str, version: int, header: dict[str, Any], arrays: Arrays) -> None:
     """Write a header and arrays to one file."""
-    described = json.dumps({"format": kind, "version": version, "surelabel": __version__, **header})
-    entries: dict[str, Any] = {"header": np.array(described), **arrays}
-    with atomic_file(path) as temporary, temporary.open("wb") as stream:
-        np.savez_compressed(stream, **entries)
+    NpzFormat(kind, version, "a file").write(path, header, arrays)
 
 
 def read_state(
     path: str | os.PathLike[str], kind: str, version: int, names: Collection[str], optional: Collection[str] = ()
 ) -> tuple[dict[str, Any], Arrays]:
     """Read a file of `write_state` that holds arrays of these names; anything else is rejected."""
-    file = Path(path)
-    try:
-        check_npz(file)
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as entries:
-            present = set(entries.files)
-            if not {"header", *names} <= present <= {"header", *names, *optional}:
-                raise ArtifactError(f"it holds {sorted(present)[:5]}")
-            header = json.loads(str(entries["header"]))
-            if not isinstance(header, dict) or header.get("format") != kind:
-                raise ArtifactError("its header is of another format")
-            if header.get("version") != version:
-                raise ArtifactError(
-                    f"it is of version {header.get('version')!r}, written by surelabel {header.get('surelabel')!r}, "
-                    f"and this is surelabel {__version__}"
-                )
-            return header, {name: entries[name] for name in present - {"header"}}
-    except (FileNotFoundError, PermissionError, IsADirectoryError):
-        raise
-    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
-        raise ArtifactError(
-            f"{file} is not a file of format {kind!r}, version {version}, or it is damaged: {error}."
-        ) from error
+    return NpzFormat(kind, version, "a file", tuple(names), tuple(optional)).read(path)
 
 
 def predictor_to_array(predictor: ConformalLabelSets) -> npt.NDArray[np.uint8]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surelabel import text
-from surelabel._core.declared_sizes import check_npz
+from surelabel._core.npz_file import read_arrays
 from surelabel._core.storage import clean_up
 from surelabel._core.validation import FloatArray
 from surelabel.answers import Answer, answer_probabilities
@@ -255,14 +255,12 @@ def _read_forced(path: Path) -> FloatArray | None:
     """Read the totals of the calibration texts' forced predictions, where a bundle has them."""
     if not path.is_file():
         return None
-    check_npz(path)
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            (totals,) = (arrays[name] for name in arrays.files)
+        (totals,) = read_arrays(path).values()
         if totals.dtype != np.float64 or totals.ndim != 1 or not np.all((totals >= 0) & (totals < np.inf)):
             raise ValueError(f"{totals.dtype} values in {totals.ndim} dimensions are no totals")
-    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
-        raise ArtifactError(f"{path} is damaged: {error}.") from error
+    except ValueError as error:
+        raise error if isinstance(error, ArtifactError) else ArtifactError(f"{path} is damaged: {error}.") from error
     return np.asarray(totals)
 
 

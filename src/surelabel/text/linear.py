@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from surelabel._core.declared_sizes import check_npz
+from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
@@ -172,15 +172,14 @@ class LinearClassifier(TextClassifier):
     def _read(self, folder: Path) -> None:
         try:
             self._vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
-            check_npz(folder / _ARRAYS)
-            with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
-                self._idf = arrays["idf"]
-                n_features = len(self._vocabulary)
-                self._shortlists = None
-                if self.n_labels_ > self.settings.many_labels:
-                    self._shortlists = ShortlistModel.from_arrays(arrays, n_features, self.n_labels_)
-                else:
-                    self._weights, self._intercepts = arrays["weights"], arrays["intercepts"]
+            arrays = read_arrays(folder / _ARRAYS)
+            self._idf = arrays["idf"]
+            n_features = len(self._vocabulary)
+            self._shortlists = None
+            if self.n_labels_ > self.settings.many_labels:
+                self._shortlists = ShortlistModel.from_arrays(arrays, n_features, self.n_labels_)
+            else:
+                self._weights, self._intercepts = arrays["weights"], arrays["intercepts"]
         except ArtifactError:
             raise
         except (OSError, KeyError, ValueError) as error:

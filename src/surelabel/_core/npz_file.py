@@ -1,0 +1,148 @@
+"""Arrays with a header in one `.npz`, never a pickle: the one place that writes and reads such files.
+
+The header is JSON, in an array named `header`. Predictors of earlier versions have it in an entry `header.json`
+instead; they are read too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel._core.declared_sizes import check_arrays, check_npz
+from surelabel._core.storage import atomic_file
+from surelabel._version import __version__
+from surelabel.exceptions import ArtifactError
+
+__all__ = ["Arrays", "NpzFormat", "read_arrays"]
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+_HEADER, _EARLIER_HEADER = "header.npy", "header.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class NpzFormat:
+    """A format of files: what is in them, and the newest version.
+
+    Parameters
+    ----------
+    name : str
+        Stands in the header, as `format`.
+    version : int
+        Newest version; all from 1 are read.
+    what : str
+        What a file is, for errors: "a recalibration".
+    arrays : tuple of str
+        Arrays that a file must have.
+    optional : tuple of str, or None
+        Arrays that it can have; None stands for any.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "prices.npz"
+    >>> prices = NpzFormat("shop-prices", 1, "a price list", ("price",))
+    >>> prices.write(path, {"currency": "EUR"}, {"price": np.array([2.5, 3.0])})
+    >>> header, arrays = prices.read(path)
+    >>> header["currency"], arrays["price"]
+    ('EUR', array([2.5, 3. ]))
+    """
+
+    name: str
+    version: int
+    what: str
+    arrays: tuple[str, ...] = ()
+    optional: tuple[str, ...] | None = ()
+
+    def write(self, path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+        """Write a file whole or not at all; its version is the newest unless the header names another."""
+        with atomic_file(path) as temporary, temporary.open("wb") as stream:
+            self._write(stream, header, arrays)
+
+    def to_bytes(self, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
+        """Return what `write` writes."""
+        buffer = io.BytesIO()
+        self._write(buffer, header, arrays)
+        return buffer.getvalue()
+
+    def _write(self, stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+        described = {"format": self.name, "version": self.version, "surelabel": __version__, **header}
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in {"header": np.array(json.dumps(described)), **arrays}.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+
+    def read(self, path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+        """Return header and arrays of a file; anything else is refused with ArtifactError."""
+        file = Path(path)
+        with file.open("rb") as stream:
+            return self._read(stream, file)
+
+    def from_bytes(self, data: bytes, file: Path) -> tuple[dict[str, Any], Arrays]:
+        """Do what `read` does for bytes; `file` is where they come from, for errors."""
+        return self._read(io.BytesIO(data), file)
+
+    def _read(self, stream: IO[bytes], file: Path) -> tuple[dict[str, Any], Arrays]:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                check_arrays(archive, file)
+                header = self._checked_header(archive, file)
+                names = [name for name in archive.namelist() if name not in (_HEADER, _EARLIER_HEADER)]
+                return header, {name.removesuffix(".npy"): _array(archive, name) for name in names}
+        except ArtifactError:
+            raise
+        except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
+            raise ArtifactError(
+                f"{file} is not {self.what} of format {self.name!r}, or it is damaged: {error}."
+            ) from error
+
+    def _checked_header(self, archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
+        """Return the header; refuse other files, and versions that are newer than we are."""
+        names = archive.namelist()
+        held = {name.removesuffix(".npy") for name in names if name.endswith(".npy")} - {"header"}
+        headers = {_HEADER, _EARLIER_HEADER} & set(names)
+        is_known = self.optional is None or held <= {*self.arrays, *self.optional}
+        # Every entry is an array or the header, and no name comes twice.
+        is_whole = len(names) == len(set(names)) == len(held) + len(headers) and len(headers) == 1
+        if not (is_known and is_whole and set(self.arrays) <= held):
+            raise ArtifactError(f"{file} is not {self.what} of format {self.name!r}: it holds {sorted(names)[:5]}.")
+        header: dict[str, Any] = json.loads(
+            str(_array(archive, _HEADER)) if _HEADER in headers else archive.read(_EARLIER_HEADER)
+        )
+        named = header.get("format") if isinstance(header, dict) else None
+        if named != self.name:
+            raise ArtifactError(f"{file} is not {self.what}: its format is {named!r}, not {self.name!r}.")
+        if type(header.get("version")) is not int or not 1 <= header["version"] <= self.version:
+            raise ArtifactError(
+                f"{file} is {self.what} of format version {header.get('version')!r}, written by surelabel "
+                f"{header.get('surelabel')!r}; this is surelabel {__version__}, which reads versions 1 to "
+                f"{self.version}. Update surelabel to load it."
+            )
+        return header
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
+    """Read one array; Python objects are refused."""
+    with archive.open(name) as stream:
+        array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Read an `.npz` without a header: the arrays of a file that another file describes."""
+    check_npz(path)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
+        raise ArtifactError(f"{path} is damaged: {error}.") from error
