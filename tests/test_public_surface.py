@@ -26,6 +26,7 @@ def test_public_names_are_pinned_and_sorted():
         "Recalibration",
         "SeparableMeasure",
         "SparseProbabilities",
+        "TagBounds",
         "__version__",
         "choose_weights",
         "corpora",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from surelabel.classifier import ConformalMultilabelClassifier
     from surelabel.conformal import ConformalLabelSets
     from surelabel.guarantees.automation import Automation
+    from surelabel.guarantees.tag_bounds import TagBounds
     from surelabel.guarantees.watch import ExchangeabilityWatch
     from surelabel.labels.constraints import LabelConstraints
     from surelabel.labels.sparse import SparseProbabilities
@@ -53,6 +54,7 @@ __all__ = [
     "Recalibration",
     "SeparableMeasure",
     "SparseProbabilities",
+    "TagBounds",
     "__version__",
     "choose_weights",
     "corpora",
@@ -85,6 +87,7 @@ _LAZY_NAMES = {
     "Recalibration": "surelabel.recalibration",
     "SeparableMeasure": "surelabel.measures",
     "SparseProbabilities": "surelabel.labels.sparse",
+    "TagBounds": "surelabel.guarantees.tag_bounds",
     "choose_weights": "surelabel.choosing",
     "load_bundle": "surelabel.models",
     "predict_dataset": "surelabel.predicting",

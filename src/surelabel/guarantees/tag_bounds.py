@@ -1,0 +1,395 @@
+"""Tags to assign and tags to consider: a promise about single tags, if whole label-sets are out of reach.
+
+A text's tags are cut at two probabilities. Those from `consider_threshold_` on are worth considering, those from
+`assign_threshold_` on are assigned. Both are found by conformal risk control (Angelopoulos et al., *Conformal Risk
+Control*, 2024): a loss in [0, 1] per text that only falls as the threshold becomes more careful, and the least careful
+threshold with (sum of the n losses + 1) / (n + 1) <= bound. The expected loss of a new text is then at most the bound.
+
+- *consider*: the share of the text's true tags that are missing; 0 for a text without tags.
+- *assign*: the share of the assigned tags that are false; 0 if none is assigned. This one may rise and fall with the
+  threshold. The loss that is controlled is the largest share over this threshold and all higher ones, which
+  only falls, and is never smaller.
+
+A mean over all texts is small if few texts have an assigned tag. So a second condition holds for *assign*: of
+all tags that are assigned to calibration texts, with one more false one added, at most the bound may be false. The
+higher of the two thresholds is taken. This condition has no theorem of its own; it makes the first no weaker.
+
+With `assurance`, thresholds keep the bound with that probability over calibration texts: the mean loss is bounded from
+above by the inequalities of Hoeffding and Bentkus (Bates et al., *Distribution-free, risk-controlling prediction sets*,
+2021), in place of the + 1.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.special
+
+from surelabel._core.validation import (
+    FloatArray,
+    as_label_names,
+    as_labels,
+    as_probabilities,
+    as_share,
+    names_of_columns,
+)
+from surelabel.exceptions import ArtifactError, CalibrationWarning, NotCalibratedError
+from surelabel.guarantees.files import read_state, write_state
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
+
+__all__ = ["RankedTag", "TagBounds", "TagDecisions"]
+
+_FORMAT = "surelabel-tag-bounds"
+_VERSION = 1
+_ROUNDING = 1e-9
+
+
+class TagDecisions(NamedTuple):
+    """Which tags to assign and which to consider, each (n, d) bool; CSR arrays if probabilities were sparse.
+
+    Tags to assign are to be considered too.
+    """
+
+    assign: Any
+    consider: Any
+
+
+class RankedTag(NamedTuple):
+    """A tag to consider: its name (or index), its probability, and whether it is assigned."""
+
+    tag: str | int
+    probability: float
+    assign: bool
+
+
+class TagBounds:
+    """For each text, the tags to assign (few of them false) and the tags to consider (few true ones missing).
+
+    Parameters
+    ----------
+    max_missed : float, str, Decimal or Fraction in (0, 1)
+        Mean share of a text's true tags that may be missing from those to consider.
+    max_false : the same
+        Mean share of a text's assigned tags that may be false.
+    assurance : the same, optional
+        Probability over calibration texts that the means stay within the bounds. Without it they do on average over
+        calibrations.
+    label_names : sequence of str, optional
+        Names of the tags; a data frame brings its own.
+
+    Attributes
+    ----------
+    consider_threshold_, assign_threshold_ : float
+        Tags with a probability of this or more are considered, or assigned; inf if none is.
+    summary_ : str
+        The result in plain words.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.beta(0.1, 0.4, (3000, 20))
+    >>> labels = rng.random((3000, 20)) < probabilities
+    >>> bounds = TagBounds(max_missed=0.1, max_false=0.1).calibrate(probabilities[:1000], labels[:1000])
+    >>> print(bounds.summary_)
+    Consider 5.0 of 20 tags per text to miss at most 10 % of the true ones; assign 2.8 with at most 10 % of them false.
+    >>> assign, consider = bounds.predict(probabilities[1000:])
+    >>> missed = (labels[1000:] & ~consider).sum(axis=1) / np.maximum(labels[1000:].sum(axis=1), 1)
+    >>> bool(0.08 < missed.mean() < 0.12)
+    True
+    >>> [(tag.tag, round(tag.probability, 2), tag.assign) for tag in bounds.ranked([[0.5, 0.99] + [0.0] * 18])[0]]
+    [(1, 0.99, True), (0, 0.5, False)]
+    """
+
+    consider_threshold_: float
+    assign_threshold_: float
+    summary_: str
+
+    def __init__(
+        self,
+        max_missed: Any = 0.05,
+        max_false: Any = 0.05,
+        *,
+        assurance: Any = None,
+        label_names: Sequence[str] | None = None,
+    ) -> None:
+        who = type(self).__name__
+        self._max_missed = as_share(max_missed, "max_missed", who=who)
+        self._max_false = as_share(max_false, "max_false", who=who)
+        self._assurance = None if assurance is None else as_share(assurance, "assurance", who=who)
+        self.label_names = label_names
+
+    @property
+    def max_missed(self) -> float:
+        """Mean share of a text's true tags that may be missing."""
+        return float(self._max_missed)
+
+    @property
+    def max_false(self) -> float:
+        """Mean share of a text's assigned tags that may be false."""
+        return float(self._max_false)
+
+    @property
+    def assurance(self) -> float | None:
+        """Probability over calibration texts that the bounds hold, None for the mean over calibrations."""
+        return None if self._assurance is None else float(self._assurance)
+
+    def __repr__(self) -> str:
+        shown = f"{type(self).__name__}(max_missed={self.max_missed:g}, max_false={self.max_false:g})"
+        return f"<{shown}: {self.summary_}>" if hasattr(self, "summary_") else shown
+
+    def calibrate(self, probabilities: Any, labels: Any) -> TagBounds:
+        """Find the two thresholds on texts with known tags, which nothing was trained or chosen on.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like or sparse
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of tag names per text
+
+        Returns
+        -------
+        self
+        """
+        names = self.label_names if self.label_names is not None else names_of_columns(probabilities)
+        names = names if names is not None else names_of_columns(labels)
+        if is_sparse(probabilities):
+            checked: Any = as_sparse_probabilities(probabilities, who="calibrate")
+            tags = as_label_names(names, checked.shape[1], who="calibrate")
+            index = None if tags is None else {name: k for k, name in enumerate(tags)}
+            truth: Any = as_sparse_labels(labels, who="calibrate", shape=checked.shape, index=index)
+            (missing, listed), floor = _sparse_texts(checked, truth), checked.unlisted
+        else:
+            checked = as_probabilities(probabilities, who="calibrate")
+            tags = as_label_names(names, checked.shape[1], who="calibrate")
+            truth = as_labels(
+                labels, who="calibrate", n_labels=checked.shape[1], n_texts=len(checked), label_names=tags
+            )
+            rows, columns = truth.nonzero()
+            everything = np.repeat(np.arange(len(checked)), checked.shape[1])
+            missing, listed = (rows, checked[rows, columns]), (everything, checked.ravel(), truth.ravel())
+            floor = -1.0
+        n_texts = len(checked)
+        self._tags, self._n_labels, self._n_texts = tags, int(checked.shape[1]), n_texts
+        self.consider_threshold_ = self._considered(missing, n_texts)
+        self.assign_threshold_ = max(self._assigned(listed, n_texts), math.nextafter(floor, 2.0))
+        self._describe(n_texts, _counts(checked, self.assign_threshold_), _counts(checked, self.consider_threshold_))
+        return self
+
+    def _describe(self, n_texts: int, n_assigned: float, n_considered: float) -> None:
+        """Say in plain words what the thresholds give, and warn if tags cannot be told apart."""
+        considered = min(n_considered / n_texts, self._n_labels)
+        consider = f"Consider {considered:.1f} of {self._n_labels} tags per text to miss at most"
+        share = f"{100 * self.max_false:g} %"
+        assign = f"assign {n_assigned / n_texts:.1f} with at most {share} of them false"
+        if math.isinf(self.assign_threshold_):
+            assign = f"no tag can be assigned with at most {share} false"
+        self.summary_ = f"{consider} {100 * self.max_missed:g} % of the true ones; {assign}."
+        if self.consider_threshold_ == 0.0:
+            warnings.warn(
+                f"All {self._n_labels} tags of every text must be considered to miss at most "
+                f"{100 * self.max_missed:g} % of the true ones, as far as {n_texts} calibration texts can tell. "
+                "Calibrate with more texts, or allow more misses.",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+
+    def _within(self, sums: FloatArray, bound: Fraction, n_texts: int) -> Any:
+        """Tell for sums of losses, ascending, whether the mean loss of new texts is within the bound."""
+        if self._assurance is None:
+            return sums + 1.0 <= float(bound * (n_texts + 1)) * (1.0 + 1e-12)
+        return _tail_bounds(sums / n_texts, float(bound), n_texts) <= float(1 - self._assurance)
+
+    def _considered(self, true_tags: Any, n_texts: int) -> float:
+        """Return the highest threshold that keeps missing tags within the bound; 0 if all tags must be considered."""
+        rows, values = true_tags
+        # Each true tag that is missed costs its text 1 / (number of its true tags).
+        costs = 1.0 / np.bincount(rows, minlength=n_texts)[rows]
+        order = np.argsort(values, kind="stable")
+        ranked = values[order]
+        starts = np.flatnonzero(np.append(True, ranked[1:] > ranked[:-1])) if len(ranked) else np.empty(0, np.int64)
+        missed = np.concatenate([[0.0], np.cumsum(costs[order])])[np.append(starts, len(ranked))]
+        allowed = np.flatnonzero(self._within(missed, self._max_missed, n_texts))
+        thresholds = np.append(ranked[starts], math.inf)
+        return float(thresholds[allowed[-1]]) if len(allowed) else 0.0
+
+    def _assigned(self, tags: Any, n_texts: int) -> float:
+        """Return the lowest threshold that keeps false tags within the bound, inf if there is none."""
+        rows, values, is_true = tags
+        order = np.lexsort((-values, rows))
+        jumps = _false_shares(rows[order], values[order], ~is_true[order])
+        ranked = np.argsort(-jumps[0], kind="stable")
+        points, sums = jumps[0][ranked], np.cumsum(jumps[1][ranked])
+        # Jumps at one probability come together: the sum after the last of them counts.
+        broken = np.flatnonzero(~self._within(sums, self._max_false, n_texts))
+        if not self._within(np.zeros(1), self._max_false, n_texts)[0]:
+            return math.inf
+        by_text = math.nextafter(float(points[broken[0]]), 2.0) if len(broken) else 0.0
+        return max(by_text, self._by_tags(values, is_true))
+
+    def _by_tags(self, values: FloatArray, is_true: Any) -> float:
+        """Return the lowest threshold with at most the bound of all assigned tags false, one false one added."""
+        order = np.argsort(-values, kind="stable")
+        ranked = values[order]
+        n_false = np.cumsum(~is_true[order]) + 1.0
+        last = np.append(ranked[1:] < ranked[:-1], True)
+        allowed = np.flatnonzero(last & (n_false <= self.max_false * (np.arange(len(ranked)) + 2.0) * (1 + 1e-12)))
+        return float(ranked[allowed[-1]]) if len(allowed) else math.inf
+
+    def _check_calibrated(self, who: str) -> None:
+        """Raise if there is no calibration yet."""
+        if not hasattr(self, "summary_"):
+            raise NotCalibratedError(
+                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
+            )
+
+    def _checked(self, probabilities: Any, who: str) -> Any:
+        """Return new texts' probabilities."""
+        self._check_calibrated(who)
+        if is_sparse(probabilities):
+            return as_sparse_probabilities(probabilities, who=who, n_labels=self._n_labels)
+        return as_probabilities(probabilities, who=who, n_labels=self._n_labels)
+
+    def predict(self, probabilities: Any) -> TagDecisions:
+        """Return the tags to assign and the tags to consider for each text.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like or sparse
+
+        Returns
+        -------
+        TagDecisions
+            (assign, consider): each (n, d) bool, sparse if probabilities are.
+        """
+        checked = self._checked(probabilities, "predict")
+        careful = min(self.consider_threshold_, self.assign_threshold_)
+        if isinstance(checked, SparseProbabilities):
+            return TagDecisions(checked.at_least(self.assign_threshold_), checked.at_least(careful))
+        return TagDecisions(checked >= self.assign_threshold_, checked >= careful)
+
+    def ranked(self, probabilities: Any) -> list[list[RankedTag]]:
+        """Return the tags to consider for each text, the most probable first; equal ones in the order of the labels."""
+        checked = self._checked(probabilities, "ranked")
+        decisions = self.predict(checked)
+        answers = []
+        for row in range(len(checked)):
+            if isinstance(checked, SparseProbabilities):
+                columns = decisions.consider.indices[slice(*decisions.consider.indptr[row : row + 2])]
+                values = checked[row : row + 1].toarray()[0, columns]
+            else:
+                columns = np.flatnonzero(decisions.consider[row])
+                values = checked[row, columns]
+            order = np.argsort(-values, kind="stable")
+            answers.append(
+                [
+                    RankedTag(
+                        int(column) if self._tags is None else self._tags[column],
+                        float(value),
+                        bool(value >= self.assign_threshold_),
+                    )
+                    for column, value in zip(columns[order].tolist(), values[order].tolist(), strict=True)
+                ]
+            )
+        return answers
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the calibrated bounds to one file, whole or not at all."""
+        self._check_calibrated("save")
+        header = {
+            "max_missed": str(self._max_missed),
+            "max_false": str(self._max_false),
+            "assurance": None if self._assurance is None else str(self._assurance),
+            "label_names": self._tags,
+            "n_labels": self._n_labels,
+            "n_texts": self._n_texts,
+            "summary": self.summary_,
+        }
+        thresholds = np.array([self.consider_threshold_, self.assign_threshold_])
+        write_state(path, _FORMAT, _VERSION, header, {"thresholds": thresholds})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TagBounds:
+        """Read a file made by `save`; no code from the file is run."""
+        header, arrays = read_state(path, _FORMAT, _VERSION, ("thresholds",))
+        thresholds = arrays["thresholds"]
+        try:
+            n_labels, assurance = header["n_labels"], header["assurance"]
+            if type(n_labels) is not int or thresholds.dtype != np.float64 or thresholds.shape != (2,):
+                raise ValueError("its values are not those of tag bounds")
+            if np.isnan(thresholds).any() or thresholds.min() < 0.0:
+                raise ValueError("its thresholds are not those of tag bounds")
+            levels = Fraction(header["max_missed"]), Fraction(header["max_false"])
+            names = as_label_names(header["label_names"], n_labels, who="load")
+            made = cls(*levels, assurance=None if assurance is None else Fraction(assurance), label_names=names)
+            made._tags, made._n_labels, made._n_texts = names, n_labels, int(header["n_texts"])
+            made.summary_ = str(header["summary"])
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise ArtifactError(f"{Path(path)} is damaged: {error}. Save the tag bounds again.") from error
+        made.consider_threshold_, made.assign_threshold_ = thresholds.tolist()
+        return made
+
+
+def _sparse_texts(probabilities: SparseProbabilities, truth: Any) -> tuple[Any, Any]:
+    """Return rows and probabilities of true tags, and rows, probabilities and truth of listed tags."""
+    rows, columns = truth.nonzero()
+    rows_listed = np.repeat(np.arange(len(probabilities)), probabilities.n_listed)
+    width = probabilities.shape[1]
+    keys, wanted = rows_listed * width + probabilities.labels, rows.astype(np.int64) * width + columns
+    places = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    present = keys[places] == wanted if len(keys) else np.zeros(len(wanted), dtype=np.bool_)
+    values = np.where(present, probabilities.values[places] if len(keys) else 0.0, probabilities.unlisted)
+    return (rows, values), (rows_listed, probabilities.values, np.isin(keys, wanted))
+
+
+def _counts(probabilities: Any, threshold: float) -> float:
+    """Return how many tags of all texts have a probability of a threshold or more."""
+    if not isinstance(probabilities, SparseProbabilities):
+        return float(np.count_nonzero(probabilities >= threshold))
+    n_unlisted = probabilities.shape[0] * probabilities.shape[1] - len(probabilities.values)
+    unlisted = n_unlisted if probabilities.unlisted >= threshold else 0
+    return float(np.count_nonzero(probabilities.values >= threshold) + unlisted)
+
+
+def _false_shares(rows: Any, values: FloatArray, is_false: Any) -> tuple[FloatArray, FloatArray]:
+    """Return where, and by how much, the largest share of false tags of a text grows as its threshold falls.
+
+    Tags are sorted by text, then by falling probability. The share of a text at a threshold is that of the false among
+    its tags with this probability or more; the largest so far only grows.
+    """
+    if len(rows) == 0:
+        return np.empty(0), np.empty(0)
+    starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+    first = np.repeat(starts, np.diff(np.append(starts, len(rows))))
+    n_false = np.cumsum(is_false)
+    before = (n_false - is_false)[first]
+    shares = (n_false - before) / (np.arange(len(rows)) - first + 1.0)
+    # Tags of equal probability are assigned together: only the last of them has a share that counts.
+    together = np.append((values[1:] == values[:-1]) & (rows[1:] == rows[:-1]), False)
+    shares[together] = 0.0
+    # A running maximum per text in one pass: each text is lifted over all that come before it.
+    lift = 2.0 * np.cumsum(np.append(0, rows[1:] != rows[:-1]))
+    largest = np.maximum.accumulate(shares + lift) - lift
+    largest[np.abs(largest) < _ROUNDING] = 0.0
+    previous = np.append(0.0, largest[:-1])
+    previous[starts] = 0.0
+    growth = largest - previous
+    grows = growth > _ROUNDING
+    return values[grows], growth[grows]
+
+
+def _tail_bounds(means: FloatArray, bound: float, n_texts: int) -> FloatArray:
+    """Return p-values of the hypothesis that the mean loss is over a bound: the smaller of Hoeffding's and Bentkus'."""
+    low = np.minimum(means, bound)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(low > 0.0, low * np.log(low / bound), 0.0)
+        second = np.where(low < 1.0, (1.0 - low) * np.log((1.0 - low) / (1.0 - bound)), 0.0)
+    hoeffding = np.exp(-n_texts * (first + second))
+    counts = np.minimum(np.ceil(n_texts * means - _ROUNDING), n_texts)
+    bentkus = math.e * scipy.special.bdtr(counts, n_texts, bound)
+    return np.asarray(np.minimum(np.minimum(hoeffding, bentkus), 1.0))
