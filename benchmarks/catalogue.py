@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from many_label_texts import ManyLabels, generate_many_labels
 from many_labels import write_page
 from surelabel import load_bundle
 from surelabel.corpora import Corpus
-from surelabel.corpora.many_labels import ManyLabels, generate_many_labels
 from surelabel.exceptions import DataWarning
 from surelabel.models import TrainingSettings, train_to_folder
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from many_label_texts import generate_many_labels
 from many_labels import write_page
-from surelabel.corpora.many_labels import generate_many_labels
 from surelabel.exceptions import DataWarning
 from surelabel.text import make
 

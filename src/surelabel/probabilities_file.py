@@ -18,8 +18,6 @@ from surelabel._core.validation import as_label_names, as_labels, as_probabiliti
 from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse, stacked
 
-__all__ = ["PartProbabilities", "Probabilities"]
-
 _FORMAT = NpzFormat("surelabel-probabilities", 1, "a file of probabilities", optional=None)
 
 

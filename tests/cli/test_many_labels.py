@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from many_label_texts import generate_many_labels
 from service_running import serving
 from surelabel import SparseProbabilities, load_bundle
-from surelabel.corpora.many_labels import generate_many_labels
 
 N_TEXTS, N_LABELS = 2_100, 3_000
 PARTS = {"train": 1_800, "calibration": 150, "test": 80, "more": 40, "new": 30}

@@ -55,7 +55,7 @@ def test_named_corpora_are_found(tmp_path, monkeypatch, empty_places):
 
 
 def test_a_split_larger_than_the_corpus(tmp_path):
-    with pytest.raises(CorpusError, match="must leave one text at least for training"):
+    with pytest.raises(CorpusError, match="must leave at least one text for training"):
         corpora.load("arxiv", path=jsonl(tmp_path / "a.jsonl"))
 
 

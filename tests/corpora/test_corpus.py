@@ -49,7 +49,7 @@ def test_parts_merge():
 def test_parts_that_are_not_there():
     with pytest.raises(CorpusError, match=r"must be among \['train', 'calibration', 'test'\]. Got 'validation'"):
         small().part("validation")
-    with pytest.raises(InvalidInputError, match="one name at least"):
+    with pytest.raises(InvalidInputError, match="at least one name"):
         small().part()
 
 
@@ -119,9 +119,9 @@ def test_stored_false_and_duplicates_do_not_count():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], []), "must have one text at least"),
-        ((["a"], [{"x"}, {"y"}]), "must be one a text, 1. Got 2"),
-        ((["a", "b"], [set(), set()]), "must have one label at least"),
+        (([], []), "must have at least one text"),
+        ((["a"], [{"x"}, {"y"}]), "must be as many as its texts, 1. Got 2"),
+        ((["a", "b"], [set(), set()]), "must have at least one label"),
         ((["a", "b"], [{"x"}, {"x"}]), "Got 'x' on every text"),
     ],
 )
@@ -134,7 +134,7 @@ def test_bad_corpora(arguments, message):
 def test_bad_ids_and_names():
     with pytest.raises(CorpusError, match=r"ids .* must be unique. Got 'a' twice"):
         small(ids=["a", "b", "a", "c"])
-    with pytest.raises(CorpusError, match=r"must be one a text, 4. Got 1"):
+    with pytest.raises(CorpusError, match=r"must be as many as its texts, 4. Got 1"):
         small(ids=["a"])
     with pytest.raises(CorpusError, match="Got 'tin' in text 2"):
         small(label_names=["oil", "gold"])

@@ -67,7 +67,7 @@ def test_the_package_gives_the_same_ids_and_labels(tmp_path, form):
 
 def test_one_file_must_hold_both_parts(tmp_path):
     unpack(tmp_path, SGML)
-    with pytest.raises(CorpusError, match="labels that occur in its training and its test part"):
+    with pytest.raises(CorpusError, match="labels that occur in both its training and its test part"):
         read_reuters(tmp_path / "reut2-000.sgm")
 
 

@@ -117,7 +117,7 @@ def test_adjustment_moves_the_text_that_helps_most():
     [
         (
             {"calibration": 50},
-            "must leave one text at least for training. Got calibration 50, 50 in all, from 50",
+            "must leave at least one text for training. Got calibration 50, 50 in all, from 50",
         ),
         ({"test": 0.5, "validation": 0.6}, "Got test 25, validation 30, 55 in all, from 50 texts"),
         ({"calibration": 10**9}, "1,000,000,000 in all"),

@@ -206,7 +206,7 @@ def test_empty_files(tmp_path, name):
 
 def test_a_header_alone(tmp_path):
     (tmp_path / "h.csv").write_text("text,labels\n")
-    with pytest.raises(CorpusError, match="must have one text at least"):
+    with pytest.raises(CorpusError, match="must have at least one text"):
         read_table(tmp_path / "h.csv")
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from many_label_texts import generate_many_labels
 from surelabel import ConformalLabelSets, LogLoss, SparseProbabilities
-from surelabel.corpora.many_labels import generate_many_labels
 from surelabel.exceptions import ArtifactError, CalibrationWarning, DataWarning, InvalidInputError, NotCalibratedError
 from surelabel.text import load, make
 

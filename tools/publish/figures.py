@@ -11,9 +11,10 @@ import numpy as np
 from publish.writing import write
 from surelabel import plots
 from surelabel._core.levels import STANDARD_LEVELS
+from surelabel._core.wording import printable
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.experiments.tables import Result, by_corpus, measures_of
-from surelabel.plots._canvas import INK, SERIES, drawn, format_counts, format_shares, new_figure, printable
+from surelabel.plots._canvas import INK, SERIES, drawn, format_counts, format_shares, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,6 @@ import numpy as np
 
 from surelabel.exceptions import ArtifactError
 
-__all__ = ["check_arrays", "check_npz", "check_safetensors"]
-
 # What an archive unpacks to may be this large without question; more must be in proportion to what is packed.
 _FREE_BYTES = 64 * 2**20
 _MOST_RATIO = 100

@@ -9,8 +9,6 @@ from typing import Any
 
 from surelabel.exceptions import MissingDependencyError
 
-__all__ = ["import_extra", "of_extra"]
-
 
 @contextlib.contextmanager
 def of_extra(extra: str, who: str) -> Iterator[None]:

@@ -23,8 +23,6 @@ from surelabel._core.storage import atomic_file
 from surelabel._version import __version__
 from surelabel.exceptions import ArtifactError
 
-__all__ = ["Arrays", "NpzFormat", "read_arrays"]
-
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 _HEADER, _EARLIER_HEADER = "header.npy", "header.json"

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from surelabel._core.validation import BoolArray
 
-__all__ = ["Words", "n_words", "pack", "unpack"]
-
 Words: TypeAlias = npt.NDArray[np.uint64]
 
 

@@ -14,8 +14,6 @@ from typing import IO, Any
 
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["atomic_file", "atomic_folder", "clean_up", "lock_file"]
-
 # Of Linux' renameat2: paths are relative to the current folder; exchange two of them.
 _HERE, _EXCHANGE = -100, 2
 

@@ -6,16 +6,6 @@ import math
 import re
 from typing import Any
 
-__all__ = [
-    "at_most_words",
-    "bounds_words",
-    "count_words",
-    "label_sets_words",
-    "number_word",
-    "printable",
-    "share_words",
-]
-
 # What XML cannot hold, and single surrogates, which no encoding can.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

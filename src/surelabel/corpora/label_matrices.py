@@ -11,8 +11,6 @@ from scipy import sparse
 
 from surelabel.exceptions import CorpusError
 
-__all__ = ["LabelMatrix", "as_canonical", "as_dense", "as_label_matrix", "as_label_sets"]
-
 LabelMatrix: TypeAlias = "sparse.csr_array[np.bool_, tuple[int, int]]"
 
 

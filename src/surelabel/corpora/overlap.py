@@ -8,8 +8,6 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["seen_before", "text_hash"]
-
 
 def text_hash(text: str) -> bytes:
     r"""Return a hash of a text that does not depend on its case and white space.

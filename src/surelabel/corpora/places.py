@@ -10,8 +10,6 @@ from pathlib import Path
 from surelabel._core.extras import import_extra
 from surelabel.exceptions import CorpusError, InvalidInputError
 
-__all__ = ["CACHE_VARIABLE", "DATA_VARIABLE", "as_path", "cache_folder", "find", "sha256"]
-
 CACHE_VARIABLE = "SURELABEL_CACHE"
 DATA_VARIABLE = "SURELABEL_DATA"
 
@@ -19,12 +17,7 @@ _BLOCK = 1 << 20
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloaded corpora: ``SURELABEL_CACHE``, or the platform's cache folder.
-
-    Returns
-    -------
-    pathlib.Path
-        It need not exist.
+    """Return the folder for downloaded corpora: ``SURELABEL_CACHE``, or the platform's cache folder; it need not exist.
 
     Examples
     --------
@@ -53,20 +46,9 @@ def as_path(path: object) -> Path:
 
 
 def find(names: Sequence[str], path: str | Path | None = None) -> tuple[Path | None, list[str]]:
-    """Look for a corpus's file or folder.
+    """Look for a file or folder of one of these names, or take the `path` that the user named.
 
-    Parameters
-    ----------
-    names : sequence of str
-        File or folder names to look for.
-    path : path, optional
-        What the user named: the thing itself, which must exist.
-
-    Returns
-    -------
-    found : pathlib.Path or None
-    tried : list of str
-        Where it was looked for, with the reason why it is not there.
+    Returns what was found, or None, and where else it was looked for, with the reason why it is not there.
     """
     if path is not None:
         return as_path(path), []

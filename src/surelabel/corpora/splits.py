@@ -14,8 +14,6 @@ from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.label_matrices import LabelMatrix
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
-__all__ = ["Size", "Split", "split"]
-
 Size = int | float
 
 _ORDER = ("test", "validation", "calibration")
@@ -75,19 +73,15 @@ def split(
     stratified : bool, default=True
         False draws uniformly, so that calibration and training texts are exactly exchangeable.
 
-    Returns
-    -------
-    Corpus
-
     Raises
     ------
     CorpusError
-        Where more is asked for than there is.
+        If more is asked for than there is.
 
     Warns
     -----
     DataWarning
-        Where a label of another part does not occur in the training part.
+        If a label of another part does not occur in the training part.
 
     Examples
     --------
@@ -121,7 +115,7 @@ def split(
 
 
 def _check_size(name: str, size: Size) -> bool:
-    """Raise where a size is no size; say whether anything is to be drawn."""
+    """Raise if a size is not one; tell whether anything is to be drawn."""
     whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
     share = isinstance(size, float | np.floating) and 0 <= size < 1
     if not (whole and size >= 0) and not share:
@@ -141,7 +135,7 @@ def _check_seed(seed: int) -> int:
 
 
 def _as_numbers(corpus: Corpus, sizes: Mapping[str, Size]) -> dict[str, int]:
-    """Turn sizes into numbers of texts; raise where the training part cannot give them."""
+    """Turn sizes into numbers of texts; raise if the training part cannot give them."""
     if "train" not in corpus.parts:
         raise CorpusError(
             f"Parts are drawn from the 'train' part. Corpus {corpus.name!r} has {list(corpus.parts)} instead."
@@ -150,9 +144,8 @@ def _as_numbers(corpus: Corpus, sizes: Mapping[str, Size]) -> dict[str, int]:
     if there:
         raise CorpusError(
             f"The {there[0]!r} part of corpus {corpus.name!r} must not be there before it is drawn. "
-            f"Got {len(corpus.parts[there[0]]):,} texts in it already; leave "
-            f"{there[0]!r} out, or start from the "
-            "corpus before its split."
+            f"Got {len(corpus.parts[there[0]]):,} texts in it already; leave {there[0]!r} out, or start from "
+            "the corpus before its split."
         )
     n_texts = len(corpus.parts["train"])
     numbers = {name: max(1, round(float(size) * n_texts)) if size < 1 else int(size) for name, size in sizes.items()}
@@ -160,7 +153,7 @@ def _as_numbers(corpus: Corpus, sizes: Mapping[str, Size]) -> dict[str, int]:
     if needed >= n_texts:
         listed = ", ".join(f"{name} {numbers[name]:,}" for name in _ORDER if name in numbers)
         raise CorpusError(
-            f"The parts drawn from corpus {corpus.name!r} must leave one text at least for training. "
+            f"The parts drawn from corpus {corpus.name!r} must leave at least one text for training. "
             f"Got {listed}, {needed:,} in all, from {n_texts:,} texts instead; ask for less, "
             f"e.g. {next(iter(numbers))}=0.2."
         )
@@ -228,7 +221,7 @@ def _return_lone_texts(drawn: npt.NDArray[np.bool_], strata: npt.NDArray[np.bool
 
 
 def _warn_of_unseen_labels(corpus: Corpus) -> None:
-    """Say which labels of the other parts the training part does not have."""
+    """Warn of labels in other parts that the training part does not have."""
     if "train" not in corpus.parts:
         return
     n_labels = len(corpus.label_names)

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from surelabel.corpora.corpus import Corpus, Provenance
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["draw_labels", "draw_text", "generate_synthetic"]
-
 # Six families of four subjects, each with words of its own. Labels of one family tend to occur together.
 _SUBJECTS = {
     "trade": "exports imports tariff deficit surplus goods customs partner",

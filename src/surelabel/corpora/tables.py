@@ -10,8 +10,6 @@ import numpy as np
 
 from surelabel.corpora.corpus import Corpus
 
-__all__ = ["Statistics", "statistics", "statistics_markdown", "statistics_table"]
-
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 _HEADINGS = {
@@ -39,9 +37,9 @@ class Statistics:
         Numbers of texts: all, and in each part.
     labels : int
     avg_labels : float
-        Labels a text.
+        Labels per text.
     avg_words : float
-        Words and punctuation marks a text. The paper does not say how it counts.
+        Words and punctuation marks per text. The paper does not say how it counts.
     max_cardinality : int
         The most labels on one text: the paper's l.
 
@@ -64,16 +62,19 @@ class Statistics:
     max_cardinality: int
 
 
+# As the paper prints them.
+PAPER_STATISTICS: dict[str, Statistics] = {
+    "ctdc": Statistics(14690, 8565, 999, 2391, 2735, 60, 2.64, 275, 8),
+    "ctdc20": Statistics(13702, 8032, 999, 2274, 2397, 20, 1.96, 269, 7),
+    "reuters": Statistics(10788, 5770, 999, 3019, 1000, 90, 1.24, 165, 15),
+    "reuters20": Statistics(9855, 5118, 999, 2738, 1000, 20, 1.16, 163, 7),
+    "aapd": Statistics(55840, 48841, 4999, 1000, 1000, 54, 2.41, 164, 8),
+    "aapd20": Statistics(52881, 45996, 4999, 944, 942, 20, 1.95, 165, 6),
+}
+
+
 def statistics(corpus: Corpus) -> Statistics:
     """Count a corpus's row of the corpora table (table 2 of the paper).
-
-    Parameters
-    ----------
-    corpus : Corpus
-
-    Returns
-    -------
-    Statistics
 
     Examples
     --------
@@ -99,20 +100,11 @@ def statistics(corpus: Corpus) -> Statistics:
 
 
 def statistics_table(
-    corpora: Iterable[Corpus], *, paper: Mapping[str, Statistics] | None = None
+    corpora: Iterable[Corpus], *, paper: Mapping[str, Statistics] = PAPER_STATISTICS
 ) -> list[dict[str, str | int | float]]:
-    """Count the rows of the corpora table, each followed by the paper's where it has one.
+    """Count the rows of the corpora table, each followed by the paper's if it has one (`paper`, by corpus name).
 
-    Parameters
-    ----------
-    corpora : iterable of Corpus
-    paper : mapping of corpus name to Statistics, default the paper's own figures
-        An empty mapping leaves them out.
-
-    Returns
-    -------
-    list of dict
-        Keys "corpus", "source" ("ours" or "paper") and those of Statistics.
+    A row has the keys "corpus", "source" ("ours" or "paper") and those of Statistics.
 
     Examples
     --------
@@ -121,10 +113,6 @@ def statistics_table(
     >>> rows[0]["corpus"], rows[0]["calibration"]
     ('synthetic', 19)
     """
-    if paper is None:
-        from surelabel.corpora.paper_figures import PAPER_STATISTICS  # noqa: PLC0415  # it imports Statistics
-
-        paper = PAPER_STATISTICS
     rows: list[dict[str, str | int | float]] = []
     for corpus in corpora:
         rows.append({"corpus": corpus.name, "source": "ours", **asdict(statistics(corpus))})
@@ -135,14 +123,6 @@ def statistics_table(
 
 def statistics_markdown(rows: Iterable[Mapping[str, str | int | float]]) -> str:
     """Write the rows of `statistics_table` as a Markdown table.
-
-    Parameters
-    ----------
-    rows : iterable of mappings
-
-    Returns
-    -------
-    str
 
     Examples
     --------

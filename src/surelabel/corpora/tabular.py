@@ -21,8 +21,6 @@ from surelabel.corpora.places import as_path, sha256
 from surelabel.corpora.textfiles import decode, delimiter_of
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
-__all__ = ["FORMATS", "read_table"]
-
 FORMATS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 _PART_ALIASES = {"dev": "validation", "val": "validation", "valid": "validation", "training": "train"}

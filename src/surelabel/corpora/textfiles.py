@@ -6,8 +6,6 @@ from pathlib import Path
 
 from surelabel.exceptions import CorpusError
 
-__all__ = ["decode", "delimiter_of", "read_text"]
-
 # What stands between columns where it is not a comma: many spreadsheets write semicolons.
 _OTHER_DELIMITERS = (";", "\t")
 

@@ -19,9 +19,9 @@ from surelabel._core.wording import count_words
 from surelabel.evaluation.compare import Comparison, ComparisonRecord, ComparisonRow, compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments.run import Folders, probabilities_of, rounded
-from surelabel.experiments.settings import MEASURES, Settings
+from surelabel.experiments.settings import Settings
 from surelabel.experiments.tables import Table, three
-from surelabel.measures import LogLoss, Measure
+from surelabel.measures import MEASURES, LogLoss, Measure
 from surelabel.models.fitting import any_measure_named, fitted_measure
 from surelabel.probabilities_file import Probabilities
 from surelabel.rivals import (
@@ -34,18 +34,6 @@ from surelabel.rivals import (
     SeenPowerset,
     TransductiveRidge,
 )
-
-__all__ = [
-    "FITTED_AND_NOT",
-    "RIVALS",
-    "compare_run",
-    "comparison_table",
-    "load_comparison",
-    "make_measures",
-    "make_rivals",
-    "mean_size_words",
-    "spread_words",
-]
 
 _log = logging.getLogger(__name__)
 

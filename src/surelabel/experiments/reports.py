@@ -8,11 +8,10 @@ from pathlib import Path
 from surelabel import corpora
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.experiments.run import Folders, probabilities_of
-from surelabel.experiments.settings import IN_TIME_ORDER, MEASURES, Settings
+from surelabel.experiments.settings import IN_TIME_ORDER, Settings
+from surelabel.measures import MEASURES
 from surelabel.models.steps import calibrated
 from surelabel.report import ReportInput, write_report
-
-__all__ = ["report_run"]
 
 
 def report_run(settings: Settings, folders: Folders) -> Path:

@@ -26,21 +26,10 @@ from surelabel.evaluation.criteria import p_value_sums
 from surelabel.evaluation.evaluate import evaluate
 from surelabel.evaluation.metrics import classification_metrics, error_rates, size_curve
 from surelabel.exceptions import ArtifactError
-from surelabel.experiments.settings import MEASURES, Settings
-from surelabel.measures import SeparableMeasure
+from surelabel.experiments.settings import Settings
+from surelabel.measures import MEASURES, SeparableMeasure
 from surelabel.models.steps import calibrated, fitted_classifier, n_repeated_texts, part_probabilities, versions
 from surelabel.probabilities_file import Probabilities
-
-__all__ = [
-    "FORMAT",
-    "N_RESPLITS",
-    "Folders",
-    "machine",
-    "probabilities_of",
-    "resplits",
-    "rounded",
-    "run",
-]
 
 _log = logging.getLogger(__name__)
 

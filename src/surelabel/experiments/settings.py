@@ -7,9 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from surelabel.exceptions import InvalidInputError
-from surelabel.measures import MEASURES
-
-__all__ = ["CLASSIFIERS", "CORPORA", "IN_TIME_ORDER", "MEASURES", "Settings", "planned"]
 
 CORPORA = (
     "reuters",

@@ -25,25 +25,8 @@ from surelabel._core.wording import bounds_words, count_words
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import FORMAT
-from surelabel.experiments.settings import CLASSIFIERS, CORPORA, MEASURES
-
-__all__ = [
-    "NORMS",
-    "Result",
-    "Table",
-    "all_tables",
-    "by_corpus",
-    "is_counted",
-    "load_results",
-    "mean_size",
-    "mean_size_words",
-    "measures_of",
-    "paper_figures",
-    "point_at",
-    "spread",
-    "three",
-    "write_tables",
-]
+from surelabel.experiments.settings import CLASSIFIERS, CORPORA
+from surelabel.measures import MEASURES
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ Examples
 0.99
 """
 
-from surelabel.plots._canvas import count_text, printable, to_png, to_svg
+from surelabel._core.wording import printable
+from surelabel.plots._canvas import count_text, to_png, to_svg
 from surelabel.plots.bands import BAND, error_band
 from surelabel.plots.comparison import comparison
 from surelabel.plots.efficiency import search_load, size_curve, size_histogram

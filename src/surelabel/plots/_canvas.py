@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["INK", "SERIES", "count_text", "drawn", "new_figure", "printable", "to_png", "to_svg"]
-
 # Ink of text and axes: black to the eye, and told apart from any other colour when SVG is written.
 INK = "#010101"
 # (colour, line style, marker): told apart in grey by the last two; colours are legible on white and on near-black.

@@ -8,8 +8,6 @@ from typing import Any
 from surelabel._core.validation import as_level
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["BAND", "error_band"]
-
 # Share of experiments with exchangeable texts whose error rate stays within the band, at one level.
 BAND = 0.99
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surelabel._core.wording import printable
 from surelabel.evaluation.compare import Comparison
 from surelabel.exceptions import InvalidInputError
-from surelabel.plots._canvas import INK, SERIES, drawn, format_counts, format_shares, new_figure, printable
+from surelabel.plots._canvas import INK, SERIES, drawn, format_counts, format_shares, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["comparison"]
 
 
 @drawn

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surelabel._core.wording import printable
 from surelabel.engines.paper import PROHIBITIVE, ball_size
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
@@ -20,14 +21,11 @@ from surelabel.plots._canvas import (
     format_counts,
     format_shares,
     new_figure,
-    printable,
 )
 from surelabel.plots.validity import Curve, check_named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["search_load", "size_curve", "size_histogram"]
 
 # Above it, bins of sizes are decades; up to it, doublings.
 _LARGEST_DOUBLING = 127

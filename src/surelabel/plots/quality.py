@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.validation import FloatArray, as_label_names, as_labels, as_probabilities
+from surelabel._core.wording import printable
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
-from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_shares, new_figure, printable
+from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_shares, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["confidence_credibility", "reliability"]
 
 # More points are drawn as a grid of shares: a point a text would be an ink blot, and a large file.
 _MAX_POINTS = 400

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from surelabel._core.wording import printable
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
-from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, format_shares, new_figure, printable
+from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, format_shares, new_figure
 from surelabel.plots.bands import BAND, count_band, error_band
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["Curve", "error_curve", "p_value_histogram"]
 
 # An evaluation, or (significance levels, values).
 Curve: TypeAlias = Evaluation | tuple[Sequence[float], Sequence[float]]

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surelabel._core.wording import printable
 from surelabel.exceptions import InvalidInputError
-from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, import_matplotlib, new_figure, power_text, printable
+from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, import_matplotlib, new_figure, power_text
 from surelabel.plots.validity import check_named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["watch_path"]
 
 
 @drawn

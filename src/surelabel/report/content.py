@@ -28,17 +28,6 @@ from surelabel.report.inputs import CheckedInput, ReportInput, check_input
 from surelabel.sets.prediction_set import PredictionSet
 from surelabel.sets.prediction_sets import PredictionSets
 
-__all__ = [
-    "WATCH_ALPHA",
-    "GuaranteeRow",
-    "LabelDoubt",
-    "MeasureResults",
-    "ReportContent",
-    "TextExample",
-    "Verdict",
-    "build_content",
-]
-
 # "held": error at most the significance; "chance": over it, no more than chance explains; "unknown": not measured.
 Verdict: TypeAlias = Literal["held", "chance", "above", "unknown"]
 

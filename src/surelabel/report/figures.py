@@ -19,8 +19,6 @@ from surelabel.report.inputs import CheckedInput, ReportInput, check_input
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ReportFigure", "build_figures"]
-
 _CHANCE = f"The grey band is where {100 * plots.BAND:.0f} of 100 experiments with exchangeable texts stay."
 
 # As many curves as can be told apart.

@@ -14,8 +14,6 @@ from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
 
-__all__ = ["CheckedInput", "ReportInput", "check_input"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReportInput:

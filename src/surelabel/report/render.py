@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-__all__ = ["render_report", "write_report"]
-
 _POWER = re.compile(r" × 10\^(-?\d+)")
 _SPACE = "\N{NO-BREAK SPACE}"
 

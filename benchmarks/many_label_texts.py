@@ -11,8 +11,6 @@ import scipy.sparse
 from surelabel.corpora.synthetic import draw_labels, draw_text
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["ManyLabels", "generate_many_labels"]
-
 _SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu", "xy")
 _WORDS = 8
 
