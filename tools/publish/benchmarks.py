@@ -35,7 +35,7 @@ def engine(document: Document) -> Table:
     )  # fmt: skip
     texts = document["against_hamming_ball"][0]["texts"]
     source = document["settings"]["source"]
-    note = f"{source}: {texts:,} test texts, one core; ratios are of the same texts in the same run."
+    note = f"{source}; {texts:,} test texts, one core. Ratios compare the same texts in the same run."
     return Table("engine", "Exact search against the Hamming ball", header, rows, note)
 
 
@@ -59,9 +59,9 @@ def lean_ball(document: Document) -> Table:
         "times faster",
     )  # fmt: skip
     note = (
-        f"A ball that only adds up flips in compiled loops and counts, on the texts with t at most "
-        f"{document['settings']['most_t']}: where t is small it is as fast as the exact search; with t its "
-        "work explodes."
+        "The exact search against the leanest version of the paper's: a compiled ball that only adds up flips and "
+        f"counts, on texts with t at most {document['settings']['most_t']}. If t is small it is as fast as the exact "
+        "search; its work explodes as t grows."
     )
     return Table("lean-ball", "Exact search against the leanest Hamming ball", header, rows, note)
 
@@ -82,7 +82,9 @@ def text_throughput(document: Document) -> Table:
     rows = tuple((kind, count_words(document[kind]["texts_a_second"]), text) for kind, text in beside.items())
     bert = document["bert"]
     note = f"Reuters, {document['threads']} threads; bert is {bert['model']} with at most {bert['max_tokens']} tokens."
-    return Table("text", "Text classifiers: texts per second", ("classifier", "texts per second", "beside"), rows, note)
+    return Table(
+        "text", "Text classifiers: texts per second", ("classifier", "texts per second", "comparison"), rows, note
+    )
 
 
 def service(document: Document) -> Table:
@@ -102,7 +104,8 @@ def service(document: Document) -> Table:
     note = (
         f"{document['settings']['source']}; one text per request, significance {document['settings']['significance']}, "
         f"the {document['settings']['top']} most plausible label-sets; clients and server share the "
-        f"{document['machine']['cores']} cores. The conformal step's share is of the server's processor time."
+        f"{document['machine']['cores']} cores. The last column is the conformal step's share of the server's "
+        "processor time."
     )
     return Table("service", "The service under load", header, rows, note)
 
@@ -128,10 +131,10 @@ def watch(document: Document) -> Table:
     first = next(iter(watched.values()))
     note = (
         f"{document['source']}: {document['n_calibration']:,} calibration texts, then {document['n_test']:,} test "
-        f"texts; alpha {alpha}. In {first[mixed]['orders']:,} random orders of all of them alarms are false, and their "
-        "share may be alpha at most. With the test texts shuffled among themselves only the step from training time to "
-        f"test time is left to be seen ({first[shuffled]['orders']:,} orders): most of what the watch sees in time "
-        "order is that like texts come in bursts."
+        f"texts; alpha {alpha}. In {first[mixed]['orders']:,} random orders of all texts every alarm is false, and "
+        "their share may be at most alpha. If the test texts are shuffled among themselves, the watch can only see the "
+        f"step from training time to test time ({first[shuffled]['orders']:,} orders): so what it sees in time order "
+        "is mostly that similar texts come in bursts."
     )
     return Table("watch", "The exchangeability watch", header, rows, note)
 

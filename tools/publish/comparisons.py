@@ -18,7 +18,7 @@ _TOO_MANY = 1.2
 
 
 def _missed(row: ComparisonRow) -> str:
-    """Say how many label-sets a method misses where these are too many: small sets are no merit then."""
+    """Say how many label-sets a method misses if these are too many: small sets are then no merit."""
     error = row.error[0]
     return f" (misses {error:.1%})" if error > _TOO_MANY * float(row.significance) else ""
 
@@ -29,7 +29,7 @@ def load_comparisons(folder: Path) -> list[Comparison]:
 
 
 def sizes_table(compared: Sequence[Comparison], level: str = "0.05") -> Table:
-    """Tabulate mean N at one level, a comparison a row, for all methods that promise something of whole label-sets."""
+    """Tabulate mean N at one level, one row per comparison, for all methods with a promise about whole label-sets."""
     methods = [
         method
         for method, guarantee in {name: text for each in compared for name, text in each.guarantees.items()}.items()
@@ -49,9 +49,8 @@ def sizes_table(compared: Sequence[Comparison], level: str = "0.05") -> Table:
         if level in each.levels
     )
     title = f"Mean N at significance {level}"
-    note = (
-        f"{_splits_note(compared)} Where more than {_TOO_MANY} times the significance are missed, that stands beside."
-    )
+    brackets = f"A method that misses more than {_TOO_MANY} times the significance has its misses in brackets."
+    note = f"{_splits_note(compared)} {brackets}"
     return Table("comparisons-at-" + level, title, ("corpus", "classifier", *methods), rows, note)
 
 
@@ -60,8 +59,8 @@ def _splits_note(compared: Sequence[Comparison]) -> str:
     sized = [each.n_sized for each in compared if each.n_sized is not None]
     sample = f", of a random sample of {min(sized)} to {max(sized)} test texts of each" if sized else ""
     return (
-        "The same probabilities and re-splits for all methods of a corpus and classifier: mean ± standard deviation "
-        f"over {min((each.n_splits for each in compared), default=0)} splits{sample}."
+        "All methods of a row use the same probabilities and the same re-splits. Figures are means ± standard "
+        f"deviations over {min((each.n_splits for each in compared), default=0)} splits{sample}."
     )
 
 

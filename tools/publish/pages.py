@@ -19,18 +19,19 @@ from surelabel.experiments.tables import Table, all_tables, load_results, write_
 __all__ = ["publish"]
 
 _OPENINGS = {
-    "without-icp": "Classifiers without conformal prediction, on the test parts, beside the paper's figures:",
-    "sets": "Prediction sets at significance 0.05. *Own test* is the corpus' own test part, which for Reuters is "
-    "later in time than what the classifier and the calibration saw; *re-splits* are "
+    "without-icp": "How good the classifiers are by themselves, without conformal prediction, on the test parts. Rows "
+    "marked *paper* are the paper's figures.",
+    "sets": "Prediction sets at significance 0.05, that is, with 5 % errors asked for. *Own test* is the corpus' own "
+    "test part, which for Reuters is later in time than the training and calibration texts. *Re-splits* are "
     f"{N_RESPLITS} random re-splits of calibration and test texts (mean ± standard deviation; N over the first "
-    "ten), for which the guarantee is meant:",
-    "forced": "The best guess alone, with its confidence and credibility for each measure:",
-    "comparisons-at-0.05": "{title}, measures and rivals side by side. {note}",
-    "engine": "The exact search beside the paper's. {note}",
+    "ten); the guarantee is about these.",
+    "forced": "How good the best guess is, with its confidence and credibility for each measure.",
+    "comparisons-at-0.05": "{title} for measures and rivals: the smaller, the more an answer says. {note}",
+    "engine": "How fast the exact search is, compared with the paper's. {note}",
     "lean-ball": "{note}",
-    "watch": "The exchangeability watch. {note}",
-    "text": "The text classifiers. {note}",
-    "service": "The service under load. {note}",
+    "watch": "When the exchangeability watch raises its alarm. {note}",
+    "text": "How fast the text classifiers are. {note}",
+    "service": "How fast the service answers. {note}",
 }
 _KINDS = {"error": "error rate against significance", "size": "number of label-sets against significance"}
 

@@ -102,10 +102,11 @@ def beside_paper(results: Sequence[Result]) -> Table:
         rows.append((corpus, classifier, *cells, *_sets(conformal.get((corpus, classifier), []))))
     header = ("corpus", "classifier", "accuracy", "F1 micro", "errors at 5 %", "mean N, best norm", "mean N, LogLoss")
     note = (
-        "In brackets the paper's; classifiers on the test parts, means over seeds. Errors and mean N, the number of "
-        "plausible label-sets, at significance 0.05 over random re-splits of calibration and test texts."
+        "The paper's figures are in brackets. Accuracy and F1 are of the classifiers alone, on the test parts, as "
+        "means over seeds. Errors and mean N, the number of plausible label-sets, are at significance 0.05 over random "
+        "re-splits of calibration and test texts."
     )
-    return Table("beside-paper", "Beside the paper", header, tuple(rows), note)
+    return Table("beside-paper", "Next to the paper", header, tuple(rows), note)
 
 
 def beside_rivals(compared: Sequence[Comparison]) -> Table:
@@ -114,7 +115,7 @@ def beside_rivals(compared: Sequence[Comparison]) -> Table:
     names = [name for name in full.header[2:] if all(name in comparison.guarantees for comparison in compared)]
     places = [0, 1, *(full.header.index(name) for name in names)]
     rows = tuple(tuple(row[place] for place in places) for row in full.rows)
-    return Table("beside-rivals", "Beside other methods", tuple(full.header[p] for p in places), rows, full.note)
+    return Table("beside-rivals", "Next to other methods", tuple(full.header[p] for p in places), rows, full.note)
 
 
 def _speeds(documents: dict[str, Any]) -> list[tuple[str, str, str]]:
