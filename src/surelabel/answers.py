@@ -195,7 +195,7 @@ def answer_probabilities(
     >>> answer.labels, answer.certain, answer.possible, answer.size, answer.n_candidates, answer.significance
     (('grain', 'wheat'), ('grain',), ('wheat',), 2, 7, '0.25')
     >>> answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75, describe=True)[0].description
-    'always: grain; often: wheat (50 %); 2 label-sets'
+    'certain: grain; open: wheat (50 %); 2 label-sets'
     """
     level = as_level(significance, confidence_level, who="answer_probabilities")
     engine = predictor.bind(probabilities, who="answer_probabilities")

@@ -23,7 +23,7 @@ ESSENTIAL = {
     "04_triage_queue.py": [r"file: one label-set is plausible +\d+ +9\d%", r"choose: a few are plausible"],
     "05_compare_measures.py": [r"Mahalanobis +0\.05 +\d\.\d%", r"smallest sets at 0\.05: (L8|LogLoss|Penalised)"],
     "06_batch_on_a_cluster.py": [r"2,000 answers in 8 partitions", r"already finished: 8 of 8"],
-    "07_call_the_service.py": [r"best guess: trade", r"422 ", r"curl -s http://127\.0\.0\.1", r"always: oil"],
+    "07_call_the_service.py": [r"best guess: trade", r"422 ", r"curl -s http://127\.0\.0\.1", r"certain: oil"],
 }
 _RUN_NOTEBOOK = """
 import sys, nbclient, nbformat

@@ -19,7 +19,7 @@ from surelabel.sets.descriptions.build import _count_fitting
 
 def fits(description, label_set):
     """Whether a label-set agrees with every statement, read from the description's values alone."""
-    if not set(description.always) <= label_set or set(description.never) & label_set:
+    if not set(description.certain) <= label_set or set(description.excluded) & label_set:
         return False
     if any(not g.at_least <= len(label_set & set(g.labels)) <= g.at_most for g in description.groups):
         return False
@@ -27,7 +27,7 @@ def fits(description, label_set):
         low, high = description.n_labels_bounds
         if not low <= len(label_set) <= high:
             return False
-    changes = len(label_set ^ set(description.likeliest))
+    changes = len(label_set ^ set(description.best_guess))
     return description.most_changes is None or changes <= description.most_changes
 
 
@@ -49,13 +49,13 @@ def test_every_statement_is_true_of_every_member_and_counts_are_exact(listed, pr
             assert description.n_fitting == len(fitting)
             assert description.size_bounds == (len(members), len(members))
             assert description.complete == (members == fitting)
-            assert set(description.always) == one.certain
-            assert set(description.never) == one.excluded
+            assert set(description.certain) == one.certain
+            assert set(description.excluded) == one.excluded
             grouped = [label for group in description.groups for label in group.labels]
             assert len(grouped) == len(set(grouped))
             if members:
                 assert set(grouped) == one.possible - one.certain
-                assert frozenset(description.likeliest) == next(iter(one))
+                assert frozenset(description.best_guess) == next(iter(one))
             shares = one.inclusion()
             for share in description.shares:
                 assert share.lower == share.upper == shares[share.label]
@@ -132,16 +132,16 @@ def singles(n, *before):
 
 
 def test_texts_by_hand():
-    assert str(described([[1, 0, 1]])) == "always: 0, 2; nothing else; 1 label-set"
-    assert str(described([[1, 0, 1]], ("a", "b", "c"))) == "always: a, c; nothing else; 1 label-set"
+    assert str(described([[1, 0, 1]])) == "certain: 0, 2; no other label; 1 label-set"
+    assert str(described([[1, 0, 1]], ("a", "b", "c"))) == "certain: a, c; no other label; 1 label-set"
     assert str(described([[0, 0]])) == "no label; 1 label-set"
     assert str(described(singles(20))) == "exactly one of 20 labels; 20 label-sets"
-    assert str(described([[1, *[0] * 20], *singles(20, 1)])) == "always: 0; at most one of 20 others; 21 label-sets"
+    assert str(described([[1, *[0] * 20], *singles(20, 1)])) == "certain: 0; at most one of 20 others; 21 label-sets"
     with_corn = [[1, c, *row] for c in (0, 1) for row in [[0] * 20, *singles(20)]]
-    assert str(described(with_corn)) == "always: 0; often: 1 (50 %); at most one of 20 others; 42 label-sets"
+    assert str(described(with_corn)) == "certain: 0; open: 1 (50 %); at most one of 20 others; 42 label-sets"
     one_flip = [[1, 1, *[0] * 20], [1, 0, *[0] * 20], [0, 1, *[0] * 20], *singles(20, 1, 1)]
     assert str(described(one_flip)) == (
-        "at least one of: 0 (96 %), 1 (96 %); at most one of 20 others; at most one change to the likeliest (0, 1); "
+        "at least one of: 0 (96 %), 1 (96 %); at most one of 20 others; at most one change to the best guess (0, 1); "
         "23 label-sets"
     )
     three_of_four = [[1, 1], [1, 0], [0, 1]]
@@ -201,7 +201,7 @@ def test_values_are_plain_and_the_picture_is_safe():
     rows = [[1, a, b, 0, 0, c] for a in (1, 0) for b in (1, 0) for c in (1, 0) if a or b]
     description = described(rows, names)
     values = json.loads(json.dumps(description.to_dict()))
-    assert values["always"] == [names[0]]
+    assert values["certain"] == [names[0]]
     assert values["text"] == str(description)
     assert values["complete"] is True
     svg = description.to_svg(name="set-1")

@@ -274,7 +274,7 @@ class PredictionSet:
         >>> predictor = ConformalLabelSets(label_names=["corn", "grain", "oil", "wheat"])
         >>> predictor = predictor.calibrate([[0.1, 0.9, 0.2, 0.4]] * 9, [["grain"]] * 7 + [["grain", "wheat"]] * 2)
         >>> print(predictor.predict_set([[0.1, 0.9, 0.1, 0.5]], significance=0.2)[0].describe())
-        always: grain; often: wheat (50 %); 2 label-sets
+        certain: grain; open: wheat (50 %); 2 label-sets
         """
         engine, row = self._engine.for_description(self._row)
         calibration = engine.calibration

@@ -160,7 +160,7 @@ def _cut(facts: Facts, ordered: IntArray, first_last: int, n_named: int) -> list
     return [(slice(a, b), spans[a, b]) for a, b in itertools.pairwise(cuts)]
 
 
-# A group as a count sees it: labels within and outside the likeliest label-set, and the span.
+# A group as a count sees it: labels within and outside the best guess, and the span.
 _Group = tuple[int, int, int, int]
 
 
@@ -240,10 +240,10 @@ def build_description(
         indices = [int(k) for k in labels]
         return tuple(indices if names is None else (names[k] for k in indices))
 
-    never = of(np.flatnonzero(~reachable[:, 1]))
+    excluded = of(np.flatnonzero(~reachable[:, 1]))
     if facts is None:
-        return Description((), never, (), None, (), None, size_bounds, 0)
-    always = np.flatnonzero(reachable[:, 1] & ~reachable[:, 0])
+        return Description((), excluded, (), None, (), None, size_bounds, 0)
+    certain = np.flatnonzero(reachable[:, 1] & ~reachable[:, 0])
     open_labels = facts.order(np.flatnonzero(reachable.all(axis=1)))
     known = _shares_of(open_labels[best[open_labels]][:n_named].tolist(), shares)
     likely = [i for i, k in enumerate(open_labels.tolist()) if k in known and sum(known[k]) >= 1.0]
@@ -264,11 +264,11 @@ def build_description(
         # The members are among what fits, so there are no more of them.
         size_bounds = size_bounds[0], max(size_bounds[0], min(size_bounds[1], n_fitting))
     return Description(
-        always=of(always),
-        never=never,
+        certain=of(certain),
+        excluded=excluded,
         groups=tuple(groups),
-        n_labels_bounds=None if sizes is None else (sizes[0] + len(always), sizes[1] + len(always)),
-        likeliest=of(np.flatnonzero(best)),
+        n_labels_bounds=None if sizes is None else (sizes[0] + len(certain), sizes[1] + len(certain)),
+        best_guess=of(np.flatnonzero(best)),
         most_changes=changes,
         size_bounds=size_bounds,
         n_fitting=n_fitting,

@@ -9,13 +9,13 @@ from surelabel._core.wording import count_words, label_sets_words, number_word, 
 
 __all__ = ["Description", "LabelGroup", "LabelShare"]
 
-# Labels of the likeliest label-set that a text lists.
+# Labels of the best guess that a text lists.
 _MOST_LISTED = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelShare:
-    """A label, and bounds of the share of members that have it; equal where the share is exact."""
+    """A label, and bounds of the share of members that have it; equal if the share is exact."""
 
     label: Any
     lower: float
@@ -23,13 +23,6 @@ class LabelShare:
 
     def __str__(self) -> str:
         return f"{self.label} ({share_words(self.lower, self.upper)})"
-
-    @property
-    def how_often(self) -> str:
-        """Say "often" where half of the members or more have it, "sometimes" where fewer, "possibly" where unknown."""
-        if self.lower >= 0.5:
-            return "often"
-        return "sometimes" if self.upper < 0.5 else "possibly"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +32,9 @@ class LabelGroup:
     Attributes
     ----------
     labels : tuple
-        Names, or indices where names are not known, the most frequent first.
+        Names, or indices if there are no names, the most frequent first.
     shares : tuple of LabelShare
-        Of the labels that are worth naming: all of them, or none, in a large group of rare ones.
+        Of the labels worth naming: all of them, or none in a large group of rare ones.
     at_least, at_most : int
     """
 
@@ -52,7 +45,7 @@ class LabelGroup:
 
     @property
     def is_free(self) -> bool:
-        """Whether the group says nothing but which labels may occur."""
+        """Whether the group only says which labels may occur."""
         return self.at_least == 0 and self.at_most == len(self.labels)
 
     @property
@@ -70,7 +63,7 @@ class LabelGroup:
         return f"{number_word(least)} to {number_word(most)} of"
 
     def words(self, *, first: bool = False) -> str:
-        """Return the statement; labels without a name are "others" unless they are what is spoken of first."""
+        """Return the statement; unnamed labels are "others" unless they come first."""
         if self.shares:
             return f"{self.how_many}: {', '.join(str(share) for share in self.shares)}"
         return f"{self.how_many} {len(self.labels):,} {'labels' if first else 'others'}"
@@ -82,66 +75,64 @@ class Description:
 
     Attributes
     ----------
-    always, never : tuple
+    certain, excluded : tuple
         Labels that all members have, and that none has.
     groups : tuple of LabelGroup
-        The other labels; each is in one group.
+        The open labels; each is in one group.
     n_labels_bounds : (int, int) or None
-        Fewest and most labels of a member, where that says more than the groups do.
-    likeliest : tuple
+        Fewest and most labels of a member, if that says more than the groups do.
+    best_guess : tuple
         The best member.
     most_changes : int or None
-        Labels that a member has more or fewer than the likeliest one, at most, where that says more.
+        In how many labels a member differs from the best guess at most, if that says more.
     size_bounds : (int, int)
-        Number of members; equal where it is exact.
+        Number of members; equal if it is exact.
     n_fitting : int or None
-        Label-sets that fit all statements, exactly; None where counting them takes too long.
+        Label-sets that fit all statements, exactly; None if counting them takes too long.
     """
 
-    always: tuple[Any, ...]
-    never: tuple[Any, ...]
+    certain: tuple[Any, ...]
+    excluded: tuple[Any, ...]
     groups: tuple[LabelGroup, ...]
     n_labels_bounds: tuple[int, int] | None
-    likeliest: tuple[Any, ...]
+    best_guess: tuple[Any, ...]
     most_changes: int | None
     size_bounds: tuple[int, int]
     n_fitting: int | None
 
     @property
     def complete(self) -> bool:
-        """Whether the label-sets that fit the statements are the members, and no other."""
+        """Whether exactly the members fit the statements."""
         return self.n_fitting == self.size_bounds[0]
 
     @property
     def shares(self) -> tuple[LabelShare, ...]:
-        """All labels with a share that are named, apart from those that are always there."""
+        """All open labels that are named, with their shares."""
         return tuple(share for group in self.groups for share in group.shares)
 
     def statements(self) -> tuple[str, ...]:
-        """Return what is said, one statement each; the number of label-sets comes last."""
+        """Return the statements; the number of label-sets comes last."""
         lower, upper = self.size_bounds
         if upper == 0:
             return ("no label-set is plausible",)
-        free = [share for group in self.groups if group.is_free for share in group.shares]
-        said = [f"always: {', '.join(str(label) for label in self.always)}"] if self.always else []
-        for when in ("often", "possibly", "sometimes"):
-            labels = [str(share) for share in free if share.how_often == when]
-            said += [f"{when}: {', '.join(labels)}"] if labels else []
+        said = [f"certain: {', '.join(str(label) for label in self.certain)}"] if self.certain else []
+        free = [str(share) for group in self.groups if group.is_free for share in group.shares]
+        said += [f"open: {', '.join(free)}"] if free else []
         for group in self.groups:
             if not (group.shares and group.is_free):
                 said.append(group.words(first=not said))
         if not self.groups:
-            said.append("nothing else" if self.always else "no label")
+            said.append("no other label" if self.certain else "no label")
         if self.n_labels_bounds is not None:
             least, most = self.n_labels_bounds
             number = number_word(least) if least == most else f"{least} to {most}"
             said.append(f"{number} label{'' if most == 1 else 's'} in all")
         if self.most_changes is not None:
-            best = ", ".join(str(label) for label in self.likeliest[:_MOST_LISTED]) or "no label"
-            if len(self.likeliest) > _MOST_LISTED:
-                best += f" and {len(self.likeliest) - _MOST_LISTED:,} more"
+            best = ", ".join(str(label) for label in self.best_guess[:_MOST_LISTED]) or "no label"
+            if len(self.best_guess) > _MOST_LISTED:
+                best += f" and {len(self.best_guess) - _MOST_LISTED:,} more"
             changes = "change" if self.most_changes == 1 else "changes"
-            said.append(f"at most {number_word(self.most_changes)} {changes} to the likeliest ({best})")
+            said.append(f"at most {number_word(self.most_changes)} {changes} to the best guess ({best})")
         size = label_sets_words(lower, upper)
         if not self.complete:
             fitting = "more" if self.n_fitting is None else count_words(self.n_fitting)
@@ -156,7 +147,7 @@ class Description:
         return {
             "text": str(self),
             "complete": self.complete,
-            "always": list(self.always),
+            "certain": list(self.certain),
             "groups": [
                 {
                     "labels": list(group.labels),
@@ -166,9 +157,9 @@ class Description:
                 }
                 for group in self.groups
             ],
-            "never": list(self.never),
+            "excluded": list(self.excluded),
             "n_labels_bounds": None if self.n_labels_bounds is None else list(self.n_labels_bounds),
-            "likeliest": list(self.likeliest),
+            "best_guess": list(self.best_guess),
             "most_changes": self.most_changes,
             "size_bounds": list(self.size_bounds),
             "n_fitting": self.n_fitting,
@@ -180,7 +171,7 @@ class Description:
         Parameters
         ----------
         name : str
-            Letters, digits and "-". Starts every id within, so that several pictures can stand in one page.
+            Letters, digits and "-". Starts every id within, so that one page can hold several pictures.
         """
         from surelabel.sets.descriptions.picture import draw  # noqa: PLC0415
 

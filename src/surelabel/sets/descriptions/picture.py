@@ -1,4 +1,4 @@
-"""A description as a small SVG: a bar a label, as long as the share of members that have it."""
+"""A description as a small SVG: one bar per label, as long as the share of members that have it."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ def _group(canvas: _Canvas, group: LabelGroup) -> None:
 def draw(description: Description, name: str) -> str:
     """Return the picture as one SVG element."""
     canvas = _Canvas()
-    for label in description.always[:_MOST_ROWS]:
-        canvas.bar(str(label), 1.0, 1.0, "always")
-    if len(description.always) > _MOST_ROWS:
-        canvas.words(f"always: {len(description.always) - _MOST_ROWS:,} more")
+    for label in description.certain[:_MOST_ROWS]:
+        canvas.bar(str(label), 1.0, 1.0, "certain")
+    if len(description.certain) > _MOST_ROWS:
+        canvas.words(f"certain: {len(description.certain) - _MOST_ROWS:,} more")
     for group in description.groups:
         _group(canvas, group)
     # Words for what has no bar: limits over all labels, and the number of label-sets.
