@@ -26,7 +26,7 @@ _MOST_NAMED = 1_000
 
 @dataclasses.dataclass(frozen=True)
 class PlausibleLabelSet:
-    """A label-set that stays plausible, its labels in the order of the label names, and its p-value."""
+    """A plausible label-set, its labels in the order of the label names, and its p-value."""
 
     labels: tuple[str, ...]
     p_value: float

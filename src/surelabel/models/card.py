@@ -58,9 +58,9 @@ def _summary(bundle: Bundle) -> str:
     calibration = bundle.predictor.calibration_
     return (
         f"A {bundle.info.kind} text classifier for {len(bundle.label_names)} labels, calibrated with "
-        f"{calibration.n_texts} texts ({bundle.info.measure}), so that it names the label-sets that stay plausible "
-        "for a text: at significance 0.05 the true one is missed in about 5 % of texts that are like the calibration "
-        f"texts. Label-sets of {calibration.min_labels} to {calibration.max_labels} labels are considered, "
+        f"{calibration.n_texts} texts ({bundle.info.measure}), so that it names the plausible label-sets of a "
+        "text: at significance 0.05 the true one is missed for about 5 % of texts that are like the calibration "
+        f"texts. Candidates are all label-sets of {calibration.min_labels} to {calibration.max_labels} labels, "
         f"{count_words(calibration.n_candidates)} of them."
     )
 
@@ -109,7 +109,7 @@ def _method(bundle: Bundle) -> list[tuple[str, str]]:
 
 
 def _figures(evaluation: Mapping[str, Evaluation] | None) -> list[str]:
-    """Return the section of figures, where there are any."""
+    """Return the section of figures, if there are any."""
     if not evaluation:
         return []
     rows = []
@@ -121,8 +121,8 @@ def _figures(evaluation: Mapping[str, Evaluation] | None) -> list[str]:
                 rows.append((name, point.significance, f"{point.error:.3f}", mean, median))
     first = next(iter(evaluation.values()))
     summary = (
-        f"Forced label-set right as a whole: {first.forced.accuracy:.1%}; micro-F1 {first.forced.f1_micro:.3f}, "
-        f"macro-F1 {first.forced.f1_macro:.3f}. N is the number of label-sets that stay plausible."
+        f"Best guess exactly right: {first.forced.accuracy:.1%}; micro-F1 {first.forced.f1_micro:.3f}, "
+        f"macro-F1 {first.forced.f1_macro:.3f}. N is the number of plausible label-sets."
     )
     table = _table(("measure", "significance", "error rate", "mean N", "median N"), rows)
     return [f"## Figures on {first.n_texts:,} test texts", summary, table]

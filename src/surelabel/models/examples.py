@@ -61,7 +61,7 @@ def worked_examples(
 
 
 def _best(values: FloatArray, allowed: BoolArray, preferred: BoolArray) -> int | None:
-    """Return where an allowed value is largest, among the preferred ones where there is one; None where none is."""
+    """Return where an allowed value is largest, among the preferred ones if there are any; None if nothing is."""
     for mask in (allowed & preferred, allowed):
         if mask.any():
             return int(np.argmax(np.where(mask, values, -np.inf)))
@@ -83,7 +83,7 @@ def in_words(answer: Answer) -> str:
     Examples
     --------
     >>> in_words(Answer(("grain",), 0.99, 0.6, "0.05", 1, (1, 1), 7, ("grain",), (), ()))
-    'Only one label-set of 7 stays plausible at significance 0.05: grain. It can be used as it is.'
+    'Only one label-set of 7 is plausible at significance 0.05: grain. File it.'
     """
     lower, upper = answer.size_bounds
     among = f"of {count_words(answer.n_candidates)}"
@@ -91,17 +91,17 @@ def in_words(answer: Answer) -> str:
         return (
             f"No label-set {among} is plausible at significance {answer.significance}: even the best, "
             f"{_listed(answer.labels)}, has p = {answer.credibility:.3f}. The text is unlike the calibration texts: "
-            "a person should look at it."
+            "a person should read it."
         )
     if lower == upper == 1:
         return (
-            f"Only one label-set {among} stays plausible at significance {answer.significance}: "
+            f"Only one label-set {among} is plausible at significance {answer.significance}: "
             f"{_listed(answer.certain)}. {_trust(answer)}"
         )
-    certain = f"{_listed(answer.certain)} for certain" if answer.certain else "no label for certain"
+    certain = f"certain: {_listed(answer.certain)}" if answer.certain else "nothing is certain"
     return (
-        f"{bounds_words(lower, upper)} label-sets {among} stay plausible at significance {answer.significance}: "
-        f"{certain}, possibly {_listed(answer.possible, answer.n_more_possible)}. The best guess is "
+        f"{bounds_words(lower, upper)} label-sets {among} are plausible at significance {answer.significance}; "
+        f"{certain}; open: {_listed(answer.possible, answer.n_more_possible)}. The best guess is "
         f"{_listed(answer.labels)} (confidence {answer.confidence:.3f}, credibility "
         f"{answer.credibility:.3f}). {_trust(answer)}"
     )
@@ -112,6 +112,6 @@ def _trust(answer: Answer) -> str:
     if answer.credibility < LOW_CREDIBILITY:
         return (
             f"But its credibility is low ({answer.credibility:.3f}): few calibration texts were as strange, so "
-            "a person should look at it."
+            "a person should read it."
         )
-    return "It can be used as it is." if answer.size == 1 else "A person need only decide on what is possible."
+    return "File it." if answer.size == 1 else "A person only has to choose among the open labels."

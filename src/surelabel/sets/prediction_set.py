@@ -26,7 +26,7 @@ _MOST_NAMED, _MOST_NAMED_INEXACT = 24, 6
 
 
 class PredictionSet:
-    """The label-sets that stay plausible for one text: {Y : p(Y) > significance}.
+    """The plausible label-sets of one text: {Y : p(Y) > significance}.
 
     Supports `label_set in s` and iteration, best first, both without listing the rest. A label-set is a frozenset of
     label names, of indices if names are not known.
