@@ -147,7 +147,7 @@ def test_repeated_texts_are_told(caplog):
     texts[found.parts["test"][0]] = texts[found.parts["train"][0]].upper()
     with caplog.at_level(logging.WARNING):
         bundle = train_bundle(dataclasses.replace(found, texts=tuple(texts)), QUICK)
-    assert "1 of the 120 test texts stand in an earlier part too" in bundle.info.notes[0]
+    assert "1 of the 120 test texts also appear in an earlier part" in bundle.info.notes[0]
     assert bundle.info.notes[0] in caplog.text
 
 
@@ -166,7 +166,7 @@ def test_a_stopped_training_goes_on(tmp_path, monkeypatch, caplog):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("surelabel.models.training.calibrated_and_evaluated", stop)
+        patched.setattr("surelabel.models.training.evaluated", stop)
         with pytest.raises(KeyboardInterrupt):
             train_to_folder(found, tmp_path / "model", QUICK)
     assert not (tmp_path / "model").exists()

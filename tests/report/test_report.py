@@ -102,7 +102,8 @@ def test_the_page_is_well_formed_and_stands_alone(full):
         "http://www.w3.org/1999/xlink",
     }
     assert page.tags.count("h1") == 1
-    assert page.tags.count("svg") == 8
+    assert page.tags.count("svg") == 7
+    assert "<h3>S and OF criteria" not in full[1]
     assert page.tags.count("table") == page.tags.count("caption")
     assert "prefers-color-scheme: dark" in full[1]
     assert "@media print" in full[1]
@@ -139,6 +140,9 @@ def test_given_evaluations_are_used_and_computed_ones_agree():
     content = build_content(dataclasses.replace(report, evaluations={"L2": evaluation}))
     assert content.main.evaluation is evaluation
     assert content.main.seconds == evaluation.demand.exact_seconds
+    page = render_report(dataclasses.replace(report, evaluations={"L2": evaluation}))
+    assert "<h3>S and OF criteria" in page
+    assert "What it takes to compute" in page
     assert [row.error for row in content.main.rows] == [row.error for row in build_content(report).main.rows]
 
 

@@ -6,9 +6,13 @@ import contextlib
 import dataclasses
 import logging
 import os
+import signal
+import socket
 import sys
+import threading
 import traceback
 import warnings
+from collections.abc import Iterator
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -25,7 +29,20 @@ from surelabel.exceptions import (
     SurelabelWarning,
 )
 
-__all__ = ["Debug", "Json", "Quiet", "Seed", "app", "console", "errors", "main", "say", "state"]
+__all__ = [
+    "ALARM",
+    "BROKEN_PROMISE",
+    "Debug",
+    "Json",
+    "Quiet",
+    "Seed",
+    "app",
+    "console",
+    "errors",
+    "main",
+    "say",
+    "state",
+]
 
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 _EXIT_CODES = """Exit codes:
@@ -37,8 +54,11 @@ _EXIT_CODES = """Exit codes:
 3    texts, a corpus or a download could not be had or used
 4    a model bundle is missing, damaged, or not to be trusted
 5    an optional package is missing; the message says which
-130  stopped by Ctrl-C; files are whole, and running again goes on where there is something to go on with
+6    a promise was broken: more errors than chance explains (train and evaluate with --fail-on-broken-promise)
+7    an alarm: texts are unlike those of calibration (watch)
+130  stopped by Ctrl-C; files are whole, and the last line says how to resume
 """
+BROKEN_PROMISE, ALARM = 6, 7
 _CODES: dict[type[SurelabelError], int] = {
     InvalidInputError: 2,
     CorpusError: 3,
@@ -46,7 +66,9 @@ _CODES: dict[type[SurelabelError], int] = {
     MissingDependencyError: 5,
 }
 _INTERRUPTED = 130
-_STOPPED = "stopped. Files are whole; run the command again to go on (predict: with --resume)."
+_TO_RESUME = "run the command again (predict: with --resume to continue where it was)."
+# A command that cannot stop by itself within so many seconds of Ctrl-C is ended: files are whole at any moment.
+_GRACE = 1.5
 
 app = typer.Typer(
     epilog=_EXIT_CODES,
@@ -65,6 +87,12 @@ class _State:
 
     quiet: bool = False
     debug: bool = False
+    to_resume: str = _TO_RESUME
+
+    @property
+    def stopped(self) -> str:
+        """What is said after Ctrl-C."""
+        return f"stopped. Files are whole; {self.to_resume}"
 
 
 state = _State()
@@ -159,9 +187,56 @@ def _code_of(error: SurelabelError) -> int:
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), 1)
 
 
+def _end_after_grace(wakeup: socket.socket) -> None:
+    """Wait for Ctrl-C; end the process if it has not ended by itself soon after."""
+    while True:
+        numbers = wakeup.recv(1)
+        if not numbers:
+            return
+        # A server has a handler of its own, and stops in its own time.
+        if numbers[0] == signal.SIGINT and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            break
+    wakeup.settimeout(_GRACE)
+    with contextlib.suppress(TimeoutError):
+        while wakeup.recv(1):
+            pass
+        return
+    # A kernel or a library is busy and does not come back to Python, where Ctrl-C would be noticed.
+    print(f"\nsurelabel: {state.stopped}", file=sys.stderr, flush=True)  # noqa: T201
+    os._exit(_INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _stops_soon() -> Iterator[None]:
+    """End the process soon after Ctrl-C, whatever it is doing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    old = signal.set_wakeup_fd(ours.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_end_after_grace, args=(theirs,), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            signal.set_wakeup_fd(old)
+        ours.close()
+        watcher.join()
+        theirs.close()
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process: an error is one sentence, a traceback only with --debug."""
+    with _stops_soon():
+        _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> NoReturn:
+    """Run the command line; turn what it ends with into a sentence and an exit code."""
     state.quiet = state.debug = False
+    state.to_resume = _TO_RESUME
     try:
         code = app(arguments, prog_name="surelabel", standalone_mode=False)
         sys.stdout.flush()
@@ -171,7 +246,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except SurelabelError as error:
         _fail(error, str(error), _code_of(error))
     except (typer.Abort, KeyboardInterrupt) as error:
-        _fail(error, _STOPPED, _INTERRUPTED)
+        _fail(error, state.stopped, _INTERRUPTED)
     except BrokenPipeError:
         # Who read the output has had enough: nothing is left to say, and nowhere to say it.
         with contextlib.suppress(OSError):
@@ -182,5 +257,5 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except Exception as error:
         _fail(error, f"an unexpected {type(error).__name__}: {error}. Run again with --debug and tell us.", 1)
     if code == _INTERRUPTED:  # what typer makes of Ctrl-C
-        _fail(KeyboardInterrupt(), _STOPPED, _INTERRUPTED)
+        _fail(KeyboardInterrupt(), state.stopped, _INTERRUPTED)
     raise SystemExit(code if isinstance(code, int) else 0)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from surelabel._core.levels import STANDARD_LEVELS
+from surelabel._core.levels import MAIN_LEVEL, STANDARD_LEVELS
+from surelabel._core.progress import step
 from surelabel._core.wording import at_most_words, count_words
-from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
+from surelabel.cli.application import BROKEN_PROMISE, Debug, Json, Quiet, Seed, app, say, state
 from surelabel.cli.corpus_options import GivenCorpus, PartSize, PartsSeed, as_size, takes_corpus
+from surelabel.cli.showing import progress_shown
 from surelabel.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
@@ -26,8 +28,12 @@ ModelFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a mo
 _MeasureHelp = (
     "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mahalanobis, penalised."
 )
-_LEVELS = tuple(float(level) for level in STANDARD_LEVELS)
-_MAIN_LEVEL = 0.05
+FailOnBrokenPromise = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-broken-promise", help="End with exit code 6 if there are more errors than chance explains."
+    ),
+]
 
 
 @app.command()
@@ -80,7 +86,8 @@ def train(
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Evaluate the other measures beside the model's.")
     ] = True,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with an interrupted training.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, do not resume an interrupted training.")] = False,
+    fail_on_broken_promise: FailOnBrokenPromise = False,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -88,8 +95,8 @@ def train(
 ) -> None:
     """Train a classifier, calibrate it, evaluate it, and put all of it into a folder.
 
-    Calibration texts are never trained on, test texts only measured on. An interrupted training goes on when the
-    same command is run again.
+    Calibration texts are never trained on, and test texts are only measured on. The same command resumes an
+    interrupted training.
 
     \b
     Examples:
@@ -99,35 +106,52 @@ def train(
       surelabel train tickets.csv --labels tags --calibration 999 --test 0.1 --out models/tickets
       surelabel train tickets.csv --measure penalised --constraints rules.json --out models/tickets
     """
-    from surelabel.labels.constraints import LabelConstraints  # noqa: PLC0415
-    from surelabel.measures import MEASURES  # noqa: PLC0415
-    from surelabel.models import Automatic, TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
-
-    settings = TrainingSettings(
-        kind=classifier,
-        options=_as_settings(setting or []),
-        measure=Automatic() if measure.lower() == "auto" else any_measure_named(measure),
-        compared=MEASURES if compare else {},
-        seed=seed,
-        min_labels=min_labels,
-        max_labels=max_labels,
-        name=name,
-        constraints=None if constraints is None else LabelConstraints.load(constraints),
-        recalibrate=recalibrate,
-        listed=_as_listed(listed),
-    )
+    state.to_resume = "run the same command again to resume; --fresh starts over."
     asked = {"test": test, "validation": validation, "calibration": calibration}
     sizes = {part: as_size(size, f"--{part}") for part, size in asked.items()}
-    found = corpus.load(seed, sizes={part: size for part, size in sizes.items() if size is not None})
-    bundle = train_to_folder(found, out, settings, resume=not fresh)
+    with progress_shown(), step("starting"):
+        from surelabel.labels.constraints import LabelConstraints  # noqa: PLC0415
+        from surelabel.measures import MEASURES  # noqa: PLC0415
+        from surelabel.models import Automatic, TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
+
+        settings = TrainingSettings(
+            kind=classifier,
+            options=_as_settings(setting or []),
+            measure=Automatic() if measure.lower() == "auto" else any_measure_named(measure),
+            compared=MEASURES if compare else {},
+            seed=seed,
+            min_labels=min_labels,
+            max_labels=max_labels,
+            name=name,
+            constraints=None if constraints is None else LabelConstraints.load(constraints),
+            recalibrate=recalibrate,
+            listed=_as_listed(listed),
+        )
+        texts = corpus.load(seed, sizes={part: size for part, size in sizes.items() if size is not None})
+        bundle = train_to_folder(texts, out, settings, resume=not fresh)
+    own = next(iter(bundle.evaluation.values())) if bundle.evaluation else None
     if as_json:
-        print_json({"folder": str(out), "info": bundle.info.to_dict(), "figures": figures_of(bundle.evaluation)})
-        return
-    print_own_evaluation(bundle)
-    say(f"The model is in {out}.")
-    if bundle.report is not None:
-        say(f"The report, which compares measures too, is {bundle.report}.")
-    say(f"Next: surelabel predict {out} FILE, or surelabel serve {out}")
+        figures = {"figures": figures_of(bundle.evaluation), **_judged(own)}
+        print_json({"folder": str(out), "info": bundle.info.to_dict(), **figures})
+    else:
+        print_own_evaluation(bundle)
+        say(f"The model is in {out}.")
+        if bundle.report is not None:
+            say(f"The report, which compares measures too, is {bundle.report}.")
+        say(f"Next: surelabel predict {out} FILE, or surelabel serve {out}")
+    _end(own, fail_on_broken_promise)
+
+
+def _judged(evaluation: Evaluation | None) -> dict[str, Any]:
+    """Return what programs look at: whether there are more errors than chance explains, and at which levels."""
+    levels = [] if evaluation is None else [point.significance for point in evaluation.broken]
+    return {"broken_promise": bool(levels), "broken_at": levels}
+
+
+def _end(evaluation: Evaluation | None, fail_on_broken_promise: bool) -> None:
+    """End with a code of its own if a promise was broken and that was asked for."""
+    if fail_on_broken_promise and evaluation is not None and evaluation.broken:
+        raise typer.Exit(BROKEN_PROMISE)
 
 
 def _as_listed(given: str | None) -> int | Literal["all"] | None:
@@ -166,6 +190,9 @@ def calibrate(
     add: Annotated[
         bool, typer.Option("--add", help="Beside the texts that it is calibrated with, which are not needed.")
     ] = False,
+    skip_training_texts: Annotated[
+        bool, typer.Option("--skip-training-texts", help="Leave out texts of training instead of refusing the file.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Another folder [default: DIR itself].")] = None,
     seed: PartsSeed = None,
     as_json: Json = False,
@@ -183,21 +210,36 @@ def calibrate(
       surelabel calibrate models/tickets tickets-of-may.csv --text body --labels tags
       surelabel calibrate models/tickets tickets-of-june.csv --text body --labels tags --add
     """
-    from surelabel.models import add_to_calibration, any_measure_named, calibrate_bundle, check_target, load_bundle  # noqa: PLC0415  # noqa: PLC0415
-
     if add and measure is not None:
-        raise typer.BadParameter("texts that are gone cannot be measured anew: leave out --measure", param_hint="--add")
+        raise typer.BadParameter("texts that are gone cannot be scored again: leave out --measure", param_hint="--add")
+    state.to_resume = "the model is as it was. Run the command again."
     target = out or folder
-    chosen = None if measure is None else any_measure_named(measure)
-    check_target(target)
-    bundle = load_bundle(folder)
-    found = corpus.load(seed, bundle)
-    with tempfile.TemporaryDirectory(prefix="surelabel-") as work:
-        if add:
-            new = add_to_calibration(bundle, found, part=part)
-        else:
-            new = calibrate_bundle(bundle, found, measure=chosen, part=part, work_folder=Path(work))
-        new.save(target)
+    with progress_shown(), step("starting"):
+        from surelabel.models import (  # noqa: PLC0415
+            add_to_calibration,
+            any_measure_named,
+            calibrate_bundle,
+            check_target,
+            load_bundle,
+        )
+
+        chosen = None if measure is None else any_measure_named(measure)
+        check_target(target)
+        bundle = load_bundle(folder)
+        texts = corpus.load(seed, bundle)
+        with tempfile.TemporaryDirectory(prefix="surelabel-") as work:
+            if add:
+                new = add_to_calibration(bundle, texts, part=part, skip_training_texts=skip_training_texts)
+            else:
+                new = calibrate_bundle(
+                    bundle,
+                    texts,
+                    measure=chosen,
+                    part=part,
+                    skip_training_texts=skip_training_texts,
+                    work_folder=Path(work),
+                )
+            new.save(target)
     if as_json:
         print_json({"folder": str(target), "info": new.info.to_dict(), "figures": figures_of(new.evaluation)})
         return
@@ -216,39 +258,47 @@ def evaluate(
         str | None, typer.Option(help="Part to measure on, or all [default: test; all of a new file].")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    criteria: Annotated[
+        bool,
+        typer.Option(
+            "--criteria", help="The paper's S and OF, the work of its searches and whole curves, too: takes minutes."
+        ),
+    ] = False,
+    fail_on_broken_promise: FailOnBrokenPromise = False,
     seed: PartsSeed = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Measure a model on texts with known labels: whether the guarantee is kept, and how large are the sets.
+    """Measure a model on texts with known labels: whether its promise is kept, and how large sets are.
 
     \b
     Examples:
       surelabel evaluate models/reuters reuters
+      surelabel evaluate models/tickets tickets-of-june.csv --labels tags --fail-on-broken-promise
       surelabel evaluate models/tickets tickets-of-june.csv --text body --labels tags --report june.html
     """
-    from surelabel.models import (  # noqa: PLC0415
-        evaluate_bundle,
-        load_bundle,
-    )
+    state.to_resume = "run the command again."
+    with progress_shown(), step("starting"):
+        from surelabel.models import evaluate_bundle, load_bundle  # noqa: PLC0415
 
-    bundle = load_bundle(folder)
-    found = corpus.load(seed, bundle)
-    evaluation = evaluate_bundle(bundle, found, part=part, report=report)
+        bundle = load_bundle(folder)
+        texts = corpus.load(seed, bundle)
+        evaluation = evaluate_bundle(bundle, texts, part=part, report=report, criteria=criteria)
     if as_json:
-        print_json(evaluation.to_dict())
+        print_json({**evaluation.to_dict(), **_judged(evaluation)})
     else:
         print_evaluations({bundle.info.measure: evaluation})
         say(summary_of(evaluation))
-    if report is not None and not as_json:
-        say(f"The report is {report}.")
+        if criteria:
+            print_criteria(evaluation)
+        if report is not None:
+            say(f"The report is {report}.")
+    _end(evaluation, fail_on_broken_promise)
 
 
 def figures_of(evaluations: Mapping[str, Evaluation] | None) -> list[dict[str, Any]]:
-    """Return the figures that a user looks at first, a measure and level each."""
-    from surelabel.plots import error_band  # noqa: PLC0415
-
+    """Return the figures that a user looks at first, per measure and level."""
     return [
         {
             "measure": name,
@@ -260,62 +310,94 @@ def figures_of(evaluations: Mapping[str, Evaluation] | None) -> list[dict[str, A
             "single": point.sizes.single,
             "empty": point.sizes.empty,
             "n_texts": evaluation.n_texts,
-            "by_chance": list(error_band(point.significance, evaluation.n_texts, evaluation.n_calibration)),
+            "by_chance": list(evaluation.band(point)),
+            "verdict": evaluation.verdict(point),
         }
         for name, evaluation in (evaluations or {}).items()
-        for point in evaluation.curve
-        if float(point.significance) in _LEVELS
+        for point in evaluation.standard
     ]
 
 
 def print_own_evaluation(bundle: Bundle) -> None:
     """Print the figures of a bundle's own measure, without those that it is compared with, and say what they mean."""
-    if not bundle.evaluation:
-        return
-    name, evaluation = next(iter(bundle.evaluation.items()))
-    print_evaluations({name: evaluation})
-    say(summary_of(evaluation))
+    if bundle.evaluation:
+        name, evaluation = next(iter(bundle.evaluation.items()))
+        print_evaluations({name: evaluation})
+        say(summary_of(evaluation))
+
+
+def promise_of(evaluation: Evaluation) -> str:
+    """Say in one line whether errors are within what was asked for, or within what chance explains."""
+    if not evaluation.broken:
+        return "The promise is kept: at no level are there more errors than chance explains."
+    point = max(evaluation.broken, key=lambda point: point.error / float(point.significance))
+    upper = evaluation.band(point)[1]
+    return (
+        f"PROMISE BROKEN: asked for {float(point.significance):.0%} errors, the true label-set was missed in "
+        f"{point.error:.1%} of {evaluation.n_texts:,} texts; chance explains up to {upper:.1%}. These texts are unlike "
+        "the calibration texts: calibrate with texts like them (surelabel calibrate)."
+    )
 
 
 def summary_of(evaluation: Evaluation) -> str:
     """Say in two sentences what the figures at significance 0.05 mean, or at the next level that there is."""
-    levels = [level for level in _LEVELS if level >= _MAIN_LEVEL]
-    points = [point for point in evaluation.curve if float(point.significance) in levels]
+    points = [point for point in evaluation.standard if float(point.significance) >= float(MAIN_LEVEL)]
     if not points:
         return (
-            f"{evaluation.n_calibration:,} calibration texts are too few for a significance of {levels[-1]:g}: sets "
-            "hold nearly every label-set. More texts, or a larger --calibration, help."
+            f"{evaluation.n_calibration:,} calibration texts are too few for a significance of {STANDARD_LEVELS[-1]}: "
+            "sets hold nearly every label-set. More texts, or a larger --calibration, help."
         )
-    point = min(points, key=lambda each: float(each.significance))
-    level = float(point.significance)
+    point = min(points, key=lambda point: float(point.significance))
     return (
-        f"At significance {level:g} the true label-set was missed in {point.error:.1%} of the test texts, and "
-        f"{point.sizes.single:.1%} of them keep one plausible label-set. 'By chance' is what error rates come to with "
-        f"{evaluation.n_calibration:,} calibration and {evaluation.n_texts:,} test texts, in 99 of 100 cases."
+        f"At significance {float(point.significance):g} the true label-set was missed in {point.error:.1%} of the test "
+        f"texts, and {point.sizes.single:.1%} of them keep one plausible label-set. 'By chance' is what error rates "
+        f"come to with {evaluation.n_calibration:,} calibration and {evaluation.n_texts:,} test texts, in 99 of 100 "
+        "cases."
     )
 
 
 def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
-    """Print how good forced predictions are, how often the true label-set is missed, and how large sets are."""
+    """Print whether the promise is kept, how often label-sets are missed, how large sets are, how good guesses are."""
     if not evaluations:
         return
     first = next(iter(evaluations.values()))
+    if first.standard:
+        say(promise_of(first))
     rows = [
         (
-            each["measure"],
-            each["significance"],
-            f"{each['error']:.3f}",
-            "{:.3f} to {:.3f}".format(*each["by_chance"]),
-            at_most_words(each["mean_size_lower"], each["mean_size"]),
-            count_words(each["median_size"]),
-            f"{each['single']:.1%}",
-            f"{each['empty']:.1%}",
+            figures["measure"],
+            figures["significance"],
+            f"{figures['error']:.3f}",
+            "{:.3f} to {:.3f}".format(*figures["by_chance"]),
+            at_most_words(figures["mean_size_lower"], figures["mean_size"]),
+            count_words(figures["median_size"]),
+            f"{figures['single']:.1%}",
+            f"{figures['empty']:.1%}",
         )
-        for each in figures_of(evaluations)
+        for figures in figures_of(evaluations)
     ]
     headings = ("measure", "significance", "error rate", "by chance", "mean N", "median N", "N = 1", "N = 0")
-    print_table(headings, rows, title=f"{first.n_texts:,} test texts; N is how many label-sets stay plausible")
+    sampled = "" if first.n_sized in (None, first.n_texts) else f", of {first.n_sized:,} texts"
+    print_table(headings, rows, title=f"{first.n_texts:,} test texts; N: label-sets that stay plausible{sampled}")
     say(
         f"Best guess alone: right as a whole {first.forced.accuracy:.1%}, micro-F1 {first.forced.f1_micro:.3f}, "
         f"macro-F1 {first.forced.f1_macro:.3f}."
     )
+
+
+def print_criteria(evaluation: Evaluation) -> None:
+    """Print the paper's criteria and what its searches would have to do."""
+    sums = {"S": evaluation.s, "OF": evaluation.of}
+    rows = [
+        (name, *(at_most_words(*pair) for pair in ((s.floor, s.floor), (s.excess_lower, s.excess_upper), s.mean)))
+        for name, s in sums.items()
+        if s is not None
+    ]
+    print_table(("criterion", "floor", "excess", "mean"), rows, title="Sums of p-values over all candidates, per text")
+    demand = evaluation.demand
+    if demand is not None:
+        ball = "-" if demand.ball_label_sets is None else count_words(demand.ball_label_sets)
+        say(
+            f"Label-sets considered at significance {demand.significance}: {count_words(demand.exact_label_sets)} by "
+            f"the exact search, {ball} in the paper's Hamming ball, {count_words(demand.powerset_label_sets)} in all."
+        )

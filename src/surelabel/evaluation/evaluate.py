@@ -1,16 +1,22 @@
-"""Everything the paper measures, of one calibrated predictor on one set of texts: plain values, ready for JSON."""
+"""What a calibrated predictor does on texts with known labels: plain values, ready for JSON.
+
+Errors and sizes at the standard levels are what every reader needs, and take one count per text. The paper's sums S
+and OF, the demand of its searches and sizes at every level of the curve are research: `criteria=False` leaves them out.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from surelabel._core.levels import CURVE_LEVELS, MAIN_LEVEL, STANDARD_LEVELS
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines import engine_for
+from surelabel.evaluation.bands import Verdict, error_band, judge
 from surelabel.evaluation.criteria import of_criterion, p_value_sums
 from surelabel.evaluation.metrics import (
     ClassificationMetrics,
@@ -23,12 +29,12 @@ from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import measure_to_spec
 
-__all__ = ["CurvePoint", "Demand", "Evaluation", "SumCriterion", "default_levels", "evaluate"]
+__all__ = ["CurvePoint", "Demand", "Evaluation", "SumCriterion", "evaluate"]
 
-
-def default_levels() -> tuple[str, ...]:
-    """Return the significance levels of curves: 0.01 to 0.99 in steps of 0.01, and 0.001 to 0.009."""
-    return tuple(f"0.{i:03d}" for i in range(1, 10)) + tuple(f"0.{i:02d}" for i in range(1, 100))
+# Cells of the tables that bound sizes past counting; a full evaluation takes the usual number.
+_CELLS = 1024
+# Texts whose sets are counted if labels interact, which takes milliseconds per text.
+_MOST_SIZED = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +90,11 @@ class Demand:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Results of one predictor on one set of texts."""
+    """Results of one predictor on one set of texts.
+
+    `curve` has the levels at which sets were counted, of `n_sized` texts that are spread evenly; `errors` has the error
+    rates, of all texts, at many more. `s`, `of` and `demand` are None unless they were asked for.
+    """
 
     measure: dict[str, Any]
     n_texts: int
@@ -100,12 +110,33 @@ class Evaluation:
     credibility: float
     true_p_value: float
     curve: tuple[CurvePoint, ...]
-    s: SumCriterion
-    of: SumCriterion
-    demand: Demand
+    s: SumCriterion | None = None
+    of: SumCriterion | None = None
+    demand: Demand | None = None
+    n_sized: int | None = None
+    errors: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def standard(self) -> tuple[CurvePoint, ...]:
+        """The points at the standard levels that the calibration is large enough for."""
+        levels = [float(level) for level in STANDARD_LEVELS]
+        return tuple(point for point in self.curve if float(point.significance) in levels)
+
+    def band(self, point: CurvePoint) -> tuple[float, float]:
+        """Return the error rates that chance alone explains at a point."""
+        return error_band(point.significance, self.n_texts, self.n_calibration)
+
+    def verdict(self, point: CurvePoint) -> Verdict:
+        """Judge the error rate at a point: "held", "chance" or "above"."""
+        return judge(point.error, point.significance, self.n_texts, self.n_calibration)[2]
+
+    @property
+    def broken(self) -> tuple[CurvePoint, ...]:
+        """The points at standard levels whose error rate is above what chance explains."""
+        return tuple(point for point in self.standard if self.verdict(point) == "above")
 
     def at(self, significance: str) -> CurvePoint:
-        """Return the curve's point at a significance, written as in `default_levels`."""
+        """Return the curve's point at a significance."""
         for point in self.curve:
             if float(point.significance) == float(significance):
                 return point
@@ -116,28 +147,49 @@ class Evaluation:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Evaluation:
-        """Return the inverse of `to_dict`."""
+    def from_dict(cls, values: Any) -> Evaluation:
+        """Return the inverse of `to_dict`; values of other types are refused."""
         try:
-            fields = dict(values)
-            for name, kind in (("underlying", ClassificationMetrics), ("forced", ClassificationMetrics)):
-                fields[name] = kind(**fields[name])
-            for name in ("s", "of"):
-                fields[name] = SumCriterion(**fields[name])
-            fields["demand"] = Demand(**fields["demand"])
-            fields["curve"] = tuple(
-                CurvePoint(point["significance"], point["error"], _sizes_from(point["sizes"]))
-                for point in fields["curve"]
-            )
-            return cls(**fields)
+            fields = {**values}
+            for name in ("underlying", "forced"):
+                fields[name] = ClassificationMetrics(**_checked(ClassificationMetrics, fields[name]))
+            for name, kind in (("s", SumCriterion), ("of", SumCriterion), ("demand", Demand)):
+                given = fields.get(name)
+                fields[name] = None if given is None else kind(**_checked(kind, given))
+            fields["curve"] = tuple(_point_from(point) for point in fields["curve"])
+            fields["errors"] = {str(float(level)): float(error) for level, error in fields.get("errors", {}).items()}
+            return cls(**_checked(cls, fields))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ArtifactError(f"These are not the values of an evaluation: {error!r}.") from error
 
 
-def _sizes_from(values: dict[str, Any]) -> SizeStatistics:
-    """Return size statistics from JSON, whose keys are strings."""
-    quantiles = {float(key): float(value) for key, value in values["quantiles"].items()}
-    return SizeStatistics(**{**values, "quantiles": quantiles})
+_KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "int | None": (int, type(None)),
+    "float | None": (int, float, type(None)),
+    "dict[str, Any]": (dict,),
+}
+
+
+def _checked(kind: type[Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the plain values of a dataclass after checking their types."""
+    fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, _KINDS.get(fields[name], object)):
+            raise TypeError(f"{name} is {value!r:.60}")
+    return values
+
+
+def _point_from(values: Mapping[str, Any]) -> CurvePoint:
+    """Return a point of a curve from JSON, whose keys are strings."""
+    sizes = dict(values["sizes"])
+    quantiles = {float(key): float(value) for key, value in sizes.pop("quantiles").items()}
+    sizes_read = SizeStatistics(**_checked(SizeStatistics, sizes), quantiles=quantiles)
+    point = CurvePoint(**{**_checked(CurvePoint, values), "sizes": sizes_read})
+    float(point.significance)
+    return point
 
 
 def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str) -> Demand:
@@ -163,13 +215,25 @@ def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str
     )
 
 
+def _sizes(
+    predictor: ConformalLabelSets, probabilities: Any, levels: Sequence[str], criteria: bool
+) -> tuple[list[SizeStatistics], int]:
+    """Count the sets of texts at some levels, of a sample if that takes long; return how many texts it was, too."""
+    n_texts = len(probabilities)
+    n_sized = n_texts if criteria or predictor.calibration_.is_separable else min(n_texts, _MOST_SIZED)
+    rows = np.linspace(0, n_texts - 1, n_sized).round().astype(np.intp)
+    sized = probabilities if n_sized == n_texts else probabilities[rows]
+    return size_curve(predictor, sized, levels, **({} if criteria else {"n_cells": _CELLS})), n_sized
+
+
 def evaluate(
     predictor: ConformalLabelSets,
     probabilities: Any,
     labels: Any,
     *,
     levels: Sequence[str] | None = None,
-    demand_at: str = "0.05",
+    criteria: bool = True,
+    demand_at: str = MAIN_LEVEL,
 ) -> Evaluation:
     """Measure a calibrated predictor on texts with known labels.
 
@@ -177,24 +241,41 @@ def evaluate(
     ----------
     predictor : ConformalLabelSets
     probabilities : (n, d) array-like or sparse
-        Of sparse ones, no array of all texts and all labels is made.
+        Sparse ones are never made into an array of all texts and all labels.
     labels : (n, d) 0/1 array-like, sparse matrix, or collections of label names
     levels : sequence of str, optional
-        Significance levels of the curve, those that the calibration is large enough for by default.
+        Levels at which sets are counted: by default the standard ones, or with `criteria` those of whole curves,
+        that the calibration is large enough for. Error rates are known at those of whole curves in any case.
+    criteria : bool
+        Compute the paper's S and OF, the demand of its searches and sizes along whole curves as well, which takes
+        minutes on thousands of texts. False gives what a user of a model needs, in seconds.
     demand_at : str
-        Significance of the computational demand.
+        Significance of the demand.
+
+    Examples
+    --------
+    >>> from surelabel.evaluation.evaluate import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.beta(0.3, 0.7, size=(400, 6))
+    >>> labels = rng.random((400, 6)) < probabilities
+    >>> predictor = ConformalLabelSets(min_labels=0).calibrate(probabilities[:199], labels[:199])
+    >>> evaluation = evaluate(predictor, probabilities[199:], labels[199:], criteria=False)
+    >>> [(point.significance, round(point.error, 2)) for point in evaluation.standard]
+    [('0.01', 0.01), ('0.05', 0.04), ('0.1', 0.11), ('0.2', 0.2)]
+    >>> evaluation.broken
+    ()
     """
     calibration = predictor._calibrated("evaluate")
     checked = calibration.as_probabilities(probabilities, who="evaluate")
     known = calibration.as_labels(labels, checked, who="evaluate")
     if levels is None:
-        levels = [level for level in default_levels() if float(level) * (calibration.n_texts + 1) > 1]
+        levels = _large_enough(CURVE_LEVELS if criteria else STANDARD_LEVELS, calibration.n_texts)
+    names = {str(float(level)): level for level in (*_large_enough(CURVE_LEVELS, calibration.n_texts), *levels)}
     forced = predictor.predict(checked)
-    errors = error_rates(predictor, checked, known, levels)
-    sizes = size_curve(predictor, checked, levels)
-    curve = tuple(CurvePoint(*point) for point in zip(levels, errors.tolist(), sizes, strict=True))
-    sums = p_value_sums(predictor, checked)
-    of = of_criterion(predictor, checked, known, sums=sums)
+    errors = dict(zip(names, error_rates(predictor, checked, known, names.values()).tolist(), strict=True))
+    sizes, n_sized = _sizes(predictor, checked, levels, criteria)
+    sums = p_value_sums(predictor, checked) if criteria else None
+    of = of_criterion(predictor, checked, known, sums=sums) if criteria else None
     return Evaluation(
         measure=measure_to_spec(calibration.measure),
         n_texts=len(checked),
@@ -209,8 +290,17 @@ def evaluate(
         confidence=float(forced.confidence.mean()),
         credibility=float(forced.credibility.mean()),
         true_p_value=float(predictor.predict_p(checked, known).mean()),
-        curve=curve,
-        s=SumCriterion(sums.floor, *sums.excess),
-        of=SumCriterion(of.floor, *of.excess),
-        demand=_demand(predictor, checked, demand_at),
+        curve=tuple(
+            CurvePoint(level, errors[str(float(level))], size) for level, size in zip(levels, sizes, strict=True)
+        ),
+        s=None if sums is None else SumCriterion(sums.floor, *sums.excess),
+        of=None if of is None else SumCriterion(of.floor, *of.excess),
+        demand=_demand(predictor, checked, demand_at) if criteria else None,
+        n_sized=n_sized,
+        errors=errors,
     )
+
+
+def _large_enough(levels: Sequence[str], n_calibration: int) -> list[str]:
+    """Return the levels at which a calibration excludes something."""
+    return [level for level in levels if float(level) * (n_calibration + 1) > 1]

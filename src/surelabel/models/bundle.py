@@ -31,10 +31,12 @@ from surelabel.models.folder import (
     PREDICTOR,
     RECALIBRATION,
     REPORT,
+    SEEN,
     check_folder,
     new_folder,
 )
 from surelabel.models.info import BundleInfo
+from surelabel.models.texts import SeenTexts
 from surelabel.recalibration import Recalibration
 from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.text import TextClassifier
@@ -42,7 +44,7 @@ from surelabel.text import TextClassifier
 if TYPE_CHECKING:
     from surelabel.predicting import DatasetSummary
 
-__all__ = ["Bundle", "load_bundle"]
+__all__ = ["Bundle", "load_bundle", "read_evaluations"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,8 +66,11 @@ class Bundle:
     recalibration : Recalibration or None
         Correction of the classifier's probabilities, before the predictor sees them.
     forced_totals : (n,) float64 or None
-        How strange each calibration text's most plausible label-set is, ascending: what texts without labels are
-        watched against. None where it is not known, as of bundles of older versions.
+        How strange the best guess of each calibration text is, ascending: what texts without labels are watched
+        against. None if it is not known, as in bundles of older versions.
+    seen : SeenTexts or None
+        Hashes of the texts of training and calibration, so that none of them counts as new. None in bundles of older
+        versions.
 
     Examples
     --------
@@ -87,6 +92,7 @@ class Bundle:
     report: Path | None = None
     recalibration: Recalibration | None = None
     forced_totals: FloatArray | None = None
+    seen: SeenTexts | None = None
 
     def __post_init__(self) -> None:
         names = self.predictor._calibrated("Bundle").label_names
@@ -194,6 +200,8 @@ class Bundle:
             if self.forced_totals is not None:
                 # In order: not to tell which text has which.
                 np.savez_compressed(temporary / FORCED, totals=np.sort(self.forced_totals))
+            if self.seen is not None:
+                self.seen.save(temporary / SEEN)
             (temporary / CARD).write_text(model_card(self), encoding="utf-8")
             if self.evaluation is not None:
                 figures = {name: evaluation.to_dict() for name, evaluation in self.evaluation.items()}
@@ -242,11 +250,12 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         info = BundleInfo.from_dict(document.get("info"))
         predictor = ConformalLabelSets.load(folder / PREDICTOR)
         classifier = text.load(folder / CLASSIFIER)
-        evaluation = _read_evaluation(folder / EVALUATION)
+        evaluation = read_evaluations(folder / EVALUATION)
         report = folder / REPORT if (folder / REPORT).is_file() else None
         recalibration = Recalibration.load(folder / RECALIBRATION) if (folder / RECALIBRATION).is_file() else None
         forced = _read_forced(folder / FORCED)
-        return Bundle(classifier, predictor, info, evaluation, report, recalibration, forced)
+        seen = SeenTexts.load(folder / SEEN) if (folder / SEEN).is_file() else None
+        return Bundle(classifier, predictor, info, evaluation, report, recalibration, forced, seen)
     except InvalidInputError as error:
         raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error
 
@@ -264,8 +273,8 @@ def _read_forced(path: Path) -> FloatArray | None:
     return np.asarray(totals)
 
 
-def _read_evaluation(path: Path) -> dict[str, Evaluation] | None:
-    """Read the figures of a bundle's evaluation, where it has them."""
+def read_evaluations(path: Path) -> dict[str, Evaluation] | None:
+    """Read the figures of an evaluation by measure, None if there is no such file."""
     if not path.is_file():
         return None
     try:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from surelabel._core.validation import FloatArray
+from surelabel._core import progress
+from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.evaluation.evaluate import Evaluation, evaluate
@@ -30,11 +31,13 @@ __all__ = [
     "add_to_calibration",
     "bundle_probabilities",
     "calibrate_bundle",
-    "calibrated_and_evaluated",
+    "calibrated_predictors",
     "evaluate_bundle",
+    "evaluated",
     "held_out_part",
     "is_same_source",
     "try_report",
+    "without_training_texts",
 ]
 
 _log = logging.getLogger(__name__)
@@ -45,7 +48,7 @@ Limits: TypeAlias = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Figures:
-    """Predictors by name of measure, the bundle's own first, and their evaluations where there are test texts.
+    """Predictors by name of measure, the bundle's own first, and their evaluations if there are test texts.
 
     `forced_totals` are of the calibration texts' forced predictions, see `Bundle`.
     """
@@ -60,40 +63,54 @@ class Figures:
         return next(iter(self.predictors.values()))
 
 
-def calibrated_and_evaluated(
-    measure: Measure,
-    compared: Mapping[str, Measure],
-    parts: Mapping[str, PartProbabilities],
+def calibrated_predictors(
+    measures: Mapping[str, Measure],
+    calibration: PartProbabilities,
     label_names: tuple[str, ...],
     limits: Limits,
     constraints: LabelConstraints | None = None,
+) -> dict[str, ConformalLabelSets]:
+    """Calibrate measures, by name, with the same texts."""
+    predictors = {}
+    with progress.step("calibrating", len(measures)) as advance:
+        for name, measure in measures.items():
+            predictors[name] = calibrated(
+                measure,
+                calibration.probabilities,
+                calibration.labels,
+                limits[1],
+                label_names,
+                min_labels=limits[0],
+                constraints=constraints,
+            )
+            advance()
+    return predictors
+
+
+def evaluated(
+    predictors: Mapping[str, ConformalLabelSets],
+    calibration: PartProbabilities,
+    test: PartProbabilities | None,
+    kept: MutableMapping[str, Evaluation] | None = None,
 ) -> Figures:
-    """Calibrate a measure, and those that it is compared with, and evaluate them where there is a test part."""
-    calibration, test = parts["calibration"], parts.get("test")
-    predictors = {
-        name: calibrated(
-            each,
-            calibration.probabilities,
-            calibration.labels,
-            limits[1],
-            label_names,
-            min_labels=limits[0],
-            constraints=constraints,
-        )
-        for name, each in {measure_name(measure): measure, **compared}.items()
-    }
-    forced_totals = next(iter(predictors.values())).totals(calibration.probabilities)
+    """Evaluate predictors if there are test texts; evaluations that were kept are not repeated."""
+    with progress.step("scoring the best guesses of calibration texts"):
+        forced_totals = next(iter(predictors.values())).totals(calibration.probabilities)
     if test is None:
         return Figures(predictors, None, forced_totals)
-    evaluations = {}
-    for name, predictor in predictors.items():
-        _log.info("evaluating %s on %d texts", name, len(test))
-        evaluations[name] = evaluate(predictor, test.probabilities, test.labels)
-    return Figures(predictors, evaluations, forced_totals)
+    kept = {} if kept is None else kept
+    with progress.step(f"evaluating on {len(test):,} texts", len(predictors)) as advance:
+        for name, predictor in predictors.items():
+            if name not in kept:
+                with progress.step(f"evaluating {name} on {len(test):,} texts"):
+                    _log.info("evaluating %s on %d texts", name, len(test))
+                    kept[name] = evaluate(predictor, test.probabilities, test.labels, criteria=False)
+            advance()
+    return Figures(predictors, {name: kept[name] for name in predictors}, forced_totals)
 
 
 def report_on(
-    path: Path, bundle: Bundle, figures: Figures, known: PartProbabilities, held_out: Part, corpus: Corpus
+    path: Path, bundle: Bundle, figures: Figures, probabilities: PartProbabilities, held_out: Part, corpus: Corpus
 ) -> Path:
     """Write the report on a bundle's figures on held-out texts; return its path."""
     from surelabel.report import ReportInput, write_report  # noqa: PLC0415 (matplotlib, which may be missing)
@@ -101,11 +118,11 @@ def report_on(
     info = bundle.info
     is_own = corpus.fingerprint() == info.fingerprint
     others = [name for name in corpus.parts if is_own and name not in held_out.name.split("+")]
-    given = ReportInput(
+    content = ReportInput(
         title=info.name if is_own else f"{info.name} on {corpus.name}",
         predictors=figures.predictors,
-        probabilities=known.probabilities,
-        labels=known.labels,
+        probabilities=probabilities.probabilities,
+        labels=probabilities.labels,
         texts=held_out.texts,
         settings={"classifier": info.kind, **info.settings, "listed labels": info.listed or "all"},
         provenance={
@@ -117,16 +134,17 @@ def report_on(
         evaluations=figures.evaluations or {},
         other_texts={name: corpus.part(name).texts for name in others},
     )
-    write_report(path, given)
+    with progress.step("writing the report"):
+        write_report(path, content)
     return path
 
 
 def try_report(
-    path: Path, bundle: Bundle, figures: Figures, known: PartProbabilities, held_out: Part, corpus: Corpus
+    path: Path, bundle: Bundle, figures: Figures, probabilities: PartProbabilities, held_out: Part, corpus: Corpus
 ) -> Path | None:
-    """Write the report; where what it needs is not installed, say so and go on without."""
+    """Write the report; if what it needs is not installed, say so and continue without."""
     try:
-        return report_on(path, bundle, figures, known, held_out, corpus)
+        return report_on(path, bundle, figures, probabilities, held_out, corpus)
     except MissingDependencyError as error:
         _log.warning("there is no report: %s", error)
         return None
@@ -179,25 +197,69 @@ def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None
     return corpus.part(*names)
 
 
+def without_training_texts(bundle: Bundle, corpus: Corpus, part: Part) -> tuple[Part, int]:
+    """Return a part without the texts that the model was trained with, and how many those were.
+
+    Parts of the corpus of training are known to be held out, and stay as they are.
+    """
+    if bundle.seen is None or corpus.fingerprint() == bundle.info.fingerprint:
+        return part, 0
+    is_seen = bundle.seen.in_training(part.texts)
+    return (_rows_of(part, ~is_seen), int(is_seen.sum())) if is_seen.any() else (part, 0)
+
+
+def _rows_of(part: Part, chosen: BoolArray) -> Part:
+    """Return some texts of a part."""
+    rows = np.flatnonzero(chosen)
+    if len(rows) == 0:
+        raise InvalidInputError(
+            f"All {len(part):,} texts were used to train the model, so they tell nothing about new texts. Take others."
+        )
+    texts, ids = (tuple(values[row] for row in rows) for values in (part.texts, part.ids))
+    return dataclasses.replace(part, texts=texts, ids=ids, label_matrix=part.label_matrix[rows])
+
+
+def _check_new(bundle: Bundle, corpus: Corpus, part: Part, *, skip: bool, add: bool) -> Part:
+    """Return the texts to calibrate with; raise if the model was trained with some, or calibrated with added ones."""
+    new, n_seen = without_training_texts(bundle, corpus, part)
+    if n_seen and not skip and bundle.seen is not None:
+        seen = bundle.seen.in_training(part.texts)
+        first = part.ids[int(np.argmax(seen))]
+        raise InvalidInputError(
+            f"{n_seen:,} of the {len(part):,} texts were used to train the model, the first of them {first!r}: "
+            "calibrated with them, it would promise too much. Remove them, or leave them out with "
+            "--skip-training-texts."
+        )
+    if add and bundle.seen is not None:
+        is_repeated = bundle.seen.in_calibration(new.texts)
+        if is_repeated.any():
+            first = new.ids[int(np.argmax(is_repeated))]
+            raise InvalidInputError(
+                f"The model is calibrated with {int(is_repeated.sum()):,} of these {len(new):,} texts already, the "
+                f"first of them {first!r}: a text counts once. Remove them, and add the others."
+            )
+    return new
+
+
 def _labels_of(bundle: Bundle, part: Part) -> Any:
     """Return a part's labels in the order of the bundle's label names, a bool CSR array."""
     columns = {name: k for k, name in enumerate(bundle.label_names)}
     places = np.array([columns.get(name, -1) for name in part.label_names], dtype=np.int64)
-    known = part.label_matrix
-    unknown = np.unique(known.indices[places[known.indices] < 0])
+    matrix = part.label_matrix
+    unknown = np.unique(matrix.indices[places[matrix.indices] < 0])
     if len(unknown):
         raise InvalidInputError(
             f"The labels of the texts must be among the model's {len(columns)}. Got {part.label_names[unknown[0]]!r} "
             f"({len(unknown)} such labels): rename or remove them, or train a model with them."
         )
-    return csr_array((known.data, places[known.indices], known.indptr), shape=(len(part), len(columns)))
+    return csr_array((matrix.data, places[matrix.indices], matrix.indptr), shape=(len(part), len(columns)))
 
 
 def bundle_probabilities(bundle: Bundle, part: Part) -> PartProbabilities:
     """Return the bundle's probabilities for a part, with labels in its own order."""
-    found = part_probabilities(bundle, part)
+    made = part_probabilities(bundle, part)
     labels = _labels_of(bundle, part)
-    return dataclasses.replace(found, labels=labels if is_sparse(found.probabilities) else labels.toarray())
+    return dataclasses.replace(made, labels=labels if is_sparse(made.probabilities) else labels.toarray())
 
 
 def calibrate_bundle(
@@ -206,6 +268,7 @@ def calibrate_bundle(
     *,
     measure: Measure | None = None,
     part: str | None = None,
+    skip_training_texts: bool = False,
     work_folder: Path | None = None,
 ) -> Bundle:
     """Return the bundle with a new calibration, a new measure, or both; its classifier is not trained again.
@@ -214,33 +277,35 @@ def calibrate_bundle(
     ----------
     bundle : Bundle
     corpus : Corpus
-        Texts to calibrate with, see `held_out_part`. The figures of an evaluation go with the old calibration; new
-        ones are made where this is the corpus of training, which has test texts.
+        Texts to calibrate with, see `held_out_part`. Figures of an evaluation belong to the old calibration; new ones
+        are made if this is the corpus of training and has test texts.
     measure : Measure, optional
         The bundle's own by default. One that is yet to be fitted needs the corpus of training with its validation part.
     part : str, optional
         Part to calibrate with.
+    skip_training_texts : bool
+        Leave out texts that the model was trained with, instead of refusing them.
     work_folder : path, optional
         Where a report is written; None makes none.
+
+    Raises
+    ------
+    InvalidInputError
+        The model was trained with some of the texts.
     """
-    held_out = held_out_part(bundle, corpus, "calibration", part)
+    held_out = _check_new(
+        bundle, corpus, held_out_part(bundle, corpus, "calibration", part), skip=skip_training_texts, add=False
+    )
     parts = {"calibration": bundle_probabilities(bundle, held_out)}
     own = corpus.fingerprint() == bundle.info.fingerprint
     if own and "test" in corpus.parts and "test" not in held_out.name.split("+"):
         parts["test"] = bundle_probabilities(bundle, corpus.part("test"))
     limits = (bundle.predictor.min_labels, bundle.predictor.calibration_.max_labels)
-    compared = MEASURES if "test" in parts else {}
     constraints = bundle.predictor.constraints
-    chosen = bundle.predictor.measure if measure is None else measure
-    if own and needs_fitting(chosen) and "validation" in corpus.parts:
-        validation = bundle_probabilities(bundle, corpus.part("validation"))
-        train_labels = _labels_of(bundle, corpus.part("train"))
-        chosen = fitted_measure(
-            chosen, validation, train_labels, limits, constraints=constraints, label_names=bundle.label_names
-        )
-    else:
-        chosen = fitted_measure(chosen, None, None, limits)
-    figures = calibrated_and_evaluated(chosen, compared, parts, bundle.label_names, limits, constraints)
+    chosen = _measure_for(bundle, corpus, bundle.predictor.measure if measure is None else measure, limits)
+    measures = {measure_name(chosen): chosen, **(MEASURES if "test" in parts else {})}
+    predictors = calibrated_predictors(measures, parts["calibration"], bundle.label_names, limits, constraints)
+    figures = evaluated(predictors, parts["calibration"], parts.get("test"))
     where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
     info = dataclasses.replace(
         bundle.info,
@@ -255,6 +320,7 @@ def calibrate_bundle(
         evaluation=figures.evaluations,
         report=None,
         forced_totals=figures.forced_totals,
+        seen=None if bundle.seen is None else bundle.seen.calibrated_with(held_out.texts, add=False),
     )
     if work_folder is not None and "test" in parts:
         path = work_folder / "report.html"
@@ -263,10 +329,25 @@ def calibrate_bundle(
     return new
 
 
-def add_to_calibration(bundle: Bundle, corpus: Corpus, *, part: str | None = None) -> Bundle:
+def _measure_for(bundle: Bundle, corpus: Corpus, measure: Measure, limits: Limits) -> Measure:
+    """Return a measure, fitted on the validation part of the corpus of training if it must be."""
+    own = corpus.fingerprint() == bundle.info.fingerprint
+    if not (own and needs_fitting(measure) and "validation" in corpus.parts):
+        return fitted_measure(measure, None, None, limits)
+    validation = bundle_probabilities(bundle, corpus.part("validation"))
+    train_labels = _labels_of(bundle, corpus.part("train"))
+    constraints = bundle.predictor.constraints
+    return fitted_measure(
+        measure, validation, train_labels, limits, constraints=constraints, label_names=bundle.label_names
+    )
+
+
+def add_to_calibration(
+    bundle: Bundle, corpus: Corpus, *, part: str | None = None, skip_training_texts: bool = False
+) -> Bundle:
     """Return the bundle calibrated with more texts; those that it was calibrated with before are not needed.
 
-    It is what calibrating with all of them at once would give. Figures of an evaluation go with the old calibration.
+    It is what calibrating with all of them at once would give. Figures of an evaluation belong to the old calibration.
 
     Parameters
     ----------
@@ -275,6 +356,8 @@ def add_to_calibration(bundle: Bundle, corpus: Corpus, *, part: str | None = Non
         See `held_out_part` for which of its texts count.
     part : str, optional
         Part to calibrate with.
+    skip_training_texts : bool
+        Leave out texts that the model was trained with, instead of refusing them.
 
     Raises
     ------
@@ -284,34 +367,36 @@ def add_to_calibration(bundle: Bundle, corpus: Corpus, *, part: str | None = Non
     held_out = held_out_part(bundle, corpus, "calibration", part)
     before = dict(bundle.info.calibrated_on)
     added = list(before.pop("added", []))
-    where = {
-        "corpus": corpus.name,
-        "fingerprint": corpus.fingerprint(),
-        "part": held_out.name,
-        "n_texts": len(held_out),
-    }
-    for known in (before, *added):
-        same_parts = set(str(known.get("part", "")).split("+")) & set(held_out.name.split("+"))
-        if known.get("fingerprint") == where["fingerprint"] and same_parts:
+    where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint(), "part": held_out.name}
+    for place in (before, *added):
+        same_parts = set(str(place.get("part", "")).split("+")) & set(held_out.name.split("+"))
+        if place.get("fingerprint") == where["fingerprint"] and same_parts:
             raise InvalidInputError(
                 f"The model is calibrated with the {min(same_parts)} part of {corpus.name!r} already: a text counts "
                 "once. Add other texts."
             )
-    probabilities = bundle_probabilities(bundle, held_out)
-    predictor = bundle.predictor.add(probabilities.probabilities, probabilities.labels)
+    held_out = _check_new(bundle, corpus, held_out, skip=skip_training_texts, add=True)
+    new = bundle_probabilities(bundle, held_out)
+    predictor = bundle.predictor.add(new.probabilities, new.labels)
     forced = None
     if bundle.forced_totals is not None:
-        forced = np.concatenate([bundle.forced_totals, predictor.totals(probabilities.probabilities)])
-    info = dataclasses.replace(bundle.info, calibrated_on={**before, "added": [*added, where]}, evaluated_on={})
+        forced = np.concatenate([bundle.forced_totals, predictor.totals(new.probabilities)])
+    calibrated_on = {**before, "added": [*added, {**where, "n_texts": len(held_out)}]}
     return dataclasses.replace(
-        bundle, predictor=predictor, info=info, evaluation=None, report=None, forced_totals=forced
+        bundle,
+        predictor=predictor,
+        info=dataclasses.replace(bundle.info, calibrated_on=calibrated_on, evaluated_on={}),
+        evaluation=None,
+        report=None,
+        forced_totals=forced,
+        seen=None if bundle.seen is None else bundle.seen.calibrated_with(held_out.texts, add=True),
     )
 
 
 def evaluate_bundle(
-    bundle: Bundle, corpus: Corpus, *, part: str | None = None, report: Path | None = None
+    bundle: Bundle, corpus: Corpus, *, part: str | None = None, report: Path | None = None, criteria: bool = False
 ) -> Evaluation:
-    """Measure a bundle on texts with known labels.
+    """Measure a bundle on texts with known labels; texts that it was trained with are left out, with a warning.
 
     Parameters
     ----------
@@ -322,11 +407,16 @@ def evaluate_bundle(
         Part to measure on, the test part by default.
     report : path, optional
         File to write a report into; needs surelabel[plots].
+    criteria : bool
+        Compute the paper's S and OF, and the demand of its searches, too: takes minutes.
     """
-    held_out = held_out_part(bundle, corpus, "test", part)
-    known = bundle_probabilities(bundle, held_out)
-    evaluation = evaluate(bundle.predictor, known.probabilities, known.labels)
+    held_out, n_seen = without_training_texts(bundle, corpus, held_out_part(bundle, corpus, "test", part))
+    if n_seen:
+        _log.warning("%d texts were used to train the model; they are left out, %d are new.", n_seen, len(held_out))
+    new = bundle_probabilities(bundle, held_out)
+    with progress.step(f"evaluating on {len(held_out):,} texts"):
+        evaluation = evaluate(bundle.predictor, new.probabilities, new.labels, criteria=criteria)
     if report is not None:
         name = bundle.info.measure
-        report_on(report, bundle, Figures({name: bundle.predictor}, {name: evaluation}), known, held_out, corpus)
+        report_on(report, bundle, Figures({name: bundle.predictor}, {name: evaluation}), new, held_out, corpus)
     return evaluation

@@ -23,6 +23,7 @@ __all__ = [
     "PREDICTOR",
     "RECALIBRATION",
     "REPORT",
+    "SEEN",
     "check_folder",
     "check_target",
     "new_folder",
@@ -30,34 +31,40 @@ __all__ = [
 
 DESCRIPTION, CLASSIFIER, PREDICTOR = "bundle.json", "classifier", "predictor.npz"
 EVALUATION, REPORT, CARD = "evaluation.json", "report.html", "README.md"
-RECALIBRATION, FORCED = "recalibration.npz", "forced.npz"
+RECALIBRATION, FORCED, SEEN = "recalibration.npz", "forced.npz", "texts.npz"
 FORMAT = "surelabel-bundle"
 VERSION = 1
 
 _NEEDED = (PREDICTOR, CARD, f"{CLASSIFIER}/classifier.json")
-_OPTIONAL = (EVALUATION, FORCED, RECALIBRATION, REPORT)
+_OPTIONAL = (EVALUATION, FORCED, RECALIBRATION, REPORT, SEEN)
 _CLASSIFIER_SUFFIXES = (".json", ".npz", ".safetensors")
 # The description lists files and settings; one that is larger is not ours.
 _MAX_DESCRIPTION = 64 * 2**20
 
 
-def check_target(folder: Path) -> None:
-    """Raise unless a bundle may be written there: nothing, an empty folder, or an older bundle."""
-    if not folder.exists() and not folder.is_symlink():
-        return
-    if not folder.is_dir():
+def check_target(folder: Path) -> Path:
+    """Return where a bundle is written, with links followed; raise unless that is nothing, empty, or a bundle."""
+    target = folder.resolve()
+    if not target.exists():
+        return target
+    if not target.is_dir():
         raise InvalidInputError(f"A bundle is a folder, and {folder} is a file. Choose another name.")
-    if any(folder.iterdir()) and not (folder / DESCRIPTION).is_file():
+    if any(target.iterdir()) and not (target / DESCRIPTION).is_file():
         raise InvalidInputError(
             f"A bundle cannot be written to {folder}: there is something else than a bundle. Choose a new folder."
         )
+    if Path.cwd().is_relative_to(target):
+        raise InvalidInputError(
+            f"The bundle {target} cannot be replaced while it is the current folder. Run the command from another "
+            "folder, or write to another one (--out)."
+        )
+    return target
 
 
 @contextlib.contextmanager
 def new_folder(folder: Path, description: dict[str, Any]) -> Iterator[Path]:
     """Yield a folder to write a bundle's files into; it is described and takes the place of `folder` at the end."""
-    check_target(folder)
-    with atomic_folder(folder) as temporary:
+    with atomic_folder(check_target(folder)) as temporary:
         yield temporary
         files = {name: _fingerprint(temporary / name) for name in sorted(_files_in(temporary))}
         document = {

@@ -6,11 +6,14 @@ import contextlib
 import importlib.metadata
 import platform
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel import corpora, text
+import numpy as np
+
+from surelabel import text
+from surelabel._core import progress
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import CalibrationWarning, DataWarning
@@ -18,28 +21,29 @@ from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import Measure
 from surelabel.models.bundle import Bundle
+from surelabel.models.texts import repeated_texts
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.text import TextClassifier
 
 __all__ = ["calibrated", "fitted_classifier", "n_repeated_texts", "part_probabilities", "versions"]
 
 _PACKAGES = ("surelabel", "numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "tokenizers", "gensim")
+# Texts that are classified between two reports of progress.
+_CHUNK = 512
 
 
 def versions() -> dict[str, str]:
     """Return the versions that figures may depend on."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            installed[name] = importlib.metadata.version(name)
+    return installed
 
 
 @contextlib.contextmanager
-def _empty_texts_told() -> Iterator[None]:
-    """Let classifiers be silent about empty texts: the corpus has told of them once, when it was read."""
+def _without_warnings_of_empty_texts() -> Iterator[None]:
+    """Keep classifiers from warning about empty texts: the corpus did so once, when it was read."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".* are empty; they are kept", category=DataWarning)
         yield
@@ -52,13 +56,13 @@ def fitted_classifier(
     options: Mapping[str, Any],
     checkpoint_folder: Path | None = None,
 ) -> TextClassifier:
-    """Train a classifier on some texts of a corpus, from its last checkpoint where there is one.
+    """Train a classifier on some texts of a corpus, from its last checkpoint if there is one.
 
-    The validation part, where there is one, says when to stop.
+    The validation part, if there is one, says when to stop.
     """
     classifier = text.make(kind, **options)
     validation = corpus.part("validation") if "validation" in corpus.parts else None
-    with _empty_texts_told():
+    with _without_warnings_of_empty_texts(), progress.step(f"fitting the {kind} classifier to {len(training):,} texts"):
         return classifier.fit(
             training.texts,
             training.label_matrix,
@@ -69,26 +73,36 @@ def fitted_classifier(
 
 
 def part_probabilities(model: TextClassifier | Bundle, part: Part, listed: int | None = None) -> PartProbabilities:
-    """Return the probabilities of a classifier, or of a bundle, for a part, with its labels: sparse where they are.
+    """Return the probabilities of a classifier, or of a bundle, for a part, with its labels: sparse if they are.
 
     A bundle knows how many labels it lists; for a classifier `listed` says it, None to keep all.
     """
-    texts = part.texts
-    with _empty_texts_told():
-        if isinstance(model, Bundle):
-            probabilities = model.predict_proba(texts)
-        else:
-            probabilities = text.probabilities_of(model, texts, listed)
+
+    def classify(texts: Sequence[str]) -> Any:
+        return model.predict_proba(texts) if isinstance(model, Bundle) else text.probabilities_of(model, texts, listed)
+
+    with _without_warnings_of_empty_texts():
+        probabilities = _in_chunks(classify, part, model.info.listed if isinstance(model, Bundle) else listed)
     labels = part.label_matrix if is_sparse(probabilities) else part.labels
     return PartProbabilities(probabilities, labels, tuple(map(str, part.ids)))
 
 
+def _in_chunks(classify: Callable[[Sequence[str]], Any], part: Part, listed: int | None) -> Any:
+    """Classify texts chunk by chunk, and say how far it is; sparse probabilities all at once."""
+    n_texts = len(part)
+    with progress.step(f"classifying {n_texts:,} {part.name} texts", n_texts) as advance:
+        if listed is not None or n_texts <= _CHUNK:
+            return classify(part.texts)
+        chunks = []
+        for start in range(0, n_texts, _CHUNK):
+            chunks.append(classify(part.texts[start : start + _CHUNK]))
+            advance(len(chunks[-1]))
+        return np.concatenate(chunks)
+
+
 def n_repeated_texts(corpus: Corpus, part: str) -> int:
-    """Return how many texts of a part stand in an earlier part too: train, validation, calibration, test."""
-    earlier = [name for name in corpora.PARTS[: corpora.PARTS.index(part)] if name in corpus.parts]
-    if part not in corpus.parts or not earlier:
-        return 0
-    return int(corpora.seen_before(corpus.part(part).texts, corpus.part(*earlier).texts).sum())
+    """Return how many texts of a part also appear in an earlier part: train, validation, calibration, test."""
+    return repeated_texts(corpus, [part]).get(part, 0)
 
 
 def calibrated(
@@ -101,7 +115,7 @@ def calibrated(
     min_labels: int = 1,
     constraints: LabelConstraints | None = None,
 ) -> ConformalLabelSets:
-    """Calibrate; texts whose label-set is no candidate are counted in the evaluation, not warned about."""
+    """Calibrate; texts whose label-set is not a candidate are counted in the evaluation, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         predictor = ConformalLabelSets(

@@ -1,4 +1,4 @@
-"""Train, calibrate, evaluate and report, and go on where that was stopped."""
+"""Train, calibrate, evaluate and report, and resume after an interruption."""
 
 from __future__ import annotations
 
@@ -9,33 +9,37 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from surelabel import text
+from surelabel._core import progress
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import check_limits
+from surelabel._version import __version__
+from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, TrainingError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
-from surelabel.models.bundle import Bundle, load_bundle
-from surelabel.models.evaluating import Figures, Limits, calibrated_and_evaluated, try_report
+from surelabel.models.bundle import Bundle, load_bundle, read_evaluations
+from surelabel.models.evaluating import Figures, Limits, calibrated_predictors, evaluated, try_report
 from surelabel.models.examples import worked_examples
 from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure, needs_fitting
 from surelabel.models.folder import check_target
 from surelabel.models.info import BundleInfo
-from surelabel.models.steps import fitted_classifier, n_repeated_texts, part_probabilities, versions
+from surelabel.models.steps import fitted_classifier, part_probabilities, versions
+from surelabel.models.texts import SeenTexts, repeated_texts
 from surelabel.recalibration import Recalibration
 from surelabel.text import TextClassifier
 
 __all__ = ["TrainingSettings", "train_bundle", "train_to_folder"]
 
 _log = logging.getLogger(__name__)
-_RUN = "run.json"
 _DRAWN = ("test", "validation", "calibration")
 # Constraints, and texts that break them, that a note names.
 _MOST_SHOWN = 3
@@ -58,14 +62,14 @@ class TrainingSettings:
     seed : int
         Of training; goes into the classifier's settings.
     min_labels, max_labels : int, optional
-        Limits on the number of labels of a label-set. By default those of the proper training texts: at least 1 where
-        every one of them has a label, at most as many as one of them has.
+        Limits on the number of labels of a label-set. By default those of the proper training texts: at least 1 if
+        all of them have a label, at most as many as one of them has.
     name : str, optional
         Of the model; corpus and kind by default.
     constraints : LabelConstraints, optional
-        What label-sets must obey to be candidates; training texts that do not are told of.
+        What label-sets must obey to be candidates. A warning names training texts that do not.
     listed : int, "all" or None
-        Labels whose probabilities are listed for each text, the highest; all others are taken as 0, and memory grows
+        How many labels keep their probabilities per text, the highest ones; all others count as 0, and memory grows
         with what is listed. "all" keeps all probabilities in one array. None keeps all of up to 1,000 labels, and lists
         50 of more, or those of the linear classifier's shortlists.
     recalibrate : bool
@@ -97,11 +101,11 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     Parameters
     ----------
     corpus : Corpus
-        With a training and a calibration part; with a test part it is evaluated too.
+        With a training and a calibration part; with a test part the bundle is evaluated, too.
     settings : TrainingSettings, optional
     work_folder : path, optional
-        Where checkpoints, the fitted classifier and the report go; with the same corpus and settings a second call
-        goes on from what is there. None keeps nothing and makes no report.
+        Where checkpoints, the fitted classifier, figures and the report go; with the same corpus and settings a second
+        call resumes from what is there. None keeps nothing and makes no report.
 
     Returns
     -------
@@ -119,33 +123,43 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     limits = _limits(corpus, settings)
     _check_limits(corpus, limits, settings.constraints)
     listed = _listed(len(corpus.label_names), settings)
-    notes = (*_notes(corpus), *_constraint_notes(corpus, settings.constraints))
+    with progress.step("looking for texts that are in two parts"):
+        notes = (*_notes(corpus), *_constraint_notes(corpus, settings.constraints))
     for note in notes:
         _log.warning("%s", note)
-    classifier = _classifier(corpus, settings, work_folder)
-    _log.info("calibrating with %d texts", len(corpus.parts["calibration"]))
-    measure, recalibration = _fitted_on_validation(corpus, settings, classifier, listed)
-    names = tuple(name for name in ("calibration", "test") if name in corpus.parts)
-    parts = {
-        name: corrected(part_probabilities(classifier, corpus.part(name), listed), recalibration) for name in names
-    }
-    figures = calibrated_and_evaluated(
-        measure, settings.compared, parts, corpus.label_names, limits, settings.constraints
+    work = _Work(work_folder, corpus, settings, limits, listed)
+    classifier = _classifier(corpus, settings, work)
+    names = [name for name in ("calibration", "test") if name in corpus.parts]
+    parts = {name: part_probabilities(classifier, corpus.part(name), listed) for name in names}
+    measure, recalibration = _fitted_on_validation(corpus, settings, classifier, listed, work)
+    parts = {name: corrected(part, recalibration) for name, part in parts.items()}
+    _log.info("calibrating with %d texts", len(parts["calibration"]))
+    calibration = parts["calibration"]
+    predictors = calibrated_predictors(
+        {measure_name(measure): measure, **settings.compared},
+        calibration,
+        corpus.label_names,
+        limits,
+        settings.constraints,
     )
+    work.keep(next(iter(predictors.values())), recalibration)
+    figures = evaluated(predictors, calibration, parts.get("test"), work.evaluations)
     info = dataclasses.replace(_info(corpus, settings, classifier, notes, figures), listed=listed)
+    trained_on = corpus.part(*(name for name in ("train", "validation") if name in corpus.parts))
+    seen = SeenTexts.of(trained_on.texts, corpus.part("calibration").texts)
     bundle = Bundle(
-        classifier, figures.predictor, info, figures.evaluations, None, recalibration, figures.forced_totals
+        classifier, figures.predictor, info, figures.evaluations, None, recalibration, figures.forced_totals, seen
     )
-    if "test" in parts:
+    if "test" not in parts:
+        return bundle
+    with progress.step("choosing examples"):
         test = corpus.part("test")
         examples = worked_examples(bundle.predictor, parts["test"].probabilities, test.texts)
-        bundle = dataclasses.replace(
-            bundle, info=dataclasses.replace(info, examples=tuple(test.texts[example.row] for example in examples))
-        )
-        if work_folder is not None:
-            path = work_folder / "report.html"
-            report = try_report(path, bundle, figures, parts["test"], test, corpus)
-            bundle = dataclasses.replace(bundle, report=report)
+        chosen = tuple(test.texts[example.row] for example in examples)
+        bundle = dataclasses.replace(bundle, info=dataclasses.replace(info, examples=chosen))
+    if work_folder is not None:
+        report = try_report(work_folder / "report.html", bundle, figures, parts["test"], test, corpus)
+        bundle = dataclasses.replace(bundle, report=report)
     return bundle
 
 
@@ -156,7 +170,7 @@ def train_to_folder(
     *,
     resume: bool = True,
 ) -> Bundle:
-    """Train a bundle into a folder; called again after a kill, it goes on where it was.
+    """Train a bundle into a folder; the same call resumes after an interruption.
 
     What is half done lies in a hidden folder beside `out`, which is removed at the end. An older bundle at `out`
     stays as it is until the new one is whole.
@@ -168,28 +182,128 @@ def train_to_folder(
     out : path
         A new or empty folder, or an older bundle.
     resume : bool
-        False starts anew.
+        False starts over.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise TrainingError(
             "A bundle is written by one process, and torchrun or accelerate has started several. Call "
             "train_bundle on all of them and save what it returns on the first: docs/scaling.md shows how."
         )
-    target = Path(out)
-    check_target(target)
-    work_folder = target.absolute().parent / f".{target.absolute().name}.training"
+    target = check_target(Path(out))
+    work_folder = target.parent / f".{target.name}.training"
     if not resume:
         shutil.rmtree(work_folder, ignore_errors=True)
     bundle = train_bundle(corpus, settings, work_folder)
-    bundle.save(target)
-    shutil.rmtree(work_folder, ignore_errors=True)
-    return load_bundle(target)
+    with progress.step("saving the model"):
+        bundle.save(target)
+        shutil.rmtree(work_folder, ignore_errors=True)
+        return load_bundle(out)
+
+
+class _KeptEvaluations(MutableMapping[str, Evaluation]):
+    """Evaluations by measure, written to a file one by one: those that are done are not repeated."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._values: dict[str, Evaluation] = {}
+        if path is not None:
+            try:
+                self._values = read_evaluations(path) or {}
+            except ArtifactError as error:
+                _log.warning("%s Its figures are computed again.", error)
+
+    def __getitem__(self, name: str) -> Evaluation:
+        return self._values[name]
+
+    def __setitem__(self, name: str, evaluation: Evaluation) -> None:
+        self._values[name] = evaluation
+        if self._path is not None:
+            with atomic_file(self._path) as temporary:
+                figures = {name: kept.to_dict() for name, kept in self._values.items()}
+                temporary.write_text(json.dumps(figures), encoding="utf-8")
+
+    def __delitem__(self, name: str) -> None:
+        del self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class _Work:
+    """The folder of a training that is under way: what is finished in it is not done again.
+
+    `run.json` says what the classifier was trained with; `conformal.json` what was chosen and evaluated after that.
+    Files that were made with something else are removed first.
+    """
+
+    def __init__(
+        self, folder: Path | None, corpus: Corpus, settings: TrainingSettings, limits: Limits, listed: int | None
+    ) -> None:
+        self.folder = folder
+        self.options = {**settings.options, "seed": settings.seed}
+        text.make(settings.kind, **self.options)  # wrong settings are refused before anything is written
+        self._conformal = self.evaluations_file = None
+        if folder is not None:
+            identity = {"kind": settings.kind, "options": self.options, "fingerprint": corpus.fingerprint()}
+            if not _is_described(folder / "run.json", identity):
+                shutil.rmtree(folder, ignore_errors=True)
+            _describe(folder / "run.json", identity)
+            rules = None if settings.constraints is None else settings.constraints.to_dict()
+            kept = {"measure": repr(settings.measure), "limits": limits, "rules": rules, "listed": listed}
+            kept |= {"recalibrate": settings.recalibrate, "version": __version__}
+            self._conformal = folder / "conformal"
+            if not _is_described(self._conformal / "conformal.json", kept):
+                shutil.rmtree(self._conformal, ignore_errors=True)
+            _describe(self._conformal / "conformal.json", kept)
+            self.evaluations_file = self._conformal / "evaluation.json"
+        # Of a measure that a user has fitted, its name does not say all.
+        measure = settings.measure
+        self._is_described = isinstance(measure, (Automatic, SeparableMeasure)) or needs_fitting(measure)
+        self.evaluations = _KeptEvaluations(self.evaluations_file if self._is_described else None)
+
+    def fitted(self) -> tuple[Measure, Recalibration | None] | None:
+        """Return the measure and the correction that were fitted before the training was interrupted."""
+        if self._conformal is None or not self._is_described:
+            return None
+        try:
+            measure = ConformalLabelSets.load(self._conformal / "predictor.npz").measure
+            path = self._conformal / "recalibration.npz"
+            return measure, Recalibration.load(path) if path.is_file() else None
+        except (ArtifactError, FileNotFoundError):
+            return None
+
+    def keep(self, predictor: ConformalLabelSets, recalibration: Recalibration | None) -> None:
+        """Keep what was fitted."""
+        if self._conformal is not None:
+            if recalibration is not None:
+                recalibration.save(self._conformal / "recalibration.npz")
+            predictor.save(self._conformal / "predictor.npz")
+
+
+def _is_described(file: Path, identity: Mapping[str, Any]) -> bool:
+    """Tell whether a file describes the same work."""
+    try:
+        return file.read_text(encoding="utf-8") == json.dumps(identity, sort_keys=True, default=str)
+    except (OSError, UnicodeError):
+        return False
+
+
+def _describe(file: Path, identity: Mapping[str, Any]) -> None:
+    """Write what a folder's work is made with."""
+    with atomic_file(file) as temporary:
+        temporary.write_text(json.dumps(identity, sort_keys=True, default=str), encoding="utf-8")
 
 
 def _fitted_on_validation(
-    corpus: Corpus, settings: TrainingSettings, classifier: TextClassifier, listed: int | None
+    corpus: Corpus, settings: TrainingSettings, classifier: TextClassifier, listed: int | None, work: _Work
 ) -> tuple[Measure, Recalibration | None]:
-    """Return the measure and the correction of probabilities, fitted on the validation part where they must be."""
+    """Return the measure and the correction of probabilities, fitted on the validation part if they must be."""
+    kept = work.fitted()
+    if kept is not None:
+        return kept
     fits = settings.needs_validation or isinstance(settings.measure, Automatic)
     if not fits or "validation" not in corpus.parts or listed is not None:
         return fitted_measure(settings.measure, None, None, _limits(corpus, settings)), None
@@ -211,7 +325,7 @@ def _fitted_on_validation(
 
 
 def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
-    """Return how many labels are listed for each text, None for all; raise where something needs all."""
+    """Return how many labels are listed per text, None for all; raise if something needs all."""
     listed = settings.listed
     if listed is None:
         listed = text.make(settings.kind, **settings.options).listed_for(n_labels)
@@ -235,7 +349,7 @@ def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
 
 
 def _check_parts(corpus: Corpus, *, needs_validation: bool) -> None:
-    """Raise where a corpus has no texts to train, to calibrate, or to fit something on."""
+    """Raise if a corpus has no texts to train, to calibrate, or to fit something on."""
     for name in ("train", *(("validation",) if needs_validation else ()), "calibration"):
         if name not in corpus.parts or len(corpus.parts[name]) == 0:
             raise CorpusError(
@@ -244,7 +358,7 @@ def _check_parts(corpus: Corpus, *, needs_validation: bool) -> None:
 
 
 def _check_limits(corpus: Corpus, limits: Limits, constraints: LabelConstraints | None) -> None:
-    """Raise where limits or constraints leave no candidate: before training, not after."""
+    """Raise if limits or constraints leave no candidate: before training, not after."""
     n_labels = len(corpus.label_names)
     check_limits(*limits, who="train_bundle", n_labels=n_labels)
     if constraints is not None:
@@ -253,11 +367,10 @@ def _check_limits(corpus: Corpus, limits: Limits, constraints: LabelConstraints 
 
 def _notes(corpus: Corpus) -> tuple[str, ...]:
     """Say which parts hold texts of earlier parts."""
-    counts = {name: n_repeated_texts(corpus, name) for name in ("calibration", "test")}
     return tuple(
-        f"{count:,} of the {len(corpus.parts[name]):,} {name} texts stand in an earlier part too: "
+        f"{count:,} of the {len(corpus.parts[name]):,} {name} texts also appear in an earlier part: "
         "figures on them say nothing about new texts."
-        for name, count in counts.items()
+        for name, count in repeated_texts(corpus, ("calibration", "test")).items()
         if count
     )
 
@@ -267,58 +380,44 @@ def _constraint_notes(corpus: Corpus, constraints: LabelConstraints | None) -> t
     if constraints is None:
         return ()
     training = corpus.part("train")
-    found = constraints.check(training.labels, corpus.label_names)
-    if not found.violations:
+    checked = constraints.check(training.labels, corpus.label_names)
+    if not checked.violations:
         return ()
-    broken = [f"{each} ({count:,})" for each, count in itertools.islice(found.by_constraint().items(), _MOST_SHOWN)]
-    examples = [str(training.ids[row]) for row in found.rows[:_MOST_SHOWN]]
+    broken = [f"{rule} ({count:,})" for rule, count in itertools.islice(checked.by_constraint().items(), _MOST_SHOWN)]
+    examples = [str(training.ids[row]) for row in checked.rows[:_MOST_SHOWN]]
     note = (
-        f"{len(found.rows):,} of the {found.n_texts:,} training texts do not obey the constraints: "
+        f"{len(checked.rows):,} of the {checked.n_texts:,} training texts do not obey the constraints: "
         f"{', '.join(broken)}; for example {', '.join(examples)}. Prediction sets never hold such label-sets."
     )
     return (note,)
 
 
 def _limits(corpus: Corpus, settings: TrainingSettings) -> Limits:
-    """Return the limits on the number of labels: as set, else those of the proper training texts."""
+    """Return the limits on the number of labels: as set, or those of the proper training texts."""
     sizes = np.diff(corpus.part("train").label_matrix.indptr)
     fewest = min(1, int(sizes.min())) if settings.min_labels is None else settings.min_labels
     most = max(int(sizes.max()), fewest, 1) if settings.max_labels is None else settings.max_labels
     return fewest, most
 
 
-def _classifier(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None) -> TextClassifier:
-    """Return the trained classifier, from the work folder where it was finished there."""
-    options = {**settings.options, "seed": settings.seed}
-    text.make(settings.kind, **options)  # settings that are wrong are told before anything is written
+def _classifier(corpus: Corpus, settings: TrainingSettings, work: _Work) -> TextClassifier:
+    """Return the trained classifier, from the work folder if it was finished there."""
     training = corpus.part("train")
-    if work_folder is None:
-        return fitted_classifier(corpus, training, settings.kind, options)
-    identity = {"kind": settings.kind, "options": options, "fingerprint": corpus.fingerprint()}
-    _open_work_folder(work_folder, identity)
-    folder = work_folder / "classifier"
+    if work.folder is None:
+        return fitted_classifier(corpus, training, settings.kind, work.options)
+    folder = work.folder / "classifier"
     if folder.is_dir():
         try:
-            found = text.load(folder)
+            classifier = text.load(folder)
         except ArtifactError as error:
             _log.warning("%s It is trained again.", error)
         else:
-            _log.info("the classifier was trained already; going on with it")
-            return found
+            _log.info("the classifier was trained already; resuming with it")
+            return classifier
     _log.info("training %s on %d texts", settings.kind, len(training))
-    classifier = fitted_classifier(corpus, training, settings.kind, options, work_folder / "checkpoints")
+    classifier = fitted_classifier(corpus, training, settings.kind, work.options, work.folder / "checkpoints")
     classifier.save(folder)
     return classifier
-
-
-def _open_work_folder(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Make the work folder; one of another corpus or other settings is emptied first."""
-    described = json.dumps(identity, sort_keys=True, default=str)
-    file = folder / _RUN
-    if folder.is_dir() and (not file.is_file() or file.read_text(encoding="utf-8") != described):
-        shutil.rmtree(folder)
-    with atomic_file(file) as temporary:
-        temporary.write_text(described, encoding="utf-8")
 
 
 def _info(

@@ -15,8 +15,8 @@ Examples
 """
 
 from surelabel._core.wording import printable
+from surelabel.evaluation.bands import BAND, error_band
 from surelabel.plots._canvas import count_text, to_png, to_svg
-from surelabel.plots.bands import BAND, error_band
 from surelabel.plots.comparison import comparison
 from surelabel.plots.efficiency import search_load, size_curve, size_histogram
 from surelabel.plots.quality import confidence_credibility, reliability

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from surelabel._core.wording import printable
+from surelabel.evaluation.bands import BAND, count_band, error_band
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
 from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, format_shares, new_figure
-from surelabel.plots.bands import BAND, count_band, error_band
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,9 @@ Curve: TypeAlias = Evaluation | tuple[Sequence[float], Sequence[float]]
 def _errors(curve: Curve) -> tuple[list[float], list[float]]:
     """Return significance levels and error rates."""
     if isinstance(curve, Evaluation):
-        return [float(point.significance) for point in curve.curve], [point.error for point in curve.curve]
+        rates = {float(point.significance): point.error for point in curve.curve}
+        rates |= {float(level): error for level, error in curve.errors.items()}
+        return sorted(rates), [rates[level] for level in sorted(rates)]
     levels, errors = (np.asarray(values, dtype=np.float64).tolist() for values in curve)
     return levels, errors
 

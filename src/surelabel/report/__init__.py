@@ -14,7 +14,8 @@ Examples
 (True, False)
 """
 
-from surelabel.report.content import ReportContent, build_content, judge
+from surelabel.evaluation.bands import judge
+from surelabel.report.content import ReportContent, build_content
 from surelabel.report.inputs import ReportInput
 from surelabel.report.render import render_report, write_report
 

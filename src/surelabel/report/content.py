@@ -7,7 +7,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,18 +18,16 @@ from surelabel._core.wording import bounds_words
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.corpora.overlap import seen_before
 from surelabel.engines.sparse import MOST_DESCRIBED
-from surelabel.evaluation.evaluate import Evaluation, default_levels, evaluate
+from surelabel.evaluation.bands import Verdict, error_band, judge
+from surelabel.evaluation.evaluate import Evaluation, evaluate
 from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
 from surelabel.labels.sparse import is_sparse
-from surelabel.plots import error_band, printable
+from surelabel.plots import printable
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
 from surelabel.sets.prediction_set import PredictionSet
 from surelabel.sets.prediction_sets import PredictionSets
-
-# "held": error at most the significance; "chance": over it, no more than chance explains; "unknown": not measured.
-Verdict: TypeAlias = Literal["held", "chance", "above", "unknown"]
 
 _EXCERPT = 280
 _MAX_NAMES = 12
@@ -179,22 +177,6 @@ def _rows_of(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str,
             yield name, _plain(value)
 
 
-def judge(error: float, significance: str, n_texts: int, n_calibration: int) -> tuple[float, float, Verdict]:
-    """Return the band that chance explains at a significance, and the verdict on an error rate.
-
-    Examples
-    --------
-    >>> from surelabel.report import judge
-    >>> lower, upper, verdict = judge(0.06, "0.05", n_texts=1000, n_calibration=999)
-    >>> round(lower, 3), round(upper, 3), verdict
-    (0.028, 0.078, 'chance')
-    """
-    lower, upper = error_band(significance, n_texts, n_calibration)
-    if error <= float(significance):
-        return lower, upper, "held"
-    return lower, upper, "chance" if error <= upper else "above"
-
-
 def _with_level(levels: Sequence[str], significance: str) -> list[str]:
     """Return levels in ascending order with one more, unless it is there."""
     more = [] if float(significance) in [float(level) for level in levels] else [significance]
@@ -228,13 +210,11 @@ def _measure(given: ReportInput, checked: CheckedInput, name: str) -> MeasureRes
     """Return the results of one predictor, computed where they are not given."""
     predictor = given.predictors[name]
     evaluation = given.evaluations.get(name)
-    seconds = None if evaluation is None else evaluation.demand.exact_seconds
+    seconds = None if evaluation is None or evaluation.demand is None else evaluation.demand.exact_seconds
     if evaluation is None:
         fewest = 1 / (predictor.calibration_.n_texts + 1)
-        levels = [level for level in _with_level(default_levels(), given.significance) if float(level) > fewest]
-        evaluation = evaluate(
-            predictor, checked.probabilities, checked.labels, levels=levels, demand_at=given.significance
-        )
+        levels = [level for level in _with_level(STANDARD_LEVELS, given.significance) if float(level) > fewest]
+        evaluation = evaluate(predictor, checked.probabilities, checked.labels, levels=levels, criteria=False)
     resplits = given.resplits.get(name, {})
     rows = _guarantee(evaluation, given.significance, resplits)
     n_resplits = max((len(errors) for errors in resplits.values()), default=0)

@@ -117,7 +117,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         f"hold one label-set, the largest holds {count_words(int(max(sizes)))}.",
     )
     shape = (main.evaluation.n_labels, main.evaluation.max_labels)
-    if main.evaluation.n_candidates < _MAX_DRAWN and not is_sparse(checked.probabilities):
+    if main.evaluation.demand and main.evaluation.n_candidates < _MAX_DRAWN and not is_sparse(checked.probabilities):
         album.add(
             "load",
             plots.search_load({f"{shape[0]} labels, at most {shape[1]} in a set": shape}),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from surelabel._core.validation import as_level
 from surelabel.exceptions import InvalidInputError
 
 # Share of experiments with exchangeable texts whose error rate stays within the band, at one level.
 BAND = 0.99
+
+Verdict: TypeAlias = Literal["held", "chance", "above", "unknown"]
+"""On an error rate: at most the significance; more, but no more than chance explains; more than that; not measured."""
 
 
 def count_band(share: float, n_texts: int, n_calibration: int | None, inside: float) -> tuple[float, float]:
@@ -61,3 +64,19 @@ def error_band(
     if n_calibration is None:
         return count_band(float(level), n_texts, None, inside)
     return count_band(math.floor(level * (n_calibration + 1)) / (n_calibration + 1), n_texts, n_calibration, inside)
+
+
+def judge(error: float, significance: str, n_texts: int, n_calibration: int) -> tuple[float, float, Verdict]:
+    """Return the band that chance explains at a significance, and the verdict on an error rate.
+
+    Examples
+    --------
+    >>> from surelabel.report import judge
+    >>> lower, upper, verdict = judge(0.06, "0.05", n_texts=1000, n_calibration=999)
+    >>> round(lower, 3), round(upper, 3), verdict
+    (0.028, 0.078, 'chance')
+    """
+    lower, upper = error_band(significance, n_texts, n_calibration)
+    if error <= float(significance):
+        return lower, upper, "held"
+    return lower, upper, "chance" if error <= upper else "above"

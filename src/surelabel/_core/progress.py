@@ -1,0 +1,82 @@
+"""Progress of long steps: library code says how far it is, and whoever started the work decides how to show it.
+
+A step reports to the callback that `reporting_to` installed, from any thread; without one it costs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+__all__ = ["Report", "reporting_to", "step"]
+
+Report: TypeAlias = Callable[[str, int, int | None], None]
+"""Called with a step's name, what is done of it, and how much there is to do (None if that is not known)."""
+
+_current: contextvars.ContextVar[Report | None] = contextvars.ContextVar("surelabel_progress", default=None)
+
+
+@contextlib.contextmanager
+def reporting_to(report: Report | None) -> Iterator[None]:
+    """Send the progress of all steps inside the block to a callback; None keeps the callback there is.
+
+    Examples
+    --------
+    >>> with reporting_to(lambda name, done, total: print(name, done, total)):
+    ...     with step("count", 2) as advance:
+    ...         advance(2)
+    count 0 2
+    count 2 2
+    """
+    token = _current.set(report or _current.get())
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class _Step:
+    """A step that is under way: its name, what is done of it, and how much there is."""
+
+    def __init__(self, name: str, total: int | None, report: Report | None) -> None:
+        self.name, self.total, self._report = name, total, report
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def advance(self, more: int = 1) -> None:
+        """Report that so much more is done."""
+        if self._report is not None:
+            with self._lock:
+                self._done += more
+                self._report(self.name, self._done, self.total)
+
+
+_inside: contextvars.ContextVar[_Step | None] = contextvars.ContextVar("surelabel_step", default=None)
+
+
+@contextlib.contextmanager
+def step(name: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Announce a step; yield a function to call with how much more of it is done, from any thread.
+
+    When a step inside another one ends, the outer one is announced again.
+    """
+    outer, report = _inside.get(), _current.get()
+    if report is None:
+        yield _nothing
+        return
+    begun = _Step(name, total, report)
+    begun.advance(0)
+    token = _inside.set(begun)
+    try:
+        yield begun.advance
+    finally:
+        _inside.reset(token)
+    if outer is not None:
+        outer.advance(0)
+
+
+def _nothing(more: int = 1) -> None:
+    """Report to nobody."""
