@@ -3,7 +3,7 @@
     Exception
       SurelabelError
         InvalidInputError        (ValueError)   an argument is not what it must be
-        NotCalibratedError       (sklearn NotFittedError)   a prediction was asked for too early
+        NotCalibratedError       (sklearn NotFittedError)   a prediction was asked for before calibration
         SearchLimitError         (RuntimeError) an exact answer would pass the stated work limit
           ProhibitiveSearchError                a text is out of reach for the chosen search
         ArtifactError            (ValueError)   a file is damaged, too new, or not ours
@@ -11,13 +11,13 @@
         CorpusError              (ValueError)   a corpus cannot be read or used as asked
           DownloadError                         a corpus could not be fetched
         TrainingError            (RuntimeError) a text classifier could not be trained
-        DatasetError             (RuntimeError) a data set was not answered to its end; what is finished stays
+        DatasetError             (RuntimeError) prediction over a data set did not finish; what is done is kept
 
     UserWarning
       SurelabelWarning
         CalibrationWarning       the calibration data limits what can be guaranteed
         TruncationWarning        a prediction set was cut at the limit asked for
-        DataWarning              the data was usable, but something in it should be known
+        DataWarning              the data can be used, but the user should know something about it
 
 Examples
 --------
@@ -86,7 +86,7 @@ class SearchLimitError(SurelabelError, RuntimeError):
     Attributes
     ----------
     bounds : tuple of int or None
-        Certified (lower, upper) bounds of the size that was asked for, where there are any.
+        Certified (lower, upper) bounds of the size that was asked for, if there are any.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class MissingDependencyError(SurelabelError, ImportError):
 
 
 class CorpusError(SurelabelError, ValueError):
-    """A corpus cannot be read, or not be used as asked.
+    """A corpus cannot be read, or cannot be used as asked.
 
     Examples
     --------
@@ -178,12 +178,12 @@ class DownloadError(CorpusError):
     ...     corpora.load("reuters", download=False)
     Traceback (most recent call last):
         ...
-    surelabel.exceptions.DownloadError: Reuters-21578 could not be had. Tried: ...
+    surelabel.exceptions.DownloadError: Reuters-21578 could not be found or fetched. Tried: ...
     """
 
 
 class TrainingError(SurelabelError, RuntimeError):
-    """A text classifier could not be trained, or its run not be resumed.
+    """A text classifier could not be trained, or its run could not be resumed.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class TrainingError(SurelabelError, RuntimeError):
 
 
 class DatasetError(SurelabelError, RuntimeError):
-    """A data set was not answered to its end: a cluster is missing or lost, or a file could not be written.
+    """Prediction over a data set did not finish: a cluster is missing or lost, or a file could not be written.
 
     Examples
     --------
@@ -228,8 +228,7 @@ class SurelabelWarning(UserWarning):
     --------
     >>> import warnings
     >>> import surelabel
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", surelabel.exceptions.SurelabelWarning)  # to stop where there is one
+    >>> with warnings.catch_warnings(action="error", category=surelabel.exceptions.SurelabelWarning):  # stop at one
     ...     surelabel.ConformalLabelSets().calibrate([[0.9, 0.2], [0.3, 0.6]], [[1, 0], [0, 0]])
     Traceback (most recent call last):
         ...
@@ -245,8 +244,7 @@ class CalibrationWarning(SurelabelWarning):
     >>> import warnings
     >>> from surelabel import ConformalLabelSets
     >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.3, 0.6]], [[1, 0], [0, 1]])
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     sets = predictor.predict_set([[0.9, 0.2]], significance=0.05)
     >>> print(caught[0].message)
     2 calibration texts are too few for significance 0.05: the smallest p-value there can be is 0.333333. ...
@@ -261,8 +259,7 @@ class TruncationWarning(SurelabelWarning):
     >>> import warnings
     >>> from surelabel import ConformalLabelSets
     >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.3, 0.6]], [[1, 0], [1, 1]])
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     best = predictor.predict_set([[0.6, 0.5]], significance=0.4)[0].to_array(limit=1)
     >>> print(caught[0].message)
     The prediction set of text 0 has 3 label-sets or more; the best 1 are returned. Give a larger 'limit' for more.
@@ -270,15 +267,14 @@ class TruncationWarning(SurelabelWarning):
 
 
 class DataWarning(SurelabelWarning):
-    """The data was usable, but something in it should be known.
+    """The data can be used, but the user should know something about it.
 
     Examples
     --------
     >>> import warnings
     >>> from surelabel import text
     >>> classifier = text.make("linear").fit(["wheat", "dollar"] * 5, [[1, 0], [0, 1]] * 5)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     probabilities = classifier.predict_proba(["wheat", ""])
     >>> print(caught[0].message)
     1 of 2 texts in 'texts' are empty; they are kept and treated as texts without words.

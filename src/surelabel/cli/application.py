@@ -51,7 +51,7 @@ _EXIT_CODES = """Exit codes:
 0    done
 1    stopped by an error that has no code of its own
 2    wrong use: an option or argument is not what it must be
-3    texts, a corpus or a download could not be had or used
+3    texts, a corpus or a download could not be found or used
 4    a model bundle is missing, damaged, or not to be trusted
 5    an optional package is missing; the message says which
 6    a promise was broken: more errors than chance explains (train and evaluate with --fail-on-broken-promise)

@@ -33,12 +33,12 @@ def count_band(share: float, n_texts: int, n_calibration: int | None, inside: fl
 def error_band(
     significance: Any, n_texts: int, n_calibration: int | None = None, *, inside: float = BAND
 ) -> tuple[float, float]:
-    """Return (lower, upper) of the error rate that chance explains where texts are exchangeable.
+    """Return (lower, upper) of the error rate that chance explains if texts are exchangeable.
 
     Given the calibration, errors on new texts are binomial; but the rate itself was drawn with the calibration texts,
     from Beta(k, n + 1 - k) with k = floor(significance (n + 1)). Both together are beta-binomial. Taking
-    the calibration as perfect (`n_calibration` None) leaves the binomial alone, whose band is too narrow wherever
-    there are not many more calibration texts than new ones.
+    the calibration as perfect (`n_calibration` None) leaves the binomial alone, whose band is too narrow unless
+    there are many more calibration texts than new ones.
 
     Parameters
     ----------

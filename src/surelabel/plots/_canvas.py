@@ -74,7 +74,7 @@ T = TypeVar("T")
 
 
 def import_matplotlib(module: str) -> Any:
-    """Import a module of matplotlib; where it is absent, say what to install."""
+    """Import a module of matplotlib; if it is absent, say what to install."""
     return import_extra(module, "plots", "A figure")
 
 
@@ -147,7 +147,7 @@ def format_shares(axis: Any) -> None:
 
 
 def add_legend(axes: Axes, **kwargs: Any) -> None:
-    """Add a legend where there is more than one thing to name."""
+    """Add a legend if there is more than one thing to name."""
     handles, names = axes.get_legend_handles_labels()
     if len(handles) > 1:
         axes.legend(handles, names, **kwargs)

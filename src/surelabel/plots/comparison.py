@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @drawn
 def comparison(compared: Comparison) -> Figure:
-    """Draw, a method a row, the error rate and the mean number of label-sets at each significance.
+    """Draw, one method per row, the error rate and the mean number of label-sets at each significance.
 
     Marks are means over splits, lines through them one standard deviation to either side. Upright lines on the left are
     the significances: a mark to the right of its own line is an error rate over what was asked for.

@@ -47,7 +47,7 @@ def size_curve(curves: Mapping[str, Curve]) -> Figure:
     Parameters
     ----------
     curves : mapping of name to Evaluation, or to (significance levels, mean sizes)
-        Levels where all sets are empty are left out.
+        Levels at which all sets are empty are left out.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _bins(largest: int) -> list[tuple[int, int]]:
 
 
 def _bin_name(first: int, last: int) -> str:
-    """Name a bin by its ends; by its first size where they are long."""
+    """Name a bin by its ends; by its first size if they are long."""
     if first < 1000:
         return f"{first:,}\N{EN DASH}{last:,}"
     return f"{count_text(first)}+"

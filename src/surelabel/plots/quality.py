@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# More points are drawn as a grid of shares: a point a text would be an ink blot, and a large file.
+# More points are drawn as a grid of shares: a point per text would be an ink blot, and a large file.
 _MAX_POINTS = 400
 _CELLS = 20
 _MAX_COLUMNS = 20
@@ -46,31 +46,25 @@ def confidence_credibility(confidence: Any, credibility: Any, correct: Any = Non
     ----------
     confidence, credibility : (n,) array-like in [0, 1]
     correct : (n,) bool array-like, optional
-        Whether the forced prediction is the true label-set: right and wrong ones then have a panel each.
+        Whether the forced prediction is the true label-set; right and wrong ones then have separate panels.
 
     Examples
     --------
     >>> from surelabel import plots
     >>> figure = plots.confidence_credibility([0.99, 0.9, 0.95], [0.8, 0.1, 0.5], correct=[True, False, True])
     >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['forced prediction right (2)', 'forced prediction wrong (1)']
+    ['best guess right (2)', 'best guess wrong (1)']
     """
     sure, credible = (np.asarray(values, dtype=np.float64) for values in (confidence, credibility))
     right = None if correct is None else np.asarray(correct, dtype=np.bool_)
-    if (
-        sure.ndim != 1
-        or len(sure) == 0
-        or sure.shape != credible.shape
-        or (right is not None and right.shape != sure.shape)
-    ):
+    shapes = {array.shape for array in (sure, credible, right) if array is not None}
+    if sure.ndim != 1 or len(sure) == 0 or len(shapes) > 1:
         raise InvalidInputError(
             "The parameters of confidence_credibility must be (n,) arrays of one length, n >= 1. "
             f"Got shapes {sure.shape} and {credible.shape} instead."
         )
     every = np.ones(len(sure), dtype=np.bool_)
-    panels = (
-        [("", every)] if right is None else [("forced prediction right", right), ("forced prediction wrong", ~right)]
-    )
+    panels = [("", every)] if right is None else [("best guess right", right), ("best guess wrong", ~right)]
     figure = new_figure(5.2, 3.1)
     drawn_on = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     least = min(0.9, float(np.floor(sure.min() * 10) / 10))
@@ -143,7 +137,7 @@ def _draw_pooled(
 
 
 def _shorten(name: str) -> str:
-    """Cut a name where it would take the room of the figure; letters of East Asian scripts are two columns wide."""
+    """Cut a name that would take the room of the figure; letters of East Asian scripts are two columns wide."""
     widths = np.cumsum([2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in name])
     if not name or widths[-1] <= _MAX_COLUMNS:
         return name
@@ -170,9 +164,9 @@ def worst_labels(probabilities: FloatArray | SparseProbabilities, labels: Any, n
 def reliability(
     probabilities: Any, labels: Any, label_names: Sequence[str] | None = None, *, n_bins: int = 10, n_worst: int = 8
 ) -> Figure:
-    """Draw whether probabilities are what they say: over all labels, and the labels where they are least so.
+    """Draw whether probabilities are what they say: over all labels, and for the labels where they are least so.
 
-    Left, the share of true labels among (text, label) pairs of about one probability, on the diagonal where
+    Left, the share of true labels among (text, label) pairs of about one probability, on the diagonal if
     probabilities are calibrated, with a 95 % interval, and the number of pairs below. Right, the labels whose number of
     texts is most surprising beside the number that their probabilities add up to.
 

@@ -31,7 +31,7 @@ def _errors(curve: Curve) -> tuple[list[float], list[float]]:
 
 
 def _counts(curves: Mapping[str, Curve], n_texts: int | None, n_calibration: int | None) -> tuple[int | None, ...]:
-    """Return the numbers of texts, where not given those of the evaluations, which must agree."""
+    """Return the numbers of texts that are given, otherwise those of the evaluations, which must agree."""
     known = {(curve.n_texts, curve.n_calibration) for curve in curves.values() if isinstance(curve, Evaluation)}
     if n_texts is None and len(known) == 1:
         return known.pop()
@@ -59,7 +59,7 @@ def error_curve(
     ----------
     curves : mapping of name to Evaluation, or to (significance levels, error rates)
     n_texts, n_calibration : int, optional
-        For the band: those of the evaluations by default, where they agree; no band where they are not known.
+        For the band: by default those of the evaluations, if they agree; no band without them.
     largest : float
         End of both axes.
     inside : float
@@ -101,12 +101,12 @@ def error_curve(
 def p_value_histogram(
     p_values: Any, *, n_calibration: int | None = None, n_bins: int = 20, inside: float = BAND
 ) -> Figure:
-    """Draw how p-values of true label-sets are spread: evenly, where texts are exchangeable.
+    """Draw how p-values of true label-sets are spread: evenly, if texts are exchangeable.
 
     Parameters
     ----------
     p_values : (n,) array-like
-        Smoothed ones where scores tie, else high values are too many by construction.
+        Smoothed if scores tie: otherwise there are too many high values by construction.
     n_calibration : int, optional
         For the band that chance explains, which is too narrow without it.
     n_bins : int

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.validation import FloatArray
-from surelabel._core.wording import bounds_words
+from surelabel._core.wording import label_sets_words
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.corpora.overlap import seen_before
 from surelabel.engines.sparse import MOST_DESCRIBED
@@ -40,7 +40,7 @@ _MAX_COUNTED = 100_000
 
 @dataclasses.dataclass(frozen=True)
 class GuaranteeRow:
-    """The guarantee at one level: error rate, what chance explains, and the sizes of sets; None where not measured.
+    """The guarantee at one level: error rate, what chance explains, and the sizes of sets; None if not measured.
 
     `resplits` has mean and standard deviation of the error rate over random re-splits.
     """
@@ -56,7 +56,7 @@ class GuaranteeRow:
 
 @dataclasses.dataclass(frozen=True)
 class MeasureResults:
-    """One predictor: its evaluation and the guarantee at each level; `seconds` where the caller measured them."""
+    """One predictor: its evaluation and the guarantee at each level; `seconds` if the caller measured them."""
 
     name: str
     description: str
@@ -142,7 +142,7 @@ class ReportContent:
 
     @property
     def n_resplits(self) -> int:
-        """Random re-splits that were measured, 0 where none was."""
+        """Number of random re-splits that were measured."""
         return max((measure.n_resplits for measure in self.measures), default=0)
 
     @property
@@ -184,7 +184,7 @@ def _with_level(levels: Sequence[str], significance: str) -> list[str]:
 
 
 def _mean_and_spread(errors: Sequence[float]) -> tuple[float, float] | None:
-    """Return mean and standard deviation, nothing of fewer than two."""
+    """Return mean and standard deviation, None for fewer than two."""
     return (float(np.mean(errors)), float(np.std(errors, ddof=1))) if len(errors) > 1 else None
 
 
@@ -207,7 +207,7 @@ def _guarantee(
 
 
 def _measure(given: ReportInput, checked: CheckedInput, name: str) -> MeasureResults:
-    """Return the results of one predictor, computed where they are not given."""
+    """Return the results of one predictor, computed if they are not given."""
     predictor = given.predictors[name]
     evaluation = given.evaluations.get(name)
     seconds = None if evaluation is None or evaluation.demand is None else evaluation.demand.exact_seconds
@@ -290,7 +290,7 @@ class _Reader:
         """Return a set in a sentence; its size where there are too many labels to describe."""
         lower, upper = self.sizes[row]
         if is_sparse(self.checked.probabilities) and len(self.checked.label_names) > MOST_DESCRIBED:
-            return f"{bounds_words(lower, upper)} label-set{'' if upper == 1 else 's'}"
+            return label_sets_words(lower, upper)
         return printable(self.sets[row].describe(self.checked.label_names))
 
     def largest(self) -> tuple[TextExample, ...]:
@@ -341,8 +341,8 @@ def _notices(given: ReportInput, checked: CheckedInput) -> tuple[str, ...]:
         if overlap:
             found.append(
                 f"{len(overlap):,} of the {n_texts:,} texts of this report ({100 * len(overlap) / n_texts:.2g} %) are "
-                f"also among the {printable(part)} texts. Results on texts the model has seen are too good to be true: "
-                "to that extent, error rates and sizes below are not those of new texts."
+                f"also among the {printable(part)} texts. On texts that the model has seen, results look "
+                "better than they are: expect more errors and larger sets on new texts."
             )
     for name, predictor in given.predictors.items():
         calibration = predictor.calibration_
@@ -384,7 +384,7 @@ def build_content(given: ReportInput) -> ReportContent:
     """
     checked = check_input(given)
     with warnings.catch_warnings():
-        # Said in the report instead, see _notices.
+        # The report says so instead, see _notices.
         warnings.simplefilter("ignore", CalibrationWarning)
         measures = tuple(_measure(given, checked, name) for name in given.predictors)
         reader = _Reader(given, checked)

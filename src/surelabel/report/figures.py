@@ -1,4 +1,4 @@
-"""The figures of a report, as SVG with words for those who do not see them."""
+"""The figures of a report, as SVG, with words for screen readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from surelabel.report.inputs import CheckedInput, ReportInput, check_input
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CHANCE = f"The grey band is where {100 * plots.BAND:.0f} of 100 experiments with exchangeable texts stay."
+_CHANCE = f"Chance alone keeps {100 * plots.BAND:.0f} of 100 such experiments within the grey band."
 
 # As many curves as can be told apart.
 _MAX_CURVES = 6
@@ -57,7 +57,7 @@ class _Album:
         self.figures: dict[str, ReportFigure] = {}
 
     def add(self, name: str, figure: Figure, title: str, caption: str, seen: str = "") -> None:
-        """Write a figure; a screen reader is told its title, the caption is there for all, `seen` says the numbers."""
+        """Write a figure; screen readers get the title and `seen`, which has the numbers; the caption is for all."""
         svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=seen or caption)
         self.figures[name] = ReportFigure(svg, caption)
 
@@ -65,21 +65,22 @@ class _Album:
 def _add_validity(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
     """Draw whether the guarantee held."""
     evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
-    caption = f"Error rate against significance. {_CHANCE} A curve above it means that the guarantee did not hold."
+    caption = (
+        f"How often the true label-set was missed, against how often it may be. {_CHANCE} A curve above the band means "
+        "that the guarantee did not hold."
+    )
     seen = _level_words(content)
     near = plots.error_curve(evaluations, largest=0.2)
     album.add("error-near", near, "Error rate against significance up to 20 %", caption, seen)
-    album.add(
-        "error", plots.error_curve(evaluations), "Error rate against significance", "The same at all levels.", seen
-    )
+    album.add("error", plots.error_curve(evaluations), "Error rate against significance", "The same up to 100 %.", seen)
     predictor = next(iter(given.predictors.values()))
     p_values = predictor.predict_p(checked.probabilities, checked.labels, smoothing=np.random.default_rng(0))
     album.add(
         "p-values",
         plots.p_value_histogram(p_values, n_calibration=predictor.calibration_.n_texts),
         "P-values of true label-sets",
-        f"P-values of the true label-sets ({content.main.name}, ties broken at random). They are spread evenly where "
-        f"new texts are like the calibration texts; many low ones mean that new texts are stranger. {_CHANCE}",
+        f"P-values of the true label-sets ({content.main.name}, ties broken at random). Bars of one height mean that "
+        f"new texts are like the calibration texts; high bars on the left mean that new texts are stranger. {_CHANCE}",
         f"{_percent(float((p_values <= 0.05).mean()))} of p-values are at most 0.05, half are at most "
         f"{float(np.median(p_values)):.2g}.",
     )
@@ -99,8 +100,8 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         "sizes",
         plots.size_curve(evaluations),
         "Mean size of prediction sets against significance",
-        "Mean number of label-sets in a prediction set (the N criterion) against significance. Both axes are "
-        "logarithmic; the dotted line is one label-set.",
+        "How many label-sets stay plausible per text, on average (the N criterion), against the significance. Lower "
+        "is better; the dotted line is one label-set. Both axes are logarithmic.",
         f"Mean sizes of {main.name}: {', '.join(means)}.",
     )
     predictor = next(iter(given.predictors.values()))
@@ -111,8 +112,8 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         "size-histogram",
         plots.size_histogram(sizes),
         "Sizes of prediction sets",
-        f"Sizes of prediction sets at significance {level} ({main.name}). An empty set means that no label-set is "
-        "plausible: the text is unlike the calibration texts.",
+        f"How many label-sets stay plausible per text at significance {level} ({main.name}). None means that the text "
+        "is unlike the calibration texts.",
         f"{_percent(float(np.mean(sizes == 0)))} of prediction sets are empty, {_percent(float(np.mean(sizes == 1)))} "
         f"hold one label-set, the largest holds {count_words(int(max(sizes)))}.",
     )
@@ -122,8 +123,8 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
             "load",
             plots.search_load({f"{shape[0]} labels, at most {shape[1]} in a set": shape}),
             "Label-sets considered against radius",
-            "Label-sets that a search by Hamming ball considers for one text, against its radius t. The dotted line is "
-            "all candidates.",
+            "How many label-sets the paper's search by Hamming ball considers for one text, as its radius t grows. The "
+            "dotted line is all candidates.",
             f"From 1 at radius 1 to all {count_words(main.evaluation.n_candidates)} candidates.",
         )
 
@@ -135,19 +136,19 @@ def _add_quality(album: _Album, given: ReportInput, content: ReportContent, chec
     album.add(
         "confidence",
         plots.confidence_credibility(forced.confidence, forced.credibility, right),
-        "Confidence and credibility of forced predictions",
-        f"Confidence and credibility of forced predictions, right and wrong ones ({content.main.name}). Larger squares "
-        "stand for more texts.",
-        f"{_percent(float(right.mean()))} of forced predictions are right. Mean confidence is "
+        "Confidence and credibility of best guesses",
+        f"Confidence and credibility of the best guesses ({content.main.name}), right and wrong. "
+        "Larger squares stand for more texts.",
+        f"{_percent(float(right.mean()))} of best guesses are right. Mean confidence is "
         f"{float(forced.confidence.mean()):.3f}, mean credibility {float(forced.credibility.mean()):.3f}.",
     )
     album.add(
         "reliability",
         plots.reliability(checked.probabilities, checked.labels, checked.label_names),
         "Reliability of the classifier's probabilities",
-        "Are the classifier's probabilities what they say? Left, on the diagonal they are; above it, labels are true "
-        "more often than the classifier says; below, the number of (text, label) pairs. Right, the labels whose "
-        "number of texts is most unlike the number expected from probabilities. The guarantee does not need reliable "
+        "Do the classifier's probabilities mean what they say? Left: on the diagonal they do; above it, labels are "
+        "true more often than the classifier says; the bars below count (text, label) pairs. Right: the labels whose "
+        "number of texts differs most from what their probabilities add up to. The guarantee does not need reliable "
         "probabilities; small prediction sets do.",
         f"Probabilities add up to {count_words(round(float(checked.probabilities.sum())))} labels, "
         f"{count_words(int(checked.labels.sum()))} are true.",
@@ -155,7 +156,7 @@ def _add_quality(album: _Album, given: ReportInput, content: ReportContent, chec
 
 
 def _add_watch(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
-    """Draw the watch, where texts have an order."""
+    """Draw the watch, if texts have an order."""
     if content.watch is None:
         return
     state = content.watch
@@ -164,8 +165,8 @@ def _add_watch(album: _Album, given: ReportInput, content: ReportContent, checke
         "watch",
         plots.watch_path({content.main.name: state.path}, alpha=WATCH_ALPHA),
         "Exchangeability watch",
-        f"Capital of the watch ({content.main.name}) against texts, on a logarithmic axis. It stays below the dashed "
-        "line where texts are exchangeable; where it crosses, the alarm is raised.",
+        f"Evidence that texts are not like the calibration texts ({content.main.name}), text by text, on a logarithmic "
+        "axis. Crossing the dashed line raises the alarm.",
         f"Capital ends at 10 to the power {state.log10_martingale:.1f}, {said}.",
     )
 

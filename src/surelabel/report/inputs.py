@@ -23,11 +23,11 @@ class ReportInput:
     ----------
     title : str
     predictors : mapping of name to ConformalLabelSets
-        Calibrated, usually one a measure. The first is the one whose sets and texts are shown; the others are compared.
+        Calibrated, usually one per measure. The sets and texts of the first are shown; the others are compared.
     probabilities, labels : (n, d) array-like or sparse
         Texts with known labels that neither the classifier nor the calibration has seen.
     texts : sequence of str, optional
-        The texts; excerpts are shown where they are given.
+        The texts; excerpts are shown if they are given.
     label_names : sequence of str, optional
         Those of the predictors by default.
     settings, provenance : mapping of str to plain values
@@ -37,10 +37,10 @@ class ReportInput:
     other_texts : mapping of name to sequence of str
         Texts of training and calibration by the name of their part, to look for overlap with `texts`.
     resplits : mapping of name to mapping of significance to sequence of float
-        Error rates of random re-splits of calibration and evaluated texts, where they were measured: what the same
-        classifier and measure give where texts are exchangeable by construction.
+        Error rates of random re-splits of calibration and evaluated texts, if they were measured: what the same
+        classifier and measure give on texts that are exchangeable by construction.
     in_order : bool
-        Whether texts stand in the order in which they came: their exchangeability is then watched.
+        Whether texts are in the order in which they came: their exchangeability is then watched.
     warnings : sequence of str
         Shown first.
     significance : str
@@ -106,7 +106,7 @@ class CheckedInput:
 
 
 def _check_evaluations(given: ReportInput, shape: tuple[int, int]) -> None:
-    """Raise where an evaluation belongs to no predictor, or to other texts."""
+    """Raise if an evaluation belongs to no predictor, or to other texts."""
     for name, evaluation in given.evaluations.items():
         if name not in given.predictors:
             raise InvalidInputError(
