@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import sys
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import cases
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
+from surelabel._core import validation
 from surelabel.answers import Answer, PlausibleLabelSet, answer_probabilities
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
 
@@ -147,3 +149,19 @@ def test_bad_input():
         answer_probabilities(predictor, probabilities, significance=0.1, top=-1)
     with pytest.raises(NotCalibratedError):
         answer_probabilities(ConformalLabelSets(), probabilities, significance=0.1)
+
+
+def test_texts_are_checked_once():
+    predictor, probabilities = _calibrated()
+    calls = []
+
+    def trace(frame, event, _):
+        if event == "call" and frame.f_code.co_name == "as_probabilities":
+            calls.append(frame.f_code.co_filename)
+
+    sys.setprofile(trace)
+    try:
+        answer_probabilities(predictor, probabilities, significance="0.3", describe=True)
+    finally:
+        sys.setprofile(None)
+    assert [name for name in calls if name.endswith("validation.py")] == [validation.__file__]

@@ -270,3 +270,29 @@ def test_rows_of_no_names_are_label_sets_without_labels():
     assert predictor.predict_p(GOOD, [[], [], [], []]).tolist() == zeros
     assert predictor.predict_p(GOOD, [frozenset()] * 4).tolist() == zeros
     assert predictor.predict_p(GOOD, [(), ("a",), [], ()]).tolist()[0] == zeros[0]
+
+
+@pytest.mark.parametrize("ask", ["predict", "calibrate"])
+def test_masks_and_imaginary_parts_are_not_dropped_in_silence(predictor, ask):
+    given = {
+        "predict": predictor.predict,
+        "calibrate": lambda p: ConformalLabelSets().calibrate(p, LABELS),
+    }
+    masked = np.ma.masked_array(GOOD, mask=np.asarray(GOOD) > 0.8)
+    with pytest.raises(InvalidInputError, match="masked array; fill it"):
+        given[ask](masked)
+    for values in (np.asarray(GOOD) + 0j, [[complex(value) for value in row] for row in GOOD]):
+        with pytest.raises(InvalidInputError, match=r"complex numbers \(complex128\)"):
+            given[ask](values)
+    labels = np.ma.masked_array(np.asarray(LABELS, dtype=int), mask=np.asarray(LABELS) > 0)
+    with pytest.raises(InvalidInputError, match=r"'labels' parameter of predict_p .* masked array"):
+        predictor.predict_p(GOOD, labels)
+
+
+def test_an_engine_answers_for_its_own_calibration_only(predictor):
+    engine = predictor.bind(GOOD)
+    assert predictor.predict_set(engine, significance=0.5).sizes().tolist() == (
+        predictor.predict_set(GOOD, significance=0.5).sizes().tolist()
+    )
+    with pytest.raises(InvalidInputError, match="that of another calibration; give probabilities"):
+        ConformalLabelSets().calibrate(GOOD, LABELS).predict(engine)

@@ -267,3 +267,24 @@ def test_maximum_measures_count_by_binomials_at_many_labels(measure):
     share = sum(math.comb(99, c - 1) for c in range(1, 61)) / one.size
     assert one.inclusion() == pytest.approx([share] * 100 + [0.0] * 100, rel=1e-15)
     assert len(set(one.top(300))) == 300
+
+
+def test_the_length_of_a_huge_set_says_what_to_use():
+    one = _cut(np.full(70, 0.5), _first(70, 1))
+    assert one.size == 2**70 - 1
+    with pytest.raises(OverflowError, match=r"1\.2 × 10\^21 label-sets\. Use its 'size'"):
+        len(one)
+
+
+def test_shares_of_very_many_labels_are_bounded_in_bounded_time():
+    n_labels = 400
+    row = np.random.default_rng(0).random(n_labels)
+    one = _cut(row, row > 0.45)
+    start = time.process_time()
+    lower, upper = one.inclusion_bounds()
+    assert time.process_time() - start < 10
+    assert np.all(lower <= upper)
+    assert np.all((lower >= 0) & (upper <= 1))
+    assert np.any(upper - lower > 0)
+    with pytest.raises(SearchLimitError, match="Use inclusion_bounds"):
+        one.inclusion()

@@ -48,6 +48,14 @@ def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
     return int(row), int(column)
 
 
+def _check_plain(values: Any, parameter: str, who: str, expected: str) -> None:
+    """Raise for arrays whose mask or imaginary part a cast would drop in silence."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise _fail(parameter, who, expected, "a masked array; fill it or leave masked texts out")
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        raise _fail(parameter, who, expected, f"complex numbers ({values.dtype}); give their real part")
+
+
 def names_of_columns(values: Any) -> tuple[str, ...] | None:
     """Return the column names of a data frame, None for anything else."""
     columns = getattr(values, "columns", None)
@@ -81,10 +89,12 @@ def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> F
         raise _fail("probabilities", who, f"{expected}, dense", f"sparse {type(values).__name__}; use its toarray()")
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
+    _check_plain(values, "probabilities", who, expected)
     if isinstance(values, (list, tuple)) and values and all(np.ndim(part) == 2 for part in values):
         values = _positive_class(values, who)
     try:
         array = np.asarray(values)
+        _check_plain(array, "probabilities", who, expected)
         if array.ndim == 3:
             array = _positive_class(array, who)
         array = np.ascontiguousarray(array, dtype=np.float64)
@@ -170,6 +180,7 @@ def as_labels(
         values = values.toarray()
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
+    _check_plain(values, parameter, who, expected)
     if n_labels is not None and is_named(values):
         array: Any = _from_names(values, label_names, n_labels, parameter, who)
     else:

@@ -21,11 +21,11 @@ from surelabel.corpora.label_matrices import (
     as_label_matrix,
     as_label_sets,
 )
+from surelabel.corpora.tables import Statistics, statistics
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 if TYPE_CHECKING:
     from surelabel.corpora.splits import Split
-    from surelabel.corpora.tables import Statistics
 
 PARTS = ("train", "validation", "calibration", "test")
 
@@ -296,8 +296,6 @@ class Corpus(_Labelled):
 
     def statistics(self) -> Statistics:
         """Return the corpus's row of the corpora table (section 6.1 of the paper)."""
-        from surelabel.corpora.tables import statistics  # noqa: PLC0415  # tables imports this module
-
         return statistics(self)
 
 

@@ -18,6 +18,8 @@ TABLE_CELLS = 8192
 MAX_TABLE = 2**27
 # Additions that filling a table of TABLE_CELLS may take: about a second. Refinement may take more, in proportion.
 _TABLE_WORK = 2**30
+# Cells of the smallest table that says anything.
+_FEWEST_CELLS = 64
 # Multisets that may be visited: by the compiled count, and by the one with integers of any size.
 _MAX_MULTISETS = 2_000_000
 _MAX_MULTISETS_BIG = 200_000
@@ -52,7 +54,9 @@ def count_by_walk(
     return sizes
 
 
-def _count_by_groups(absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds) -> int | None:
+def _count_by_groups(
+    absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds, effort: float
+) -> int | None:
     """Count by groups of labels with equal costs, with integers of any size; None if that costs too much."""
     pairs, sizes = np.unique(np.column_stack([absent, present]), axis=0, return_counts=True)
     inside = pairs[:, 1] <= pairs[:, 0]
@@ -69,13 +73,14 @@ def _count_by_groups(absent: FloatArray, present: FloatArray, threshold: float, 
     n_ways = np.zeros((len(sizes), int(sizes.max()) + 1))
     for g, row in enumerate(ways):
         n_ways[g, : len(row)] = [min(value, 2**1000) for value in row]
-    counted = groups.count_multisets(costs, sizes, step, budget, threshold, window, n_ways, _MAX_MULTISETS)
+    most, most_big = int(effort * _MAX_MULTISETS), int(effort * _MAX_MULTISETS_BIG)
+    counted = groups.count_multisets(costs, sizes, step, budget, threshold, window, n_ways, most)
     if counted < 0:
         return None
     if counted < 2**53:
         return int(counted)
     exact = getattr(groups.count_multisets, "py_func", groups.count_multisets)
-    counted = exact(costs, sizes, step, budget, threshold, window, ways, _MAX_MULTISETS_BIG)
+    counted = exact(costs, sizes, step, budget, threshold, window, ways, most_big)
     return None if counted < 0 else int(counted)
 
 
@@ -88,7 +93,12 @@ def greatest_size(absent: FloatArray, present: FloatArray, threshold: float, hi:
 
 
 def bounds_by_table(
-    absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds, n_cells: int = TABLE_CELLS
+    absent: FloatArray,
+    present: FloatArray,
+    threshold: float,
+    limits: Bounds,
+    n_cells: int = TABLE_CELLS,
+    effort: float = 1.0,
 ) -> Bounds:
     """Bound the number of members of a row (d,) from a table over number of labels and quantised cost."""
     n_candidates = count_by_size(len(absent), *limits)
@@ -99,8 +109,10 @@ def bounds_by_table(
     if rows * rows > MAX_TABLE:
         return 0, n_candidates
     affordable = int(np.count_nonzero(np.abs(absent - present) <= threshold)) + 1
-    work = _TABLE_WORK * max(1, n_cells // TABLE_CELLS)
-    n_cells = max(64, min(n_cells, MAX_TABLE // rows - rows, work // (rows * affordable)))
+    work = int(effort * _TABLE_WORK * max(1, n_cells // TABLE_CELLS))
+    if effort < 1.0 and work // (rows * affordable) < _FEWEST_CELLS:
+        return 0, n_candidates
+    n_cells = max(_FEWEST_CELLS, min(n_cells, MAX_TABLE // rows - rows, work // (rows * affordable)))
     lower, upper = np.empty(1), np.empty(1)
     table.bounds_row(absent, present, np.array([threshold]), (limits[0], hi), n_cells, lower, upper)
     low = math.floor(min(lower[0], np.finfo(np.float64).max))
@@ -108,18 +120,18 @@ def bounds_by_table(
     return min(low, high), high
 
 
-def count_row(absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds) -> Bounds:
-    """Count or bound the members of one row (d,) that walking gave up on."""
+def count_row(absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds, effort: float = 1.0) -> Bounds:
+    """Count or bound the members of one row (d,) that walking gave up on, with a share of the usual effort."""
     everything = float(np.maximum(absent, present).sum()) * (1.0 + 1e-9)
     if everything <= threshold:
         return (count_by_size(len(absent), *limits),) * 2
     affordable = np.abs(absent - present) <= threshold
     pairs = np.column_stack([absent, present])[affordable]
     if len(np.unique(pairs, axis=0)) < len(pairs):
-        exact = _count_by_groups(absent, present, threshold, limits)
+        exact = _count_by_groups(absent, present, threshold, limits, effort)
         if exact is not None:
             return exact, exact
-    return bounds_by_table(absent, present, threshold, limits)
+    return bounds_by_table(absent, present, threshold, limits, effort=effort)
 
 
 def table_counts(

@@ -11,8 +11,7 @@ from surelabel._core.packing import Words, n_words, unpack
 from surelabel._core.threads import BLOCK_ROWS, over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._kernels import exact_sum, few, forced, maximum, walk
-from surelabel.calibration import Calibration
-from surelabel.engines.base import WORK_LIMIT, Engine, Member, Scored, Threshold, as_members, joined
+from surelabel.engines.base import Engine, Member, Scored, Threshold, as_members, joined
 from surelabel.engines.best_first import CostRow, best_first_order, iterate_row, totals_of_words
 from surelabel.engines.bounds import (
     as_float,
@@ -26,12 +25,14 @@ from surelabel.engines.bounds import (
 )
 from surelabel.engines.sizes import Bounds, SizeBounds
 from surelabel.labels.counting import count_by_size
-from surelabel.measures import costs_of
+from surelabel.measures import SeparableMeasure, costs_of
 
 # Probabilities up to which an engine keeps their costs: some thousands of texts, 16 MB.
 _KEPT_COSTS = 1_000_000
 # Cells of the matrix that holds one label per row: 16 MiB.
 _HELD_CELLS = 2**21
+# Counts of all labels of a text may take so many times the work, and the time of tables, that one count may take.
+_SHARED_WALKS, _SHARED_TABLES = 64, 2.0
 # Sets with more members are left to the heap when the best of many are asked for; others are listed and sorted.
 _FEW = 64
 # Steps that counting one text at one of many thresholds may take.
@@ -41,20 +42,15 @@ _MAX_STEPS = 200_000
 class DenseEngine(Engine):
     """Walks the subsets of affordable flips; past the work limit it answers with certified bounds."""
 
-    def __init__(
-        self,
-        calibration: Calibration,
-        probabilities: FloatArray,
-        work_limit: int = WORK_LIMIT,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(calibration, probabilities, work_limit, n_jobs)
-        self._measure = calibration.separable
-        self._kept = costs_of(self._measure, probabilities) if probabilities.size <= _KEPT_COSTS else None
+    _kept: tuple[FloatArray, FloatArray] | None = None
 
     def __getitem__(self, rows: slice) -> Self:
         kept = None if self._kept is None else (self._kept[0][rows], self._kept[1][rows])
         return self._with(probabilities=self.probabilities[rows], _kept=kept)
+
+    @property
+    def _measure(self) -> SeparableMeasure:
+        return self.calibration.separable
 
     @property
     def is_maximum(self) -> bool:
@@ -62,9 +58,16 @@ class DenseEngine(Engine):
         return self._measure.aggregate == "max"
 
     def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Return the (absent, present) costs of some texts."""
+        """Return the (absent, present) costs of some texts.
+
+        They are kept if texts are few, or are asked about one by one; for a pass over many blocks, fresh memory would
+        take longer than pricing a block again.
+        """
         if self._kept is None:
-            return costs_of(self._measure, self.probabilities[rows])
+            is_pass = len(self) > BLOCK_ROWS and rows.stop - rows.start > 1
+            if is_pass or self.probabilities.size > _KEPT_COSTS:
+                return costs_of(self._measure, self.probabilities[rows])
+            self._kept = costs_of(self._measure, self.probabilities)
         return self._kept[0][rows], self._kept[1][rows]
 
     def membership(self, thresholds: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -130,15 +133,17 @@ class DenseEngine(Engine):
 
         return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
 
-    def _count(self, absent: FloatArray, present: FloatArray, thresholds: FloatArray) -> SizeBounds:
-        """Count or bound the members of rows of costs (m, d)."""
+    def _count(self, absent: FloatArray, present: FloatArray, thresholds: FloatArray, n_shares: int = 1) -> SizeBounds:
+        """Count or bound the members of rows of costs (m, d); `n_shares` rows share the work that a text may take."""
         if self.is_maximum:
             exact = [count_of_maximum(*row, self.limits) for row in zip(absent, present, thresholds, strict=True)]
             return SizeBounds.of((size, size) for size in exact)
-        sizes = count_by_walk(absent, present, thresholds, self.limits, self.work_limit)
+        limit = max(1, min(self.work_limit, _SHARED_WALKS * self.work_limit // n_shares))
+        sizes = count_by_walk(absent, present, thresholds, self.limits, limit)
+        effort = min(1.0, _SHARED_TABLES / n_shares)
         bounds = SizeBounds(sizes, sizes.copy())
         for i in np.flatnonzero(sizes < 0).tolist():
-            bounds[i] = count_row(absent[i], present[i], float(thresholds[i]), self.limits)
+            bounds[i] = count_row(absent[i], present[i], float(thresholds[i]), self.limits, effort)
         return bounds
 
     def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
@@ -157,13 +162,17 @@ class DenseEngine(Engine):
 
     def members(self, row: int, threshold: Threshold, limit: int) -> BoolArray:
         """List by walking and sort if all members fit; take the best by a heap if they do not."""
-        _, size = self.bounds(np.array([threshold]), slice(row, row + 1))[0]
+        absent, present, at = self._one(row, threshold)
+        size = self.n_candidates
+        if not np.isposinf(threshold):
+            _, size = self._count(absent[None, :], present[None, :], np.array([at]))[0]
         if size > limit:
             return np.asarray(super().members(row, threshold, limit))
         words = np.empty((size, n_words(self.n_labels)), dtype=np.uint64)
-        n_found = walk.list_row(*self._one(row, threshold), self.limits, words, np.empty(0))
+        n_found = walk.list_row(absent, present, at, self.limits, words, np.empty(0))
         words = words[:n_found]
-        absent, present = (costs[0] for costs in self.costs(slice(row, row + 1)))
+        if self.is_maximum:
+            absent, present = (costs[0] for costs in self.costs(slice(row, row + 1)))
         totals = totals_of_words(absent, present, words, self.is_maximum)
         return unpack(words[best_first_order(totals, words)], self.n_labels)
 
@@ -213,7 +222,7 @@ class DenseEngine(Engine):
             held = np.asarray(labels[start : start + step], dtype=np.intp)
             without = np.tile(absent, (len(held), 1))
             without[np.arange(len(held)), held] = np.inf
-            bounds += self._count(without, np.tile(present, (len(held), 1)), np.full(len(held), at))
+            bounds += self._count(without, np.tile(present, (len(held), 1)), np.full(len(held), at), len(labels))
         return bounds
 
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from surelabel._core.wording import count_words, label_sets_words, number_word, share_words
+from surelabel.sets.descriptions.picture import draw
 
 __all__ = ["Description", "LabelGroup", "LabelShare"]
 
@@ -173,6 +174,4 @@ class Description:
         name : str
             Letters, digits and "-". Starts every id within, so that one page can hold several pictures.
         """
-        from surelabel.sets.descriptions.picture import draw  # noqa: PLC0415
-
         return draw(self, name)

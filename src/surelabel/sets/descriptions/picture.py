@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
+from typing import TYPE_CHECKING
 
 from surelabel._core.wording import printable, share_words
-from surelabel.sets.descriptions.description import Description, LabelGroup, LabelShare
 
-__all__ = ["draw"]
+if TYPE_CHECKING:
+    from surelabel.sets.descriptions.description import Description, LabelGroup, LabelShare
 
 _WIDTH, _ROW, _LEFT, _BAR = 420, 20, 160, 150
 _MOST_LETTERS = 22
