@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surelabel.corpora.corpus import Corpus
+if TYPE_CHECKING:
+    from surelabel.corpora.corpus import Corpus
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
