@@ -168,7 +168,7 @@ def test_a_flipped_byte_is_refused_or_of_no_consequence(tmp_path):
     assert refused > 2 * len(whole)
 
 
-@pytest.mark.parametrize("version", [3, 99, "1", None, 0, True])
+@pytest.mark.parametrize("version", [4, 99, "1", None, 0, True])
 def test_other_versions_are_refused_with_both_versions_named(tmp_path, version):
     _saved(tmp_path / "a.predictor")
     newer = _with_header(tmp_path / "a.predictor", tmp_path / "b.predictor", version=version, surelabel="9.9")

@@ -12,6 +12,9 @@ def test_public_names_are_pinned_and_sorted():
     assert surelabel.__all__ == [
         "Automation",
         "Bundle",
+        "ByCardinality",
+        "ByGroup",
+        "ByRarity",
         "ConformalLabelSets",
         "ConformalMultilabelClassifier",
         "ExchangeabilityWatch",

@@ -36,10 +36,14 @@ if TYPE_CHECKING:
     from surelabel.sets.forced import ForcedPredictions
     from surelabel.sets.prediction_set import PredictionSet
     from surelabel.sets.prediction_sets import PredictionSets
+    from surelabel.taxonomies.kinds import ByCardinality, ByGroup, ByRarity
 
 __all__ = [
     "Automation",
     "Bundle",
+    "ByCardinality",
+    "ByGroup",
+    "ByRarity",
     "ConformalLabelSets",
     "ConformalMultilabelClassifier",
     "ExchangeabilityWatch",
@@ -73,6 +77,9 @@ _LAZY_MODULES = ("corpora", "metrics", "plots", "report", "rivals", "service", "
 _LAZY_NAMES = {
     "Automation": "surelabel.guarantees.automation",
     "Bundle": "surelabel.models",
+    "ByCardinality": "surelabel.taxonomies.kinds",
+    "ByGroup": "surelabel.taxonomies.kinds",
+    "ByRarity": "surelabel.taxonomies.kinds",
     "ConformalLabelSets": "surelabel.conformal",
     "ConformalMultilabelClassifier": "surelabel.classifier",
     "ExchangeabilityWatch": "surelabel.guarantees.watch",

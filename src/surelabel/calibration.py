@@ -26,6 +26,8 @@ from surelabel.measures.compressed import check_sparse_measure, sparse_totals
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from surelabel.taxonomies.categories import Categories
+
 # What calibrations must have in common to be merged, as messages call it.
 _MERGED = {
     "n_labels": "number of labels",
@@ -69,6 +71,8 @@ class Calibration:
     label_names : tuple of str or None
     constraints : LabelConstraints or None
         What candidates must obey beside the limits.
+    categories : Categories or None
+        The totals by category, if there is a taxonomy.
     """
 
     measure: Measure
@@ -78,6 +82,7 @@ class Calibration:
     max_labels: int
     label_names: tuple[str, ...] | None
     constraints: LabelConstraints | None = None
+    categories: Categories | None = None
 
     def __post_init__(self) -> None:
         totals = np.sort(self.totals)
@@ -107,7 +112,11 @@ class Calibration:
                     f"Only calibrations with the same measure can be merged. Got {first.measure!r} and "
                     f"{part.measure!r}."
                 )
-        return dataclasses.replace(first, totals=np.concatenate([part.totals for part in parts]))
+        divided = [part.categories for part in parts if part.categories is not None]
+        if divided and len(divided) < len(parts):
+            raise InvalidInputError("Only calibrations with the same taxonomy can be merged. Got one without.")
+        together = type(divided[0]).merged(divided) if divided else None
+        return dataclasses.replace(first, totals=np.concatenate([part.totals for part in parts]), categories=together)
 
     @property
     def n_texts(self) -> int:
@@ -194,37 +203,92 @@ class Calibration:
 
     def rank(self, level: Fraction) -> int:
         """Return k = floor(e (n + 1)): how many calibration texts must be at least as strange as a member."""
-        return math.floor(level * (self.n_texts + 1))
+        return rank_of(self.n_texts, level)
 
-    def threshold(self, level: Fraction) -> float:
-        """Return the largest total of a member at this significance; inf where every candidate is one."""
-        k = self.rank(level)
-        return math.inf if k == 0 else float(self.totals[self.n_texts - k])
+    def threshold(self, level: Fraction, assurance: Fraction | None = None) -> float:
+        """Return the largest total of a member at this significance; inf if every candidate is one."""
+        return threshold_of(self.totals, level, assurance)
 
     def smoothed_thresholds(self, level: Fraction, tie_breaks: FloatArray) -> FloatArray:
-        """Return the largest total a text whose smoothed p-value is over the level, for one tie-break in [0, 1] a text.
-
-        A smoothed p-value falls with the total: from g + u just below a calibration total with g strictly
-        larger ones, over G + u (ties + 1) at it, to G + u above it.
-        """
-        n = self.n_texts
-        scaled = float(level * (n + 1))
-        larger = np.maximum(np.floor(scaled - tie_breaks).astype(np.int64) + 1, 0)
-        value = self.totals[np.clip(n - larger, 0, n - 1)]
-        ties_from = np.searchsorted(self.totals, value, side="left")
-        ties_to = np.searchsorted(self.totals, value, side="right")
-        at_value = (n - ties_to) + tie_breaks * (ties_to - ties_from + 1) > scaled
-        thresholds = np.where(at_value, value, np.nextafter(value, -np.inf))
-        thresholds = np.where(larger == 0, np.inf, thresholds)
-        return np.asarray(np.where(larger > n, -np.inf, thresholds))
+        """Return the largest total per text whose smoothed p-value is over the level."""
+        return smoothed_thresholds_of(self.totals, level, tie_breaks)
 
     def p_values(
         self, totals: npt.NDArray[np.float64], tie_breaks: npt.NDArray[np.float64] | None = None
     ) -> FloatArray:
         """Return p-values of totals of any shape, smoothed where tie-breaks in [0, 1] are given."""
-        n = self.n_texts
-        from_left = np.searchsorted(self.totals, totals, side="left")
-        if tie_breaks is None:
-            return np.asarray((n - from_left + 1) / (n + 1))
-        from_right = np.searchsorted(self.totals, totals, side="right")
-        return np.asarray((n - from_right + tie_breaks * (from_right - from_left + 1)) / (n + 1))
+        return p_values_among(self.totals, totals, tie_breaks)
+
+
+def rank_of(n_texts: int, level: Fraction, assurance: Fraction | None = None) -> int:
+    """Return how many calibration texts must be at least as strange as a member: k = floor(e (n + 1)).
+
+    With assurance, a smaller one: the k-th largest total is missed by a share of texts that has a Beta(k, n + 1 - k)
+    distribution over calibrations (exactly, unless totals tie; then the share is smaller). The largest k is taken for
+    which this share is at most e with the probability asked for: P(Bin(n, e) >= k) >= assurance.
+
+    Examples
+    --------
+    >>> rank_of(999, Fraction("0.05")), rank_of(999, Fraction("0.05"), Fraction("0.95"))
+    (50, 39)
+    >>> rank_of(58, Fraction("0.05"), Fraction("0.95")), rank_of(59, Fraction("0.05"), Fraction("0.95"))
+    (0, 1)
+    """
+    k = math.floor(level * (n_texts + 1))
+    if assurance is None or k == 0:
+        return k
+    from scipy.special import betainc  # noqa: PLC0415 (only this option needs scipy)
+
+    ranks = np.arange(1, min(k, n_texts) + 1)
+    assured = betainc(ranks, n_texts + 1.0 - ranks, float(level)) >= float(assurance)
+    return int(np.count_nonzero(assured))
+
+
+def fewest_assured(level: Fraction, assurance: Fraction) -> int:
+    """Return the smallest number of calibration texts that can rule out a candidate with assurance.
+
+    Examples
+    --------
+    >>> fewest_assured(Fraction("0.05"), Fraction("0.95"))
+    59
+    """
+    n = max(1, math.ceil(math.log(1 - assurance) / math.log(1 - level)) - 1)
+    while (1 - level) ** n > 1 - assurance:
+        n += 1
+    return n
+
+
+def threshold_of(totals: FloatArray, level: Fraction, assurance: Fraction | None = None) -> float:
+    """Return the largest total of a member among ascending calibration totals; inf if every candidate is one."""
+    k = rank_of(len(totals), level, assurance)
+    return math.inf if k == 0 else float(totals[len(totals) - k])
+
+
+def smoothed_thresholds_of(totals: FloatArray, level: Fraction, tie_breaks: FloatArray) -> FloatArray:
+    """Return the largest total per text whose smoothed p-value is over the level, for one tie-break in [0, 1] per text.
+
+    A smoothed p-value falls with the total: from g + u just below a calibration total with g strictly
+    larger ones, over G + u (ties + 1) at it, to G + u above it.
+    """
+    n = len(totals)
+    scaled = float(level * (n + 1))
+    if n == 0:
+        return np.where(tie_breaks > scaled, np.inf, -np.inf)
+    larger = np.maximum(np.floor(scaled - tie_breaks).astype(np.int64) + 1, 0)
+    value = totals[np.clip(n - larger, 0, n - 1)]
+    ties_from = np.searchsorted(totals, value, side="left")
+    ties_to = np.searchsorted(totals, value, side="right")
+    at_value = (n - ties_to) + tie_breaks * (ties_to - ties_from + 1) > scaled
+    thresholds = np.where(at_value, value, np.nextafter(value, -np.inf))
+    thresholds = np.where(larger == 0, np.inf, thresholds)
+    return np.asarray(np.where(larger > n, -np.inf, thresholds))
+
+
+def p_values_among(totals: FloatArray, values: FloatArray, tie_breaks: FloatArray | None = None) -> FloatArray:
+    """Return p-values of totals of any shape among ascending calibration totals, smoothed if tie-breaks are given."""
+    n = len(totals)
+    from_left = np.searchsorted(totals, values, side="left")
+    if tie_breaks is None:
+        return np.asarray((n - from_left + 1) / (n + 1))
+    from_right = np.searchsorted(totals, values, side="right")
+    return np.asarray((n - from_right + tie_breaks * (from_right - from_left + 1)) / (n + 1))

@@ -25,6 +25,7 @@ from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LpNorm, Measure, check_measure
 from surelabel.recalibration import Recalibration
 from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.taxonomies.kinds import Taxonomy
 
 __all__ = ["ConformalMultilabelClassifier"]
 
@@ -43,7 +44,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     estimator : scikit-learn classifier
         Anything whose `predict_proba` gives (n, d) probabilities or a list of (n, 2) arrays: OneVsRestClassifier,
         MultiOutputClassifier, ClassifierChain, forests, networks. A fitted one in `FrozenEstimator` is used as it is.
-    measure, min_labels, search, n_jobs, constraints
+    measure, min_labels, search, n_jobs, constraints, taxonomy
         As of `ConformalLabelSets`.
     max_labels : int, "train" or None
         "train", the default, takes the largest number of labels of a training text, as the paper does (no limit for
@@ -91,6 +92,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         random_state: Any = None,
         n_jobs: int | None = None,
         constraints: LabelConstraints | None = None,
+        taxonomy: Taxonomy | None = None,
     ) -> None:
         self.estimator = estimator
         self.measure = measure
@@ -102,6 +104,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.constraints = constraints
+        self.taxonomy = taxonomy
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -137,6 +140,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             label_names=names,
             n_jobs=self.n_jobs,
             constraints=self.constraints,
+            taxonomy=self.taxonomy,
         )
 
     def fit(self, X: Any, Y: Any, **fit_params: Any) -> ConformalMultilabelClassifier:
@@ -204,7 +208,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         self.__dict__.update(fitted)
         return self
 
-    def calibrate(self, X: Any, Y: Any) -> ConformalMultilabelClassifier:
+    def calibrate(self, X: Any, Y: Any, groups: Any = None) -> ConformalMultilabelClassifier:
         """Calibrate with texts that the estimator was not fitted on; a frozen estimator needs no `fit` before.
 
         Parameters
@@ -231,14 +235,14 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             columns = np.shape(Y)[1] if getattr(Y, "ndim", 0) == 2 else None
             n_labels = self._probabilities(self.estimator, X, columns).shape[1]
             fitted = self._describe(self.estimator, n_labels, names_of_columns(Y), None)
-        return self._take({**fitted, "predictor_": self._calibrated(fitted, X, Y)})
+        return self._take({**fitted, "predictor_": self._calibrated(fitted, X, Y, groups)})
 
-    def _calibrated(self, fitted: dict[str, Any], X: Any, Y: Any) -> ConformalLabelSets:
+    def _calibrated(self, fitted: dict[str, Any], X: Any, Y: Any, groups: Any = None) -> ConformalLabelSets:
         """Return a predictor calibrated with a fitted estimator's probabilities."""
         raw = self._probabilities(fitted["estimator_"], X, fitted["n_labels_"])
         probabilities = _corrected(raw, fitted["recalibration_"])
         names = fitted["label_names_"] if fitted["label_names_"] is not None else names_of_columns(Y)
-        return self._new_predictor(fitted["max_labels_"], names).calibrate(probabilities, Y)
+        return self._new_predictor(fitted["max_labels_"], names).calibrate(probabilities, Y, groups)
 
     @staticmethod
     def _probabilities(estimator: Any, X: Any, n_labels: int | None) -> FloatArray:
@@ -275,26 +279,41 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             )
         return self.predictor_
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, groups: Any = None) -> Any:
         """Return the most plausible label-set of each text as 0/1 rows, (n, d) int64."""
         predictor = self._predictor("predict")
-        return predictor.predict(self.predict_proba(X)).labels.astype(np.int64)
+        return predictor.predict(self.predict_proba(X), groups=groups).labels.astype(np.int64)
 
-    def predict_forced(self, X: Any) -> ForcedPredictions:
+    def predict_forced(self, X: Any, *, groups: Any = None) -> ForcedPredictions:
         """Return the same with confidence and credibility."""
         predictor = self._predictor("predict_forced")
-        return predictor.predict(self.predict_proba(X))
+        return predictor.predict(self.predict_proba(X), groups=groups)
 
-    def predict_p(self, X: Any, Y: Any) -> FloatArray:
-        """Return the p-value of one given label-set a text, (n,)."""
+    def predict_p(self, X: Any, Y: Any, *, groups: Any = None) -> FloatArray:
+        """Return the p-value of one given label-set per text, (n,)."""
         predictor = self._predictor("predict_p")
-        return predictor.predict_p(self.predict_proba(X), Y)
+        return predictor.predict_p(self.predict_proba(X), Y, groups=groups)
 
-    def predict_set(self, X: Any, *, significance: Any = None, confidence_level: Any = None) -> PredictionSets:
-        """Return the set of plausible label-sets of each text, at a significance or confidence level."""
+    def predict_set(
+        self,
+        X: Any,
+        *,
+        significance: Any = None,
+        confidence_level: Any = None,
+        groups: Any = None,
+        assurance: Any = None,
+    ) -> PredictionSets:
+        """Return the set of plausible label-sets of each text, at a significance or confidence level.
+
+        All options are as of `ConformalLabelSets.predict_set`.
+        """
         predictor = self._predictor("predict_set")
         return predictor.predict_set(
-            self.predict_proba(X), significance=significance, confidence_level=confidence_level
+            self.predict_proba(X),
+            significance=significance,
+            confidence_level=confidence_level,
+            groups=groups,
+            assurance=assurance,
         )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

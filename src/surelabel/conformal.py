@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import warnings
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,15 @@ from surelabel import exceptions
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import (
     FloatArray,
+    IntArray,
     as_label_names,
-    as_level,
+    as_levels,
     as_probabilities,
+    as_share,
     check_limits,
     names_of_columns,
 )
-from surelabel.calibration import Calibration, totals_of
+from surelabel.calibration import Calibration, fewest_assured, totals_of
 from surelabel.engines import SEARCHES, engine_for
 from surelabel.engines.base import WORK_LIMIT, Engine
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, SearchLimitError
@@ -30,11 +34,24 @@ from surelabel.measures import LpNorm, Measure, SeparableMeasure, check_measure
 from surelabel.predictor_file import read_predictor, write_predictor
 from surelabel.sets.forced import ForcedPredictions
 from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.taxonomies.categories import Categories, as_groups
+from surelabel.taxonomies.engine import KindsEngine
+from surelabel.taxonomies.kinds import Taxonomy
 
 __all__ = ["ConformalLabelSets", "ForcedPredictions"]
 
 _DEFAULT_MEASURE = LpNorm(2)
-_PARAMETERS = ("measure", "min_labels", "max_labels", "search", "label_names", "work_limit", "n_jobs", "constraints")
+_PARAMETERS = (
+    "measure",
+    "min_labels",
+    "max_labels",
+    "search",
+    "label_names",
+    "work_limit",
+    "n_jobs",
+    "constraints",
+    "taxonomy",
+)
 
 
 class ConformalLabelSets:
@@ -58,6 +75,9 @@ class ConformalLabelSets:
         Threads; all cores by default. Results do not depend on it.
     constraints : LabelConstraints, optional
         What candidates must obey beside the limits; label-sets that do not are in no prediction set.
+    taxonomy : Taxonomy, optional
+        `ByGroup()`, `ByCardinality(edges)`, `ByRarity(training_labels, edges)` or a product of them: errors are bounded
+        in every category, not only on average.
 
     Examples
     --------
@@ -84,6 +104,7 @@ class ConformalLabelSets:
         work_limit: int = WORK_LIMIT,
         n_jobs: int | None = None,
         constraints: LabelConstraints | None = None,
+        taxonomy: Taxonomy | None = None,
     ) -> None:
         self.measure = measure
         self.min_labels = min_labels
@@ -93,6 +114,7 @@ class ConformalLabelSets:
         self.work_limit = work_limit
         self.n_jobs = n_jobs
         self.constraints = constraints
+        self.taxonomy = taxonomy
         self._check_parameters()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -105,7 +127,7 @@ class ConformalLabelSets:
 
     def __repr__(self) -> str:
         shown = [repr(self.measure)]
-        defaults = {"min_labels": 1, "max_labels": None, "search": "exact"}
+        defaults = {"min_labels": 1, "max_labels": None, "search": "exact", "taxonomy": None}
         shown += [f"{key}={getattr(self, key)!r}" for key, value in defaults.items() if getattr(self, key) != value]
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -121,6 +143,16 @@ class ConformalLabelSets:
         if self.constraints is not None and not isinstance(self.constraints, LabelConstraints):
             raise InvalidInputError(
                 f"The 'constraints' parameter of {who} must be LabelConstraints or None. Got {self.constraints!r} "
+                "instead."
+            )
+        if self.taxonomy is not None and not isinstance(self.taxonomy, Taxonomy):
+            raise InvalidInputError(
+                f"The 'taxonomy' parameter of {who} must be ByGroup(), ByCardinality(...), ByRarity(...), a product of "
+                f"them, or None. Got {self.taxonomy!r} instead."
+            )
+        if self.taxonomy is not None and self.taxonomy.rarity and self.search != "exact":
+            raise InvalidInputError(
+                f"The 'search' parameter of {who} must be 'exact' with a taxonomy by rarity. Got {self.search!r} "
                 "instead."
             )
         separable = self.constraints is None and isinstance(self.measure, SeparableMeasure)
@@ -175,7 +207,7 @@ class ConformalLabelSets:
             return self.label_names
         return names_of_columns(probabilities) or names_of_columns(labels)
 
-    def calibrate(self, probabilities: Any, labels: Any) -> ConformalLabelSets:
+    def calibrate(self, probabilities: Any, labels: Any, groups: Any = None) -> ConformalLabelSets:
         """Score held-out texts with known label-sets; they must not have been used to train the classifier.
 
         Parameters
@@ -183,19 +215,24 @@ class ConformalLabelSets:
         probabilities : (n, d) array-like, or what scikit-learn's multi-output classifiers return
             A scipy sparse matrix lists the probabilities that are not 0, `SparseProbabilities` those that differ from
             one small one; here and in all that follows.
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
+        groups : (n,) array-like, optional
+            The group of each text, if the taxonomy divides texts by groups.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        self.calibration_ = self._score(probabilities, labels, self._names(probabilities, labels), who="calibrate")
+        names = self._names(probabilities, labels)
+        self.calibration_ = self._score(probabilities, labels, groups, names, who="calibrate")
         return self
 
     conformalize = calibrate
 
-    def _score(self, probabilities: Any, labels: Any, names: Sequence[str] | None, *, who: str) -> Calibration:
+    def _score(
+        self, probabilities: Any, labels: Any, groups: Any, names: Sequence[str] | None, *, who: str
+    ) -> Calibration:
         """Return the calibration by texts with known label-sets; warn of those that are no candidates."""
         checked: Any = (as_sparse_probabilities if is_sparse(probabilities) else as_probabilities)(
             probabilities, who=who
@@ -224,9 +261,14 @@ class ConformalLabelSets:
                 CalibrationWarning,
                 stacklevel=3,
             )
-        return dataclasses.replace(empty, totals=np.concatenate(blocks))
+        totals, categories = np.concatenate(blocks), None
+        divided = as_groups(groups, self.taxonomy, n_texts, who=who)
+        if self.taxonomy is not None:
+            self.taxonomy.check_labels(n_labels, who=who)
+            categories = Categories.of(self.taxonomy, totals, known, divided)
+        return dataclasses.replace(empty, totals=totals, categories=categories)
 
-    def add(self, probabilities: Any, labels: Any) -> ConformalLabelSets:
+    def add(self, probabilities: Any, labels: Any, groups: Any = None) -> ConformalLabelSets:
         """Return a predictor that is calibrated on more texts, without the old ones; this one stays as it is.
 
         It is the same, to the last bit, as one that was calibrated on all texts at once.
@@ -234,7 +276,9 @@ class ConformalLabelSets:
         Parameters
         ----------
         probabilities : (n, d) array-like or sparse
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
+        groups : (n,) array-like, optional
+            The group of each text, if the taxonomy divides texts by groups.
 
         Examples
         --------
@@ -244,7 +288,7 @@ class ConformalLabelSets:
         """
         old = self._calibrated("add")
         checked = old.as_probabilities(probabilities, who="add")
-        return self._with(Calibration.merged([old, self._score(checked, labels, old.label_names, who="add")]))
+        return self._with(Calibration.merged([old, self._score(checked, labels, groups, old.label_names, who="add")]))
 
     @classmethod
     def merge(cls, predictors: Iterable[ConformalLabelSets]) -> ConformalLabelSets:
@@ -300,7 +344,7 @@ class ConformalLabelSets:
             )
         return smoothing.random(n_texts)
 
-    def bind(self, probabilities: Any, *, who: str = "bind") -> Engine:
+    def bind(self, probabilities: Any, *, groups: Any = None, who: str = "bind") -> Engine:
         """Check texts and price their labels once, for several questions.
 
         What is returned can be given to `predict`, `predict_p`, `predict_set` and `totals` in place of probabilities.
@@ -308,6 +352,8 @@ class ConformalLabelSets:
         Parameters
         ----------
         probabilities : (n, d) array-like or sparse
+        groups : (n,) array-like, optional
+            The group of each text, if the taxonomy divides texts by groups.
 
         Examples
         --------
@@ -316,12 +362,18 @@ class ConformalLabelSets:
         >>> predictor.predict(texts).label_sets, predictor.predict_set(texts, significance=0.3).sizes().tolist()
         ([frozenset({0}), frozenset({0})], [1, 0])
         """
-        calibration = self._calibrated(who)
-        return engine_for(calibration, probabilities, self.search, self.work_limit, self.n_jobs, who=who)
+        return self._engine(probabilities, groups, self.search, who)
 
-    def _engine(self, probabilities: Any, who: str) -> Engine:
-        """Return an engine for questions that no search is needed for."""
-        return engine_for(self._calibrated(who), probabilities, "exact", self.work_limit, self.n_jobs, who=who)
+    def _engine(self, probabilities: Any, groups: Any, search: str, who: str) -> Engine:
+        """Return the engine of some texts, of their categories if there is a taxonomy."""
+        calibration = self._calibrated(who)
+        engine = engine_for(calibration, probabilities, search, self.work_limit, self.n_jobs, who=who)
+        if isinstance(probabilities, Engine) and groups is None:
+            return engine
+        names = as_groups(groups, self.taxonomy, len(engine), who=who)
+        if calibration.categories is None:
+            return engine
+        return KindsEngine(engine, calibration.categories, calibration.categories.codes_of(names, len(engine), who=who))
 
     def totals(self, probabilities: Any, labels: Any = None) -> FloatArray:
         """Return how strange each text is, (n,): the total of its given label-set, or of its most plausible one.
@@ -333,12 +385,15 @@ class ConformalLabelSets:
         probabilities : (n, d) array-like
         labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text, optional
         """
-        engine = self._engine(probabilities, "totals")
+        search = (self.work_limit, self.n_jobs)
+        engine = engine_for(self._calibrated("totals"), probabilities, "exact", *search, who="totals")
         if labels is None:
             return np.ascontiguousarray(engine.forced()[1][:, 0])
         return engine.totals(engine.as_labels(labels, who="totals"))
 
-    def predict(self, probabilities: Any, *, smoothing: np.random.Generator | None = None) -> ForcedPredictions:
+    def predict(
+        self, probabilities: Any, *, smoothing: np.random.Generator | None = None, groups: Any = None
+    ) -> ForcedPredictions:
         """Return the label-set with the highest p-value for each text, with confidence and credibility.
 
         Of label-sets with equal p-values the one with the lowest score is taken, of equal scores the
@@ -348,13 +403,17 @@ class ConformalLabelSets:
         ----------
         probabilities : (n, d) array-like
         smoothing : numpy.random.Generator, optional
-            Use smoothed p-values, with one tie-break a text drawn from it.
+            Use smoothed p-values, with one tie-break per text drawn from it.
+        groups : (n,) array-like, optional
+            The group of each text, if the taxonomy divides texts by groups.
         """
-        engine = self._engine(probabilities, "predict")
+        engine = self._engine(probabilities, groups, "exact", "predict")
         return ForcedPredictions.of(engine, self._tie_breaks(smoothing, len(engine), "predict"))
 
-    def predict_p(self, probabilities: Any, labels: Any, *, smoothing: np.random.Generator | None = None) -> FloatArray:
-        """Return the p-value of one given label-set a text, (n,).
+    def predict_p(
+        self, probabilities: Any, labels: Any, *, smoothing: np.random.Generator | None = None, groups: Any = None
+    ) -> FloatArray:
+        """Return the p-value of one given label-set per text, (n,).
 
         Parameters
         ----------
@@ -362,10 +421,12 @@ class ConformalLabelSets:
         labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
         smoothing : numpy.random.Generator, optional
             Smoothed p-values, which are exactly uniform for true label-sets.
+        groups : (n,) array-like, optional
+            The group of each text, if the taxonomy divides texts by groups.
         """
-        engine = self._engine(probabilities, "predict_p")
-        totals = engine.totals(engine.as_labels(labels, who="predict_p"))
-        return engine.calibration.p_values(totals, self._tie_breaks(smoothing, len(engine), "predict_p"))
+        engine = self._engine(probabilities, groups, "exact", "predict_p")
+        ties = self._tie_breaks(smoothing, len(engine), "predict_p")
+        return engine.p_values_of(engine.as_labels(labels, who="predict_p"), ties)
 
     def predict_set(
         self,
@@ -374,36 +435,36 @@ class ConformalLabelSets:
         significance: Any = None,
         confidence_level: Any = None,
         smoothing: np.random.Generator | None = None,
+        groups: Any = None,
+        assurance: Any = None,
     ) -> PredictionSets:
         """Return, for each text, the set of label-sets whose p-value is over the significance.
 
         Parameters
         ----------
         probabilities : (n, d) array-like
-        significance : float, str, Decimal or Fraction in (0, 1)
+        significance : float, str, Decimal or Fraction in (0, 1), or one per text
             Share of texts whose true label-set may be missed. Taken as the decimal number that was typed.
         confidence_level : the same
             1 - significance; exactly one of the two must be given.
         smoothing : numpy.random.Generator, optional
-            Use smoothed p-values, with one tie-break a text drawn from it.
+            Use smoothed p-values, with one tie-break per text drawn from it.
+        groups : (n,) array-like, optional
+            The group of each text, if the taxonomy divides texts by groups.
+        assurance : float, str, Decimal or Fraction in (0, 1), optional
+            Probability, over calibrations, that the share of missed label-sets is at most the significance. Without it,
+            that share is at most the significance on average over calibrations. Sets are larger with it: 999 texts at
+            0.05 are cut as at 0.039.
         """
-        calibration = self._calibrated("predict_set")
-        level = as_level(significance, confidence_level, who="predict_set")
-        engine = self.bind(probabilities, who="predict_set")
-        if level * (calibration.n_texts + 1) <= 1:
-            warnings.warn(
-                f"{calibration.n_texts} calibration texts are too few for significance {float(level):g}: the smallest "
-                f"p-value there can be is {1 / (calibration.n_texts + 1):g}. Prediction sets hold all or nearly all "
-                "candidates.",
-                CalibrationWarning,
-                stacklevel=2,
-            )
+        self._calibrated("predict_set")
+        engine = self.bind(probabilities, groups=groups, who="predict_set")
+        levels, which = as_levels(significance, confidence_level, len(engine), who="predict_set")
+        assured = None if assurance is None else as_share(assurance, "assurance", who="predict_set")
+        if assured is not None and smoothing is not None:
+            raise InvalidInputError("predict_set takes 'assurance' or 'smoothing', not both: give one of them.")
         ties = self._tie_breaks(smoothing, len(engine), "predict_set")
-        if ties is None:
-            thresholds = np.full(len(engine), calibration.threshold(level))
-        else:
-            thresholds = calibration.smoothed_thresholds(level, ties)
-        return PredictionSets(engine, thresholds, ties)
+        _warn_of_few(engine, levels[0], assured)
+        return PredictionSets(engine, _thresholds(engine, levels, which, assured, ties), ties)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated predictor to one file; see `surelabel.predictor_file` for what is in it."""
@@ -427,3 +488,47 @@ class ConformalLabelSets:
             raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the predictor again.") from error
         predictor.calibration_ = calibration
         return predictor
+
+
+def _thresholds(
+    engine: Engine,
+    levels: Sequence[Fraction],
+    which: IntArray,
+    assurance: Fraction | None,
+    tie_breaks: FloatArray | None,
+) -> FloatArray:
+    """Return the largest total of a member for each text, (n,), or for each text and kind of label-set."""
+    if isinstance(engine, KindsEngine):
+        return engine.categories.thresholds(levels, which, engine.codes, assurance, tie_breaks)
+    calibration = engine.calibration
+    if tie_breaks is None:
+        return np.array([calibration.threshold(level, assurance) for level in levels])[which]
+    thresholds = np.empty(len(which))
+    for place, level in enumerate(levels):
+        rows = which == place
+        thresholds[rows] = calibration.smoothed_thresholds(level, tie_breaks[rows])
+    return thresholds
+
+
+def _warn_of_few(engine: Engine, level: Fraction, assurance: Fraction | None) -> None:
+    """Warn if calibration texts, or those of a category, are too few to rule anything out at a level."""
+    fewest = math.ceil(1 / level) - 1 if assurance is None else fewest_assured(level, assurance)
+    if isinstance(engine, KindsEngine):
+        engine.warn_of_small(level, fewest)
+        return
+    n_texts = engine.calibration.n_texts
+    if assurance is not None and n_texts < fewest:
+        warnings.warn(
+            f"{n_texts} calibration texts cannot give an assurance of {float(assurance):g} at significance "
+            f"{float(level):g}: {fewest} are needed. Prediction sets hold all candidates.",
+            CalibrationWarning,
+            stacklevel=3,
+        )
+    elif level * (n_texts + 1) <= 1:
+        warnings.warn(
+            f"{n_texts} calibration texts are too few for significance {float(level):g}: the smallest "
+            f"p-value there can be is {1 / (n_texts + 1):g}. Prediction sets hold all or nearly all "
+            "candidates.",
+            CalibrationWarning,
+            stacklevel=3,
+        )

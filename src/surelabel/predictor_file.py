@@ -32,16 +32,18 @@ from surelabel.measures import (
 )
 from surelabel.measures.mahalanobis import Mahalanobis
 from surelabel.measures.penalised import WEIGHTS, Penalised
+from surelabel.taxonomies.categories import Categories
+from surelabel.taxonomies.kinds import Taxonomy
 
 __all__ = ["predictor_from_bytes", "predictor_to_bytes", "read_predictor", "write_predictor"]
 
 _MEASURE_ARRAYS = {"matrix": (np.float64, 2), "label_sets": (np.uint8, 2), "counts": (np.int64, 1)}
 _FORMAT = NpzFormat(
     "surelabel-predictor",
-    2,
+    3,
     "a surelabel predictor",
     ("totals", "probe"),
-    tuple(f"measure.{name}" for name in _MEASURE_ARRAYS),
+    ("categories", *(f"measure.{name}" for name in _MEASURE_ARRAYS)),
 )
 _PARAMETERS = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
 
@@ -69,7 +71,7 @@ def predictor_to_bytes(parameters: dict[str, Any], calibration: Calibration) -> 
     """Return what `write_predictor` writes: other files hold predictors too."""
     arrays = _arrays_of(calibration.measure)
     header: dict[str, Any] = {
-        "version": _FORMAT.version if arrays or calibration.constraints is not None else 1,
+        "version": 2 if arrays or calibration.constraints is not None else 1,
         "parameters": {name: _plain(parameters[name]) for name in _PARAMETERS},
         "measure": measure_to_spec(calibration.measure),
         "n_labels": calibration.n_labels,
@@ -78,6 +80,12 @@ def predictor_to_bytes(parameters: dict[str, Any], calibration: Calibration) -> 
     if calibration.constraints is not None:
         header["constraints"] = calibration.constraints.to_dict()
     arrays = {f"measure.{name}": array for name, array in arrays.items()}
+    if calibration.categories is not None:
+        divided = calibration.categories.totals
+        header["version"] = 3
+        header["taxonomy"] = calibration.categories.taxonomy.to_spec()
+        header["categories"] = [[group, kind, len(part)] for (group, kind), part in divided.items()]
+        arrays["categories"] = np.concatenate(list(divided.values()))
     probe = _probe(calibration.measure, calibration.n_labels)
     return _FORMAT.to_bytes(header, {"totals": calibration.totals, "probe": probe, **arrays})
 
@@ -102,6 +110,24 @@ def _measure_arrays(arrays: Arrays) -> Arrays:
         for name, (dtype, n_dimensions) in _MEASURE_ARRAYS.items()
         if f"measure.{name}" in arrays
     }
+
+
+def _categories(header: dict[str, Any], stored: Arrays, totals: FloatArray, n_labels: int) -> Categories | None:
+    """Return the totals by category, if the file has a taxonomy."""
+    if header.get("taxonomy") is None:
+        return None
+    taxonomy = Taxonomy.from_spec(header["taxonomy"])
+    taxonomy.check_labels(n_labels, who="load")
+    divided: dict[tuple[str, int], FloatArray] = {}
+    together, start = _typed(stored, "categories", 1), 0
+    for group, kind, size in header["categories"]:
+        if type(kind) is not int or not 0 <= kind < taxonomy.n_kinds or type(size) is not int or size < 1:
+            raise ValueError("its categories are not those of its taxonomy")
+        divided[str(group), kind] = np.sort(together[start : start + size])
+        start += size
+    if start != len(together) or not np.array_equal(np.sort(together), np.sort(totals)):
+        raise ValueError("its categories do not hold its calibration texts")
+    return Categories(taxonomy, divided)
 
 
 def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Measure | None:
@@ -164,10 +190,14 @@ def predictor_from_bytes(data: bytes, file: Path, given: Measure | None) -> tupl
             constraints = LabelConstraints.from_dict(header["constraints"]).resolved(names, n_labels)
         if parameters["search"] not in SEARCHES or len(totals) == 0 or not np.all((totals >= 0) & (totals < np.inf)):
             raise ValueError("its values are not those of a predictor")
+        categories = _categories(header, stored, totals, n_labels)
     except ArtifactError:
         raise
     except Exception as error:  # a header can hold anything
         raise ArtifactError(f"{file} is damaged: {error}. Save the predictor again.") from error
     most = n_labels if parameters["max_labels"] is None else min(parameters["max_labels"], n_labels)
-    calibration = Calibration(measure, totals, n_labels, parameters["min_labels"], most, names, constraints)
-    return {**parameters, "measure": measure, "label_names": names, "constraints": constraints}, calibration
+    limits = parameters["min_labels"], most
+    calibration = Calibration(measure, totals, n_labels, *limits, names, constraints, categories)
+    taxonomy = None if categories is None else categories.taxonomy
+    described = {"measure": measure, "label_names": names, "constraints": constraints, "taxonomy": taxonomy}
+    return {**parameters, **described}, calibration

@@ -25,6 +25,7 @@ __all__ = [
     "as_label_names",
     "as_labels",
     "as_level",
+    "as_levels",
     "as_probabilities",
     "as_share",
     "check_limits",
@@ -235,6 +236,33 @@ def as_level(significance: Any, confidence_level: Any, *, who: str) -> Fraction:
     if significance is not None:
         return _as_decimal(significance, "significance", who)
     return 1 - _as_decimal(confidence_level, "confidence_level", who)
+
+
+def as_levels(significance: Any, confidence_level: Any, n_texts: int, *, who: str) -> tuple[list[Fraction], IntArray]:
+    """Return the distinct significances as exact fractions, and which of them each text has, (n,).
+
+    One number is for all texts; an array or list of numbers has one per text.
+    """
+    given = significance if significance is not None else confidence_level
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        return as_levels(
+            *(None if one is None else given.item() for one in (significance, confidence_level)), n_texts, who=who
+        )
+    for_all = given is None or isinstance(given, str) or np.ndim(given) == 0
+    if for_all or (significance is not None and confidence_level is not None):
+        return [as_level(significance, confidence_level, who=who)], np.zeros(n_texts, dtype=np.int64)
+    values = given.tolist() if hasattr(given, "tolist") else list(given)
+    parameter = "significance" if significance is not None else "confidence_level"
+    if np.ndim(given) != 1 or len(values) != n_texts:
+        raise _fail(parameter, who, f"one for all or one per text ({n_texts}), in (0, 1)", f"shape {np.shape(given)}")
+    exact: dict[Any, Fraction] = {}
+    for value in values:
+        if value not in exact:
+            level = _as_decimal(value, parameter, who)
+            exact[value] = level if significance is not None else 1 - level
+    levels = sorted(set(exact.values()))
+    places = {level: place for place, level in enumerate(levels)}
+    return levels, np.array([places[exact[value]] for value in values], dtype=np.int64)
 
 
 def check_limits(min_labels: Any, max_labels: Any, *, who: str, n_labels: int | None = None) -> None:

@@ -163,6 +163,24 @@ class Engine(abc.ABC):
         values: list[float] = self.calibration.p_values(totals, tie_breaks).tolist()
         return values
 
+    def p_values_of(self, labels: Any, tie_breaks: FloatArray | None = None) -> FloatArray:
+        """Return the p-value of one checked label-set per text, (n,); smoothed if tie-breaks are given."""
+        return self.calibration.p_values(self.totals(labels), tie_breaks)
+
+    def forced_p_values(self, tie_breaks: FloatArray | None = None) -> tuple[Any, FloatArray]:
+        """Return the candidates with the highest p-values, 0/1 rows (n, d), and the two highest (n, 2).
+
+        The second is 0 if there is one candidate only.
+        """
+        labels, totals = self.forced()
+
+        def rank(rows: slice) -> FloatArray:
+            return self.calibration.p_values(totals[rows], None if tie_breaks is None else tie_breaks[rows, None])
+
+        p_values = np.concatenate(over_rows(rank, len(self), self.n_jobs))
+        p_values[np.isinf(totals[:, 1]), 1] = 0.0
+        return labels, p_values
+
     @abc.abstractmethod
     def forced(self) -> tuple[Any, FloatArray]:
         """Return the best candidates, 0/1 rows (n, d), and the totals of the two best (n, 2); inf if there is one."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import numpy as np
-
-from surelabel._core.threads import over_rows
 from surelabel._core.validation import FloatArray
 from surelabel.engines.base import Engine
 from surelabel.labels.label_sets import LabelSet, to_label_sets
@@ -47,15 +44,9 @@ class ForcedPredictions:
     @classmethod
     def of(cls, engine: Engine, tie_breaks: FloatArray | None = None) -> ForcedPredictions:
         """Return the forced predictions of an engine's texts, smoothed if there is one tie-break per text."""
-        labels, totals = engine.forced()
-        calibration = engine.calibration
-
-        def rank(rows: slice) -> FloatArray:
-            return calibration.p_values(totals[rows], None if tie_breaks is None else tie_breaks[rows, None])
-
-        p_values = np.concatenate(over_rows(rank, len(engine), engine.n_jobs))
-        second = np.where(np.isinf(totals[:, 1]), 0.0, p_values[:, 1])
-        return cls(labels, 1.0 - second, p_values[:, 0].copy(), calibration.label_names)
+        labels, p_values = engine.forced_p_values(tie_breaks)
+        names = engine.calibration.label_names
+        return cls(labels, 1.0 - p_values[:, 1], p_values[:, 0].copy(), names)
 
     def __len__(self) -> int:
         return len(self.confidence)

@@ -1,0 +1,380 @@
+"""The engine of a taxonomy: the union over kinds of the candidates within each kind's own threshold.
+
+Kinds divide the candidates. A kind by number of labels is a search with limits; one by the rarest label is the
+difference of two searches, without some labels and without some more. Thresholds are (n, n_kinds).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel.calibration import Calibration
+from surelabel.engines import engine_for
+from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold, WrappingEngine
+from surelabel.engines.dense import DenseEngine
+from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.exceptions import InvalidInputError
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.labels.counting import count_by_size
+from surelabel.labels.sparse import is_sparse
+from surelabel.taxonomies.categories import Categories
+from surelabel.taxonomies.kinds import Span
+
+__all__ = ["KindsEngine"]
+
+
+class _BarredDenseEngine(DenseEngine):
+    """The dense engine for label-sets without some labels: having one of them costs more than any threshold."""
+
+    barred: BoolArray
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates without barred labels."""
+        return count_by_size(self.n_labels - int(self.barred.sum()), *self.limits)
+
+    def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Return costs with the presence of barred labels made unaffordable."""
+        absent, present = super().costs(rows)
+        return absent, np.where(self.barred[None, :], np.inf, present)
+
+    def membership(self, thresholds: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Take finite thresholds."""
+        return super().membership(self._finite(thresholds, rows), rows)
+
+    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
+        """Count with finite thresholds."""
+        part = slice(0, len(self)) if rows is None else rows
+        return super().bounds(self._finite(thresholds, part), part)
+
+    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
+        """Yield members within a finite threshold."""
+        return super().iterate(row, self._finite(np.array([threshold]), slice(row, row + 1))[0])
+
+    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
+        """Count with a finite threshold; barred labels are in no member."""
+        counts = super().with_label(row, self._finite(np.array([threshold]), slice(row, row + 1))[0], labels)
+        return [(0, 0) if self.barred[k] else bounds for k, bounds in zip(labels, counts, strict=True)]
+
+    def _finite(self, thresholds: FloatArray, rows: slice) -> FloatArray:
+        """Return thresholds with infinite ones made finite, so large that nothing but barred labels passes them."""
+        if not np.isposinf(thresholds).any():
+            return thresholds
+        absent, present = super().costs(rows)
+        largest = np.maximum(absent, present)
+        no_limit = largest.max(axis=1) if self.is_maximum else 2.0 * largest.sum(axis=1) + 1.0
+        return np.where(np.isposinf(thresholds), no_limit, thresholds)
+
+
+def _without(engine: Engine, barred: BoolArray) -> Engine:
+    """Return the engine of the same texts for label-sets without some labels."""
+    if is_sparse(engine.probabilities):
+        raise InvalidInputError(
+            "A taxonomy by rarity takes no sparse probabilities; give dense ones, or divide by cardinality or groups."
+        )
+    if type(engine) is DenseEngine:
+        made = object.__new__(_BarredDenseEngine)
+        made.__dict__.update(engine.__dict__)
+        made.barred = barred
+        return made
+    calibration = _calibration_without(engine.calibration, barred)
+    return engine_for(calibration, engine.probabilities, "exact", engine.work_limit, engine.n_jobs)
+
+
+def _calibration_without(calibration: Calibration, barred: BoolArray) -> Calibration:
+    """Return a calibration with the constraint that some labels are in no candidate."""
+    rules = calibration.constraints or LabelConstraints()
+    labels = tuple(np.flatnonzero(barred).tolist())
+    return dataclasses.replace(
+        calibration, constraints=dataclasses.replace(rules, at_most=(*rules.at_most, (0, labels)))
+    )
+
+
+class _Piece:
+    """The label-sets of one kind: those of one engine, less those of another one."""
+
+    def __init__(self, outer: Engine, inner: Engine | None) -> None:
+        self.outer = outer
+        self.inner = inner
+
+    def bounds(self, thresholds: FloatArray, rows: slice) -> list[Bounds]:
+        """Bound the numbers of members."""
+        return self._difference(lambda engine: list(engine.bounds(thresholds, rows)))
+
+    def with_label(self, row: int, threshold: float, labels: Sequence[int]) -> list[Bounds]:
+        """Bound the numbers of members that have each of some labels."""
+        return self._difference(lambda engine: engine.with_label(row, threshold, labels))
+
+    def finer_bounds(self, row: int, threshold: float, n_cells: int) -> Bounds:
+        """Bound the number of members by tables."""
+        return self._difference(lambda engine: [engine.finer_bounds(row, threshold, n_cells)])[0]
+
+    def _difference(self, ask: Callable[[Engine], list[Bounds]]) -> list[Bounds]:
+        """Return what the outer engine counts, less what the inner one does."""
+        counted = ask(self.outer)
+        if self.inner is None:
+            return counted
+        pairs = zip(counted, ask(self.inner), strict=True)
+        return [(max(0, low - less_high), max(0, high - less_low)) for (low, high), (less_low, less_high) in pairs]
+
+
+class KindsEngine(WrappingEngine):
+    """Answers for texts whose label-sets are divided into kinds, with one threshold per text and kind."""
+
+    def __init__(self, inner: Engine, categories: Categories, codes: IntArray) -> None:
+        super().__init__(inner)
+        self.search = inner.search
+        self.limits = inner.limits
+        self.categories = categories
+        self.codes = codes
+        self._pieces = self._make_pieces()
+
+    def _make_pieces(self) -> list[_Piece | None]:
+        """Return the engines of each kind, None for kinds without candidates."""
+        barred: dict[int, Engine] = {}
+
+        def made(span: Span, labels: BoolArray | None) -> Engine:
+            engine = self.inner
+            if labels is not None and labels.any():
+                key = int(labels.sum())  # barred labels are nested: their number tells them apart
+                if key not in barred:
+                    barred[key] = _without(self.inner, labels)
+                engine = barred[key]
+            return engine if span.limits == self.limits else engine.limited(span.limits)
+
+        pieces: list[_Piece | None] = []
+        for span in self.categories.taxonomy.spans(self.limits):
+            if span is None or (span.inner is not None and not span.inner.any()):
+                pieces.append(None)
+                continue
+            outer = made(span, span.barred)
+            inner = None if span.inner is None else made(span, span.inner)
+            inner = inner if inner is not None and inner.n_candidates > 0 else None
+            pieces.append(_Piece(outer, inner) if outer.n_candidates > 0 else None)
+        return pieces
+
+    @property
+    def kinds(self) -> list[tuple[int, _Piece]]:
+        """Kinds that have candidates."""
+        return [(kind, piece) for kind, piece in enumerate(self._pieces) if piece is not None]
+
+    def warn_of_small(self, level: Fraction, fewest: int) -> None:
+        """Warn of categories of these texts with fewer than `fewest` calibration texts."""
+        self.categories.warn_of_small(level, self.codes, [piece is not None for piece in self._pieces], fewest)
+
+    def _again(self, inner: Engine, codes: IntArray) -> Self:
+        """Return an engine like this one over another inner one."""
+        return type(self)(inner, self.categories, codes)
+
+    def __getitem__(self, rows: slice) -> Self:
+        return self._again(self.inner[rows], self.codes[rows])
+
+    def limited(self, limits: Bounds) -> Self:
+        """Limit every kind."""
+        return self._again(self.inner.limited(limits), self.codes)
+
+    def with_work_limit(self, work_limit: int) -> Self:
+        """Give every kind another limit."""
+        return self._again(self.inner.with_work_limit(work_limit), self.codes)
+
+    def contains(self, thresholds: FloatArray, labels: Any) -> BoolArray:
+        """Compare each label-set with the threshold of its kind."""
+        kinds = self.categories.taxonomy.kinds_of(labels)
+        within = self.totals(labels) <= thresholds[np.arange(len(thresholds)), kinds]
+        return np.asarray(self.is_candidate(labels) & within)
+
+    def p_values_of(self, labels: Any, tie_breaks: FloatArray | None = None) -> FloatArray:
+        """Rank each label-set in its category."""
+        kinds = self.categories.taxonomy.kinds_of(labels)
+        return self.categories.p_values(self.totals(labels), self.codes, kinds, tie_breaks)
+
+    def p_values(
+        self, rows: IntArray, scored: Sequence[Scored], tie_breaks: FloatArray | None = None
+    ) -> Sequence[float]:
+        """Rank members in their categories."""
+        if not scored:
+            return []
+        totals = np.array([total for total, _ in scored])
+        kinds = np.array([self.categories.taxonomy.kind_of(member) for _, member in scored])
+        ties = None if tie_breaks is None else np.broadcast_to(np.asarray(tie_breaks), totals.shape)
+        values: list[float] = self.categories.p_values(totals, self.codes[rows], kinds, ties).tolist()
+        return values
+
+    def _ranked(self, row: int, kind: int, piece: _Piece, threshold: float) -> Iterator[tuple[Any, Scored]]:
+        """Yield the members of one kind of a text, best first, each with what it is ordered by."""
+        taxonomy, totals = self.categories.taxonomy, self.categories.category(int(self.codes[row]), kind)
+        n_texts = len(totals)
+        for total, member in piece.outer.iterate(row, threshold):
+            if piece.inner is None or taxonomy.kind_of(member) == kind:
+                at_least = n_texts - int(np.searchsorted(totals, total, side="left"))
+                order = -(at_least + 1) / (n_texts + 1), total, tuple(-label for label in member)
+                yield order, (total, member)
+
+    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
+        """Yield members by descending p-value, equal ones by ascending total, then in lexicographic order."""
+        streams = [self._ranked(row, kind, piece, float(threshold[kind])) for kind, piece in self.kinds]
+        return (scored for _, scored in heapq.merge(*streams, key=lambda ranked: ranked[0]))
+
+    def members(self, row: int, threshold: Threshold, limit: int) -> Any:
+        """List members one after the other."""
+        return self.as_rows([member for _, member in itertools.islice(self.iterate(row, threshold), limit)])
+
+    def forced(self) -> tuple[Any, FloatArray]:
+        """Return the candidates with the highest p-values, and their totals and those of the second best."""
+        labels, _, totals = self._best(None)
+        return labels, totals
+
+    def forced_p_values(self, tie_breaks: FloatArray | None = None) -> tuple[Any, FloatArray]:
+        """Compare the best two of every kind by their p-values."""
+        labels, p_values, _ = self._best(tie_breaks)
+        return labels, p_values
+
+    def _best(self, tie_breaks: FloatArray | None) -> tuple[Any, FloatArray, FloatArray]:
+        """Return the best candidate of each text, and the two highest p-values with their totals, (n, 2) each."""
+        n_texts = len(self)
+        members: list[Member] = [()] * n_texts
+        order: list[Any] = [None] * n_texts
+        every_p, every_total = [], []
+        for kind, piece in self.kinds:
+            best, totals = self._best_of_kind(kind, piece)
+            kinds = np.full(n_texts, kind)
+            p_values = np.column_stack(
+                [self.categories.p_values(totals[:, place], self.codes, kinds, tie_breaks) for place in (0, 1)]
+            )
+            p_values[np.isinf(totals)] = 0.0
+            every_p.append(p_values)
+            every_total.append(totals)
+            for row, member in enumerate(best):
+                if member is None:
+                    continue
+                rank = -p_values[row, 0], totals[row, 0], tuple(-label for label in member)
+                if order[row] is None or rank < order[row]:
+                    order[row], members[row] = rank, member
+        together, totals = np.hstack(every_p), np.hstack(every_total)
+        first = np.lexsort((totals, -together), axis=1)[:, :2]
+        return self.as_rows(members), np.take_along_axis(together, first, 1), np.take_along_axis(totals, first, 1)
+
+    def _best_of_kind(self, kind: int, piece: _Piece) -> tuple[list[Member | None], FloatArray]:
+        """Return the best candidate of one kind for each text, None if it has none, and totals of the best two."""
+        if piece.inner is None:
+            labels, totals = piece.outer.forced()
+            rows = [tuple(np.flatnonzero(row).tolist()) for row in _dense_rows(labels)]
+            return list(rows), totals
+        members: list[Member | None] = [None] * len(self)
+        totals = np.full((len(self), 2), np.inf)
+        for row in range(len(self)):
+            best = itertools.islice(self._ranked(row, kind, piece, np.inf), 2)
+            for place, (_, (total, member)) in enumerate(best):
+                totals[row, place] = total
+                members[row] = member if place == 0 else members[row]
+        return members, totals
+
+    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
+        """Add up the kinds."""
+        part = slice(0, len(self)) if rows is None else rows
+        sums = [(0, 0)] * len(thresholds)
+        for kind, piece in self.kinds:
+            counted = piece.bounds(np.ascontiguousarray(thresholds[:, kind]), part)
+            sums = [(low + more, high + most) for (low, high), (more, most) in zip(sums, counted, strict=True)]
+        return SizeBounds.of(sums)
+
+    def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
+        """Add up the kinds."""
+        counted = [piece.finer_bounds(row, float(threshold[kind]), n_cells) for kind, piece in self.kinds]
+        return sum(low for low, _ in counted), sum(high for _, high in counted)
+
+    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
+        """Add up the kinds."""
+        sums = [(0, 0)] * len(labels)
+        for kind, piece in self.kinds:
+            counted = piece.with_label(row, float(threshold[kind]), labels)
+            sums = [(low + more, high + most) for (low, high), (more, most) in zip(sums, counted, strict=True)]
+        return sums
+
+    def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
+        """Join the kinds; members of a difference are counted label by label."""
+        reachable = np.zeros((len(thresholds), self.n_labels, 2), dtype=np.bool_)
+        labels = range(self.n_labels)
+        for kind, piece in self.kinds:
+            at = np.ascontiguousarray(thresholds[:, kind])
+            if piece.inner is None:
+                reachable |= piece.outer.reachable(at, rows)
+                continue
+            for place, row in enumerate(range(rows.start, rows.stop)):
+                size = piece.bounds(at[place : place + 1], slice(row, row + 1))[0]
+                if size[1] == 0:
+                    continue
+                counts = np.array(piece.with_label(row, float(at[place]), labels), dtype=object)
+                reachable[place, :, 0] |= (size[1] - counts[:, 0] > 0).astype(np.bool_)
+                reachable[place, :, 1] |= (counts[:, 1] > 0).astype(np.bool_)
+        return reachable
+
+    def reach(self, row: int, threshold: Threshold) -> Reach:
+        """Join the kinds: labels that are told apart are the same in all of them."""
+        if not is_sparse(self.probabilities):
+            return super().reach(row, threshold)
+        parts = [piece.outer.reach(row, float(threshold[kind])) for kind, piece in self.kinds]
+        labels = parts[0].labels
+        reachable = np.logical_or.reduce([part.reachable for part in parts])
+        others = tuple(any(part.others[side] for part in parts) for side in (0, 1))
+        return Reach(labels, reachable, (others[0], others[1]))
+
+    def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
+        """Join the kinds, text by text if they are sparse."""
+        if not is_sparse(self.probabilities):
+            return super().certain_and_open(thresholds, most)
+        rows: tuple[list[Member], list[Member]] = [], []
+        left_out = np.zeros(len(self), dtype=np.int64)
+        for row in range(len(self)):
+            labels, reachable, others = self.reach(row, thresholds[row])
+            absent, present = reachable[:, 0], reachable[:, 1]
+            rows[0].append(tuple(labels[present & ~absent].tolist()))
+            open_labels = labels[present & absent]
+            n_others = self.n_labels - len(labels) if all(others) else 0
+            if n_others and (most is None or n_others + len(open_labels) <= most):
+                open_labels = np.union1d(open_labels, np.setdiff1d(np.arange(self.n_labels), labels))
+            else:
+                left_out[row] = n_others
+            rows[1].append(tuple(open_labels.tolist()))
+        return self.as_rows(rows[0]), self.as_rows(rows[1]), left_out
+
+    def listed(self, row: int) -> IntArray:
+        """Ask `inner`."""
+        return self.inner.listed(row)
+
+    def for_description(self, row: int) -> tuple[Engine, int]:
+        """Wrap the engine that knows every label of the text."""
+        engine, place = self.inner.for_description(row)
+        if engine is self.inner:
+            return self, row
+        return self._again(engine, np.full(len(engine), self.codes[row])), place
+
+    def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
+        """Take the largest threshold of a kind."""
+        return self.inner.relaxation(row, max(float(threshold[kind]) for kind, _ in self.kinds))
+
+    def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
+        """Refuse: one threshold for all kinds is not what a taxonomy is about."""
+        raise InvalidInputError(
+            "Counts at single thresholds, and the S and OF criteria, are for predictors without a taxonomy; ask for "
+            "sizes of prediction sets instead."
+        )
+
+    def _rank_sums(self, n_cells: int) -> FloatArray:
+        """Refuse in the same words."""
+        return self._counts_at(np.empty(0), n_cells)
+
+
+def _dense_rows(labels: Any) -> Any:
+    """Return 0/1 rows one at a time, of a CSR array too."""
+    if not is_sparse(labels):
+        return labels
+    return (labels[row : row + 1].toarray()[0] for row in range(labels.shape[0]))
