@@ -244,10 +244,10 @@ def as_levels(significance: Any, confidence_level: Any, n_texts: int, *, who: st
     One number is for all texts; an array or list of numbers has one per text.
     """
     given = significance if significance is not None else confidence_level
-    if isinstance(given, np.ndarray) and given.ndim == 0:
-        return as_levels(
-            *(None if one is None else given.item() for one in (significance, confidence_level)), n_texts, who=who
-        )
+    if isinstance(significance, np.ndarray) and significance.ndim == 0:
+        significance = given = significance.item()
+    if isinstance(confidence_level, np.ndarray) and confidence_level.ndim == 0:
+        confidence_level = given = confidence_level.item()
     for_all = given is None or isinstance(given, str) or np.ndim(given) == 0
     if for_all or (significance is not None and confidence_level is not None):
         return [as_level(significance, confidence_level, who=who)], np.zeros(n_texts, dtype=np.int64)
