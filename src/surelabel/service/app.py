@@ -142,7 +142,7 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
         response_model=PredictResponse,
         responses=statuses(400, 401, 408, 413, 415, 422),
         openapi_extra=body_of(PredictRequest),
-        summary="Which label-sets stay plausible for texts",
+        summary="Plausible label-sets of texts",
     )
     async def predict(request: Request) -> Response:
         check_token(request, settings.token)

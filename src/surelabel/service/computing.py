@@ -30,7 +30,7 @@ Given: TypeAlias = "FloatArray | SparseProbabilities"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SetsQuestion:
-    """Which label-sets stay plausible for texts.
+    """Find the plausible label-sets of texts.
 
     Attributes
     ----------

@@ -41,11 +41,9 @@ class ServiceMetrics:
             "surelabel_batch_requests", "Requests in a batch.", buckets=_COUNTS, registry=registry
         )
         self.texts = Counter("surelabel_texts", "Texts that were answered.", registry=registry)
-        self.empty_sets = Counter(
-            "surelabel_empty_sets", "Texts for which no label-set stayed plausible.", registry=registry
-        )
+        self.empty_sets = Counter("surelabel_empty_sets", "Texts without a plausible label-set.", registry=registry)
         self.set_size = Histogram(
-            "surelabel_set_size", "Label-sets that stay plausible (the lower bound where that is all there is).",
+            "surelabel_set_size", "Plausible label-sets per text (the lower bound if the number is not known).",
             buckets=_SIZES, registry=registry,
         )  # fmt: skip
         self.credibility = Histogram(

@@ -64,14 +64,14 @@ class PredictRequest(_Request):
     texts: Annotated[list[str], FailFast()] = Field([], min_length=1, description="Several texts; or give `text`.")
     significance: Level = Field(
         DEFAULT_SIGNIFICANCE,
-        description="Share of texts whose true label-set may be missed, taken as the decimal number that is written; "
-        "a number, or a string with the digits.",
+        description="Share of texts whose true label-set may be missed, taken as the decimal number that you write; "
+        "a number, or a string of digits.",
     )
-    confidence_level: Level = Field("0.95", description="1 - significance, in its place.")
+    confidence_level: Level = Field("0.95", description="1 - significance; give one of the two.")
     top: WholeNumber = Field(
         5, ge=0, le=10**6, description="How many of the most plausible label-sets to name for each text."
     )
-    describe: bool = Field(False, description="Whether to say in a sentence which label-sets stay plausible.")
+    describe: bool = Field(False, description="Whether to add a sentence about the plausible label-sets.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -103,16 +103,16 @@ class PValueRequest(_Request):
 
 
 class Count(BaseModel):
-    """A number of label-sets, which may be larger than JavaScript's or JSON libraries' numbers hold."""
+    """A number of label-sets, which may exceed the numbers of JavaScript and JSON libraries."""
 
     lower: str = Field(description="Certified lower bound, decimal digits.", pattern="^[0-9]+$")
-    upper: str = Field(description="Certified upper bound; the same as `lower` where the number is exact.")
+    upper: str = Field(description="Certified upper bound; the same as `lower` if the number is exact.")
     exact: bool = Field(description="Whether the two bounds are the same.")
     readable: str = Field(description="The number for people, like 1.2 × 10^16.")
 
 
 class PlausibleLabelSetResponse(BaseModel):
-    """A label-set that stays plausible."""
+    """A plausible label-set."""
 
     labels: list[str]
     p_value: float = Field(ge=0, le=1)
@@ -121,13 +121,13 @@ class PlausibleLabelSetResponse(BaseModel):
 class TextAnswer(BaseModel):
     """What conformal prediction says about one text."""
 
-    labels: list[str] = Field(description="The forced prediction: the label-set with the highest p-value.")
+    labels: list[str] = Field(description="The best guess: the label-set with the highest p-value.")
     confidence: float = Field(ge=0, le=1, description="1 - the second highest p-value: how implausible all others are.")
     credibility: float = Field(
-        ge=0, le=1, description="The highest p-value: low where the text is unlike the calibration texts."
+        ge=0, le=1, description="The highest p-value: low if the text is unlike the calibration texts."
     )
-    size: Count = Field(description="Label-sets that stay plausible.")
-    certain: list[str] = Field(description="Labels that all plausible label-sets have.")
+    size: Count = Field(description="How many label-sets are plausible.")
+    certain: list[str] = Field(description="Labels in all plausible label-sets.")
     possible: list[str] = Field(
         description="Labels that some plausible label-sets have, but not all; where a model of very many labels leaves "
         "more than 1,000 of them, the most probable ones."
@@ -135,16 +135,16 @@ class TextAnswer(BaseModel):
     n_more_possible: int = Field(ge=0, description="Possible labels that are not named; 0 where all are.")
     top: list[PlausibleLabelSetResponse] = Field(description="The most plausible label-sets, best first.")
     description: str | None = Field(
-        description="The plausible label-sets in a sentence; null where it was not asked for, or where only bounds of "
+        description="The plausible label-sets in a sentence; null if you did not ask for it, or if only bounds of "
         "their number are known."
     )
 
 
 class PredictResponse(BaseModel):
-    """One answer a text, in the order of the texts."""
+    """One answer per text, in the order of the texts."""
 
     significance: str = Field(description="The level that was used, exactly.")
-    n_candidates: Count = Field(description="Label-sets that were possible at all.")
+    n_candidates: Count = Field(description="How many candidates there are.")
     answers: list[TextAnswer]
 
 
