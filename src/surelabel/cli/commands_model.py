@@ -333,7 +333,7 @@ def promise_of(evaluation: Evaluation) -> str:
     point = max(evaluation.broken, key=lambda point: point.error / float(point.significance))
     upper = evaluation.band(point)[1]
     return (
-        f"PROMISE BROKEN: asked for {float(point.significance):.0%} errors, the true label-set was missed in "
+        f"PROMISE BROKEN: asked for {float(point.significance):.0%} errors, the true label-set was missed for "
         f"{point.error:.1%} of {evaluation.n_texts:,} texts; chance explains up to {upper:.1%}. These texts are unlike "
         "the calibration texts: calibrate with texts like them (surelabel calibrate)."
     )
@@ -349,10 +349,10 @@ def summary_of(evaluation: Evaluation) -> str:
         )
     point = min(points, key=lambda point: float(point.significance))
     return (
-        f"At significance {float(point.significance):g} the true label-set was missed in {point.error:.1%} of the test "
-        f"texts, and {point.sizes.single:.1%} of them keep one plausible label-set. 'By chance' is what error rates "
-        f"come to with {evaluation.n_calibration:,} calibration and {evaluation.n_texts:,} test texts, in 99 of 100 "
-        "cases."
+        f"At significance {float(point.significance):g} the true label-set was missed for {point.error:.1%} of the "
+        f"test texts, and {point.sizes.single:.1%} of them have one plausible label-set. 'By chance' is the range of "
+        f"error rates with {evaluation.n_calibration:,} calibration and {evaluation.n_texts:,} test texts, in 99 "
+        "of 100 cases."
     )
 
 
@@ -378,9 +378,9 @@ def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
     ]
     headings = ("measure", "significance", "error rate", "by chance", "mean N", "median N", "N = 1", "N = 0")
     sampled = "" if first.n_sized in (None, first.n_texts) else f", of {first.n_sized:,} texts"
-    print_table(headings, rows, title=f"{first.n_texts:,} test texts; N: label-sets that stay plausible{sampled}")
+    print_table(headings, rows, title=f"{first.n_texts:,} test texts; N: plausible label-sets{sampled}")
     say(
-        f"Best guess alone: right as a whole {first.forced.accuracy:.1%}, micro-F1 {first.forced.f1_micro:.3f}, "
+        f"Best guess: exactly right for {first.forced.accuracy:.1%} of texts, micro-F1 {first.forced.f1_micro:.3f}, "
         f"macro-F1 {first.forced.f1_macro:.3f}."
     )
 
