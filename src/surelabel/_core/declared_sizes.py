@@ -21,21 +21,8 @@ from surelabel.exceptions import ArtifactError
 _FREE_BYTES = 64 * 2**20
 _MOST_RATIO = 100
 _MAX_TENSOR_HEADER = 100 * 2**20
-_TENSOR_BITS = {
-    "BOOL": 8,
-    "U8": 8,
-    "I8": 8,
-    "I16": 16,
-    "U16": 16,
-    "F16": 16,
-    "BF16": 16,
-    "I32": 32,
-    "U32": 32,
-    "F32": 32,
-    "F64": 64,
-    "I64": 64,
-    "U64": 64,
-}
+_TENSOR_BYTES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4}
+_TENSOR_BYTES |= {"F64": 8, "I64": 8, "U64": 8}
 
 
 def check_npz(path: Path) -> None:
@@ -46,7 +33,7 @@ def check_npz(path: Path) -> None:
     except (zipfile.BadZipFile, EOFError, ValueError) as error:
         if isinstance(error, ArtifactError):
             raise
-        raise ArtifactError(f"{path} is no archive of arrays, or it is damaged: {error}.") from error
+        raise ArtifactError(f"{path} is not an archive of arrays, or it is damaged: {error}.") from error
 
 
 def check_arrays(archive: zipfile.ZipFile, path: Path) -> None:
@@ -109,7 +96,7 @@ def check_safetensors(path: Path) -> None:
         tensors.pop("__metadata__", None)
         for name, tensor in tensors.items():
             first, end = tensor["data_offsets"]
-            declared = math.prod(tensor["shape"]) * _TENSOR_BITS[tensor["dtype"]] // 8
+            declared = math.prod(tensor["shape"]) * _TENSOR_BYTES[tensor["dtype"]]
             if not 0 <= first <= end <= n_bytes - 8 - length or declared != end - first:
                 raise ArtifactError(f"{path} is refused: its tensor {name!r} claims {declared:,} bytes.")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Optional dependencies: imported where they are used, and named with their extra where they are missing."""
+"""Optional dependencies: imported where they are used; an error names the extra that brings them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,7 @@ from surelabel.exceptions import MissingDependencyError
 
 @contextlib.contextmanager
 def of_extra(extra: str, who: str) -> Iterator[None]:
-    """Say which extra to install where an import inside the block fails.
-
-    Parameters
-    ----------
-    extra : str
-        Name of the extra in `pyproject.toml`.
-    who : str
-        What needs it: the subject of the message.
-
-    Raises
-    ------
-    MissingDependencyError
-        A package outside of this one could not be imported.
+    """Say which extra (of `pyproject.toml`) to install if an import inside the block fails, and `who` needs it.
 
     Examples
     --------
@@ -50,6 +38,6 @@ def of_extra(extra: str, who: str) -> Iterator[None]:
 
 
 def import_extra(module: str, extra: str, who: str) -> Any:
-    """Import a module that has no types; where it is absent, say what to install, as `of_extra` does."""
+    """Import a module that has no types; if it is absent, say what to install, as `of_extra` does."""
     with of_extra(extra, who):
         return importlib.import_module(module)

@@ -30,7 +30,7 @@ def _sync(path: Path) -> None:
 def _lock(path: Path) -> int | None:
     """Lock a file or folder until the descriptor that is returned is closed, or the process dies, however it does.
 
-    None where the system or the file system has no such locks. Raises BlockingIOError where another process has it.
+    None if the system or the file system has no such locks. Raises BlockingIOError if another process has it.
     """
     try:
         import fcntl  # noqa: PLC0415 (not on every system)
@@ -70,8 +70,8 @@ def _temporary(make: Callable[[], Path]) -> Iterator[Path]:
 def clean_up(path: str | os.PathLike[str]) -> None:
     """Remove what runs that were killed left half-written beside a file or folder.
 
-    An old folder that a killed run had moved aside is put back where there is no new one. What a living process is
-    writing is locked by it, and stays; so does everything where the system has no such locks.
+    An old folder that a killed run had moved aside is put back if there is no new one. What a living process is writing
+    is locked by it, and stays; so does everything if the system has no such locks.
     """
     target = Path(path).absolute()
     ours = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.(part|old)")
@@ -81,7 +81,7 @@ def clean_up(path: str | os.PathLike[str]) -> None:
 
 
 def _remove_if_stale(left: Path, target: Path) -> None:
-    """Remove what a process that is dead left; an old folder goes back to its place where that is empty."""
+    """Remove what a process that is dead left; an old folder goes back to its place if that is empty."""
     with contextlib.suppress(OSError):
         descriptor = _lock(left)
         if descriptor is None:
@@ -113,7 +113,7 @@ def atomic_file(path: str | os.PathLike[str], *, clean: bool = True) -> Iterator
 
     A reader sees the old file or the new one, never a part. After an error or a kill the old file is
     as it was. What a killed run left beside it is removed first, unless `clean` is False: that looks through the
-    folder, which who writes many files, or one over and over, need not do each time.
+    folder, which is slow if you write many files, or one file many times.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def atomic_file(path: str | os.PathLike[str], *, clean: bool = True) -> Iterator
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Let two paths change places in one step; False where the system or the file system cannot."""
+    """Let two paths change places in one step; False if the system or the file system cannot."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):
@@ -167,7 +167,7 @@ def _replace_in_two_steps(temporary: Path, target: Path) -> None:
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; it takes its place when the block ends without an error.
 
-    An older folder of that name changes places with it in one step, where the system can do that (Linux), and
+    An older folder of that name changes places with it in one step, if the system can do that (Linux), and
     is removed last, so that a kill leaves the old or the new one there. Elsewhere the old one is moved aside first.
     What a kill left beside it is removed by the next call, see `clean_up`.
     """
@@ -192,7 +192,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def lock_file(file: IO[Any], target: Path) -> None:
-    """Keep others from writing `target` at the same time, where the system can; closing the file ends it."""
+    """Keep others from writing `target` at the same time, if the system can; closing the file ends it."""
     try:
         import fcntl  # noqa: PLC0415 (not on every system)
     except ImportError:
@@ -201,4 +201,4 @@ def lock_file(file: IO[Any], target: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        raise InvalidInputError(f"Another run writes {target} at this moment. Wait for it, or end it.") from error
+        raise InvalidInputError(f"Another run is writing {target}. Wait for it, or stop it.") from error

@@ -37,7 +37,7 @@ from surelabel.rivals import (
 
 _log = logging.getLogger(__name__)
 
-# Measures that are compared where none are named.
+# Measures that are compared unless some are named.
 FITTED_AND_NOT = (*MEASURES, "Mahalanobis", "Penalised")
 
 # By the names that the command has for them: from the training labels and the largest number of labels of one text.
@@ -67,7 +67,7 @@ def make_rivals(names: Sequence[str], seen: BoolArray, max_labels: int) -> list[
 
 
 class _KeptRecords(UserDict[tuple[str, int], list[ComparisonRecord]]):
-    """Records that are kept in a file, for as long as they are of the same probabilities, levels and version."""
+    """Records kept in a file, as long as probabilities, levels and version stay the same."""
 
     def __init__(self, path: Path, key: Mapping[str, Any]) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _KeptRecords(UserDict[tuple[str, int], list[ComparisonRecord]]):
 
 
 def _key(probabilities: Path, levels: Sequence[Any], n_sized: int | None) -> dict[str, Any]:
-    """Return what records depend on, beside method and split."""
+    """Return what records depend on besides method and split."""
     return {
         "version": __version__,
         "probabilities": hashlib.sha256(probabilities.read_bytes()).hexdigest(),
@@ -111,26 +111,10 @@ def compare_run(
     seed: int = 0,
     n_sized: int | None = None,
 ) -> Comparison:
-    """Compare all methods on a run's probabilities, which are made where they are not there yet.
+    """Compare measures and rivals, by name, on the probabilities of a conformal run, which is done first if necessary.
 
-    An interrupted comparison goes on where it was: what is measured is kept beside the probabilities.
-
-    Writes `<out>/comparisons/<corpus>-<classifier>.json`, the table beside it, and a figure to `<out>/figures`.
-
-    Parameters
-    ----------
-    settings : Settings
-        Of a conformal run.
-    folders : Folders
-        Where runs keep their probabilities.
-    out : path
-        Folder of results.
-    measures : sequence of str
-        Names, see `make_measures`.
-    rivals : sequence of str
-        Names out of RIVALS.
-    levels, n_splits, seed, n_sized
-        As of `surelabel.evaluation.compare.compare`.
+    An interrupted comparison is resumed: what was measured is kept beside the probabilities. Writes
+    `<out>/comparisons/<corpus>-<classifier>.json`, the table beside it, and a figure to `<out>/figures`.
     """
     probabilities = probabilities_of(settings, folders)
     seen = corpora.load(settings.corpus, seed=settings.seed).part("train").labels
@@ -173,7 +157,7 @@ def spread_words(pair: tuple[float, float] | None, write: Callable[[float], str]
 
 
 def mean_size_words(row: ComparisonRow) -> str:
-    """Write a mean size, as a bound where it is one."""
+    """Write a mean size, as a bound if it is one."""
     return spread_words(row.mean_size, count_words) if row.is_exact else f"at most {count_words(row.mean_size[0])}"
 
 

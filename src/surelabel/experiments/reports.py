@@ -17,7 +17,7 @@ from surelabel.report import ReportInput, write_report
 def report_run(settings: Settings, folders: Folders) -> Path:
     """Write the HTML report of a finished conformal run beside its probabilities; return its path.
 
-    One that is newer than the result file is left alone. Where only the result file came along, as in a new copy of a
+    A report that is newer than the result file is left alone. If there is only the result file, as in a new copy of the
     repository, the probabilities are made again.
     """
     path = folders.runs / settings.name / "report.html"

@@ -1,4 +1,4 @@
-"""One run: train, predict, evaluate; every step is kept, finished ones are skipped.
+"""One run: train, predict, evaluate; every step is kept, and finished steps are skipped.
 
 `runs/<name>/probabilities.npz` is the seam (not for version control), with the classifier's checkpoints beside it;
 `results/runs/<name>.json` holds settings, versions and all figures, from which tables and figures are built.
@@ -52,12 +52,12 @@ class Folders:
 
 
 def machine() -> dict[str, Any]:
-    """Return what times depend on."""
+    """Return what running times depend on."""
     return {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
 
 
 def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Probabilities:
-    """Train the classifier (from its last checkpoint where there is one) and run it on the other parts."""
+    """Train the classifier (from its last checkpoint if there is one) and run it on the other parts."""
     training = corpus.part("train") if settings.conformal else corpus.part("train", "calibration")
     start = time.perf_counter()
     options = settings.classifier_options()
@@ -66,7 +66,7 @@ def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Prob
     names = ("validation", "calibration", "test") if settings.conformal else ("validation", "test")
     repeated = n_repeated_texts(corpus, "test")
     if repeated:
-        _log.warning("%s: %d test texts stand in the other parts too", settings.name, repeated)
+        _log.warning("%s: %d test texts also appear in the other parts", settings.name, repeated)
     start = time.perf_counter()
     parts = {name: part_probabilities(classifier, corpus.part(name)) for name in names}
     described = {
@@ -83,14 +83,14 @@ def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Prob
 
 
 def probabilities_of(settings: Settings, folders: Folders) -> Probabilities:
-    """Return a run's probabilities, from its file where it has got that far."""
+    """Return a run's probabilities, from its file if it has got that far."""
     folder = folders.runs / settings.name
     file = folder / "probabilities.npz"
     if file.is_file():
         try:
             return Probabilities.load(file)
         except ArtifactError as error:
-            _log.warning("%s; made again", error)
+            _log.warning("%s; it is made again", error)
     corpus = corpora.load(settings.corpus, seed=settings.seed)
     made = _train_and_predict(settings, corpus, folder)
     made.save(file)
@@ -157,7 +157,7 @@ def rounded(value: Any) -> Any:
 
 
 def _done(path: Path) -> dict[str, Any] | None:
-    """Return a run's result, nothing where there is none of this version."""
+    """Return a run's result, None if there is none of this version."""
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return document if document["format"] == FORMAT else None
@@ -169,9 +169,9 @@ def _done(path: Path) -> dict[str, Any] | None:
 
 
 def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMeasure] = MEASURES) -> Path:
-    """Do one run, from where it was left; return its result file.
+    """Do one run, or resume it; return its result file.
 
-    A finished one is left alone; one that lacks some of the measures is given those.
+    A finished run is left alone; in one that lacks some of the measures, those are added.
     """
     target = folders.result_of(settings)
     done = _done(target)

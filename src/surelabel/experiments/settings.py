@@ -9,24 +9,14 @@ from typing import Any
 from surelabel.exceptions import InvalidInputError
 
 CORPORA = (
-    "reuters",
-    "reuters20",
-    "arxiv",
-    "arxiv20",
-    "debian-czech",
-    "debian-czech20",
-    "goemotions",
-    "aapd",
-    "aapd20",
-    "ctdc",
-    "ctdc20",
-    "synthetic",
-)
+    "reuters", "reuters20", "arxiv", "arxiv20", "debian-czech", "debian-czech20", "goemotions", "aapd", "aapd20",
+    "ctdc", "ctdc20", "synthetic",
+)  # fmt: skip
 # Corpora whose test part is in the order of time: the ids of Reuters-21578 are chronological.
 IN_TIME_ORDER = ("reuters", "reuters20")
 CLASSIFIERS = ("linear", "randinit", "word2vec", "bert")
-# What the classifiers are run with where nothing else is said: an encoder that a package registry carries, read as far
-# as nearly all texts go. Word vectors are trained on the training texts, which did better on Reuters' validation part
+# What the classifiers are run with by default: an encoder that a package registry carries, read as far as nearly all
+# texts go. Word vectors are trained on the training texts, which did better on Reuters' validation part
 # than GloVe's 50 components (micro-F1 .898 against .893).
 _DEFAULT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "bert": {"model": "minilm", "max_tokens": 192, "epochs": 5},
@@ -86,7 +76,7 @@ class Settings:
 def planned(
     corpora: Iterable[str], classifiers: Iterable[str], seeds: Iterable[int], *, plain: bool = True
 ) -> list[Settings]:
-    """Return all runs of some corpora, classifiers and seeds: conformal ones, and plain ones where asked for."""
+    """Return all runs of some corpora, classifiers and seeds: conformal ones, and plain ones if asked for."""
     kinds = (True, False) if plain else (True,)
     seeds = list(seeds)
     classifiers = list(classifiers)

@@ -74,6 +74,17 @@ class Table:
         return stream.getvalue()
 
 
+_METRICS = {"accuracy": "accuracy", "f1_micro": "F1 micro", "f1_macro": "F1 macro", "hamming_loss": "Hamming loss"}
+_ENDS = ("lower", "upper")
+_DEMANDS: dict[str, Callable[[float], str]] = {
+    "mean_radius": "{:.2f}".format,
+    "median_radius": "{:.0f}".format,
+    "powerset_label_sets": count_words,
+    "ball_label_sets": count_words,
+    "prohibitive": lambda share: f"{100 * share:.2f}",
+    "exact_label_sets": count_words,
+    "exact_seconds": lambda seconds: f"{1e3 * seconds:.1f}",
+}
 _NAME_COLUMNS = ("corpus", "classifier", "measure", "method", "source", "kind")
 
 
@@ -166,80 +177,82 @@ def is_counted(group: list[Result], measure: str, level: str) -> bool:
 
 
 def _paper_row(section: str, corpus: str, classifier: str) -> dict[str, float]:
-    """Return the paper's figures for a corpus and classifier, nothing where it has none."""
+    """Return the paper's figures for a corpus and classifier, none if it has none."""
     row: dict[str, float] = paper_figures()[section].get(corpus, {}).get(classifier, {})
     return row
 
 
-def _or_dash(values: dict[str, float], name: str, write: Callable[[float], str]) -> str:
-    """Write one of the paper's figures, a dash where it has none."""
-    return write(values[name]) if name in values else "-"
+def _paper_cells(section: str, corpus: str, classifier: str, names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return the paper's row for a corpus and classifier: a dash for a figure that it lacks, no row if it has none."""
+    paper = _paper_row(section, corpus, classifier)
+    return [tuple(three(paper[name]) if name in paper else "-" for name in names)] if paper else []
 
 
 def without_icp(results: Iterable[Result]) -> Table:
-    """Results of the classifiers themselves, trained with the calibration texts too."""
-    metrics = ("accuracy", "f1_micro", "f1_macro", "hamming_loss")
-    rows = []
+    """Tabulate the classifiers themselves, trained with the calibration texts too."""
+    rows: list[tuple[str, ...]] = []
     for corpus, classifier, group in by_corpus(results, conformal=False):
-        ours = [spread([r["underlying"]["test"][name] for r in group], three) for name in metrics]
+        ours = [spread([r["underlying"]["test"][name] for r in group], three) for name in _METRICS]
         rows.append((corpus, classifier, "ours", str(len(group)), *ours))
-        paper = _paper_row("underlying", corpus, classifier)
-        if paper:
-            rows.append((corpus, classifier, "paper", "-", *(_or_dash(paper, name, three) for name in metrics)))
-    header = ("corpus", "classifier", "source", "seeds", "accuracy", "F1 micro", "F1 macro", "Hamming loss")
+        theirs = _paper_cells("underlying", corpus, classifier, _METRICS)
+        rows += [(corpus, classifier, "paper", "-", *cells) for cells in theirs]
+    header = ("corpus", "classifier", "source", "seeds", *_METRICS.values())
     return Table("without-icp", "Classification results without ICP", header, tuple(rows))
 
 
 def forced(results: Iterable[Result]) -> Table:
     """Tabulate forced predictions, with confidence and credibility for each measure."""
-    metrics = ("accuracy", "f1_micro", "f1_macro", "hamming_loss")
-    rows = []
+    kinds = [(kind, name) for kind in ("confidence", "credibility") for name in MEASURES]
+    rows: list[tuple[str, ...]] = []
     for corpus, classifier, group in by_corpus(results, conformal=True):
         at_hand = measures_of(group)
         if not at_hand:
             continue
         first = [r["evaluations"][at_hand[0]]["forced"] for r in group]
-        ours = [spread([values[name] for values in first], three) for name in metrics]
-        for kind in ("confidence", "credibility"):
-            ours += [
-                spread([r["evaluations"][name][kind] for r in group], three) if name in at_hand else "-"
-                for name in MEASURES
-            ]
+        ours = [spread([values[name] for values in first], three) for name in _METRICS]
+        ours += [
+            spread([r["evaluations"][name][kind] for r in group], three) if name in at_hand else "-"
+            for kind, name in kinds
+        ]
         rows.append((corpus, classifier, "ours", *ours))
-        paper = _paper_row("forced", corpus, classifier)
-        if paper:
-            theirs = [_or_dash(paper, name, three) for name in metrics]
-            for kind in ("confidence", "credibility"):
-                theirs += [_or_dash(paper, f"{kind}_{name}", three) for name in MEASURES]
-            rows.append((corpus, classifier, "paper", *theirs))
-    kinds = [f"{kind} {name}" for kind in ("conf.", "cred.") for name in MEASURES]
-    header = ("corpus", "classifier", "source", "accuracy", "F1 micro", "F1 macro", "Hamming loss", *kinds)
+        names = [*_METRICS, *(f"{kind}_{name}" for kind, name in kinds)]
+        rows += [(corpus, classifier, "paper", *cells) for cells in _paper_cells("forced", corpus, classifier, names)]
+    header = ("corpus", "classifier", "source", *_METRICS.values(), *(f"{kind[:4]}. {name}" for kind, name in kinds))
     return Table("forced", "Forced prediction with ICP", header, tuple(rows))
 
 
+def _paper_excess(corpus: str, total: float) -> float:
+    """Return a sum of p-values that the paper has published above its floor."""
+    figures = paper_figures()
+    n_labels, n_texts = (figures["corpora"][corpus][name] for name in ("labels", "calibration"))
+    most = figures["max_cardinality"][corpus]
+    return float(total - sum(math.comb(n_labels, size) for size in range(1, most + 1)) / (n_texts + 1))
+
+
 def sums(results: Iterable[Result]) -> Table:
-    """S and OF over their floor, c / (n + 1), which depends on nothing."""
+    """Tabulate S and OF above their floor, c / (n + 1), which depends on nothing."""
     rows = []
     for corpus, classifier, group in by_corpus(results, conformal=True):
         paper = _paper_row("criteria", corpus, classifier)
         for measure in measures_of(group):
             values = [r["evaluations"][measure] for r in group]
-            first = values[0]
-            cells = []
-            for name in ("s", "of"):
-                lower = float(np.mean([value[name]["excess_lower"] for value in values]))
-                upper = float(np.mean([value[name]["excess_upper"] for value in values]))
-                cells.append(bounds_words(lower, upper).removeprefix("about "))
-            floor = first["s"]["floor"]
+            bounds = [
+                bounds_words(*(float(np.mean([value[name][f"excess_{end}"] for value in values])) for end in _ENDS))
+                for name in ("s", "of")
+            ]
             middles = [float(np.mean(one["s_excess"])) for r in group for one in r["resplits"][measure]["sizes"]]
-            cells.append(spread(middles, count_words))
-            theirs = "-"
-            if f"S_{measure}" in paper:
-                n, limits = paper_figures()["corpora"][corpus]["calibration"], paper_figures()["max_cardinality"]
-                n_labels = paper_figures()["corpora"][corpus]["labels"]
-                candidates = sum(math.comb(n_labels, size) for size in range(1, limits[corpus] + 1))
-                theirs = count_words(paper[f"S_{measure}"] - candidates / (n + 1))
-            rows.append((corpus, classifier, measure, count_words(floor), *cells, theirs))
+            theirs = f"S_{measure}"
+            rows.append(
+                (
+                    corpus,
+                    classifier,
+                    measure,
+                    count_words(values[0]["s"]["floor"]),
+                    *(cell.removeprefix("about ") for cell in bounds),
+                    spread(middles, count_words),
+                    count_words(_paper_excess(corpus, paper[theirs])) if theirs in paper else "-",
+                )
+            )
     header = (
         "corpus", "classifier", "measure", "floor", "S excess", "OF excess", "S excess, re-splits", "paper's S excess",
     )  # fmt: skip
@@ -252,46 +265,20 @@ def sums(results: Iterable[Result]) -> Table:
 
 def demand(results: Iterable[Result]) -> Table:
     """Tabulate what the searches consider at significance 0.05."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for corpus, classifier, group in by_corpus(results, conformal=True):
         paper = _paper_row("search_cost_at_5_percent", corpus, classifier)
         for measure in measures_of(group):
             values = [r["evaluations"][measure]["demand"] for r in group]
-
-            def mean(name: str, values: list[dict[str, float]] = values) -> float:
-                return float(np.mean([float(value[name]) for value in values]))
-
-            rows.append(
-                (
-                    corpus,
-                    classifier,
-                    measure,
-                    "ours",
-                    f"{mean('mean_radius'):.2f}",
-                    f"{mean('median_radius'):.0f}",
-                    count_words(mean("powerset_label_sets")),
-                    count_words(mean("ball_label_sets")),
-                    f"{100 * mean('prohibitive'):.2f}",
-                    count_words(mean("exact_label_sets")),
-                    f"{1e3 * mean('exact_seconds'):.1f}",
-                )
-            )
+            mean = {name: float(np.mean([float(value[name]) for value in values])) for name in _DEMANDS}
+            ours = [write(mean[name]) for name, write in _DEMANDS.items()]
+            rows.append((corpus, classifier, measure, "ours", *ours))
             if f"mean_t_{measure}" in paper:
-                rows.append(
-                    (
-                        corpus,
-                        classifier,
-                        measure,
-                        "paper",
-                        f"{paper[f'mean_t_{measure}']:.2f}",
-                        f"{paper[f'median_t_{measure}']:.0f}",
-                        count_words(paper_figures()["powerset_cost"][corpus]),
-                        count_words(paper[f"label_sets_{measure}"]),
-                        f"{paper[f'prohibitive_percent_{measure}']:.2f}",
-                        "-",
-                        "-",
-                    )
-                )
+                names = ("mean_t", "median_t", "label_sets", "prohibitive_percent")
+                radius, median, ball, percent = (paper[f"{name}_{measure}"] for name in names)
+                powerset = count_words(paper_figures()["powerset_cost"][corpus])
+                theirs = (f"{radius:.2f}", f"{median:.0f}", powerset, count_words(ball), f"{percent:.2f}", "-", "-")
+                rows.append((corpus, classifier, measure, "paper", *theirs))
     header = (
         "corpus", "classifier", "measure", "source", "mean t", "median t", "powerset", "Hamming ball",
         "prohibitive %", "exact search", "its ms, all texts",
