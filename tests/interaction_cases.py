@@ -5,7 +5,7 @@ import sklearn.covariance  # noqa: F401 (loaded inside a strategy it would draw 
 from hypothesis import strategies as st
 
 import cases
-from surelabel import LabelConstraints, LogLoss, LpNorm, Mahalanobis, Penalised
+from surelabel import LabelConstraints, LogLoss, LpNorm, Mahalanobis, Mixture, Penalised
 
 WEIGHTS = st.sampled_from([0.0, 0.0, 0.25, 1.0, 1 / 3, 7.5])
 BASES = (LogLoss(), LpNorm(1), LpNorm(2), LpNorm(8), LpNorm(float("inf")), cases.Weighted("sum"), cases.Weighted("max"))
@@ -51,7 +51,20 @@ def penalised(draw, d):
 
 
 def measures(d):
+    """Measures that the tree of flips searches."""
     return st.one_of(mahalanobis(d), penalised(d))
+
+
+@st.composite
+def mixtures(draw, d):
+    weight = draw(st.sampled_from([0.0, 1e-9, 0.5, 0.9, 1 - 1e-9]))
+    prior, temperature = draw(st.sampled_from([0.0, 0.5, 1.0])), draw(st.sampled_from([0.0, 1 / 3, 1.0, 40.0]))
+    neighbours, clip = draw(st.sampled_from([0.0, 0.0, 0.25])), draw(st.sampled_from([1e-6, 1e-6, 0.25, 1e-15]))
+    return Mixture(weight, prior, temperature, neighbours, clip).fit(draw(label_rows(d)))
+
+
+def any_measures(d):
+    return st.one_of(measures(d), mixtures(d), mixtures(d))
 
 
 @st.composite

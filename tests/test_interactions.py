@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cases
 import interaction_cases
 import reference
-from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, Penalised
+from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, Mixture, Penalised
 from surelabel.engines import interacting, sums
 from surelabel.evaluation.criteria import counts_at, of_criterion, s_criterion
 from surelabel.evaluation.evaluate import evaluate
@@ -22,7 +22,9 @@ SEARCHES = ("exact", "powerset")
 
 
 def _reference_total(measure, row, labels):
-    """One total, coded again; penalties through the package's own, which have a test of their own."""
+    """One total, coded again; penalties and mixtures through the package's own, which have tests of their own."""
+    if isinstance(measure, Mixture):
+        return float(measure.totals(np.array([row]), np.array([labels], dtype=bool))[0])
     if isinstance(measure, Mahalanobis):
         return reference.quadratic_total(measure.matrix, row, labels)
     if not isinstance(measure, Penalised):
@@ -92,7 +94,7 @@ def _check(problem, measure, constraints=None):
 @settings(max_examples=cases.examples(60))
 @given(problem=cases.problems(max_labels=5), data=st.data())
 def test_every_search_gives_the_reference_answers(problem, data):
-    _check(problem, data.draw(interaction_cases.measures(problem.n_labels)))
+    _check(problem, data.draw(interaction_cases.any_measures(problem.n_labels)))
 
 
 @settings(max_examples=cases.examples(60))
@@ -100,7 +102,7 @@ def test_every_search_gives_the_reference_answers(problem, data):
 def test_constrained_candidates_are_the_reference_ones(problem, data):
     d = problem.n_labels
     bases = [base for base in interaction_cases.BASES if not isinstance(base, LpNorm) or base.p != 8]
-    measure = data.draw(st.one_of(st.sampled_from(bases), interaction_cases.measures(d)))
+    measure = data.draw(st.one_of(st.sampled_from(bases), interaction_cases.any_measures(d)))
     constraints = data.draw(interaction_cases.constraints(d))
     rules = constraints.implications, constraints.exclusions, constraints.at_most
     valid = [row for row in reference.candidates(d, *problem.limits) if reference.is_valid(row, *rules)]
@@ -117,7 +119,7 @@ def test_constrained_candidates_are_the_reference_ones(problem, data):
 @settings(max_examples=cases.examples(40))
 @given(problem=cases.problems(max_labels=5), data=st.data())
 def test_s_and_of_are_the_reference_sums(problem, data):
-    measure = data.draw(interaction_cases.measures(problem.n_labels))
+    measure = data.draw(interaction_cases.any_measures(problem.n_labels))
     predictor = _predictor(problem, measure)
     totals = predictor.calibration_.totals.tolist()
     all_sums, rests = [], []
@@ -134,7 +136,7 @@ def test_s_and_of_are_the_reference_sums(problem, data):
 @settings(max_examples=cases.examples(25), deadline=None)
 @given(problem=cases.problems(max_labels=10, max_texts=30, n_test=1), data=st.data())
 def test_larger_sets_are_those_of_the_powerset(problem, data):
-    measure = data.draw(interaction_cases.measures(problem.n_labels))
+    measure = data.draw(interaction_cases.any_measures(problem.n_labels))
     exact, powerset = (problem.predict_set(_predictor(problem, measure, search))[0] for search in SEARCHES)
     assert exact.size == powerset.size
     assert np.array_equal(exact.to_array(), powerset.to_array())
@@ -276,12 +278,14 @@ def test_equal_labels_are_exact_ties():
 
 
 @pytest.mark.parametrize("constraints", [None, LabelConstraints([(0, 1)], [(2, 3)], [(1, [0, 1, 2])])])
-@pytest.mark.parametrize("kind", ["log", "mahalanobis", "penalised", "both"])
+@pytest.mark.parametrize("kind", ["log", "mahalanobis", "penalised", "both", "mixture"])
 def test_a_saved_predictor_comes_back_to_the_last_bit(tmp_path, kind, constraints):
     train, calibration, test = _large(8)
     measure = LogLoss() if kind in ("log", "penalised") else Mahalanobis().fit(*train)
     if kind in ("penalised", "both"):
         measure = Penalised(measure, 1.0, 0.5, 0.1 + 0.2, 1 / 3).fit(train[1])
+    if kind == "mixture":
+        measure = Mixture(0.1 + 0.2, 1 / 3, 0.7, neighbours=0.1).fit(train[1])
     with cases.calibration_warnings_ignored():
         saved = ConformalLabelSets(measure, 0, constraints=constraints).calibrate(*calibration)
     saved.save(tmp_path / "a.predictor")

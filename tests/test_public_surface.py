@@ -23,6 +23,7 @@ def test_public_names_are_pinned_and_sorted():
         "LogLoss",
         "LpNorm",
         "Mahalanobis",
+        "Mixture",
         "Penalised",
         "PredictionSet",
         "PredictionSets",

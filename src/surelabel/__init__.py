@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from surelabel.labels.sparse import SparseProbabilities
     from surelabel.measures import LogLoss, LpNorm, SeparableMeasure
     from surelabel.measures.mahalanobis import Mahalanobis
+    from surelabel.measures.mixture import Mixture
     from surelabel.measures.penalised import Penalised
     from surelabel.models import Bundle, load_bundle
     from surelabel.predicting import predict_dataset
@@ -52,6 +53,7 @@ __all__ = [
     "LogLoss",
     "LpNorm",
     "Mahalanobis",
+    "Mixture",
     "Penalised",
     "PredictionSet",
     "PredictionSets",
@@ -88,6 +90,7 @@ _LAZY_NAMES = {
     "LogLoss": "surelabel.measures",
     "LpNorm": "surelabel.measures",
     "Mahalanobis": "surelabel.measures.mahalanobis",
+    "Mixture": "surelabel.measures.mixture",
     "Penalised": "surelabel.measures.penalised",
     "PredictionSet": "surelabel.sets.prediction_set",
     "PredictionSets": "surelabel.sets.prediction_sets",

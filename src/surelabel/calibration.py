@@ -53,7 +53,6 @@ def totals_of(measure: Measure, probabilities: FloatArray | SparseProbabilities,
         if isinstance(probabilities, SparseProbabilities):
             return sparse_totals(measure, probabilities, labels)
         return totals_by_costs(measure, probabilities, labels)
-    assert not isinstance(probabilities, SparseProbabilities)
     return measure.totals(probabilities, labels)
 
 

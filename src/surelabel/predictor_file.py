@@ -30,14 +30,22 @@ from surelabel.measures import (
     measure_to_spec,
     probe_costs,
 )
+from surelabel.measures.listing import SeenLabelSets
 from surelabel.measures.mahalanobis import Mahalanobis
+from surelabel.measures.mixture import PARAMETERS, Mixture
 from surelabel.measures.penalised import WEIGHTS, Penalised
 from surelabel.taxonomies.categories import Categories
 from surelabel.taxonomies.kinds import Taxonomy
 
 __all__ = ["predictor_from_bytes", "predictor_to_bytes", "read_predictor", "write_predictor"]
 
-_MEASURE_ARRAYS = {"matrix": (np.float64, 2), "label_sets": (np.uint8, 2), "counts": (np.int64, 1)}
+_MEASURE_ARRAYS = {
+    "matrix": (np.float64, 2),
+    "label_sets": (np.uint8, 2),
+    "counts": (np.int64, 1),
+    "starts": (np.int64, 1),
+    "indices": (np.int64, 1),
+}
 _FORMAT = NpzFormat(
     "surelabel-predictor",
     3,
@@ -58,7 +66,7 @@ def _probe(measure: Measure, n_labels: int) -> FloatArray:
 
 def _arrays_of(measure: Measure) -> dict[str, npt.NDArray[Any]]:
     """Return what a fitted measure of ours has learnt."""
-    return measure.arrays() if isinstance(measure, (Mahalanobis, Penalised)) else {}
+    return measure.arrays() if isinstance(measure, (Mahalanobis, Mixture, Penalised)) else {}
 
 
 def write_predictor(path: str | os.PathLike[str], parameters: dict[str, Any], calibration: Calibration) -> None:
@@ -134,6 +142,9 @@ def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -
     """Make a measure from its description and arrays; None where a user's own is in it."""
     if spec.get("kind") == "mahalanobis":
         return Mahalanobis(arrays["matrix"])
+    if spec.get("kind") == "mixture":
+        seen = SeenLabelSets(arrays["starts"], arrays["indices"], arrays["counts"], spec["n_labels"])
+        return Mixture(**{name: spec[name] for name in PARAMETERS}, seen=seen)
     if spec.get("kind") != "penalised":
         return measure_from_spec(spec)
     base = _stored_measure(spec["measure"], arrays)

@@ -13,10 +13,12 @@ from surelabel.calibration import Calibration
 from surelabel.engines.base import WORK_LIMIT, Engine
 from surelabel.engines.dense import DenseEngine
 from surelabel.engines.interacting import InteractingEngine
+from surelabel.engines.mixture import MixtureEngine
 from surelabel.engines.paper import HammingBallEngine, PowersetEngine
 from surelabel.engines.sparse import SparseEngine
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import is_sparse
+from surelabel.measures.mixture import Mixture
 
 SEARCHES = ("exact", "hamming-ball", "powerset")
 
@@ -51,15 +53,21 @@ def engine_for(
             raise InvalidInputError(f"The engine that {who} got is that of another calibration; give probabilities.")
         return probabilities
     checked = calibration.as_probabilities(probabilities, who=who)
-    if is_sparse(checked):
-        if search != "exact":
-            raise InvalidInputError(
-                f"The 'search' parameter must be 'exact' for sparse probabilities. Got {search!r} instead; give dense "
-                "probabilities for the paper's searches."
-            )
-        return SparseEngine(calibration, checked, work_limit, n_jobs)
-    dense = DenseEngine if calibration.is_separable else InteractingEngine
-    engine = dense(calibration, checked, work_limit, n_jobs)
+    if is_sparse(checked) and search != "exact":
+        raise InvalidInputError(
+            f"The 'search' parameter must be 'exact' for sparse probabilities. Got {search!r} instead; give dense "
+            "probabilities for the paper's searches."
+        )
+    engine = _kind_of(calibration, checked)(calibration, checked, work_limit, n_jobs)
     if search == "powerset":
         return PowersetEngine(engine)
     return HammingBallEngine(engine) if search == "hamming-ball" else engine
+
+
+def _kind_of(calibration: Calibration, probabilities: Any) -> type[Any]:
+    """Return the engine for a measure and texts."""
+    if isinstance(calibration.measure, Mixture):
+        return MixtureEngine
+    if is_sparse(probabilities):
+        return SparseEngine
+    return DenseEngine if calibration.is_separable else InteractingEngine

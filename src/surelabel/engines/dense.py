@@ -57,6 +57,10 @@ class DenseEngine(Engine):
         """Whether totals are the maximum of label costs instead of their sum."""
         return self._measure.aggregate == "max"
 
+    def priced(self) -> Self:
+        """Return the engine with the costs of all its texts kept, however many they are."""
+        return self if self._kept is not None else self._with(_kept=costs_of(self._measure, self.probabilities))
+
     def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
         """Return the (absent, present) costs of some texts.
 

@@ -11,7 +11,7 @@ import dataclasses
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -178,8 +178,12 @@ class SparseEngine(Engine):
     def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
         """Return bool CSR arrays, without rows of very many labels."""
         blocks = over_rows(lambda rows: self.reaches(thresholds[rows], rows), len(self), self.n_jobs)
+        return self.sorted_labels(itertools.chain.from_iterable(blocks), most)
+
+    def sorted_labels(self, reaches: Iterable[Reach], most: int | None) -> tuple[Any, Any, IntArray]:
+        """Do what `certain_and_open` says, from which labels members have."""
         certain, still_open, n_more = [], [], []
-        for labels, reachable, others in itertools.chain.from_iterable(blocks):
+        for labels, reachable, others in reaches:
             absent, present = reachable[:, 0], reachable[:, 1]
             every, some = labels[present & ~absent].tolist(), labels[present & absent].tolist()
             n_left = self.n_labels - len(labels) if others[1] else 0

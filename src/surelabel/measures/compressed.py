@@ -22,12 +22,14 @@ from surelabel.labels.sparse import SparseLabels, SparseProbabilities
 from surelabel.measures.base import SeparableMeasure, costs_of
 
 _PROBE = np.linspace(0.0, 1.0, 17)
-# Low bits of a float64 that `_halves` cuts off: 26 digits stay, 27 go.
+# Low bits of a float64 that `halves` cuts off: 26 digits stay, 27 go.
 _LOW_BITS = np.int64(2**27 - 1)
 
 
 def check_sparse_measure(measure: Any, *, who: str) -> None:
     """Raise unless a measure's costs depend on a label's probability alone, not on which label it is."""
+    if getattr(measure, "takes_sparse", False):
+        return
     works = isinstance(measure, SeparableMeasure)
     if works:
         try:
@@ -44,7 +46,7 @@ def check_sparse_measure(measure: Any, *, who: str) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def _halves(cost: float) -> tuple[float, float]:
+def halves(cost: float) -> tuple[float, float]:
     """Split a cost into two parts >= 0 of 26 and 27 digits: times whole numbers below 2^26 both are exact."""
     high = float((np.float64(cost).view(np.int64) & ~_LOW_BITS).view(np.float64))
     return high, cost - high
@@ -94,7 +96,7 @@ class CompressedRows:
         constants = self._constants
         n_absent = self.n_unlisted - self.n_representatives - n_present
         for first, cost, count in ((0, self.group[1], n_present), (2, self.group[0], n_absent)):
-            for place, part in enumerate((cost, 0.0) if self.is_maximum else _halves(cost), first):
+            for place, part in enumerate((cost, 0.0) if self.is_maximum else halves(cost), first):
                 times = np.sign(count) if self.is_maximum else count
                 self.absent[constants + place] = times * part
 

@@ -1,0 +1,352 @@
+"""Totals of a mixture: an independent part, and a softmax over listed label-sets.
+
+With L the correctly rounded sum of a label-set's costs, the total of a label-set that is not listed is L + shift, and
+that of a listed one is -log(exp(-(L + shift)) + exp(log_weight + log_q)), log_q = log_prior - temperature L - log_z.
+
+Listed label-sets are nodes of a tree: each is its parent with one label more or fewer, so one addition gives its L and
+one product its term of the normaliser. These run in plain arithmetic. Whatever lies within their rounding error of a
+threshold is summed again without error, so answers do not depend on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from surelabel._kernels.exact_sum import N_PARTIALS, add_to_partials, round_partials
+
+Array = Any
+
+LOG_2 = 0.6931471805599453
+# Sums of products beyond these lose digits; logarithms are added up instead.
+_SMALLEST_SUM, _LARGEST_SUM = 1e-200, 1e200
+MEMBER, WITHIN = 1, 2
+
+
+class Listing(NamedTuple):
+    """Label-sets as nodes; node 0 is the empty set. A node that is not listed has log_prior -inf and factor 0.
+
+    parents, moves (N,) int64: node i is node parents[i] with label moves[i] added, or label moves[i] - d removed.
+    log_prior, factors (N,) float64: factors = exp(log_prior). starts (N + 1,), labels int64: labels of each node,
+    ascending. ranks (N,) int64: place in the lexicographic order of 0/1 rows. used int64: labels of some node.
+    """
+
+    parents: Array
+    moves: Array
+    log_prior: Array
+    factors: Array
+    starts: Array
+    labels: Array
+    ranks: Array
+    used: Array
+
+
+class Settings(NamedTuple):
+    """shift = -log(1 - weight), log_weight, temperature; largest log_prior, cost, and number of labels of a node."""
+
+    shift: float
+    log_weight: float
+    temperature: float
+    largest_prior: float
+    largest_cost: float
+    most_labels: int
+    n_labels: int
+
+
+class Texts(NamedTuple):
+    """Costs of texts: listed labels of text i are labels[starts[i]:starts[i + 1]], with absent and present costs.
+
+    All other labels cost group[0] absent and group[1] present; their number times either is split[0:2] (absent) in
+    parts without rounding, see `measures/compressed.py`. Dense texts have no starts: costs are (n, d).
+    """
+
+    starts: Array
+    labels: Array
+    absent: Array
+    present: Array
+    group: Array
+    split: Array
+
+
+class Scratch(NamedTuple):
+    """Memory for one text: gains and ratios (2 d,) by move, values and weights (N,), partial sums."""
+
+    gains: Array
+    ratios: Array
+    values: Array
+    base: Array
+    partials: Array
+
+
+@njit(cache=True, nogil=True)
+def make_scratch(listing: Any, texts: Any, settings: Any) -> Any:
+    """Make memory for texts, with the gains of unlisted labels filled in."""
+    n_nodes, n_labels = listing.parents.shape[0], settings.n_labels
+    gain = texts.group[1] - texts.group[0]
+    gains = np.empty(2 * n_labels)
+    ratios = np.empty(2 * n_labels)
+    gains[:n_labels] = gain
+    gains[n_labels:] = -gain
+    ratios[:n_labels] = np.exp(-settings.temperature * gain)
+    ratios[n_labels:] = np.exp(settings.temperature * gain)
+    return Scratch(gains, ratios, np.empty((2, n_nodes)), np.empty(N_PARTIALS), np.empty(N_PARTIALS))
+
+
+@njit(cache=True, nogil=True)
+def _set_label(label: int, gain: float, temperature: float, scratch: Any) -> None:
+    """Fill in the moves of one label."""
+    n_labels = scratch.gains.shape[0] // 2
+    scratch.gains[label] = gain
+    scratch.gains[n_labels + label] = -gain
+    scratch.ratios[label] = np.exp(-temperature * gain)
+    scratch.ratios[n_labels + label] = np.exp(temperature * gain)
+
+
+@njit(cache=True, nogil=True)
+def load_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> int:
+    """Load text i: moves, and the exact sum of the costs of its labels absent; return its number of partials."""
+    temperature = settings.temperature
+    n_partials = np.int64(0)
+    if texts.starts.shape[0] == 0:
+        absent, present = texts.absent[i], texts.present[i]
+        for label in listing.used:
+            _set_label(label, present[label] - absent[label], temperature, scratch)
+        for k in range(absent.shape[0]):
+            n_partials = add_to_partials(scratch.base, n_partials, absent[k])
+        return n_partials
+    for place in range(texts.starts[i], texts.starts[i + 1]):
+        absent_cost = texts.absent[0, place]
+        _set_label(texts.labels[place], texts.present[0, place] - absent_cost, temperature, scratch)
+        n_partials = add_to_partials(scratch.base, n_partials, absent_cost)
+    n_unlisted = scratch.gains.shape[0] // 2 - (texts.starts[i + 1] - texts.starts[i])
+    for part in texts.split:
+        n_partials = add_to_partials(scratch.base, n_partials, n_unlisted * part)
+    return n_partials
+
+
+@njit(cache=True, nogil=True)
+def unload_text(texts: Any, i: int, settings: Any, scratch: Any) -> None:
+    """Set the moves of what text i lists back to those of unlisted labels."""
+    if texts.starts.shape[0]:
+        gain = texts.group[1] - texts.group[0]
+        for place in range(texts.starts[i], texts.starts[i + 1]):
+            _set_label(texts.labels[place], gain, settings.temperature, scratch)
+
+
+@njit(cache=True, nogil=True)
+def _costs_of(texts: Any, i: int, label: int) -> Any:
+    """Return (absent, present) costs of one label of text i."""
+    if texts.starts.shape[0] == 0:
+        return texts.absent[i, label], texts.present[i, label]
+    start, stop = texts.starts[i], texts.starts[i + 1]
+    place = start + np.searchsorted(texts.labels[start:stop], label)
+    if place < stop and texts.labels[place] == label:
+        return texts.absent[0, place], texts.present[0, place]
+    return texts.group[0], texts.group[1]
+
+
+@njit(cache=True, nogil=True)
+def exact_sum_of(texts: Any, i: int, n_base: int, listing: Any, node: int, scratch: Any) -> float:
+    """Return L of a node in text i, correctly rounded: the sum of all labels absent, with those it has changed."""
+    partials = scratch.partials
+    partials[:n_base] = scratch.base[:n_base]
+    n_partials = n_base
+    for place in range(listing.starts[node], listing.starts[node + 1]):
+        absent, present = _costs_of(texts, i, listing.labels[place])
+        n_partials = add_to_partials(partials, n_partials, -absent)
+        n_partials = add_to_partials(partials, n_partials, present)
+    return round_partials(partials, n_partials)
+
+
+@njit(cache=True, nogil=True)
+def fill_values(base: float, listing: Any, settings: Any, scratch: Any) -> float:
+    """Write the running L of all nodes and return log_z, the logarithm of the softmax' normaliser."""
+    values, weights = scratch.values[0], scratch.values[1]
+    values[0], weights[0] = base, 1.0
+    total = listing.factors[0]
+    for node in range(1, values.shape[0]):
+        parent, move = listing.parents[node], listing.moves[node]
+        values[node] = values[parent] + scratch.gains[move]
+        weight = weights[parent] * scratch.ratios[move]
+        weights[node] = weight
+        total += listing.factors[node] * weight
+    temperature = settings.temperature
+    if _SMALLEST_SUM < total < _LARGEST_SUM:
+        return np.log(total) - temperature * base
+    largest = -np.inf
+    for node in range(values.shape[0]):
+        largest = max(largest, listing.log_prior[node] - temperature * values[node])
+    total = 0.0
+    for node in range(values.shape[0]):
+        total += np.exp(listing.log_prior[node] - temperature * values[node] - largest)
+    return largest + np.log(total)
+
+
+@njit(cache=True, nogil=True)
+def listed_total(value: float, log_prior: float, log_z: float, settings: Any) -> float:
+    """Return the total of a listed label-set with L = value; never more than value + shift, nor less than 0."""
+    far = value + settings.shift
+    near = settings.log_weight + ((log_prior - settings.temperature * value) - log_z)
+    difference = near + far
+    total = -near - np.log1p(np.exp(-difference)) if difference > 0.0 else far - np.log1p(np.exp(difference))
+    return max(total, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _margin(base: float, threshold: float, settings: Any) -> float:
+    """Return a bound of the rounding error of running sums and of totals made from them."""
+    steps = settings.most_labels + 64.0
+    size = base + abs(threshold) + settings.shift + abs(settings.largest_prior) + steps * settings.largest_cost
+    return 1e-14 * steps * (2.0 + settings.temperature) * size
+
+
+@njit(cache=True, nogil=True)
+def scan_text(
+    texts: Any, i: int, thresholds: Any, listing: Any, candidates: Array, settings: Any, scratch: Any, flags: Array
+) -> Any:
+    """Count the listed candidates of text i with total <= threshold, and those with L <= shifted threshold.
+
+    thresholds (threshold, shifted); flags (N,) uint8, or empty: MEMBER and WITHIN of each node are written.
+    """
+    threshold, shifted = thresholds
+    n_base = load_text(texts, i, listing, settings, scratch)
+    base = round_partials(scratch.base, n_base)
+    log_z = fill_values(base, listing, settings, scratch)
+    margin = _margin(base, threshold, settings)
+    farthest = threshold + LOG_2 - settings.shift
+    room = threshold + LOG_2 + settings.log_weight + settings.largest_prior - log_z
+    if settings.temperature > 0.0:
+        farthest = max(farthest, room / settings.temperature)
+    elif room >= -margin:
+        farthest = np.inf
+    farthest += margin
+    values = scratch.values[0]
+    n_members, n_within = 0, 0
+    for node in range(values.shape[0]):
+        value = values[node]
+        if value > farthest or not candidates[node]:
+            continue
+        log_prior = listing.log_prior[node]
+        bound = min(value + settings.shift, settings.temperature * value + log_z - log_prior - settings.log_weight)
+        is_member = bound <= threshold - margin
+        if not is_member and bound - LOG_2 <= threshold + margin:
+            total = listed_total(value, log_prior, log_z, settings)
+            is_member = total <= threshold
+            if abs(total - threshold) <= margin:
+                exact = exact_sum_of(texts, i, n_base, listing, node, scratch)
+                is_member = listed_total(exact, log_prior, log_z, settings) <= threshold
+        is_within = value <= shifted
+        if abs(value - shifted) <= margin:
+            is_within = exact_sum_of(texts, i, n_base, listing, node, scratch) <= shifted
+        n_members += is_member
+        n_within += is_within
+        if flags.shape[0]:
+            flags[node] = (MEMBER if is_member else 0) | (WITHIN if is_within else 0)
+    unload_text(texts, i, settings, scratch)
+    return n_members, n_within
+
+
+@njit(cache=True, nogil=True)
+def count_listed(
+    texts: Any, thresholds: Array, shifted: Array, listing: Any, candidates: Array, settings: Any, out: Array
+) -> None:
+    """Write for each text the number of listed members, and of listed candidates with L <= shifted: out (n, 2)."""
+    scratch = make_scratch(listing, texts, settings)
+    nothing = np.empty(0, dtype=np.uint8)
+    for i in range(out.shape[0]):
+        both = (thresholds[i], shifted[i])
+        out[i, 0], out[i, 1] = scan_text(texts, i, both, listing, candidates, settings, scratch, nothing)
+
+
+@njit(cache=True, nogil=True)
+def flag_listed(texts: Any, thresholds: Any, listing: Any, candidates: Array, settings: Any, flags: Array) -> None:
+    """Write which nodes are members of the first text, and which are within the shifted threshold: flags (N,) uint8."""
+    scratch = make_scratch(listing, texts, settings)
+    flags[:] = 0
+    scan_text(texts, 0, thresholds, listing, candidates, settings, scratch, flags)
+
+
+@njit(cache=True, nogil=True)
+def totals_of_nodes(
+    texts: Any, rows: Array, nodes: Array, listing: Any, settings: Any, sums: Array, out: Array
+) -> None:
+    """Write L and the totals of listed nodes (m,), each of the text that rows (m,) says; equal rows side by side."""
+    scratch = make_scratch(listing, texts, settings)
+    loaded, n_base, log_z = np.int64(-1), np.int64(0), 0.0
+    for j in range(rows.shape[0]):
+        i = rows[j]
+        if i != loaded:
+            if loaded >= 0:
+                unload_text(texts, loaded, settings, scratch)
+            n_base = load_text(texts, i, listing, settings, scratch)
+            log_z = fill_values(round_partials(scratch.base, n_base), listing, settings, scratch)
+            loaded = i
+        sums[j] = exact_sum_of(texts, i, n_base, listing, nodes[j], scratch)
+        out[j] = listed_total(sums[j], listing.log_prior[nodes[j]], log_z, settings)
+
+
+@njit(cache=True, nogil=True)
+def best_of_text(
+    texts: Any, i: int, listing: Any, candidates: Array, settings: Any, scratch: Any, totals: Array
+) -> int:
+    """Return the best listed candidate of text i, -1 if there is none; totals (2,) of the two best are written."""
+    n_base = load_text(texts, i, listing, settings, scratch)
+    base = round_partials(scratch.base, n_base)
+    log_z = fill_values(base, listing, settings, scratch)
+    values = scratch.values[0]
+    bounds = scratch.values[1]
+    first, second = np.inf, np.inf
+    for node in range(values.shape[0]):
+        value = values[node]
+        near = settings.temperature * value + log_z - listing.log_prior[node] - settings.log_weight
+        bound = min(value + settings.shift, near) if candidates[node] else np.inf
+        bounds[node] = bound
+        if bound < second:
+            first, second = min(first, bound), max(first, bound)
+    limit = np.inf if second == np.inf else second + LOG_2 + _margin(base, second, settings)
+    best = np.int64(-1)
+    totals[0] = totals[1] = np.inf
+    for node in range(values.shape[0]):
+        if bounds[node] > limit or not candidates[node]:
+            continue
+        exact = exact_sum_of(texts, i, n_base, listing, node, scratch)
+        total = listed_total(exact, listing.log_prior[node], log_z, settings)
+        if best < 0 or total < totals[0] or (total == totals[0] and listing.ranks[node] < listing.ranks[best]):
+            totals[1] = totals[0]
+            totals[0] = total
+            best = node
+        elif total < totals[1]:
+            totals[1] = total
+    unload_text(texts, i, settings, scratch)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def best_listed(texts: Any, listing: Any, candidates: Array, settings: Any, nodes: Array, totals: Array) -> None:
+    """Write each text's best listed candidate (n,), -1 if there is none, and the totals of the two best (n, 2)."""
+    scratch = make_scratch(listing, texts, settings)
+    for i in range(nodes.shape[0]):
+        nodes[i] = best_of_text(texts, i, listing, candidates, settings, scratch, totals[i])
+
+
+@njit(cache=True, nogil=True)
+def count_labels(
+    texts: Any, bounds: Array, listing: Any, candidates: Array, settings: Any, members: Array, with_label: Array
+) -> None:
+    """Write the number of listed members (n,) of dense texts, and of those that have each label (n, d) int32.
+
+    bounds (n, 2): threshold and shifted threshold of each text.
+    """
+    scratch = make_scratch(listing, texts, settings)
+    flags = np.empty(listing.parents.shape[0], dtype=np.uint8)
+    with_label[:] = 0
+    for i in range(members.shape[0]):
+        flags[:] = 0
+        both = (bounds[i, 0], bounds[i, 1])
+        members[i], _ = scan_text(texts, i, both, listing, candidates, settings, scratch, flags)
+        for node in range(flags.shape[0] if members[i] else 0):
+            if flags[node] & MEMBER:
+                for place in range(listing.starts[node], listing.starts[node + 1]):
+                    with_label[i, listing.labels[place]] += 1

@@ -1,0 +1,377 @@
+"""Prediction sets of a mixture: those of its independent part at a shifted threshold, and a list to check (design 2.5).
+
+A label-set that is not listed is a member if its `LogLoss` is within the shifted threshold, which the engine of the
+independent part knows how to count. Listed label-sets are checked one by one; those that the independent part counted
+are taken off again. No listed label-set has a larger total than it would have if it were not listed, so all that the
+independent part finds are members.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import math
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from surelabel._core.threads import over_rows
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._kernels import mixture as kernel
+from surelabel.calibration import Calibration
+from surelabel.engines.base import WORK_LIMIT, Engine, Member, Reach, Scored, Threshold, WrappingEngine, as_members
+from surelabel.engines.best_first import most_tied
+from surelabel.engines.dense import DenseEngine
+from surelabel.engines.interacting import InteractingEngine
+from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.engines.sparse import SparseEngine
+from surelabel.labels.sparse import is_sparse
+from surelabel.measures.mixture import Mixture
+
+# Thresholds that are few enough to check the listed label-sets for each; for more they are scored and sorted once.
+_FEW = 16
+# Label-sets of the independent part that are looked at for the best that is not listed.
+_FIRST = 16
+_INDEPENDENT: weakref.WeakKeyDictionary[Calibration, Calibration] = weakref.WeakKeyDictionary()
+
+
+def _independent(calibration: Calibration) -> Calibration:
+    """Return the calibration of the independent part, with shifted totals; made once."""
+    made = _INDEPENDENT.get(calibration)
+    if made is None:
+        measure = calibration.measure
+        assert isinstance(measure, Mixture)
+        totals = measure.shifted(calibration.totals)
+        made = dataclasses.replace(calibration, measure=measure.independent, totals=totals)
+        _INDEPENDENT[calibration] = made
+    return made
+
+
+class MixtureEngine(WrappingEngine):
+    """Asks the engine of the independent part at a shifted threshold, and checks the listed label-sets."""
+
+    def __init__(
+        self, calibration: Calibration, probabilities: Any, work_limit: int = WORK_LIMIT, n_jobs: int | None = None
+    ) -> None:
+        independent = _independent(calibration)
+        dense = DenseEngine if independent.is_separable else InteractingEngine
+        engine = SparseEngine if is_sparse(probabilities) else dense
+        super().__init__(engine(independent, probabilities, work_limit, n_jobs))
+        assert isinstance(calibration.measure, Mixture)
+        self.calibration = calibration
+        self._measure = calibration.measure
+        self._candidates: dict[Bounds, BoolArray] = {}
+
+    @property
+    def _listed_candidates(self) -> BoolArray:
+        """Which nodes are listed label-sets and candidates, (N,)."""
+        if self.limits not in self._candidates:
+            listing = self._measure.listing
+            sizes = np.diff(listing.starts)
+            chosen = (listing.factors > 0.0) & (sizes >= self.limits[0]) & (sizes <= self.limits[1])
+            if self.calibration.constraints is not None:
+                which = np.flatnonzero(chosen)
+                rows = np.zeros((len(which), self.n_labels), dtype=np.bool_)
+                for row, node in zip(rows, which.tolist(), strict=True):
+                    row[list(self._member(node))] = True
+                chosen[which] = self.calibration.constraints.obeyed_by(rows)
+            self._candidates[self.limits] = chosen
+        return self._candidates[self.limits]
+
+    def _member(self, node: int) -> Member:
+        """Return the labels of a node."""
+        listing = self._measure.listing
+        return tuple(listing.labels[listing.starts[node] : listing.starts[node + 1]].tolist())
+
+    def _part(self, rows: slice) -> tuple[Engine, kernel.Texts]:
+        """Return the engine of the independent part of some texts, and their costs, priced once."""
+        inner: Engine = self.inner[rows]
+        if not isinstance(inner, DenseEngine):
+            return inner, self._measure.texts(inner.probabilities)
+        inner = inner.priced()
+        none = np.empty(0, dtype=np.int64)
+        return inner, kernel.Texts(none, none, *inner.costs(slice(0, len(inner))), np.zeros(2), np.zeros(2))
+
+    def _shifted(self, thresholds: FloatArray) -> FloatArray:
+        """Return the thresholds of the independent part, (n,)."""
+        values, places = np.unique(thresholds, return_inverse=True)
+        return self._measure.shifted(values)[places]
+
+    def _kernel_arguments(self) -> tuple[Any, BoolArray, Any]:
+        """Return listing, candidates and settings as kernels take them."""
+        return self._measure.listing, self._listed_candidates, self._measure.settings
+
+    def totals(self, labels: Any) -> FloatArray:
+        """Score label-sets by the mixture."""
+        return Engine.totals(self, labels)
+
+    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
+        """Count, or bound, the independent part's members; add the listed members that are not among them."""
+        first = 0 if rows is None else rows.start
+        shifted = self._shifted(thresholds)
+
+        def count(block: slice) -> SizeBounds:
+            inner, texts = self._part(slice(block.start + first, block.stop + first))
+            counted = inner.bounds(shifted[block])
+            listed = self._count_listed(texts, thresholds[block], shifted[block])
+            more = listed[:, 0] - listed[:, 1]
+            return SizeBounds(np.maximum(counted.lower + more, listed[:, 0]), counted.upper + more)
+
+        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
+
+    def _count_listed(self, texts: kernel.Texts, thresholds: FloatArray, shifted: FloatArray) -> IntArray:
+        """Count listed members, and listed candidates that the independent part counts, (n, 2)."""
+        finite = np.isfinite(thresholds)
+        out = np.zeros((len(thresholds), 2), dtype=np.int64)
+        if finite.all():
+            kernel.count_listed(texts, thresholds, shifted, *self._kernel_arguments(), out)
+            return out
+        for i in np.flatnonzero(finite).tolist():
+            flags = self._flags_of(self._one(texts, i), thresholds[i], shifted[i])
+            out[i] = [np.count_nonzero(flags & flag) for flag in (kernel.MEMBER, kernel.WITHIN)]
+        return out
+
+    @staticmethod
+    def _one(texts: kernel.Texts, i: int) -> kernel.Texts:
+        """Return one of several texts."""
+        if len(texts.starts) == 0:
+            return texts._replace(absent=texts.absent[i : i + 1], present=texts.present[i : i + 1])
+        return texts._replace(starts=texts.starts[i : i + 2])
+
+    def _flags_of(self, texts: kernel.Texts, threshold: float, shifted: float) -> Any:
+        """Return MEMBER and WITHIN of each node, (N,) uint8, for one text."""
+        flags = np.zeros(len(self._measure.listing.parents), dtype=np.uint8)
+        if threshold == math.inf:
+            flags[self._listed_candidates] = kernel.MEMBER | kernel.WITHIN
+        elif threshold > -math.inf:
+            kernel.flag_listed(texts, (threshold, shifted), *self._kernel_arguments(), flags)
+        return flags
+
+    def _flags(self, row: int, threshold: Threshold) -> Any:
+        """Return the same for a text and threshold."""
+        at = float(threshold)
+        _, texts = self._part(slice(row, row + 1))
+        return self._flags_of(texts, at, float(self._shifted(np.array([at]))[0]))
+
+    def _scored(self, row: int, nodes: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return L and the totals of listed nodes of one text."""
+        sums, totals = np.empty(len(nodes)), np.empty(len(nodes))
+        _, texts = self._part(slice(row, row + 1))
+        rows = np.zeros(len(nodes), dtype=np.int64)
+        kernel.totals_of_nodes(texts, rows, nodes, self._measure.listing, self._measure.settings, sums, totals)
+        return sums, totals
+
+    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
+        """Merge listed members, sorted, with what the independent part yields and is not listed."""
+        nodes = np.flatnonzero(self._flags(row, threshold) & kernel.MEMBER)
+        _, totals = self._scored(row, nodes)
+        order = np.lexsort((self._measure.listing.ranks[nodes], totals))
+        listed = ((float(totals[i]), self._member(int(nodes[i]))) for i in order)
+        return heapq.merge(listed, self._unlisted(row, threshold), key=_best_first_key)
+
+    def _unlisted(self, row: int, threshold: Threshold) -> Iterator[Scored]:
+        """Yield members that are not listed, best first; shifting may make totals equal that were not."""
+        shift = self._measure.settings.shift
+        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        known = self._measure.node_of
+        shifted = ((total + shift, member) for total, member in self.inner.iterate(row, at) if known(member) < 0)
+        most = most_tied(self.n_labels)
+        for _, tied in itertools.groupby(shifted, key=lambda scored: scored[0]):
+            while run := list(itertools.islice(tied, most)):
+                yield from sorted(run, key=_best_first_key) if len(run) > 1 else run
+
+    def forced(self) -> tuple[Any, FloatArray]:
+        """Compare the two best listed candidates with the best of the independent part."""
+        if self._measure.weight == 0.0:
+            return self.inner.forced()
+        blocks = over_rows(self._forced, len(self), self.n_jobs)
+        members = [member for chosen, _ in blocks for member in chosen]
+        return self.as_rows(members), np.concatenate([totals for _, totals in blocks])
+
+    def _forced(self, rows: slice) -> tuple[list[Member], FloatArray]:
+        """Return the best candidates of a block of texts, and the totals of the two best."""
+        inner, texts = self._part(rows)
+        labels, independent = inner.forced()
+        nodes, totals = np.empty(len(inner), dtype=np.int64), np.empty((len(inner), 2))
+        kernel.best_listed(texts, *self._kernel_arguments(), nodes, totals)
+        far = independent + self._measure.settings.shift
+        members = _as_members(labels)
+        is_new = self._measure.nodes_of(labels) < 0
+        # The best of the independent part is new, or its second best is the best that may be.
+        two = np.sort(np.column_stack([totals, np.where(is_new, far[:, 0], np.inf)]), axis=1)[:, :2]
+        is_tied = np.where(is_new, far[:, 0] == totals[:, 0], far[:, 1] <= totals[:, 0])
+        open_rows = np.flatnonzero(is_tied | (two[:, 1] > far[:, 1]))
+        for i, unlisted in zip(open_rows.tolist(), self._best_unlisted(inner, two[:, 1], open_rows, rows), strict=True):
+            listed = [(float(totals[i, 0]), self._member(int(nodes[i])))] if nodes[i] >= 0 else []
+            best = sorted([*listed, *unlisted], key=_best_first_key)
+            members[i] = best[0][1]
+            two[i] = np.sort([*(total for total, _ in best), totals[i, 1], math.inf])[:2]
+            nodes[i] = -1
+        for i in np.flatnonzero((nodes >= 0) & ~(is_new & (far[:, 0] < totals[:, 0]))).tolist():
+            members[i] = self._member(int(nodes[i]))
+        return members, two
+
+    def _best_unlisted(self, inner: Engine, limits: FloatArray, which: IntArray, rows: slice) -> Iterator[list[Scored]]:
+        """Yield the two best candidates that are not listed, within limits, of some texts of a block.
+
+        The best few of the independent part are taken for all texts at once; if too many of these are listed, the next
+        ones are taken one by one.
+        """
+        if not len(which):
+            return
+        thresholds = np.full(len(inner), -1.0)
+        thresholds[which] = self._shifted(limits[which])
+        shift, node_of = self._measure.settings.shift, self._measure.node_of
+        for i, best in zip(which.tolist(), inner.top(_FIRST, thresholds, which, inner.bounds(thresholds)), strict=True):
+            unlisted = [(total + shift, member) for total, member in best if node_of(member) < 0]
+            if len(best) < _FIRST or (len(unlisted) > 2 and unlisted[1][0] < unlisted[-1][0]):
+                yield sorted(unlisted, key=_best_first_key)[:2]
+            else:
+                yield list(itertools.islice(self._unlisted(rows.start + i, float(limits[i])), 2))
+
+    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
+        """Correct the independent part's counts by the listed label-sets that have each label."""
+        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        told_apart = set(self.inner.listed(row).tolist())
+        counted = self.inner.with_label(row, at, [label if label in told_apart else -1 for label in labels])
+        flags = self._flags(row, threshold)
+        members, within = (self._with_each_label(flags & flag) for flag in (kernel.MEMBER, kernel.WITHIN))
+        return [
+            (max(lower + members.get(label, 0) - within.get(label, 0), members.get(label, 0)),
+             upper + members.get(label, 0) - within.get(label, 0))
+            for label, (lower, upper) in zip(labels, counted, strict=True)
+        ]  # fmt: skip
+
+    def _with_each_label(self, chosen: Any) -> dict[int, int]:
+        """Return how many chosen nodes have each label that some of them have."""
+        listing = self._measure.listing
+        is_chosen = np.repeat(chosen > 0, np.diff(listing.starts))
+        labels, counts = np.unique(listing.labels[is_chosen], return_counts=True)
+        return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+
+    def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
+        """Add what listed members have to what the independent part's have."""
+        if is_sparse(self.probabilities):
+            return self._dense(rows).reachable(thresholds, slice(0, len(thresholds)))
+        shifted = self._shifted(thresholds)
+        reachable = np.empty((len(thresholds), self.n_labels, 2), dtype=np.bool_)
+
+        def look(block: slice) -> None:
+            inner, texts = self._part(slice(rows.start + block.start, rows.start + block.stop))
+            part = inner.reachable(shifted[block], slice(0, len(inner)))
+            finite = np.flatnonzero(np.isfinite(thresholds[block]))
+            members = np.empty(len(finite), dtype=np.int64)
+            with_label = np.empty((len(finite), self.n_labels), dtype=np.int32)
+            costs = texts._replace(absent=texts.absent[finite], present=texts.present[finite])
+            bounds = np.column_stack([thresholds[block][finite], shifted[block][finite]])
+            kernel.count_labels(costs, bounds, *self._kernel_arguments(), members, with_label)
+            part[finite, :, 0] |= with_label < members[:, None]
+            part[finite, :, 1] |= with_label > 0
+            reachable[block] = part
+
+        over_rows(look, len(thresholds), self.n_jobs)
+        return reachable
+
+    def listed(self, row: int) -> IntArray:
+        """Return the labels that a text lists, and those of listed label-sets."""
+        return np.union1d(self.inner.listed(row), self._measure.listing.used)
+
+    def reach(self, row: int, threshold: Threshold) -> Reach:
+        """Add what listed members have to what the independent part's have."""
+        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        labels, reachable, others = self.inner.reach(row, at)
+        chosen = self._flags(row, threshold) & kernel.MEMBER
+        n_members, counts = int(np.count_nonzero(chosen)), self._with_each_label(chosen)
+        if n_members == 0:
+            return Reach(labels, reachable, others)
+        every = np.union1d(labels, np.fromiter(counts, dtype=np.int64))
+        both = np.tile(np.array(others), (len(every), 1))
+        both[np.searchsorted(every, labels)] = reachable
+        with_label = np.array([counts.get(label, 0) for label in every.tolist()])
+        both |= np.column_stack([with_label < n_members, with_label > 0])
+        hidden = len(every) < self.n_labels
+        return Reach(every, both, (hidden, others[1]) if hidden else (False, False))
+
+    def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
+        """Sort labels by what members have; of sparse texts into bool CSR arrays."""
+        if not isinstance(self.inner, SparseEngine):
+            return super().certain_and_open(thresholds, most)
+        return self.inner.sorted_labels([self.reach(row, at) for row, at in enumerate(thresholds.tolist())], most)
+
+    def for_description(self, row: int) -> tuple[Engine, int]:
+        """Return a dense engine of one text, if texts are sparse."""
+        if not is_sparse(self.probabilities):
+            return self, row
+        self.inner.for_description(row)  # raises if labels are too many
+        return self._dense(slice(row, row + 1)), 0
+
+    def _dense(self, rows: slice) -> MixtureEngine:
+        """Return the dense engine of some sparse texts."""
+        dense = MixtureEngine(self.calibration, self.probabilities[rows].toarray(), self.work_limit, self.n_jobs)
+        return dense.limited(self.limits)
+
+    def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
+        """Return the independent part's costs, and a threshold that listed members are within too."""
+        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        sums, _ = self._scored(row, np.flatnonzero(self._flags(row, threshold) & kernel.MEMBER))
+        return self.inner.relaxation(row, max(at, float(sums.max(initial=-1.0))))
+
+    def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
+        """Correct finer bounds of the independent part by the listed label-sets."""
+        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        lower, upper = self.inner.finer_bounds(row, at, n_cells)
+        flags = self._flags(row, threshold)
+        members, within = (int(np.count_nonzero(flags & flag)) for flag in (kernel.MEMBER, kernel.WITHIN))
+        return max(lower + members - within, members), upper + members - within
+
+    def _sorted_candidates(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield L and totals of all listed candidates, each ascending, text by text."""
+        nodes = np.flatnonzero(self._listed_candidates)
+        for row in range(len(self)):
+            sums, totals = self._scored(row, nodes)
+            yield np.sort(sums), np.sort(totals)
+
+    def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
+        """Correct the independent part's counts by the listed label-sets within each threshold."""
+        shifted = self._measure.shifted(thresholds)
+        counts = self.inner._counts_at(shifted, n_cells)
+        if len(thresholds) <= _FEW:
+            _, texts = self._part(slice(0, len(self)))
+            for j, pair in enumerate(zip(thresholds, shifted, strict=True)):
+                listed = self._count_listed(texts, *(np.full(len(self), at) for at in pair))
+                more, members = listed[:, :1] - listed[:, 1:], listed[:, :1]
+                counts[:, j] = np.maximum(counts[:, j] + more, members)
+            return counts
+        for row, (sums, totals) in enumerate(self._sorted_candidates()):
+            members = np.searchsorted(totals, thresholds, side="right")
+            more = members - np.searchsorted(sums, shifted, side="right")
+            counts[row, :, 0] = np.maximum(counts[row, :, 0] + more, members)
+            counts[row, :, 1] = np.maximum(counts[row, :, 1] + more, members)
+        return counts
+
+    def _rank_sums(self, n_cells: int) -> FloatArray:
+        """Correct the independent part's sums by the ranks of the listed label-sets."""
+        own, shifted = self.calibration.totals, self.inner.calibration.totals
+        sums = self.inner._rank_sums(n_cells)
+        for row, (independent, totals) in enumerate(self._sorted_candidates()):
+            ranks, counted = (
+                len(own) * len(totals) - int(np.searchsorted(among, values, side="left").sum())
+                for among, values in ((own, totals), (shifted, independent))
+            )
+            sums[row] = np.maximum(sums[row] + (ranks - counted), ranks)
+        return sums
+
+
+def _as_members(labels: Any) -> list[Member]:
+    """Return 0/1 rows, dense or sparse, as ascending label indices."""
+    if is_sparse(labels):
+        return [tuple(part.tolist()) for part in np.split(labels.indices, labels.indptr[1:-1])]
+    return as_members(labels)
+
+
+def _best_first_key(scored: Scored) -> tuple[float, Member]:
+    """Return what members are ordered by: total, then the lexicographic order of 0/1 rows."""
+    return scored[0], tuple(-label for label in scored[1])

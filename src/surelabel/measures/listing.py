@@ -1,0 +1,222 @@
+"""Label-sets seen in training, in compressed rows, and the tree of listed label-sets that kernels go through."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel._core.validation import FloatArray, as_labels
+from surelabel._kernels.mixture import Listing
+from surelabel.exceptions import InvalidInputError
+from surelabel.labels.sparse import as_sparse_labels, is_sparse
+
+__all__ = ["MOST_NEIGHBOURS", "SeenLabelSets", "Tree", "make_listing"]
+
+IntArray = npt.NDArray[np.int64]
+# Label-sets one label away from seen ones that can be listed: some 100 MB.
+MOST_NEIGHBOURS = 2**20
+_LabelSet = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SeenLabelSets:
+    """Label-sets, each once, with the number of training texts that have it.
+
+    Attributes
+    ----------
+    starts : (K + 1,) int64
+        Label-set i has the labels indices[starts[i]:starts[i + 1]], ascending.
+    indices : int64
+    counts : (K,) int64
+    n_labels : int
+    """
+
+    starts: IntArray
+    indices: IntArray
+    counts: IntArray
+    n_labels: int
+
+    def __post_init__(self) -> None:
+        arrays = {name: np.array(getattr(self, name), dtype=np.int64) for name in ("starts", "indices", "counts")}
+        starts, indices, counts = arrays.values()
+        fits = len(counts) >= 1 and starts.shape == (len(counts) + 1,) and starts[0] == 0 and starts[-1] == len(indices)
+        fits = fits and bool(np.all(np.diff(starts) >= 0) and np.all(counts >= 1))
+        fits = fits and bool(np.all((indices >= 0) & (indices < self.n_labels)))
+        if fits and len(indices) > 1:
+            begins = np.zeros(len(indices) + 1, dtype=np.bool_)
+            begins[starts[:-1]] = True
+            fits = bool(np.all((np.diff(indices) > 0) | begins[1:-1]))
+        if fits:
+            fits = len(set(self._tuples(starts, indices))) == len(counts)
+        if not fits:
+            raise InvalidInputError(
+                "Seen label-sets must be 'starts', ascending label 'indices' of each label-set, and 'counts' of 1 or "
+                "more, each label-set once."
+            )
+        for name, array in arrays.items():
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def of(cls, labels: Any, *, who: str) -> SeenLabelSets:
+        """Return the label-sets of texts, (n, d) 0/1 rows, dense or sparse; the most frequent first."""
+        if is_sparse(labels):
+            matrix = as_sparse_labels(labels, who=who, shape=labels.shape)
+            n_labels = int(labels.shape[1])
+            rows = [tuple(part.tolist()) for part in np.split(matrix.indices, matrix.indptr[1:-1])]
+        else:
+            checked = as_labels(labels, who=who)
+            n_labels = int(checked.shape[1])
+            rows = [tuple(np.flatnonzero(row).tolist()) for row in checked]
+        counted: dict[_LabelSet, int] = {}
+        for row in rows:
+            counted[row] = counted.get(row, 0) + 1
+        if not counted:
+            raise InvalidInputError(f"{who} needs the label-sets of at least one training text. Got none.")
+        ordered = sorted(counted, key=lambda row: (-counted[row], row))
+        starts = list(itertools.accumulate(map(len, ordered), initial=0))
+        indices = list(itertools.chain.from_iterable(ordered))
+        return cls(
+            np.array(starts), np.array(indices, dtype=np.int64), np.array([counted[r] for r in ordered]), n_labels
+        )
+
+    @staticmethod
+    def _tuples(starts: IntArray, indices: IntArray) -> Iterator[_LabelSet]:
+        """Yield label-sets as ascending labels."""
+        values = indices.tolist()
+        return (tuple(values[start:stop]) for start, stop in itertools.pairwise(starts.tolist()))
+
+    def label_sets(self) -> dict[_LabelSet, int]:
+        """Return counts by label-set."""
+        return dict(zip(self._tuples(self.starts, self.indices), self.counts.tolist(), strict=True))
+
+    @functools.cached_property
+    def _trees(self) -> dict[bool, Tree]:
+        """Trees that were made, with neighbours and without."""
+        return {}
+
+    def tree(self, with_neighbours: bool) -> Tree:
+        """Return the label-sets as a tree, with those one label away if asked for; made once."""
+        if with_neighbours not in self._trees:
+            self._trees[with_neighbours] = _make_tree(self, with_neighbours)
+        return self._trees[with_neighbours]
+
+    @property
+    def n_changes(self) -> int:
+        """Number of changes of one label to one label-set."""
+        return len(self.counts) * self.n_labels
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SeenLabelSets):
+            return NotImplemented
+        return self.n_labels == other.n_labels and self.label_sets() == other.label_sets()
+
+    def __hash__(self) -> int:
+        return hash((self.n_labels, len(self), int(self.counts.sum())))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.arrays(), "n_labels": self.n_labels}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        for name in self.arrays():
+            getattr(self, name).flags.writeable = False
+
+    def arrays(self) -> dict[str, IntArray]:
+        """Return what a file must keep, beside the number of labels."""
+        return {"starts": self.starts, "indices": self.indices, "counts": self.counts}
+
+
+class Tree(NamedTuple):
+    """Label-sets as nodes, as `_kernels.mixture.Listing` has them, with what their weights are made of.
+
+    counts : (N,) float64
+        Training texts with just this label-set.
+    shares : (N,) float64
+        Training texts with a label-set one label away, by the number of labels; 0 for label-sets with fewer or more
+        labels than any of training.
+    node_of : dict
+        Nodes of listed label-sets, by the bytes of their labels.
+    """
+
+    parents: IntArray
+    moves: IntArray
+    starts: IntArray
+    labels: IntArray
+    ranks: IntArray
+    used: IntArray
+    counts: FloatArray
+    shares: FloatArray
+    node_of: dict[bytes, int]
+
+
+def _shares_of(seen: SeenLabelSets) -> dict[_LabelSet, float]:
+    """Return how many training texts, by the number of labels, are one label away from each label-set."""
+    sizes = np.diff(seen.starts)
+    fewest, most = int(sizes.min()), int(sizes.max())
+    shares: dict[_LabelSet, float] = {}
+    for label_set, count in seen.label_sets().items():
+        share, members = count / seen.n_labels, set(label_set)
+        for label in range(seen.n_labels):
+            other = tuple(sorted(members ^ {label}))
+            if fewest <= len(other) <= most:
+                shares[other] = shares.get(other, 0.0) + share
+    return shares
+
+
+def _make_tree(seen: SeenLabelSets, with_neighbours: bool) -> Tree:
+    """Return listed label-sets as a tree: parents come before their children."""
+    counts = seen.label_sets()
+    shares = _shares_of(seen) if with_neighbours else {}
+    place: dict[_LabelSet, int] = {(): 0}
+    parents, moves = [0], [0]
+    for label_set in counts:
+        for end in range(1, len(label_set) + 1):
+            if label_set[:end] not in place:
+                parents.append(place[label_set[: end - 1]])
+                moves.append(label_set[end - 1])
+                place[label_set[:end]] = len(place)
+    for label_set in counts if with_neighbours else ():
+        members = set(label_set)
+        for label in range(seen.n_labels):
+            other = tuple(sorted(members ^ {label}))
+            if other in shares and other not in place:
+                parents.append(place[label_set])
+                moves.append(label + seen.n_labels if label in members else label)
+                place[other] = len(place)
+    order = sorted(range(len(place)), key=[tuple(-label for label in label_set) for label_set in place].__getitem__)
+    ranks = np.empty(len(place), dtype=np.int64)
+    ranks[order] = np.arange(len(place))
+    labels = np.fromiter(itertools.chain.from_iterable(place), dtype=np.int64)
+    listed = ((label_set, node) for label_set, node in place.items() if label_set in counts or label_set in shares)
+    return Tree(
+        np.array(parents, dtype=np.int64),
+        np.array(moves, dtype=np.int64),
+        np.array(list(itertools.accumulate(map(len, place), initial=0)), dtype=np.int64),
+        labels,
+        ranks,
+        np.unique(labels),
+        np.array([float(counts.get(label_set, 0)) for label_set in place]),
+        np.array([shares.get(label_set, 0.0) for label_set in place]),
+        {np.array(label_set, dtype=np.int64).tobytes(): node for label_set, node in listed},
+    )
+
+
+def make_listing(tree: Tree, prior: float, neighbours: float) -> Listing:
+    """Return a tree with the weights of its label-sets, as kernels take it."""
+    texts = tree.counts + neighbours * tree.shares
+    log_prior = np.full(len(texts), -np.inf)
+    log_prior[texts > 0] = prior * np.log(texts[texts > 0])
+    return Listing(
+        tree.parents, tree.moves, log_prior, np.exp(log_prior), tree.starts, tree.labels, tree.ranks, tree.used
+    )

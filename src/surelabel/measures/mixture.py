@@ -1,0 +1,265 @@
+"""A joint score for label-sets: an independent part, mixed with the label-sets that were seen in training."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._kernels import mixture as kernel
+from surelabel.exceptions import InvalidInputError
+from surelabel.labels.sparse import SparseLabels, SparseProbabilities, as_sparse_labels, is_sparse
+from surelabel.measures.base import costs_of, is_number, totals_by_costs
+from surelabel.measures.compressed import halves, sparse_totals
+from surelabel.measures.listing import MOST_NEIGHBOURS, SeenLabelSets, Tree, make_listing
+from surelabel.measures.log_loss import LogLoss
+
+__all__ = ["Mixture"]
+
+IntArray = npt.NDArray[np.int64]
+PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip")
+_RANGES = {
+    "weight": (0.0, 1.0, "in [0, 1)"),
+    "prior": (0.0, math.inf, "0 or more"),
+    "temperature": (0.0, math.inf, "0 or more"),
+    "neighbours": (0.0, math.inf, "0 or more"),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture:
+    """Minus the log-likelihood of a label-set under a mixture: labels are independent, or it was seen in training.
+
+    score(Y) = -log((1 - weight) product(Y) + weight q(Y)), where product is the independent probability that `LogLoss`
+    uses, and q is a softmax over the label-sets seen in training of prior log(count) + temperature log(product).
+    Label-sets that labels taken one by one make likely, but that never occur, get larger scores, and prediction sets
+    get smaller. They are counted exactly: a label-set that was not seen is a member if its `LogLoss` is within the
+    threshold + log(1 - weight), and the seen ones are a list to check.
+
+    With `neighbours` above 0, each training text also counts, by so much in all, for the label-sets that differ from
+    its own in one label, if they have no fewer and no more labels than label-sets of training. That pays if many new
+    label-sets are unseen but close to seen ones.
+
+    Parameters
+    ----------
+    weight : float
+        Of the seen label-sets, in [0, 1); 0 gives `LogLoss`.
+    prior : float
+        How much the number of training texts with a label-set matters, 0 or more.
+    temperature : float
+        How much the text's probabilities matter among seen label-sets, 0 or more.
+    neighbours : float
+        How many texts each training text counts for, spread over all label-sets one label away; 0 or more.
+    clip : float
+        As of `LogLoss`.
+    seen : SeenLabelSets, optional
+        Label-sets of training and how often they occur; `fit` makes it.
+
+    Examples
+    --------
+    >>> measure = Mixture(weight=0.5).fit([[1, 1, 0], [0, 0, 1], [1, 0, 0], [1, 1, 0]])
+    >>> probabilities = np.array([[0.9, 0.2, 0.4]] * 2)
+    >>> measure.score(measure.totals(probabilities, np.array([[1, 1, 0], [1, 0, 1]], dtype=bool))).round(3)
+    array([1.783, 1.937])
+    """
+
+    weight: float = 0.9
+    prior: float = 0.5
+    temperature: float = 1.0
+    neighbours: float = 0.0
+    clip: float = 1e-6
+    seen: SeenLabelSets | None = None
+    takes_sparse: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        LogLoss(self.clip)
+        for name, (least, most, words) in _RANGES.items():
+            value: Any = getattr(self, name)
+            if not is_number(value) or not least <= value < most:
+                raise InvalidInputError(
+                    f"The {name!r} parameter of Mixture must be a number {words}. Got {value!r} instead."
+                )
+        for name in PARAMETERS:
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if self.seen is not None and self.neighbours > 0 and self.seen.n_changes > MOST_NEIGHBOURS:
+            raise InvalidInputError(
+                f"The 'neighbours' parameter of Mixture must be 0 for so many labels: {self.seen.n_changes:,} changes "
+                f"of one label lead away from the label-sets of training, and {MOST_NEIGHBOURS:,} can be listed."
+            )
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Parameters by name."""
+        return {name: float(getattr(self, name)) for name in PARAMETERS}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mixture):
+            return NotImplemented
+        return self.parameters == other.parameters and self.seen == other.seen
+
+    def __hash__(self) -> int:
+        return hash((*self.parameters.values(), self.seen))
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name):g}"
+            for field in dataclasses.fields(self)
+            if field.name in PARAMETERS[:3] or (field.name in PARAMETERS and getattr(self, field.name) != field.default)
+        ]
+        return f"Mixture({', '.join(changed)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.parameters, "seen": self.seen}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    def fit(self, labels: Any) -> Mixture:
+        """Return a fitted copy.
+
+        Parameters
+        ----------
+        labels : (n, d) 0/1 array-like or sparse matrix
+            Label-sets of proper training texts; never those of calibration texts.
+        """
+        return dataclasses.replace(self, seen=SeenLabelSets.of(labels, who="Mixture.fit"))
+
+    def reweighted(self, **parameters: Any) -> Mixture:
+        """Return a copy with other parameters, fitted on the same label-sets."""
+        return dataclasses.replace(self, **parameters)
+
+    @property
+    def fitted(self) -> SeenLabelSets:
+        """Label-sets seen in training; an error if the measure is not fitted."""
+        if self.seen is None:
+            raise InvalidInputError(
+                "This Mixture measure is not fitted yet. Call 'fit' with the labels of proper training texts, and use "
+                "what it returns."
+            )
+        return self.seen
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that the measure was fitted on."""
+        return self.fitted.n_labels
+
+    @property
+    def independent(self) -> LogLoss:
+        """The measure of the independent part."""
+        return LogLoss(self.clip)
+
+    def to_spec(self) -> dict[str, Any]:
+        """Describe the measure in plain values; `arrays` has the rest."""
+        return {"kind": "mixture", "n_labels": self.n_labels, **self.parameters}
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what a file must keep beside `to_spec`."""
+        return self.fitted.arrays()
+
+    @functools.cached_property
+    def listing(self) -> kernel.Listing:
+        """The listed label-sets as `_kernels.mixture` takes them."""
+        return make_listing(self._tree, self.prior, self.neighbours)
+
+    @property
+    def _tree(self) -> Tree:
+        """The listed label-sets, without their weights."""
+        return self.fitted.tree(self.neighbours > 0.0)
+
+    @functools.cached_property
+    def settings(self) -> kernel.Settings:
+        """Parameters as `_kernels.mixture` takes them."""
+        return kernel.Settings(
+            -math.log1p(-self.weight),
+            math.log(self.weight) if self.weight > 0.0 else -math.inf,
+            self.temperature,
+            float(self.listing.log_prior.max()),
+            -math.log(self.clip),
+            int(np.diff(self.listing.starts).max()),
+            self.n_labels,
+        )
+
+    def texts(self, probabilities: FloatArray | SparseProbabilities) -> kernel.Texts:
+        """Return costs of texts as `_kernels.mixture` takes them."""
+        none = np.empty(0, dtype=np.int64)
+        if not isinstance(probabilities, SparseProbabilities):
+            absent, present = costs_of(self.independent, probabilities)
+            return kernel.Texts(none, none, absent, present, np.zeros(2), np.zeros(2))
+        values = np.append(probabilities.values, probabilities.unlisted)[None, :]
+        absent, present = costs_of(self.independent, values)
+        group = (float(absent[0, -1]), float(present[0, -1]))
+        return kernel.Texts(
+            probabilities.starts, probabilities.labels, absent, present, np.array(group), np.array(halves(group[0]))
+        )
+
+    def nodes_of(self, labels: BoolArray | SparseLabels) -> IntArray:
+        """Return the node of each label-set, (n,); -1 if it is not listed."""
+        if is_sparse(labels):
+            starts, indices = labels.indptr, labels.indices.astype(np.int64)
+        else:
+            rows, indices = np.nonzero(labels)
+            starts = np.searchsorted(rows, np.arange(len(labels) + 1))
+        known = self._tree.node_of
+        parts = [indices[start:stop].tobytes() for start, stop in itertools.pairwise(starts.tolist())]
+        return np.array([known.get(part, -1) for part in parts], dtype=np.int64)
+
+    def node_of(self, labels: Sequence[int]) -> int:
+        """Return the node of one label-set, ascending labels; -1 if it is not listed."""
+        return self._tree.node_of.get(np.array(labels, dtype=np.int64).tobytes(), -1)
+
+    def shifted(self, thresholds: FloatArray) -> FloatArray:
+        """Return the largest `LogLoss` of a label-set, not listed, whose total is within each threshold; -1 if none is.
+
+        The largest x >= 0 with x + shift <= threshold in floating point, found by halving between floats.
+        """
+        at = np.asarray(thresholds, dtype=np.float64)
+        shift = self.settings.shift
+        finite = np.isfinite(at) & (at >= shift)
+        low = np.zeros(at.shape, dtype=np.int64)
+        high = np.where(finite, at, 0.0).view(np.int64)
+        while np.any(low < high):
+            middle = low + (high - low + 1) // 2
+            within = middle.view(np.float64) + shift <= at
+            low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
+        return np.asarray(np.where(finite, low.view(np.float64), np.where(np.isposinf(at), np.inf, -1.0)))
+
+    def _totals(self, probabilities: Any, rows: IntArray, nodes: IntArray, independent: FloatArray) -> FloatArray:
+        """Return the totals of label-sets, each of the text that `rows` says, from their `LogLoss` and their nodes."""
+        totals = independent + self.settings.shift
+        listed = np.flatnonzero(nodes >= 0)
+        if len(listed):
+            of_listed = np.empty(len(listed))
+            kernel.totals_of_nodes(
+                self.texts(probabilities), rows[listed], nodes[listed], self.listing, self.settings,
+                np.empty(len(listed)), of_listed,
+            )  # fmt: skip
+            totals[listed] = of_listed
+        return totals
+
+    def totals(self, probabilities: FloatArray | SparseProbabilities, labels: Any) -> FloatArray:
+        """Return scores of one label-set per text, (n,), for probabilities and labels (n, d), dense or sparse."""
+        if isinstance(probabilities, SparseProbabilities):
+            sparse = as_sparse_labels(labels, who="Mixture.totals", shape=probabilities.shape)
+            independent, nodes = sparse_totals(self.independent, probabilities, sparse), self.nodes_of(sparse)
+        else:
+            independent, nodes = totals_by_costs(self.independent, probabilities, labels), self.nodes_of(labels)
+        return self._totals(probabilities, np.arange(len(nodes)), nodes, independent)
+
+    def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
+        """Return the totals of many label-sets (m, d) of one text (d,); the same as `totals`."""
+        repeated = np.ascontiguousarray(np.broadcast_to(probabilities, labels.shape))
+        independent = totals_by_costs(self.independent, repeated, labels)
+        rows = np.zeros(len(labels), dtype=np.int64)
+        return self._totals(probabilities[None, :], rows, self.nodes_of(labels), independent)
+
+    def score(self, totals: FloatArray) -> FloatArray:
+        """Return the totals: they are scores already."""
+        return totals
