@@ -32,6 +32,7 @@ def test_public_names_are_pinned_and_sorted():
         "SparseProbabilities",
         "TagBounds",
         "__version__",
+        "choose_mixture",
         "choose_weights",
         "corpora",
         "exceptions",

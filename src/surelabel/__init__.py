@@ -19,7 +19,7 @@ from surelabel._version import __version__
 
 if TYPE_CHECKING:
     from surelabel import corpora, metrics, plots, report, rivals, service, text
-    from surelabel.choosing import choose_weights
+    from surelabel.choosing import choose_mixture, choose_weights
     from surelabel.classifier import ConformalMultilabelClassifier
     from surelabel.conformal import ConformalLabelSets
     from surelabel.guarantees.automation import Automation
@@ -62,6 +62,7 @@ __all__ = [
     "SparseProbabilities",
     "TagBounds",
     "__version__",
+    "choose_mixture",
     "choose_weights",
     "corpora",
     "exceptions",
@@ -98,6 +99,7 @@ _LAZY_NAMES = {
     "SeparableMeasure": "surelabel.measures",
     "SparseProbabilities": "surelabel.labels.sparse",
     "TagBounds": "surelabel.guarantees.tag_bounds",
+    "choose_mixture": "surelabel.choosing",
     "choose_weights": "surelabel.choosing",
     "load_bundle": "surelabel.models",
     "predict_dataset": "surelabel.predicting",

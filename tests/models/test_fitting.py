@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from surelabel import LogLoss, LpNorm, Penalised, corpora
+from surelabel import LogLoss, Mixture, Penalised, corpora
 from surelabel.models import Automatic, TrainingSettings, train_bundle
-from surelabel.models.fitting import fitted_measure
+from surelabel.models.fitting import any_measure_named, fitted_measure
 from surelabel.probabilities_file import PartProbabilities
 
 PATTERNS = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [1, 0, 0, 0, 0, 1]], dtype=bool)
@@ -21,20 +21,32 @@ def rng():
     return np.random.default_rng(0)
 
 
-def test_penalties_are_taken_where_label_sets_follow_patterns(rng):
+def test_a_mixture_is_taken_if_label_sets_follow_patterns(rng):
     labels = PATTERNS[rng.integers(0, len(PATTERNS), 400)]
     chosen = fitted_measure(Automatic(), part(labels, 0.3, rng), labels, (1, 6))
-    assert isinstance(chosen, Penalised)
-    assert chosen.measure == LogLoss()
+    assert isinstance(chosen, Mixture)
+    assert chosen.weight > 0
 
 
-def test_the_measure_alone_is_taken_where_penalties_do_not_pay(rng):
+def test_log_loss_is_taken_if_nothing_better_is_confirmed(rng):
     labels = rng.random((400, 6)) < 0.3
     labels[~labels.any(axis=1), 0] = True
-    assert fitted_measure(Automatic(LpNorm(2)), part(labels, 0.05, rng), labels, (1, 6)) == LpNorm(2)
+    validation = part(labels, 0.05, rng)
+    assert fitted_measure(Automatic(), validation, labels, (1, 6)) == LogLoss()
+    named = fitted_measure(any_measure_named("mixture"), validation, labels, (1, 6))
+    assert isinstance(named, Mixture)
+    assert named.weight == 0.0
 
 
-def test_the_measure_alone_is_taken_where_too_little_can_be_seen(rng):
+def test_penalties_are_chosen_if_they_are_asked_for(rng):
+    labels = PATTERNS[rng.integers(0, len(PATTERNS), 400)]
+    chosen = fitted_measure(any_measure_named("penalised"), part(labels, 0.3, rng), labels, (1, 6))
+    assert isinstance(chosen, Penalised)
+    assert chosen.measure == LogLoss()
+    assert any(chosen.weights.values())
+
+
+def test_log_loss_is_taken_if_validation_texts_are_few(rng):
     labels = PATTERNS[rng.integers(0, len(PATTERNS), 199)]
     assert fitted_measure(Automatic(), part(labels, 0.3, rng), labels, (1, 6)) == LogLoss()
     assert fitted_measure(Automatic(), None, labels, (1, 6)) == LogLoss()

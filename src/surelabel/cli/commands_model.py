@@ -26,7 +26,8 @@ __all__ = ["ModelFolder", "print_evaluations"]
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model, made by surelabel train.")]
 _MeasureHelp = (
-    "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mahalanobis, penalised."
+    "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mixture, mahalanobis, "
+    "penalised."
 )
 FailOnBrokenPromise = Annotated[
     bool,
@@ -53,7 +54,7 @@ def train(
     measure: Annotated[
         str,
         typer.Option(
-            help="Nonconformity measure: auto (LogLoss, penalised where that pays on the validation part), "
+            help="Nonconformity measure: auto (a mixture if the validation part confirms it, else LogLoss), "
             f"{_MeasureHelp}"
         ),
     ] = "auto",

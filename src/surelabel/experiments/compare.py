@@ -38,7 +38,7 @@ from surelabel.rivals import (
 _log = logging.getLogger(__name__)
 
 # Measures that are compared unless some are named.
-FITTED_AND_NOT = (*MEASURES, "Mahalanobis", "Penalised")
+FITTED_AND_NOT = (*MEASURES, "Mahalanobis", "Penalised", "Mixture")
 
 # By the names that the command has for them: from the training labels and the largest number of labels of one text.
 RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.wording import at_most_words, count_words
 from surelabel.evaluation.evaluate import Evaluation
+from surelabel.measures.mixture import Mixture
 from surelabel.measures.penalised import Penalised
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def _method(bundle: Bundle) -> list[tuple[str, str]]:
     if isinstance(predictor.measure, Penalised):
         weights = ", ".join(f"{name} {value:.3g}" for name, value in predictor.measure.weights.items() if value)
         measure += f", {weights or 'no weight above 0'}"
+    if isinstance(predictor.measure, Mixture):
+        measure += ", " + ", ".join(f"{name} {value:.3g}" for name, value in predictor.measure.parameters.items())
     rules = predictor.constraints
     counts = {} if rules is None else {name: len(each) for name, each in rules.to_dict().items() if each}
     corrections = recalibration.methods if recalibration is not None else ()

@@ -7,12 +7,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surelabel.choosing import choose_weights
+from surelabel.choosing import choose_mixture, choose_weights
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import LogLoss, Measure, measure_name, measure_named
 from surelabel.measures.mahalanobis import Mahalanobis
+from surelabel.measures.mixture import Mixture
 from surelabel.measures.penalised import Penalised
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.recalibration import Recalibration
@@ -28,24 +29,21 @@ NEEDS_ALL = (
 )
 """What is said where something does not go with listed probabilities."""
 
-# Validation texts that tell whether penalties pay, and by how much they must.
-_FEWEST_TEXTS, _LEAST_GAIN = 200, 0.1
-_FITTED: Mapping[str, Measure] = {"mahalanobis": Mahalanobis(), "penalised": Penalised(LogLoss())}
+# Validation texts that `Automatic` needs to choose and confirm a mixture, and the levels that it makes sets small at.
+_FEWEST_TEXTS, _LEVELS = 200, ("0.01", "0.05", "0.1")
+_FITTED: Mapping[str, Measure] = {
+    "mahalanobis": Mahalanobis(),
+    "mixture": Mixture(),
+    "penalised": Penalised(LogLoss()),
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Automatic:
-    """A measure, with penalties where they pay: where they make sets of the validation part a tenth smaller.
+    """`Mixture` with settings chosen on the validation part, if a hold-out of it confirms them; else `LogLoss`.
 
-    Without a validation part of 200 texts, and where only the highest probabilities are listed, it is the measure
-    alone.
-
-    Attributes
-    ----------
-    measure : Measure
+    Without a validation part of 200 texts, and if only the highest probabilities are listed, it is `LogLoss`.
     """
-
-    measure: Measure = dataclasses.field(default_factory=LogLoss)
 
 
 def any_measure_named(name: str) -> Measure:
@@ -68,6 +66,8 @@ def needs_fitting(measure: Measure | Automatic) -> bool:
     """Tell whether a measure is one that is yet to be fitted, and cannot do without."""
     if isinstance(measure, Mahalanobis):
         return measure.matrix is None
+    if isinstance(measure, Mixture):
+        return measure.seen is None
     return isinstance(measure, Penalised) and measure.label_sets is None
 
 
@@ -83,9 +83,9 @@ def fitted_measure(
 ) -> Measure:
     """Return a measure fitted on the validation part; one that needs no fitting as it is.
 
-    Mahalanobis gets its covariance there. Penalised remembers the label-sets of training; its weights are chosen on
-    the validation part for the smallest sets at significance 0.05. Of an automatic one it is seen there whether
-    penalties pay.
+    Mahalanobis gets its covariance there. Mixture and Penalised remember the label-sets of training; settings of the
+    one and weights of the other are chosen on the validation part for the smallest sets. An automatic one is a mixture
+    if a hold-out of the validation part confirms it.
 
     Parameters
     ----------
@@ -104,38 +104,38 @@ def fitted_measure(
     """
     if isinstance(measure, Automatic):
         if validation is None or is_sparse(validation.probabilities) or len(validation) < _FEWEST_TEXTS:
-            return measure.measure
-    else:
-        if not needs_fitting(measure):
-            return measure
-        if validation is None:
-            raise InvalidInputError(
-                f"The measure {measure_name(measure)} is fitted on a validation part, and there is none. Take another "
-                "measure, or texts with a validation part."
-            )
-        if is_sparse(validation.probabilities):
-            raise InvalidInputError(f"{measure_name(measure)} {NEEDS_ALL}")
-        if isinstance(measure, Mahalanobis):
-            return measure.fit(validation.probabilities, validation.labels)
-        assert isinstance(measure, Penalised)
-    chosen = choose_weights(
-        measure.measure,
-        train_labels,
-        validation.probabilities,
-        validation.labels,
-        min_labels=limits[0],
-        max_labels=limits[1],
-        constraints=None if constraints is None else constraints.resolved(label_names, validation.labels.shape[1]),
-        random_state=seed,
-    )
+            return LogLoss()
+    elif not needs_fitting(measure):
+        return measure
+    elif validation is None:
+        raise InvalidInputError(
+            f"The measure {measure_name(measure)} is fitted on a validation part, and there is none. Take another "
+            "measure, or texts with a validation part."
+        )
+    elif is_sparse(validation.probabilities) and not isinstance(measure, Mixture):
+        raise InvalidInputError(f"{measure_name(measure)} {NEEDS_ALL}")
+    elif isinstance(measure, Mahalanobis):
+        return measure.fit(validation.probabilities, validation.labels)
+    n_labels = validation.labels.shape[1]
+    rules = None if constraints is None else constraints.resolved(label_names, n_labels)
+    allowed = {"min_labels": limits[0], "max_labels": limits[1], "constraints": rules, "random_state": seed}
+    if isinstance(measure, Penalised):
+        return _with_weights(measure, validation, train_labels, allowed)
+    mixture = choose_mixture(validation.probabilities, validation.labels, train_labels, _LEVELS, **allowed)
+    return LogLoss() if isinstance(measure, Automatic) and mixture.weight == 0.0 else mixture
+
+
+def _with_weights(
+    measure: Penalised, validation: PartProbabilities, train_labels: Any, allowed: Mapping[str, Any]
+) -> Penalised:
+    """Return a penalised measure with weights chosen on the validation part."""
+    chosen = choose_weights(measure.measure, train_labels, validation.probabilities, validation.labels, **allowed)
     _log.info(
         "%r makes sets of %.1f label-sets on the validation part; without penalties %.1f",
         chosen.measure,
         chosen.mean_size,
         chosen.mean_size_without,
     )
-    if isinstance(measure, Automatic) and chosen.mean_size > (1.0 - _LEAST_GAIN) * chosen.mean_size_without:
-        return measure.measure
     return chosen.measure
 
 

@@ -45,6 +45,10 @@ _CELLS = 512
 _WORK_LIMIT = 20_000
 # Share by which the hold-out's sets must be smaller than those of LogLoss, and by which neighbours must pay.
 _LEAST_GAIN, _LEAST_GAIN_NEAR = 0.05, 0.1
+# Settings whose criterion is so little above the best are as good; so many of them are compared by their best guesses.
+_AS_GOOD, _COMPARED = 0.04, 8
+# Share of the hold-out's best guesses that may be lost, beside those of LogLoss: a difference that is chance.
+_MOST_LOST = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +59,13 @@ class _Part:
     labels: Any
     limits: Mapping[str, Any]
     levels: tuple[Fraction, ...]
+
+    def accuracy(self, measure: Mixture) -> float:
+        """Return the share of texts whose best guess is their label-set."""
+        probabilities, labels = self.probabilities[:_SCORED], self.labels[:_SCORED]
+        calibration = Calibration(measure, np.zeros(1), labels.shape[1], label_names=None, **self.limits)
+        wrong = engine_for(calibration, probabilities).forced()[0] != labels
+        return float((np.asarray(wrong.sum(axis=1)) == 0).mean())
 
     def sizes(self, measure: Mixture) -> FloatArray:
         """Return typical sizes of the sets of these texts, one per level, calibrated by the same texts.
@@ -83,13 +94,13 @@ class _Search:
     """Tries settings on one part, each once."""
 
     def __init__(self, part: _Part, progress: Callable[[str], None]) -> None:
-        self._part, self._progress = part, progress
+        self.part, self._progress = part, progress
         self._tried: dict[Mixture, float] = {}
 
     def value(self, measure: Mixture) -> float:
         """Return the criterion of a measure."""
         if measure not in self._tried:
-            self._tried[measure] = _criterion(self._part.sizes(measure))
+            self._tried[measure] = _criterion(self.part.sizes(measure))
             self._progress(f"{measure!r}: typical size {self._tried[measure]:.4g}")
         return self._tried[measure]
 
@@ -99,6 +110,12 @@ class _Search:
         for name in names:
             best = min((best, *(best.reweighted(**{name: value}) for value in GRID[name])), key=self.value)
         return best
+
+    def most_accurate(self, best: Mixture) -> Mixture:
+        """Return, of the settings that are as good as the best, the one whose best guesses are right most often."""
+        limit = (1.0 + _AS_GOOD) * self.value(best)
+        alike = [one for one in self._tried if one.neighbours == best.neighbours and self._tried[one] <= limit]
+        return max(sorted(alike, key=self.value)[:_COMPARED], key=self.part.accuracy)
 
 
 def choose_mixture(
@@ -199,17 +216,19 @@ def _chosen(search: _Search, start: Mixture) -> Mixture:
     if near.neighbours > 0.0:
         near = search.descend(near, ("temperature", "prior", "neighbours", "weight"))
     pays = near.neighbours > 0.0 and search.value(near) <= (1.0 - _LEAST_GAIN_NEAR) * search.value(best)
-    return near if pays else best
+    return search.most_accurate(near if pays else best)
 
 
 def _confirmed(chosen: Mixture, part: _Part, report: Callable[[str], None]) -> Mixture:
     """Return settings if the hold-out confirms that they are better than LogLoss, else those that are LogLoss."""
     plain = chosen.reweighted(weight=0.0, neighbours=0.0)
     sizes, without = part.sizes(chosen), part.sizes(plain)
+    right, right_without = part.accuracy(chosen), part.accuracy(plain)
     carries_over = bool(np.all(sizes <= without)) and _criterion(sizes) <= (1.0 - _LEAST_GAIN) * _criterion(without)
+    carries_over = carries_over and right >= right_without - _MOST_LOST
     shown, plainly = (", ".join(f"{size:.4g}" for size in values) for values in (sizes, without))
     report(
-        f"On the hold-out {chosen!r} has typical sizes of {shown}, LogLoss of {plainly}: "
-        f"{'confirmed' if carries_over else 'not confirmed, so LogLoss it is'}"
+        f"On the hold-out {chosen!r} has typical sizes of {shown} and best guesses right in {right:.1%}; LogLoss "
+        f"{plainly} and {right_without:.1%}: {'confirmed' if carries_over else 'not confirmed, so LogLoss it is'}"
     )
     return chosen if carries_over else plain

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from surelabel import ConformalLabelSets, LogLoss, Mahalanobis, choose_weights, choosing
+from surelabel import ConformalLabelSets, LogLoss, Mahalanobis, choose_weights
+from surelabel.choosing import weights
 from surelabel.exceptions import InvalidInputError
 
 
@@ -69,7 +70,7 @@ def test_bad_input_is_refused(change, message):
 
 def test_nothing_is_chosen_where_sets_are_past_counting(monkeypatch):
     train, validation, _, _ = _parts()
-    monkeypatch.setattr(choosing, "_WORK_LIMIT", 1)
+    monkeypatch.setattr(weights, "_WORK_LIMIT", 1)
     chosen = choose_weights(LogLoss(), train[1], *validation)
     assert len(chosen.tried) == 1
     assert chosen.measure.weights == dict.fromkeys(chosen.measure.weights, 0.0)

@@ -1,0 +1,85 @@
+"""Settings of a mixture: chosen for small sets, confirmed on a hold-out, refused if they do not carry over."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, SparseProbabilities, choose_mixture
+from surelabel.choosing import mixture
+from surelabel.exceptions import InvalidInputError
+
+PATTERNS = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [1, 0, 0, 0, 0, 1]], dtype=bool)
+
+
+def _texts(n_texts, seed, noise=0.3):
+    rng = np.random.default_rng(seed)
+    labels = PATTERNS[rng.integers(0, len(PATTERNS), n_texts)]
+    return np.clip(labels * 0.6 + 0.2 + rng.normal(0, noise, labels.shape), 0.01, 0.99), labels
+
+
+def test_a_chosen_mixture_makes_sets_smaller_and_keeps_the_guarantee():
+    training, validation, calibration, test = (_texts(n, seed) for seed, n in enumerate((200, 240, 199, 400)))
+    lines = []
+    chosen = choose_mixture(*validation, training[1], ("0.05", 0.1), max_labels=4, progress=lines.append)
+    assert chosen.weight > 0
+    assert "confirmed" in lines[-1]
+    sets = {
+        name: ConformalLabelSets(measure, 1, 4).calibrate(*calibration).predict_set(test[0], significance=0.1)
+        for name, measure in (("chosen", chosen), ("plain", LogLoss()))
+    }
+    assert sets["chosen"].sizes().mean() < 0.7 * sets["plain"].sizes().mean()
+    assert 1.0 - sets["chosen"].contains(test[1]).mean() < 0.16
+
+
+def test_it_is_repeatable_and_the_same_for_sparse_texts():
+    training, validation = _texts(100, 0), _texts(90, 1)
+    first = choose_mixture(*validation, training[1], random_state=3)
+    assert first == choose_mixture(*validation, training[1], random_state=3)
+    sparse = SparseProbabilities(csr_array(validation[0]), unlisted=0.001)
+    assert first == choose_mixture(sparse, csr_array(validation[1]), csr_array(training[1]), random_state=3)
+
+
+def test_neighbours_are_taken_if_new_label_sets_are_near_to_seen_ones():
+    rng = np.random.default_rng(4)
+    base = (rng.random((12, 14)) < 0.4)[rng.integers(0, 12, 900)]
+    changed = rng.random(900) < 0.5
+    labels = base.copy()
+    labels[changed, rng.integers(0, 14, changed.sum())] ^= True
+    probabilities = np.clip(labels * 0.3 + 0.35 + rng.normal(0, 0.25, labels.shape), 0.01, 0.99)
+    chosen = choose_mixture(probabilities[:500], labels[:500], base[500:], min_labels=0)
+    assert chosen.neighbours > 0
+
+
+def test_what_does_not_carry_over_is_refused(monkeypatch):
+    training, validation = _texts(100, 0), _texts(90, 1)
+    monkeypatch.setattr(mixture, "_LEAST_GAIN", 0.999)
+    lines = []
+    refused = choose_mixture(*validation, training[1], progress=lines.append)
+    assert refused.weight == 0.0
+    assert "not confirmed" in lines[-1]
+    plain = ConformalLabelSets(LogLoss()).calibrate(*validation)
+    same = ConformalLabelSets(refused).calibrate(*validation)
+    assert same.calibration_.totals.tolist() == plain.calibration_.totals.tolist()
+    assert same.predict(training[0]).label_sets == plain.predict(training[0]).label_sets
+
+
+def test_constraints_are_obeyed():
+    training, validation = _texts(100, 0), _texts(90, 1)
+    rules = LabelConstraints(exclusions=[(0, 2)])
+    assert choose_mixture(*validation, training[1], constraints=rules).weight > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"probabilities": np.full((59, 6), 0.5), "labels": np.ones((59, 6))}, "60 validation texts or more"),
+        ({"significances": ()}, "at least one level"),
+        ({"significances": (1.5,)}, "significance"),
+        ({"training_labels": np.ones((5, 4))}, "must have 6 labels"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, message):
+    probabilities, labels = _texts(70, 0)
+    given = {"probabilities": probabilities, "labels": labels, "training_labels": labels, **change}
+    with pytest.raises(InvalidInputError, match=message):
+        choose_mixture(**given)
