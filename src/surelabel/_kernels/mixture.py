@@ -105,7 +105,7 @@ def _set_label(label: int, gain: float, temperature: float, scratch: Any) -> Non
 
 
 @njit(cache=True, nogil=True)
-def load_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> int:
+def load_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
     """Load text i: moves, and the exact sum of the costs of its labels absent; return its number of partials."""
     temperature = settings.temperature
     n_partials = np.int64(0)
@@ -290,7 +290,7 @@ def totals_of_nodes(
 @njit(cache=True, nogil=True)
 def best_of_text(
     texts: Any, i: int, listing: Any, candidates: Array, settings: Any, scratch: Any, totals: Array
-) -> int:
+) -> Any:
     """Return the best listed candidate of text i, -1 if there is none; totals (2,) of the two best are written."""
     n_base = load_text(texts, i, listing, settings, scratch)
     base = round_partials(scratch.base, n_base)
@@ -316,7 +316,7 @@ def best_of_text(
         if best < 0 or total < totals[0] or (total == totals[0] and listing.ranks[node] < listing.ranks[best]):
             totals[1] = totals[0]
             totals[0] = total
-            best = node
+            best = np.int64(node)
         elif total < totals[1]:
             totals[1] = total
     unload_text(texts, i, settings, scratch)

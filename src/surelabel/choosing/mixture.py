@@ -82,7 +82,7 @@ class _Part:
         thresholds = np.array([calibration.threshold(level * nearby) for level in self.levels for nearby in _NEARBY])
         at, places = np.unique(thresholds, return_inverse=True)
         logs = np.log1p(engine.counts_at(at, _CELLS)[:, :, 1]).mean(axis=0)[places]
-        return np.expm1(logs.reshape(-1, len(_NEARBY)).mean(axis=1))
+        return np.asarray(np.expm1(logs.reshape(-1, len(_NEARBY)).mean(axis=1)))
 
 
 def _criterion(sizes: FloatArray) -> float:

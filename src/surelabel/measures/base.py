@@ -84,10 +84,13 @@ class SeparableMeasure(Protocol):
 
 @runtime_checkable
 class InteractionMeasure(Protocol):
-    """What a measure must have whose totals do not add up label by label; ours are `Mahalanobis` and `Penalised`."""
+    """What a measure whose totals do not add up by label must have; ours: `Mahalanobis`, `Mixture`, `Penalised`."""
 
-    def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
-        """Return totals of one label-set per text, (n,) float64, finite and >= 0, for arguments (n, d)."""
+    def totals(self, probabilities: Any, labels: Any) -> FloatArray:
+        """Return totals of one label-set per text, (n,) float64, finite and >= 0, for arguments (n, d).
+
+        Both are arrays; a measure with a true `takes_sparse` gets sparse ones too.
+        """
         ...
 
     def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel._kernels import mixture as kernel
 from surelabel.exceptions import InvalidInputError
-from surelabel.labels.sparse import SparseLabels, SparseProbabilities, as_sparse_labels, is_sparse
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
 from surelabel.measures.base import costs_of, is_number, totals_by_costs
 from surelabel.measures.compressed import halves, sparse_totals
 from surelabel.measures.listing import MOST_NEIGHBOURS, SeenLabelSets, Tree, make_listing
@@ -200,8 +200,8 @@ class Mixture:
             probabilities.starts, probabilities.labels, absent, present, np.array(group), np.array(halves(group[0]))
         )
 
-    def nodes_of(self, labels: BoolArray | SparseLabels) -> IntArray:
-        """Return the node of each label-set, (n,); -1 if it is not listed."""
+    def nodes_of(self, labels: Any) -> IntArray:
+        """Return the node of each label-set, (n,), of 0/1 rows (n, d), dense or sparse; -1 if it is not listed."""
         if is_sparse(labels):
             starts, indices = labels.indptr, labels.indices.astype(np.int64)
         else:

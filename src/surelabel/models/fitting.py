@@ -118,7 +118,12 @@ def fitted_measure(
         return measure.fit(validation.probabilities, validation.labels)
     n_labels = validation.labels.shape[1]
     rules = None if constraints is None else constraints.resolved(label_names, n_labels)
-    allowed = {"min_labels": limits[0], "max_labels": limits[1], "constraints": rules, "random_state": seed}
+    allowed: dict[str, Any] = {
+        "min_labels": limits[0],
+        "max_labels": limits[1],
+        "constraints": rules,
+        "random_state": seed,
+    }
     if isinstance(measure, Penalised):
         return _with_weights(measure, validation, train_labels, allowed)
     mixture = choose_mixture(validation.probabilities, validation.labels, train_labels, _LEVELS, **allowed)
