@@ -15,8 +15,8 @@ import pytest
 
 from bundle_cases import corpus, small_bundle
 from surelabel import load_bundle
+from surelabel._core.folders import own_checksum as _own_checksum
 from surelabel.exceptions import ArtifactError
-from surelabel.models.folder import _own_checksum
 from surelabel.recalibration import Recalibration
 
 TEN_GB = 10 * 2**30
@@ -65,7 +65,9 @@ def _listed_anew(folder, *names):
     classifier = json.loads((folder / "classifier" / "classifier.json").read_text())
     for file in (folder / "classifier").iterdir():
         if file.name in classifier["files"]:
-            classifier["files"][file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+            content = file.read_bytes()
+            classifier["files"][file.name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    classifier["sha256"] = _own_checksum(classifier)
     (folder / "classifier" / "classifier.json").write_text(json.dumps(classifier))
 
     def change(document):
@@ -178,7 +180,7 @@ def test_a_link_is_refused(folder, name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=2), "Install a newer surelabel"),
+        (lambda d: d.update(version=3), "Install a newer surelabel"),
         (lambda d: d.update(version="1"), "format version"),
         (lambda d: d.update(format="other"), "not a bundle"),
         (lambda d: d.pop("files"), "does not list its files"),

@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 
 from bundle_cases import corpus
 from surelabel import load_bundle
+from surelabel._core.folders import own_checksum as _own_checksum
 from surelabel.exceptions import ArtifactError
 from surelabel.models import TrainingSettings, train_to_folder
-from surelabel.models.folder import _own_checksum
 
 TINY = {"embedding_size": 8, "n_kernels": 4, "kernel_words": 2, "n_hidden": 8, "epochs": 2, "max_words": 40}
 

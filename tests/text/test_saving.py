@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from surelabel._core.folders import own_checksum
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.text import TextClassifier, load, make
 
@@ -20,6 +21,7 @@ def saved(topical, tmp_path):
 def _edit(folder, **changes):
     document = json.loads((folder / "classifier.json").read_text())
     document.update(changes)
+    document["sha256"] = own_checksum(document)
     (folder / "classifier.json").write_text(json.dumps(document))
 
 
@@ -30,14 +32,14 @@ def test_loads_from_the_class_too(saved):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 99}, "format version 99; .* up to 1. Install a newer"),
+        ({"version": 99}, "format version 99, .* reads version 2. Install a newer"),
         ({"version": "x"}, "format version 'x'"),
         ({"format": "something"}, "does not say that it is one"),
         ({"kind": "svm"}, "cannot be used: The kind"),
         ({"kind": None}, "no proper 'kind'"),
         ({"settings": {"unknown": 1}}, "cannot be used: .* no setting"),
         ({"settings": {"min_texts": "many"}}, "cannot be used: .* Got 'many'"),
-        ({"files": {"../outside": "0"}}, "outside its folder"),
+        ({"files": {"../outside": "0"}}, "outside itself"),
         ({"label_names": ["a"]}, "3 different names"),
     ],
 )
@@ -62,8 +64,29 @@ def test_files_that_are_damaged_or_missing(saved):
 
 def test_a_folder_that_is_none(tmp_path):
     for folder in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(ArtifactError, match="not a saved classifier"):
+        with pytest.raises(ArtifactError, match=r"not a saved classifier|no saved classifier"):
             load(folder)
+
+
+def test_any_changed_byte_of_the_description_is_noticed(saved):
+    whole = (saved / "classifier.json").read_bytes()
+    for position in range(0, len(whole) - 2, 97):
+        changed = bytearray(whole)
+        changed[position] ^= 1
+        (saved / "classifier.json").write_bytes(changed)
+        with pytest.raises(ArtifactError):
+            load(saved)
+
+
+def test_a_classifier_of_the_first_version_is_read(saved):
+    document = json.loads((saved / "classifier.json").read_text())
+    files = {name: values["sha256"] for name, values in document["files"].items()}
+    del document["sha256"]
+    (saved / "classifier.json").write_text(json.dumps({**document, "version": 1, "files": files}))
+    assert load(saved).kind == "linear"
+    (saved / "classifier.json").write_text(json.dumps({**document, "version": 2}))
+    with pytest.raises(ArtifactError, match="not what was written"):
+        load(saved)
 
 
 def test_saving_replaces_a_classifier_and_nothing_else(saved, tmp_path):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from surelabel._core import progress
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.calibration import Calibration, totals_of
@@ -215,12 +216,14 @@ class Engine(abc.ABC):
         bounds = np.full((len(self), len(thresholds), 2), as_float(self.n_candidates))
         bounds[:, np.isneginf(thresholds)] = 0.0
 
-        def count(rows: slice) -> None:
+        def count(rows: slice) -> int:
             counts = self[rows]._counts_at(thresholds[finite], n_cells)
             bounds[rows, finite] = np.minimum(counts, as_float(self.n_candidates))
+            return len(counts)
 
         if finite.any():
-            over_rows(count, len(self), self.n_jobs)
+            with progress.step("counting prediction sets", len(self)) as advance:
+                over_rows(lambda rows: advance(count(rows)), len(self), self.n_jobs)
         return bounds
 
     def _rank_sums(self, n_cells: int) -> FloatArray:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.levels import CURVE_LEVELS, MAIN_LEVEL, STANDARD_LEVELS
+from surelabel._core.validation import FloatArray, as_level
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines import engine_for
+from surelabel.engines.base import Engine
 from surelabel.evaluation.bands import Verdict, error_band, judge
 from surelabel.evaluation.criteria import of_criterion, p_value_sums
 from surelabel.evaluation.metrics import (
@@ -215,15 +217,25 @@ def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str
     )
 
 
+def rough_sizes(engine: Engine, significance: Any) -> FloatArray:
+    """Return bounds of the sizes of prediction sets, (n, 2): counted if they are small, else within a factor of two.
+
+    For figures and for choosing texts; it takes a few milliseconds per text, however large sets are.
+    """
+    threshold = engine.calibration.threshold(as_level(significance, None, who="rough_sizes"))
+    return engine.counts_at(np.array([threshold]), _CELLS)[:, 0]
+
+
 def _sizes(
-    predictor: ConformalLabelSets, probabilities: Any, levels: Sequence[str], criteria: bool
+    predictor: ConformalLabelSets, engine: Engine, levels: Sequence[str], criteria: bool
 ) -> tuple[list[SizeStatistics], int]:
     """Count the sets of texts at some levels, of a sample if that takes long; return how many texts it was, too."""
-    n_texts = len(probabilities)
-    n_sized = n_texts if criteria or predictor.calibration_.is_separable else min(n_texts, _MOST_SIZED)
-    rows = np.linspace(0, n_texts - 1, n_sized).round().astype(np.intp)
-    sized = probabilities if n_sized == n_texts else probabilities[rows]
-    return size_curve(predictor, sized, levels, **({} if criteria else {"n_cells": _CELLS})), n_sized
+    if criteria:
+        return size_curve(predictor, engine, levels), len(engine)
+    n_sized = len(engine) if engine.calibration.is_separable else min(len(engine), _MOST_SIZED)
+    rows = np.linspace(0, len(engine) - 1, n_sized).round().astype(np.intp)
+    sized = engine if n_sized == len(engine) else predictor.bind(engine.probabilities[rows])
+    return size_curve(predictor, sized, levels, n_cells=_CELLS), n_sized
 
 
 def evaluate(
@@ -266,16 +278,16 @@ def evaluate(
     ()
     """
     calibration = predictor._calibrated("evaluate")
-    checked = calibration.as_probabilities(probabilities, who="evaluate")
-    known = calibration.as_labels(labels, checked, who="evaluate")
+    engine = predictor.bind(probabilities, who="evaluate")
+    checked, known = engine.probabilities, engine.as_labels(labels, who="evaluate")
     if levels is None:
         levels = _large_enough(CURVE_LEVELS if criteria else STANDARD_LEVELS, calibration.n_texts)
     names = {str(float(level)): level for level in (*_large_enough(CURVE_LEVELS, calibration.n_texts), *levels)}
-    forced = predictor.predict(checked)
-    errors = dict(zip(names, error_rates(predictor, checked, known, names.values()).tolist(), strict=True))
-    sizes, n_sized = _sizes(predictor, checked, levels, criteria)
-    sums = p_value_sums(predictor, checked) if criteria else None
-    of = of_criterion(predictor, checked, known, sums=sums) if criteria else None
+    forced = predictor.predict(engine)
+    errors = dict(zip(names, error_rates(predictor, engine, known, names.values()).tolist(), strict=True))
+    sizes, n_sized = _sizes(predictor, engine, levels, criteria)
+    sums = p_value_sums(predictor, engine) if criteria else None
+    of = of_criterion(predictor, engine, known, sums=sums) if criteria else None
     return Evaluation(
         measure=measure_to_spec(calibration.measure),
         n_texts=len(checked),
@@ -289,7 +301,7 @@ def evaluate(
         forced=classification_metrics(known, forced.labels),
         confidence=float(forced.confidence.mean()),
         credibility=float(forced.credibility.mean()),
-        true_p_value=float(predictor.predict_p(checked, known).mean()),
+        true_p_value=float(predictor.predict_p(engine, known).mean()),
         curve=tuple(
             CurvePoint(level, errors[str(float(level))], size) for level, size in zip(levels, sizes, strict=True)
         ),

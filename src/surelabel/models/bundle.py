@@ -24,6 +24,7 @@ from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.models.card import model_card
 from surelabel.models.folder import (
+    BUNDLE,
     CARD,
     CLASSIFIER,
     EVALUATION,
@@ -32,8 +33,6 @@ from surelabel.models.folder import (
     RECALIBRATION,
     REPORT,
     SEEN,
-    check_folder,
-    new_folder,
 )
 from surelabel.models.info import BundleInfo
 from surelabel.models.texts import SeenTexts
@@ -192,7 +191,7 @@ class Bundle:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the bundle into a folder, whole or not at all; an older bundle there is replaced in one step."""
         target = Path(folder)
-        with new_folder(target, {"info": self.info.to_dict()}) as temporary:
+        with BUNDLE.write(target, {"info": self.info.to_dict()}) as temporary:
             self.classifier.save(temporary / CLASSIFIER)
             self.predictor.save(temporary / PREDICTOR)
             if self.recalibration is not None:
@@ -219,7 +218,8 @@ def _first(names: tuple[str, ...] | None) -> str:
 def load_bundle(path: str | os.PathLike[str]) -> Bundle:
     """Load a bundle from its folder: every file is checked, and no code from it is run.
 
-    What a save that was killed left half-written beside it is removed.
+    What is loaded is what was checked, even while the bundle is replaced. What a save that was killed left half-written
+    beside it is removed.
 
     Parameters
     ----------
@@ -244,18 +244,19 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
     <Bundle 'synthetic, linear': linear, 5 labels, LogLoss, 45 calibration texts>
     """
     folder = Path(path)
-    clean_up(folder)
-    document = check_folder(folder)
+    clean_up(folder.resolve())
     try:
-        info = BundleInfo.from_dict(document.get("info"))
-        predictor = ConformalLabelSets.load(folder / PREDICTOR)
-        classifier = text.load(folder / CLASSIFIER)
-        evaluation = read_evaluations(folder / EVALUATION)
-        report = folder / REPORT if (folder / REPORT).is_file() else None
-        recalibration = Recalibration.load(folder / RECALIBRATION) if (folder / RECALIBRATION).is_file() else None
-        forced = _read_forced(folder / FORCED)
-        seen = SeenTexts.load(folder / SEEN) if (folder / SEEN).is_file() else None
-        return Bundle(classifier, predictor, info, evaluation, report, recalibration, forced, seen)
+        with BUNDLE.opened(folder) as (copy, document):
+            return Bundle(
+                classifier=text.load(copy / CLASSIFIER),
+                predictor=ConformalLabelSets.load(copy / PREDICTOR),
+                info=BundleInfo.from_dict(document.get("info")),
+                evaluation=read_evaluations(copy / EVALUATION),
+                report=folder / REPORT if (copy / REPORT).is_file() else None,
+                recalibration=Recalibration.load(copy / RECALIBRATION) if (copy / RECALIBRATION).is_file() else None,
+                forced_totals=_read_forced(copy / FORCED),
+                seen=SeenTexts.load(copy / SEEN) if (copy / SEEN).is_file() else None,
+            )
     except InvalidInputError as error:
         raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error
 

@@ -12,6 +12,7 @@ from surelabel._core.validation import BoolArray, FloatArray
 from surelabel._core.wording import bounds_words, count_words
 from surelabel.answers import Answer, answer_probabilities
 from surelabel.conformal import ConformalLabelSets
+from surelabel.evaluation.evaluate import rough_sizes
 
 __all__ = ["LOW_CREDIBILITY", "WorkedExample", "in_words", "worked_examples"]
 
@@ -42,10 +43,10 @@ def worked_examples(
     """
     engine = predictor.bind(probabilities, who="worked_examples")
     forced = predictor.predict(engine)
-    sizes = predictor.predict_set(engine, significance=significance).size_bounds()[1]
+    sizes = rough_sizes(engine, significance)[:, 1]
     is_short = np.array([40 <= len(each) <= _LONGEST for each in texts])
     is_single = np.asarray(sizes == 1, dtype=bool)
-    distance = np.array([abs(np.log(float(size)) - np.log(_UNSURE_SIZE)) if size > 1 else np.inf for size in sizes])
+    distance = np.where(sizes > 1, np.abs(np.log(np.maximum(sizes, 1)) - np.log(_UNSURE_SIZE)), np.inf)
     rows = {
         "a sure one": _best(forced.confidence + 1e-3 * forced.credibility, is_single, is_short),
         "an unsure one": _best(-distance, np.isfinite(distance), is_short),

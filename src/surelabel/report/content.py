@@ -19,7 +19,7 @@ from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.corpora.overlap import seen_before
 from surelabel.engines.sparse import MOST_DESCRIBED
 from surelabel.evaluation.bands import Verdict, error_band, judge
-from surelabel.evaluation.evaluate import Evaluation, evaluate
+from surelabel.evaluation.evaluate import Evaluation, evaluate, rough_sizes
 from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
@@ -30,6 +30,7 @@ from surelabel.sets.prediction_set import PredictionSet
 from surelabel.sets.prediction_sets import PredictionSets
 
 _EXCERPT = 280
+_LARGEST_FLOAT = float(np.finfo(np.float64).max)
 _MAX_NAMES = 12
 # Bound of the probability that a report's watch raises a false alarm.
 WATCH_ALPHA = 0.01
@@ -261,10 +262,11 @@ class _Reader:
         self.given = given
         self.checked = checked
         self.predictor: ConformalLabelSets = next(iter(given.predictors.values()))
-        self.forced: ForcedPredictions = self.predictor.predict(checked.probabilities)
-        self.sets: PredictionSets = self.predictor.predict_set(checked.probabilities, significance=given.significance)
-        lower, upper = self.sets.size_bounds()
-        self.sizes = [(int(least), int(most)) for least, most in zip(lower, upper, strict=True)]
+        engine = self.predictor.bind(checked.probabilities, who="a report")
+        self.forced: ForcedPredictions = self.predictor.predict(engine)
+        self.sets: PredictionSets = self.predictor.predict_set(engine, significance=given.significance)
+        bounds = np.minimum(rough_sizes(engine, given.significance), _LARGEST_FLOAT)
+        self.sizes = [(int(least), int(most)) for least, most in bounds.tolist()]
         self.covered = self.sets.contains(checked.labels)
         self.certain, self.open, self.n_more = _members(self.sets)
 
@@ -279,7 +281,7 @@ class _Reader:
             forced=_names(given, self.checked, row),
             confidence=float(self.forced.confidence[row]),
             credibility=float(self.forced.credibility[row]),
-            size=self.sizes[row],
+            size=self.sets[row].size_bounds,
             certain=_names(_row(self.certain, row), self.checked, row),
             open=_names(_row(self.open, row), self.checked, row, int(self.n_more[row])),
             description=self._description(row),

@@ -10,6 +10,7 @@ import numpy as np
 
 from surelabel import plots
 from surelabel._core.wording import at_most_words, count_words
+from surelabel.evaluation.evaluate import rough_sizes
 from surelabel.evaluation.metrics import same_label_sets
 from surelabel.exceptions import CalibrationWarning
 from surelabel.labels.sparse import is_sparse
@@ -107,7 +108,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
     predictor = next(iter(given.predictors.values()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
-        sizes = predictor.predict_set(checked.probabilities, significance=content.significance).size_bounds()[1]
+        sizes = rough_sizes(predictor.bind(checked.probabilities), content.significance)[:, 1]
     album.add(
         "size-histogram",
         plots.size_histogram(sizes),

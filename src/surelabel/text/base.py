@@ -17,7 +17,7 @@ from surelabel._core.extras import import_extra
 from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.inputs import MANY_LABELS, as_label_names, as_labels, as_texts, warn_about_labels
-from surelabel.text.saving import read_folder, write_folder
+from surelabel.text.saving import opened_folder, write_folder
 
 __all__ = ["KINDS", "FitOptions", "LabelledTexts", "TextClassifier", "load", "make", "probabilities_of"]
 
@@ -398,14 +398,13 @@ def load(folder: str | os.PathLike[str]) -> TextClassifier:
     ...     text.load(f"{folder}/linear")
     make('linear')
     """
-    document = read_folder(folder)
-    names = document.get("label_names")
-    try:
-        classifier = make(document["kind"], **document["settings"])
-        classifier.n_labels_ = document["n_labels"]
-        classifier.label_names_ = as_label_names(names, classifier.n_labels_)
-        classifier.history_ = list(document.get("history", []))
-    except (InvalidInputError, TypeError) as error:
-        raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
-    classifier._read(Path(folder))
+    with opened_folder(folder) as (copy, document):
+        try:
+            classifier = make(document["kind"], **document["settings"])
+            classifier.n_labels_ = document["n_labels"]
+            classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_)
+            classifier.history_ = list(document.get("history", []))
+        except (InvalidInputError, TypeError) as error:
+            raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
+        classifier._read(copy)
     return classifier

@@ -1,0 +1,320 @@
+"""Folders of files that are described by one of them: written whole, and read as the bytes that were checked.
+
+A description lists size and SHA-256 of every other file, and has a checksum of its own. A folder is opened once: its
+files are copied while they are hashed, so that what is loaded is what was checked, even if the folder is replaced at
+the same moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from surelabel._core.storage import atomic_folder
+from surelabel._version import __version__
+from surelabel.exceptions import ArtifactError, InvalidInputError
+
+# The description lists files and settings; one that is larger is not ours.
+_MAX_DESCRIPTION = 64 * 2**20
+_COPIED = 2**20
+# A folder that is replaced while it is read is read again, for so many seconds.
+_PATIENCE = 20.0
+# Folders that this process has copied and checked.
+_private: set[Path] = set()
+
+
+class _ReplacedError(Exception):
+    """A file is gone: the folder was replaced while it was read."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FolderFormat:
+    """One kind of described folder.
+
+    Attributes
+    ----------
+    what : str
+        Of messages: "bundle", or "saved classifier".
+    description : str
+        Name of the file that describes the others.
+    format, version
+        What the description says of itself; lower versions are read as well.
+    oldest : int
+        Lowest version that is read.
+    without_checksum : int
+        Last version whose description has no checksum of its own.
+    advice : str
+        What to do if there is no such folder.
+    check_name : callable, optional
+        Tells whether such a folder has files of a name.
+    needed : tuple of str
+        Files without which a folder is damaged.
+    """
+
+    what: str
+    description: str
+    format: str
+    version: int
+    oldest: int
+    advice: str
+    check_name: Callable[[str], bool] | None = None
+    needed: tuple[str, ...] = ()
+    without_checksum: int = 0
+
+    def check_target(self, folder: Path) -> Path:
+        """Return where a folder is written, with links followed; raise unless that is nothing, empty, or of a kind."""
+        target = folder.resolve()
+        if not target.exists():
+            return target
+        if not target.is_dir():
+            raise InvalidInputError(f"A {self.what} is a folder, and {folder} is a file. Choose another name.")
+        if any(target.iterdir()) and not (target / self.description).is_file():
+            raise InvalidInputError(
+                f"A {self.what} cannot be written to {folder}: there is something else than a {self.what}. Choose a "
+                "new folder."
+            )
+        if Path.cwd().is_relative_to(target):
+            raise InvalidInputError(
+                f"The {self.what} {target} cannot be replaced while it is the current folder. Run the command from "
+                "another folder, or write to another one (--out)."
+            )
+        return target
+
+    @contextlib.contextmanager
+    def write(self, folder: Path, description: dict[str, Any]) -> Iterator[Path]:
+        """Yield a folder to write files into; it is described and takes the place of `folder` at the end."""
+        with atomic_folder(self.check_target(folder)) as temporary:
+            yield temporary
+            names = sorted(path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if not path.is_dir())
+            document = {
+                "format": self.format,
+                "version": self.version,
+                "written_by": f"surelabel {__version__}",
+                **description,
+                "files": {name: _fingerprint(temporary / name) for name in names},
+            }
+            document["sha256"] = own_checksum(document)
+            text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+            (temporary / self.description).write_text(text, encoding="utf-8")
+
+    @contextlib.contextmanager
+    def opened(self, folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Yield a private copy of a folder, every byte of it checked, and its description.
+
+        Raises
+        ------
+        ArtifactError
+            The folder is not of this kind, is of a newer version, or a file is missing, changed, unknown or a link.
+        """
+        if any(parent in _private for parent in folder.parents):
+            yield folder, self._checked(folder, None)
+            return
+        with tempfile.TemporaryDirectory(prefix="surelabel-", ignore_cleanup_errors=True) as name:
+            copy = Path(name) / "copy"
+            _private.add(copy)
+            try:
+                yield copy, self._checked(folder, copy)
+            finally:
+                _private.discard(copy)
+
+    def check(self, folder: Path) -> dict[str, Any]:
+        """Return the description of a folder after checking every file; raise as `opened` does."""
+        return self._checked(folder, None)
+
+    def _checked(self, folder: Path, copy: Path | None) -> dict[str, Any]:
+        """Check a folder, and copy what was checked; again if it is replaced meanwhile."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                with _Opened(folder, self) as opened:
+                    return self._check_files(opened, copy)
+            except _ReplacedError as gone:
+                # The same folder without the file is damaged; another folder in its place is read instead.
+                if not gone.args[1] or time.monotonic() > deadline:
+                    raise self._damaged(folder, f"{gone.args[0]} is missing. Get it again") from None
+
+    def _check_files(self, opened: _Opened, copy: Path | None) -> dict[str, Any]:
+        """Check the description, then names, then bytes."""
+        document = self._description(opened)
+        files = document["files"]
+        for name, expected in files.items():
+            self._check_listed(opened.folder, name, expected)
+        present = set(opened.names()) - {self.description}
+        unknown, missing = sorted(present - set(files)), sorted({*files, *self.needed} - present)
+        if unknown:
+            raise ArtifactError(
+                f"The {self.what} {opened.folder} is refused: {unknown[0]!r} is no part of it. Remove it if it is "
+                "yours."
+            )
+        if missing:
+            raise _ReplacedError(missing[0], opened.is_replaced())
+        for name, expected in files.items():
+            size, checksum = opened.copied(name, copy)
+            sizes = {"bytes": size, "sha256": checksum}
+            if (expected if isinstance(expected, dict) else {"bytes": size, "sha256": expected}) != sizes:
+                raise self._damaged(opened.folder, f"{name} is not what was written. Get it again")
+        return document
+
+    def _description(self, opened: _Opened) -> dict[str, Any]:
+        """Return the description if it is one of ours."""
+        folder = opened.folder
+        content = opened.read(self.description, _MAX_DESCRIPTION)
+        try:
+            document = json.loads(content.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(folder, f"{self.description} is no JSON ({error})") from error
+        if not isinstance(document, dict) or document.get("format") != self.format:
+            raise ArtifactError(f"{folder} is not a {self.what}: its {self.description} does not say that it is one.")
+        version = document.get("version")
+        if not isinstance(version, int) or isinstance(version, bool) or not self.oldest <= version <= self.version:
+            raise ArtifactError(
+                f"The {self.what} {folder} has format version {version!r}, written by "
+                f"{document.get('written_by')!r}; this is surelabel {__version__}, which reads version {self.version}. "
+                "Install a newer surelabel."
+            )
+        if not isinstance(document.get("files"), dict):
+            raise self._damaged(folder, f"{self.description} does not list its files")
+        if version > self.without_checksum and document.get("sha256") != own_checksum(document):
+            raise self._damaged(folder, f"{self.description} is not what was written. Get it again")
+        return document
+
+    def _check_listed(self, folder: Path, name: str, expected: Any) -> None:
+        """Raise if a listed name leads out of the folder, is not one of a folder of this kind, or has no checksum."""
+        parts = PurePosixPath(name).parts
+        if "\\" in name or ":" in name or "\0" in name or ".." in parts or PurePosixPath(name).is_absolute():
+            raise ArtifactError(f"The {self.what} {folder} is refused: it names a file outside itself, {name!r}.")
+        is_proper = bool(parts) and PurePosixPath(*parts).as_posix() == name
+        if not is_proper or (self.check_name is not None and not self.check_name(name)):
+            raise ArtifactError(f"The {self.what} {folder} is refused: {name!r} is no file that a {self.what} has.")
+        if not (isinstance(expected, str) or (isinstance(expected, dict) and set(expected) == {"bytes", "sha256"})):
+            raise self._damaged(folder, f"{self.description} does not say what {name!r} is")
+
+    def _damaged(self, folder: Path, why: str) -> ArtifactError:
+        """Return the error of a damaged folder."""
+        return ArtifactError(f"The {self.what} {folder} is damaged: {why}.")
+
+
+class _Opened:
+    """A folder that is held open: names in it are those of one folder, even if another takes its place."""
+
+    def __init__(self, folder: Path, kind: FolderFormat) -> None:
+        self.folder = folder
+        self._kind = kind
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> _Opened:
+        if not self.folder.is_dir():
+            raise ArtifactError(f"There is no {self._kind.what} at {self.folder}. {self._kind.advice}")
+        if os.open in os.supports_dir_fd and os.listdir in os.supports_fd:
+            with contextlib.suppress(FileNotFoundError):
+                self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def is_replaced(self) -> bool:
+        """Tell whether another folder has taken the place of this one."""
+        if self._descriptor is None:
+            return False
+        try:
+            return not os.path.samestat(os.fstat(self._descriptor), self.folder.stat())
+        except FileNotFoundError:
+            return True
+
+    def _open(self, name: str) -> int:
+        """Open a plain file of the folder for reading; no link is followed, in no part of its name."""
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            if self._descriptor is None:
+                return os.open(self.folder / name, flags)
+            *folders, last = PurePosixPath(name).parts
+            place = self._descriptor
+            try:
+                for part in folders:
+                    inner = os.open(part, flags | os.O_DIRECTORY, dir_fd=place)
+                    if place != self._descriptor:
+                        os.close(place)
+                    place = inner
+                return os.open(last, flags, dir_fd=place)
+            finally:
+                if place != self._descriptor:
+                    os.close(place)
+        except FileNotFoundError:
+            raise _ReplacedError(name, self.is_replaced()) from None
+        except OSError as error:
+            raise ArtifactError(
+                f"The {self._kind.what} {self.folder} is refused: {name} is no plain file ({error.strerror})."
+            ) from error
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return the description's bytes."""
+        try:
+            descriptor = self._open(name)
+        except (_ReplacedError, ArtifactError):
+            if self.is_replaced():
+                raise _ReplacedError(name, True) from None
+            raise ArtifactError(f"{self.folder} is not a {self._kind.what}: it has no {name}.") from None
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise ArtifactError(f"{self.folder} is not a {self._kind.what}: its {name} is too large.")
+        return content
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all files, with folders; links and other things are refused, wherever they lead."""
+        walked = os.walk(self.folder) if self._descriptor is None else os.fwalk(dir_fd=self._descriptor)
+        root = str(self.folder) if self._descriptor is None else "."
+        for place, folders, files, *rest in walked:
+            inside = PurePosixPath(Path(os.path.relpath(place, root)).as_posix())
+            for name in (*folders, *files):
+                self._check_plain(inside / name, rest[0] if rest else None, name)
+            yield from ((inside / name).as_posix() for name in files)
+
+    def _check_plain(self, name: PurePosixPath, place: int | None, last: str) -> None:
+        """Raise if something in the folder is neither a file nor a folder."""
+        try:
+            path = self.folder / name
+            status = path.lstat() if place is None else os.stat(last, dir_fd=place, follow_symlinks=False)
+        except FileNotFoundError:
+            raise _ReplacedError(str(name), self.is_replaced()) from None
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            raise ArtifactError(f"The {self._kind.what} {self.folder} is refused: {name} is no plain file.")
+
+    def copied(self, name: str, copy: Path | None) -> tuple[int, str]:
+        """Read a file once; return its size and SHA-256, and write the same bytes to a copy."""
+        checksum, size = hashlib.sha256(), 0
+        with contextlib.ExitStack() as files:
+            source = files.enter_context(os.fdopen(self._open(name), "rb"))
+            target = None
+            if copy is not None:
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                target = files.enter_context((copy / name).open("wb"))
+            while block := source.read(_COPIED):
+                checksum.update(block)
+                size += len(block)
+                if target is not None:
+                    target.write(block)
+        return size, checksum.hexdigest()
+
+
+def own_checksum(document: dict[str, Any]) -> str:
+    """Return the SHA-256 of a description, but for the checksum in it."""
+    rest = {name: value for name, value in document.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _fingerprint(path: Path) -> dict[str, Any]:
+    """Return the size and SHA-256 of a file."""
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
