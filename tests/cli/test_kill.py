@@ -126,3 +126,30 @@ def test_ctrl_c_leaves_no_half_written_file(model, tmp_path):
     assert "Traceback" not in errors.decode()
     assert "--resume" in errors.decode()
     assert not target.exists()
+
+
+def test_ctrl_c_ends_a_busy_training_and_says_how_to_resume(own_file, tmp_path):
+    """A library that does not come back to Python, where Ctrl-C would be noticed, does not keep the process."""
+    code = (
+        "import hashlib, sys\n"
+        "from surelabel.cli import main\n"
+        "def busy(*_, **__):\n"
+        "    print('busy', file=sys.stderr, flush=True)\n"
+        "    hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)\n"  # minutes in C, deaf to signals
+        "import surelabel.models.training as training\n"
+        "training.fitted_classifier = busy\n"
+        "main(sys.argv[1:])\n"
+    )
+    command = ["train", own_file, *OWN, "--out", tmp_path / "model"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, command)], stderr=subprocess.PIPE, start_new_session=True, text=True
+    )
+    while "busy" not in (line := process.stderr.readline()):
+        assert line, "the command ended"
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert time.monotonic() - start < 10  # two seconds, and what a busy machine adds
+    assert "run the same command again to resume" in errors
+    assert not (tmp_path / "model").exists()

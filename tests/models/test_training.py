@@ -19,6 +19,7 @@ from surelabel import (
     load_bundle,
     text,
 )
+from surelabel._core.progress import reporting_to
 from surelabel.corpora import Corpus
 from surelabel.exceptions import CalibrationWarning, CorpusError, InvalidInputError, TrainingError
 from surelabel.models import TrainingSettings, add_to_calibration, calibrate_bundle, train_bundle, train_to_folder
@@ -176,6 +177,39 @@ def test_a_stopped_training_goes_on(tmp_path, monkeypatch, caplog):
     assert "was trained already" in caplog.text
     assert not work.exists()
     assert np.array_equal(bundle.predictor.calibration_.totals, whole.predictor.calibration_.totals)
+
+
+def test_an_evaluation_that_was_done_is_not_repeated(tmp_path, monkeypatch):
+    found = corpus()
+    settings = TrainingSettings(measure=Mahalanobis(), compared={"L2": LpNorm(2)})
+    whole = train_to_folder(found, tmp_path / "whole", settings)
+    from surelabel.models import evaluating
+
+    evaluated, fitted = [], evaluating.evaluate
+
+    def one_only(predictor, *arguments, **options):
+        evaluated.append(predictor.measure)
+        if len(evaluated) == 2:
+            raise KeyboardInterrupt
+        return fitted(predictor, *arguments, **options)
+
+    monkeypatch.setattr("surelabel.models.evaluating.evaluate", one_only)
+    with pytest.raises(KeyboardInterrupt):
+        train_to_folder(found, tmp_path / "model", settings)
+    monkeypatch.setattr("surelabel.models.training.fitted_measure", lambda *_, **__: pytest.fail("fitted again"))
+    bundle = train_to_folder(found, tmp_path / "model", settings)
+    assert [type(measure).__name__ for measure in evaluated] == ["Mahalanobis", "LpNorm", "LpNorm"]
+    assert bundle.evaluation == whole.evaluation
+    assert list(bundle.evaluation) == ["Mahalanobis", "L2"]
+    assert np.array_equal(bundle.predictor.calibration_.totals, whole.predictor.calibration_.totals)
+
+
+def test_every_step_is_reported():
+    steps = []
+    with reporting_to(lambda name, done, total: steps.append(name)):
+        train_bundle(corpus(), QUICK)
+    for begin in ("fitting the linear", "classifying 90 calibration", "classifying 120 test", "evaluating LogLoss"):
+        assert any(name.startswith(begin) for name in steps)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"options": {"min_texts": 1}}])
