@@ -35,7 +35,10 @@ MINUTES = 60
 EXTRAS = ("corpora", "cli", "plots", "service", "distributed", "rivals", "text")
 NOT_IN_SDIST = ("results/", "benchmarks/", "build/", ".ci/")
 # Tests that need the extras `cli` and `plots` and nothing else.
-CORE_TESTS = ("test_*.py", "kernels", "searches", "rivals", "plots", "report", "corpora")
+CORE_TESTS = (
+    "test_*.py", "_core", "corpora", "engines", "evaluation", "kernels", "labels", "measures", "plots", "report",
+    "rivals", "sets", "taxonomies",
+)  # fmt: skip
 TEST_PACKAGES = ("hypothesis", "pytest", "pytest-xdist", "mapie")
 FROM_PROJECT = ("PYTHONPATH", "MYPYPATH", "SURELABEL_DATA", "SURELABEL_CACHE", "VIRTUAL_ENV")
 
@@ -90,7 +93,7 @@ def run(command: Sequence[object], folder: Path, minutes: float = 20, extra: Map
 
 
 def twice(command: Sequence[object], folder: Path, pause: float = 10) -> str:
-    """Run a command that fetches packages; where it fails, once more, since a registry may have a bad moment."""
+    """Run a command that fetches packages; if it fails, once more: a registry may have a bad moment."""
     try:
         return run(command, folder)
     except CheckError as first:
@@ -284,13 +287,16 @@ def check_tests(environment: Environment) -> str:
     here = empty_folder(WORK / "runs" / f"tests-{environment.folder.name}")
     shutil.copytree(ROOT / "tests", here / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy2(ROOT / "pyproject.toml", here)
-    chosen = sorted(path.relative_to(here) for name in CORE_TESTS for path in (here / "tests").glob(name))
+    folders = {name: sorted((here / "tests").glob(name)) for name in CORE_TESTS}
+    if missing := [name for name, found in folders.items() if not found]:
+        raise CheckError(f"there are no tests named {', '.join(missing)}: correct CORE_TESTS")
+    chosen = [path.relative_to(here) for found in folders.values() for path in found]
     pytest = [environment.python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
     return run([*pytest, *chosen], here, minutes=60).strip().splitlines()[-1]
 
 
 class Checks:
-    """Runs checks one after the other, and goes on where one fails."""
+    """Runs checks one after the other, and goes on if one fails."""
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
