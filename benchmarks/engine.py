@@ -125,7 +125,7 @@ def against_mulaconf(data: Measured, n_texts: int) -> dict[str, Any] | None:
 
 
 def enumeration_rate(data: Measured, n_sets: int) -> list[dict[str, Any]]:
-    """Label-sets a second written into a preallocated array, for the first text, with a threshold that has enough."""
+    """Label-sets per second written into a preallocated array, for the first text, with a threshold that has enough."""
     rows = []
     for name in ("L2", "L8", "LogLoss"):
         absent, present = MEASURES[name].costs(data.test[:1])
@@ -150,7 +150,7 @@ def growth_with_texts(data: Measured, sizes: list[int]) -> list[dict[str, Any]]:
     for n in sizes:
         test = np.resize(data.test, (n, data.test.shape[1]))
         seconds = best_of(3, lambda: predictor.predict_set(test, significance=0.05).sizes())
-        print(f"  n={n:>7,}: {1e3 * seconds:8.2f} ms, {1e6 * seconds / n:.2f} us a text")
+        print(f"  n={n:>7,}: {1e3 * seconds:8.2f} ms, {1e6 * seconds / n:.2f} us per text")
         rows.append({"texts": n, "seconds": seconds, "us_a_text": 1e6 * seconds / n})
     return rows
 
@@ -159,7 +159,7 @@ def growth_with_labels(label_counts: list[int], n_texts: int) -> list[dict[str, 
     rng = np.random.default_rng(0)
     rows = []
     for d in label_counts:
-        # Two sure labels a text and ten unsure ones, whatever d; the rest all but excluded.
+        # Two sure labels per text and ten unsure ones, whatever d; the rest all but excluded.
         probabilities = rng.random((n_texts + 999, d)) * 1e-3 / d
         for row in probabilities:
             row[rng.choice(d, 12, replace=False)] = np.r_[0.95, 0.99, rng.random(10) * 0.5]
@@ -174,7 +174,7 @@ def growth_with_labels(label_counts: list[int], n_texts: int) -> list[dict[str, 
         seconds = best_of(3, lambda: predictor.predict_set(test, significance=0.05).size_bounds())
         forced = best_of(3, lambda: predictor.predict(test))
         print(
-            f"  d={d:>6,}: sizes {1e6 * seconds / n_texts:9.1f} us a text, forced {1e6 * forced / n_texts:8.1f} us, "
+            f"  d={d:>6,}: sizes {1e6 * seconds / n_texts:9.1f} us per text, forced {1e6 * forced / n_texts:8.1f} us, "
             f"mean N {np.mean(lower):.1f}, {exact} of {n_texts} exact"
         )
         rows.append(
@@ -230,7 +230,7 @@ def two_threads(data: Measured, n_texts: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/engine.json"))
-    parser.add_argument("--reuters", help="the official archive, where it is at hand")
+    parser.add_argument("--reuters", help="the official archive, if you have it")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     options = parser.parse_args()
     quick = options.quick

@@ -1,4 +1,4 @@
-"""Measures whose labels interact: nodes and time a text, sizes beside other measures, and against MuLaConf at d = 20.
+"""Measures whose labels interact: nodes and time per text, sizes beside other measures, and against MuLaConf at d = 20.
 
     python benchmarks/interactions.py --out results/interactions.json [--reuters PATH] [--texts N]
 
@@ -42,7 +42,7 @@ def calibrated(data: Measured, measure: Any, min_labels: int = 1, work_limit: in
 
 
 def nodes(data: Measured, measure: Any, n_texts: int, work_limit: int) -> list[dict[str, Any]]:
-    """Nodes of the tree and time a text, at several levels."""
+    """Nodes of the tree and time per text, at several levels."""
     predictor = calibrated(data, measure, work_limit=work_limit)
     predictor.predict_set(data.test[:1], significance="0.2").size_bounds()
     rows = []
@@ -77,7 +77,7 @@ def nodes(data: Measured, measure: Any, n_texts: int, work_limit: int) -> list[d
     start = time.process_time()
     predictor.predict(data.test[:n_texts])
     forced = 1e3 * (time.process_time() - start) / min(n_texts, len(data.test))
-    print(f"forced prediction: {forced:.3f} ms a text", flush=True)
+    print(f"forced prediction: {forced:.3f} ms per text", flush=True)
     rows.append({"source": data.source, "measure": repr(measure), "forced_milliseconds_a_text": forced})
     return rows
 
@@ -108,7 +108,7 @@ def sizes(data: Measured, measures: dict[str, Any], n_texts: int) -> list[dict[s
 
 
 def against_mulaconf(data: Measured, n_labels: int = 20, n_rival: int = 10) -> dict[str, Any]:
-    """Prediction sets of a few texts by MuLaConf, which lists 2^d label-sets a text, and of all by us."""
+    """Prediction sets of a few texts by MuLaConf, which lists 2^d label-sets per text, and of all by us."""
     part = data.reduced(n_labels)
     rival = InductiveConformalPredictor(part.validation, part.validation_labels.astype(int), measure="mahalanobis")
     rival.calibrate(part.calibration, part.calibration_labels.astype(int))
@@ -136,7 +136,7 @@ def against_mulaconf(data: Measured, n_labels: int = 20, n_rival: int = 10) -> d
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/interactions.json"))
-    parser.add_argument("--reuters", help="the official archive, where it is at hand")
+    parser.add_argument("--reuters", help="the official archive, if you have it")
     parser.add_argument("--texts", type=int, default=10**6, help="test texts of each corpus, all by default")
     options = parser.parse_args()
     warnings.simplefilter("ignore", CalibrationWarning)
@@ -176,7 +176,7 @@ def main() -> None:
             czech, Penalised(LogLoss(), prior=0.3).fit(czech.train_labels), options.texts, WORK_LIMIT // 10
         )
     except CorpusError as error:
-        print(f"The Czech corpus cannot be had: {str(error).splitlines()[0]}")
+        print(f"The Czech corpus is not available: {str(error).splitlines()[0]}")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
 

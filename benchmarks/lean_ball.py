@@ -3,7 +3,7 @@
     python benchmarks/lean_ball.py --out results/lean_ball.json [--reuters PATH]
 
 `search="hamming-ball"` scores every label-set with the measure, as the paper describes. This one does as little as can
-be done a label-set, so it is the hardest rival of its kind. It counts the texts whose t is at most 4 (three flips).
+be done per label-set, so it is the hardest rival of its kind. It counts the texts whose t is at most 4 (three flips).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def count_ball(absent: Any, present: Any, threshold: float, limits: Any, radius:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/lean_ball.json"))
-    parser.add_argument("--reuters", help="the official archive, where it is at hand")
+    parser.add_argument("--reuters", help="the official archive, if you have it")
     options = parser.parse_args()
     data = measured(options.reuters)
     limits = (1, data.max_labels)

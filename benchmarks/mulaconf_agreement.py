@@ -85,7 +85,7 @@ def compare(part: Measured, test: Any, name: str, kind: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/mulaconf.json"))
-    parser.add_argument("--reuters", help="the official archive, where it is at hand")
+    parser.add_argument("--reuters", help="the official archive, if you have it")
     parser.add_argument("--texts", type=int, default=40)
     options = parser.parse_args()
     data = measured(options.reuters)

@@ -1,4 +1,4 @@
-"""Probabilities to measure with: of a linear classifier on Reuters, or on the synthetic corpus where it stands in."""
+"""Probabilities to measure with: of a linear classifier on Reuters, or on the synthetic corpus in its place."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Measured:
 
 
 def corpus_to_measure(path: str | None) -> corpora.Corpus:
-    """Return Reuters, or the synthetic corpus where it cannot be had."""
+    """Return Reuters, or the synthetic corpus if Reuters is not available."""
     try:
         return corpora.load("reuters", path=path)
     except CorpusError as error:
-        print(f"Reuters cannot be had, the synthetic corpus stands in: {str(error).splitlines()[0]}")
+        print(f"Reuters is not available, the synthetic corpus takes its place: {str(error).splitlines()[0]}")
         return corpora.load("synthetic", n_texts=11_000, n_labels=90, test=3019, validation=1000, calibration=999)
 
 

@@ -1,9 +1,9 @@
-"""The service under load: requests a second and their times, with and without micro-batching.
+"""The service under load: requests per second and their times, with and without micro-batching.
 
     python benchmarks/service_load.py --out results/service.json [--reuters PATH] [--seconds 8]
 
 A linear model on Reuters (trained once, kept in the cache folder) is served on the loopback address by a second
-process. Clients of one connection each send one text a request, the next when the answer is there. Micro-batching is
+process. Clients of one connection each send one text per request, the next when the answer is there. Micro-batching is
 turned off by batches of one text; the two are run in turns, and compared in the same run. What the conformal step
 takes is read from the service's metrics, as a share of two things: of the processor time of the server, and of the
 time of classifier and conformal step alone, without HTTP and JSON.
@@ -49,7 +49,7 @@ run(sys.argv[1], port=0, **json.loads(sys.argv[2]))
 
 
 def served_bundle(corpus: Any) -> Path:
-    """Return the folder of the model, trained where it is not in the cache yet."""
+    """Return the folder of the model, trained if it is not in the cache yet."""
     folder = cache_folder().parent / "benchmarks" / f"service-{__version__}-logloss-{corpus.fingerprint()[:16]}"
     with contextlib.suppress(ArtifactError):
         load_bundle(folder)
@@ -165,7 +165,7 @@ def measure(url: str, requests: list[bytes], n_clients: int, duration: float) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/service.json"))
-    parser.add_argument("--reuters", help="the official archive, where it is at hand")
+    parser.add_argument("--reuters", help="the official archive, if you have it")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each of the six loads")
     options = parser.parse_args()
     corpus = corpus_to_measure(options.reuters)

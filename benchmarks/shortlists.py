@@ -1,8 +1,8 @@
-"""The linear classifier by shortlists against one regression a label on all texts, and past where that can go.
+"""The linear classifier by shortlists against one regression per label on all texts, and beyond its reach.
 
     python benchmarks/shortlists.py --out results/shortlists.json
 
-Texts are generated (`corpora.many_labels`): most labels have a text or two, some test texts have labels that no
+Texts are generated (`many_label_texts`): most labels have a text or two, some test texts have labels that no
 training text has. Every measurement is a process of its own; seconds are processor time.
 """
 
@@ -26,7 +26,7 @@ from surelabel.exceptions import DataWarning
 from surelabel.text import make
 
 N_TEST = 1_000
-# (labels, training texts, one regression a label on all texts)
+# (labels, training texts, one regression per label on all texts)
 CASES = ((2_000, 6_000, True), (2_000, 6_000, False), (10_000, 10_000, False), (100_000, 20_000, False))
 
 

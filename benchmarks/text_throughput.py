@@ -1,6 +1,6 @@
 """How fast the text classifiers are, each beside the plain way to do the same.
 
-- texts a second in prediction, of every kind;
+- texts per second in prediction, of every kind;
 - bert: batches of like length against transformers' own text-classification pipeline, which pads to the
   maximum, with its default batch size; the same weights, the same probabilities;
 - linear: seconds to fit;

@@ -170,7 +170,7 @@ def supported_pythons(classifiers: Iterable[str]) -> list[str]:
 
 
 def version_of(interpreter: str | Path) -> str | None:
-    """Return the version of an interpreter, None where it does not run."""
+    """Return the version of an interpreter, None if it does not run."""
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     try:
         ran = subprocess.run([interpreter, "-c", code], capture_output=True, text=True, check=False, timeout=MINUTES)

@@ -68,7 +68,7 @@ def broken_links(site: Path) -> Iterator[str]:
 
 
 def _reason(site: Path, path: Path, address: str, *, is_loaded: bool) -> str | None:
-    """Say why an address is broken, or None where it is not."""
+    """Say why an address is broken, or None if it is not."""
     parts = urlsplit(address)
     if parts.scheme in {"mailto", "data", "javascript"}:
         return None
@@ -94,11 +94,11 @@ def main(arguments: list[str]) -> int:
     if not n_pages:
         print(f"There are no pages in {site}.", file=sys.stderr)
         return 2
-    found = list(broken_links(site))
-    for each in found:
-        print(each, file=sys.stderr)
-    print(f"{n_pages} pages, {len(found)} broken links.")
-    return 1 if found else 0
+    broken = list(broken_links(site))
+    for link in broken:
+        print(link, file=sys.stderr)
+    print(f"{n_pages} pages, {len(broken)} broken links.")
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A user's typed program, checked by `mypy --strict` against the installed package: results have types of their own.
 
-Only the members of a label-set are Any: they are names where names are known, indices where not.
+Only the members of a label-set are Any: names if names are known, otherwise indices.
 """
 
 from typing import Any, assert_type

@@ -71,7 +71,7 @@ def check_model(folder: Path) -> None:
 
 
 def check_command_line() -> None:
-    """Check that the version is told, and that anything else says what to install."""
+    """Check that the version is printed, and that anything else says what to install."""
     script = Path(sysconfig.get_path("scripts")) / "surelabel"
     for command in ([sys.executable, "-m", "surelabel"], [str(script)]):
         version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)

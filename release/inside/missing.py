@@ -64,7 +64,7 @@ THINGS: dict[str, list[Callable[[], object]]] = {
 
 
 def message_of(thing: Callable[[], object]) -> str:
-    """Return what is said where a thing cannot be had."""
+    """Return the message of what needs a missing extra."""
     try:
         thing()
     except MissingDependencyError as error:

@@ -43,7 +43,7 @@ class Probabilities:
     Attributes
     ----------
     parts : dict of str to PartProbabilities
-        "calibration" and "test", "validation" where there is one.
+        "calibration" and "test", and "validation" if there is one.
     label_names : tuple of str
     max_labels : int
         Largest number of labels of a proper training text, the paper's l.
@@ -59,8 +59,8 @@ class Probabilities:
     def redivided(self, seed: int) -> tuple[PartProbabilities, PartProbabilities]:
         """Return calibration and test texts shuffled together and divided anew, of the same numbers.
 
-        Divided so they are exchangeable, whatever their dates; the classifier saw neither part, so it need not be
-        trained again.
+        This makes them exchangeable, whatever their dates. The classifier saw neither part, so it need not be trained
+        again.
         """
         parts = [self.parts["calibration"], self.parts["test"]]
         pool = stacked([part.probabilities for part in parts])
@@ -108,15 +108,15 @@ def _stacked_labels(parts: Sequence[Any]) -> Any:
 
 
 def _arrays_of(part: PartProbabilities) -> dict[str, Any]:
-    """Return one part as arrays by name; of sparse ones what is listed, and nothing of the size of all labels."""
-    found = part.probabilities
+    """Return one part as arrays by name; sparse ones as what they list: nothing of the size of all labels."""
+    given = part.probabilities
     ids = {"ids": np.array(part.ids)}
-    if not isinstance(found, SparseProbabilities):
-        return {"probabilities": found, "labels": np.packbits(part.labels, axis=1), **ids}
-    listed = {"starts": found.starts, "listed": found.labels, "values": found.values}
-    known = as_sparse_labels(part.labels, who="save", shape=found.shape)
-    truth = {"label_starts": known.indptr, "label_indices": known.indices}
-    return {**listed, "unlisted": np.array(found.unlisted), **truth, **ids}
+    if not isinstance(given, SparseProbabilities):
+        return {"probabilities": given, "labels": np.packbits(part.labels, axis=1), **ids}
+    listed = {"starts": given.starts, "listed": given.labels, "values": given.values}
+    labels = as_sparse_labels(part.labels, who="save", shape=given.shape)
+    truth = {"label_starts": labels.indptr, "label_indices": labels.indices}
+    return {**listed, "unlisted": np.array(given.unlisted), **truth, **ids}
 
 
 def _read_sparse_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:

@@ -1,4 +1,4 @@
-"""Tables of what the benchmarks measured, from their files under `results/`; none where a file is not there."""
+"""Tables of what the benchmarks measured, from their files under `results/`; none for a file that is missing."""
 
 from __future__ import annotations
 

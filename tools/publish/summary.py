@@ -78,7 +78,7 @@ def in_short(results: Sequence[Result]) -> Table:
 
 
 def _sets(group: list[Result]) -> list[str]:
-    """Return error rate, mean N of the best norm and of LogLoss over re-splits; dashes where nothing was run."""
+    """Return error rate, mean N of the best norm and of LogLoss over re-splits; dashes if nothing was run."""
     if not group:
         return ["-"] * 3
     errors = [error for result in group for error in result["resplits"]["LogLoss"]["errors"][_LEVEL]]
@@ -88,7 +88,7 @@ def _sets(group: list[Result]) -> list[str]:
 
 
 def beside_paper(results: Sequence[Result]) -> Table:
-    """Tabulate the paper's corpora that can be had: classifiers beside its own, and prediction sets at 0.05."""
+    """Tabulate the paper's corpora that are available: classifiers beside its own, and prediction sets at 0.05."""
     conformal = {(corpus, classifier): group for corpus, classifier, group in by_corpus(results, conformal=True)}
     rows = []
     for corpus, classifier, group in by_corpus(results, conformal=False):

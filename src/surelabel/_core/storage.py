@@ -111,8 +111,8 @@ def _temporary_file(target: Path) -> Path:
 def atomic_file(path: str | os.PathLike[str], *, clean: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path`; it takes its place when the block ends without an error.
 
-    A reader sees the old file or the new one, never a part. After an error or a kill the old file is
-    as it was. What a killed run left beside it is removed first, unless `clean` is False: that looks through the
+    A reader sees the old file or the new one, never a part of one. An error or a kill leaves the old file as it
+    was. What a killed run left beside it is removed first, unless `clean` is False: that looks through the
     folder, which is slow if you write many files, or one file many times.
 
     Examples

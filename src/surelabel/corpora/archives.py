@@ -1,4 +1,4 @@
-"""Archives read in memory: nothing is ever written where an archive says."""
+"""Archives, read in memory: nothing is ever written to the paths that an archive names."""
 
 from __future__ import annotations
 

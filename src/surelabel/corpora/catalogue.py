@@ -206,7 +206,7 @@ def _read_named(
         return entry.read(find_reuters(path, allow_download=download, progress=progress), **settings)
     found, tried = find(entry.places, path)
     if found is None:
-        listed = "\n".join(f"  - {each}" for each in tried)
+        listed = "\n".join(f"  - {place}" for place in tried)
         raise CorpusError(
             f"Corpus {name!r} could not be found. Tried:\n{listed}\nGet it by hand and name it, "
             f"load({name!r}, path=...), or put {entry.places[0]!r} into the folder that {DATA_VARIABLE} names, or into "
@@ -241,10 +241,10 @@ def _read_own(source: Any, path: str | Path | None, options: dict[str, Any]) -> 
 def _check_options(
     name: str, read: Callable[..., Corpus], options: Mapping[str, Any], *, without: tuple[str, ...] = ()
 ) -> None:
-    known = [each for each in inspect.signature(read).parameters if each not in {"path", *without}]
-    unknown = [each for each in options if each not in known]
+    allowed = [option for option in inspect.signature(read).parameters if option not in {"path", *without}]
+    unknown = [option for option in options if option not in allowed]
     if unknown:
-        raise InvalidInputError(f"The options of load for {name} must be among {known}. Got {unknown[0]!r} instead.")
+        raise InvalidInputError(f"The options of load for {name} must be among {allowed}. Got {unknown[0]!r} instead.")
 
 
 def _chosen(corpus: Corpus, sizes: Mapping[str, Size | None], defaults: Mapping[str, Size]) -> dict[str, Size | None]:

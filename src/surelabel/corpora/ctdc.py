@@ -19,8 +19,8 @@ def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Co
     """Read CTDC from its folder: one fold of the main part is the test part, the development part validates.
 
     ``00046_kul_nab_mag.txt`` is text 46 with the labels kul, nab and mag. Texts under a folder whose name
-    begins with "dev" are the development part. Where the main part's texts lie in five folders, these are
-    the folds; where not, the texts in the order of their ids go to folds 1, 2, 3, 4, 5, 1, 2, ...
+    begins with "dev" are the development part. If the main part's texts lie in five folders, these are
+    the folds; otherwise the texts, in the order of their ids, go to folds 1, 2, 3, 4, 5, 1, 2, ...
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Co
     Returns
     -------
     Corpus
-        Parts train, test, and validation where there is a development part.
+        Parts train and test, and validation if there is a development part.
 
     Examples
     --------

@@ -118,7 +118,7 @@ def _check_npm_archive(archive: Path) -> None:
 
 
 def _advice(tried: list[str]) -> str:
-    listed = "\n".join(f"  - {each}" for each in tried)
+    listed = "\n".join(f"  - {place}" for place in tried)
     return (
         f"Reuters-21578 could not be found or fetched. Tried:\n{listed}\n"
         "By hand: fetch reuters21578.tar.gz (8 MB) on a machine with access to the web, e.g. from\n"

@@ -175,8 +175,8 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
     """
     target = folders.result_of(settings)
     done = _done(target)
-    known = () if done is None else done.get("evaluations", ())
-    missing = {name: measure for name, measure in measures.items() if settings.conformal and name not in known}
+    evaluated = () if done is None else done.get("evaluations", ())
+    missing = {name: measure for name, measure in measures.items() if settings.conformal and name not in evaluated}
     if done is not None and not missing:
         _log.info("%s is done", settings.name)
         return target

@@ -1,7 +1,7 @@
 """The paper's tables from result files alone, ours beside the paper's figures.
 
-A row is one corpus and classifier; figures are means over seeds, with the standard deviation where there are several.
-Stand-ins for corpora that cannot be had are named as what they are, never as what they stand in for.
+A row is one corpus and classifier; figures are means over seeds, with the standard deviation if there are several. A
+stand-in for a corpus that is not available has its own name, never that of the corpus it stands in for.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def load_results(folder: Path) -> list[Result]:
 
 
 def spread(values: list[float], write: Callable[[float], str]) -> str:
-    """Write a mean, with the standard deviation where there are several values."""
+    """Write a mean, with the standard deviation if there are several values."""
     mean = write(float(np.mean(values)))
     return mean if len(values) < 2 else f"{mean} ± {write(float(np.std(values, ddof=1)))}"
 

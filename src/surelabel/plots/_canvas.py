@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Ink of text and axes: black to the eye, and told apart from any other colour when SVG is written.
+# Ink of text and axes: black to the eye, but distinct from any other colour when SVG is written.
 INK = "#010101"
-# (colour, line style, marker): told apart in grey by the last two; colours are legible on white and on near-black.
+# (colour, line style, marker): distinct in grey by the last two; colours are legible on white and on near-black.
 SERIES: tuple[tuple[str, Any, str], ...] = (
     ("#2f7fc1", "-", "o"),
     ("#d1662c", (0, (5, 1.5)), "s"),
@@ -207,8 +207,8 @@ def to_svg(
     svg = svg.replace("<svg ", '<svg stroke-linejoin="round" ', 1)
     # Text has no colour of its own unless it is set: without this a viewer paints it black.
     svg = re.sub(r"<svg ", f'<svg fill="{ink}" role="img" aria-labelledby="{name}-title {name}-desc" ', svg, count=1)
-    told = (
+    spoken = (
         f'<title id="{name}-title">{html.escape(printable(title))}</title>'
         f'<desc id="{name}-desc">{html.escape(printable(description))}</desc>'
     )
-    return re.sub(r"(<svg [^>]*>)", lambda match: match.group(1) + told, svg, count=1) + "\n"
+    return re.sub(r"(<svg [^>]*>)", lambda match: match.group(1) + spoken, svg, count=1) + "\n"

@@ -32,9 +32,9 @@ def _errors(curve: Curve) -> tuple[list[float], list[float]]:
 
 def _counts(curves: Mapping[str, Curve], n_texts: int | None, n_calibration: int | None) -> tuple[int | None, ...]:
     """Return the numbers of texts that are given, otherwise those of the evaluations, which must agree."""
-    known = {(curve.n_texts, curve.n_calibration) for curve in curves.values() if isinstance(curve, Evaluation)}
-    if n_texts is None and len(known) == 1:
-        return known.pop()
+    counts = {(curve.n_texts, curve.n_calibration) for curve in curves.values() if isinstance(curve, Evaluation)}
+    if n_texts is None and len(counts) == 1:
+        return counts.pop()
     return n_texts, n_calibration
 
 

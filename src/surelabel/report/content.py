@@ -70,8 +70,8 @@ class MeasureResults:
     def verdict(self) -> Verdict:
         """The worst verdict of all levels."""
         order: tuple[Verdict, ...] = ("above", "chance", "held")
-        found = {row.verdict for row in self.rows}
-        return next((verdict for verdict in order if verdict in found), "unknown")
+        verdicts = {row.verdict for row in self.rows}
+        return next((verdict for verdict in order if verdict in verdicts), "unknown")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -289,7 +289,7 @@ class _Reader:
         )
 
     def _description(self, row: int) -> str:
-        """Return a set in a sentence; its size where there are too many labels to describe."""
+        """Return a set in a sentence; its size if there are too many labels to describe."""
         lower, upper = self.sizes[row]
         if is_sparse(self.checked.probabilities) and len(self.checked.label_names) > MOST_DESCRIBED:
             return label_sets_words(lower, upper)

@@ -49,7 +49,7 @@ def mean_size(sizes: SizeStatistics) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a share as a percentage, to a tenth; smaller ones to one digit; a dash where there is none."""
+    """Write a share as a percentage, to a tenth; smaller ones to one digit; a dash if there is none."""
     if share is None:
         return "\N{EN DASH}"
     value = 100 * float(share)
@@ -131,7 +131,7 @@ def write_report(path: str | os.PathLike[str], given: ReportInput) -> None:
     Parameters
     ----------
     path : path
-        Replaced where it exists.
+        Replaced if it exists.
     given : ReportInput
 
     Examples
