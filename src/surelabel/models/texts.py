@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.declared_sizes import check_npz
+from surelabel._core.npz_file import read_arrays
 from surelabel._core.validation import BoolArray
 from surelabel.corpora import PARTS, Corpus
 from surelabel.corpora.overlap import text_hash
@@ -82,15 +82,13 @@ class SeenTexts:
     @classmethod
     def load(cls, path: Path) -> SeenTexts:
         """Read what `save` wrote; anything else is refused."""
-        check_npz(path)
+        values = read_arrays(path)
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                values: dict[str, Any] = {name: arrays[name] for name in arrays.files}
             if set(values) != {"training", "calibration"}:
                 raise ValueError(f"it holds {', '.join(values)}")
             for name, hashes in values.items():
                 if hashes.dtype != np.uint64 or hashes.ndim != 1:
                     raise ValueError(f"its {name} hashes are {hashes.dtype} in {hashes.ndim} dimensions")
-        except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
+        except ValueError as error:
             raise ArtifactError(f"{path} is damaged: {error}.") from error
         return cls(**values)
