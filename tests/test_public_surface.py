@@ -24,6 +24,7 @@ def test_public_names_are_pinned_and_sorted():
         "LpNorm",
         "Mahalanobis",
         "Mixture",
+        "OnlineConformal",
         "Penalised",
         "PredictionSet",
         "PredictionSets",

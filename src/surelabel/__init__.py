@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from surelabel.classifier import ConformalMultilabelClassifier
     from surelabel.conformal import ConformalLabelSets
     from surelabel.guarantees.automation import Automation
+    from surelabel.guarantees.online import OnlineConformal
     from surelabel.guarantees.tag_bounds import TagBounds
     from surelabel.guarantees.watch import ExchangeabilityWatch
     from surelabel.labels.constraints import LabelConstraints
@@ -54,6 +55,7 @@ __all__ = [
     "LpNorm",
     "Mahalanobis",
     "Mixture",
+    "OnlineConformal",
     "Penalised",
     "PredictionSet",
     "PredictionSets",
@@ -92,6 +94,7 @@ _LAZY_NAMES = {
     "LpNorm": "surelabel.measures",
     "Mahalanobis": "surelabel.measures.mahalanobis",
     "Mixture": "surelabel.measures.mixture",
+    "OnlineConformal": "surelabel.guarantees.online",
     "Penalised": "surelabel.measures.penalised",
     "PredictionSet": "surelabel.sets.prediction_set",
     "PredictionSets": "surelabel.sets.prediction_sets",
