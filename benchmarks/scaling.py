@@ -33,9 +33,15 @@ from service_load import served_bundle
 from streaming import write_texts
 from surelabel import load_bundle, predict_dataset
 from surelabel._core.storage import atomic_file
-from surelabel.answers import answer_probabilities
 from surelabel.experiments.run import machine, versions
-from surelabel.predicting import TextSource, open_writer, predict_file
+from surelabel.predicting import (
+    Answerer,
+    AnswerSettings,
+    TextBatch,
+    TextSource,
+    answer_writer,
+    predict_file,
+)
 
 BLOCK = 250_000
 GOALS = {"conformal": 1.8, "workers": 1.6}
@@ -82,16 +88,12 @@ def measure_steps(bundle: Any, texts: tuple[str, ...], n_texts: int = 2_000) -> 
         return made
 
     probabilities = timed("linear classifier", lambda: bundle.predict_proba(some))
-    answers = timed(
-        "conformal step and answer",
-        lambda: [
-            answer.to_dict() for answer in answer_probabilities(bundle.predictor, probabilities, significance="0.05")
-        ],
-    )
-    records = [{"row": row, **answer} for row, answer in enumerate(answers)]
+    settings = AnswerSettings()
+    answerer, batch = Answerer(bundle, settings), TextBatch(list(range(1, len(some) + 1)), some)
+    records = timed("conformal step and answer", lambda: answerer.records(batch, probabilities))
 
     def write() -> None:
-        with contextlib.closing(open_writer(io.BytesIO(), "parquet", top=5)) as writer:
+        with contextlib.closing(answer_writer(io.BytesIO(), "parquet", settings, list(records[0]))) as writer:
             writer.write(records)
 
     timed("Parquet", write)
@@ -105,8 +107,8 @@ def timed_dataset(model: Path, source: Path, out: Path, n_texts: int, workers: i
         model,
         source,
         out,
+        AnswerSettings(partition_bytes=4 * 2**20),
         workers=workers,
-        partition_bytes=4 * 2**20,
         advance=lambda *_: marks.append(time.perf_counter()),
     )
     seconds = time.perf_counter() - start

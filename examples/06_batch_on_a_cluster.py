@@ -14,6 +14,7 @@ from distributed import Client, LocalCluster
 
 from surelabel import corpora, predict_dataset
 from surelabel.models import TrainingSettings, train_to_folder
+from surelabel.predicting import AnswerSettings
 
 
 def main() -> None:
@@ -43,12 +44,12 @@ def main() -> None:
 
         # The model is sent to the workers. A partition is written once, however often a worker dies.
         places = work / "model", work / "archive", work / "answers"
-        settings = {"client": client, "significance": "0.05", "partition_bytes": 8192}
-        done = predict_dataset(*places, **settings)
+        settings = AnswerSettings("0.05", partition_bytes=8192)
+        done = predict_dataset(*places, settings, workers=client)
         print(f"{done.n_rows:,} answers in {done.n_partitions} partitions")
 
         # A second call has nothing left to do; after a crash it would process what is missing.
-        again = predict_dataset(*places, **settings, resume=True)
+        again = predict_dataset(*places, settings, workers=client, resume=True)
         print(f"already finished: {again.n_found} of {again.n_partitions}")
 
         answers = pandas.read_parquet(work / "answers")

@@ -205,17 +205,17 @@ def test_a_bundle_that_lists_all_labels_is_the_dense_one(both_bundles):
 
 def test_files_of_a_bundle_that_lists_all_labels_are_those_of_the_dense_one(both_bundles, tmp_path):
     from surelabel.models import load_bundle
-    from surelabel.predicting import PartSource, predict_file
+    from surelabel.predicting import AnswerSettings, TextList, predict_file
 
     dense, sparse = both_bundles
-    source = PartSource(corpus(), corpus().part("test"))
+    source = TextList.of_part(corpus(), corpus().part("test"))
     loaded = load_bundle(sparse.save(tmp_path / "model"))
     assert loaded.info == sparse.info
     for suffix in ("jsonl", "csv", "parquet"):
         files = []
         for name, bundle in (("dense", dense), ("sparse", loaded)):
             target = tmp_path / f"{name}.{suffix}"
-            predict_file(bundle, source, target, batch_size=7)
+            predict_file(bundle, source, target, AnswerSettings(batch_size=7))
             files.append(target.read_bytes())
         assert files[0] == files[1]
 

@@ -21,7 +21,7 @@ from surelabel import (
     metrics,
 )
 from surelabel.exceptions import SurelabelError
-from surelabel.predicting import DatasetSummary
+from surelabel.predicting import AnswerSettings, Summary
 from surelabel.text import TextClassifier
 
 
@@ -59,7 +59,7 @@ def ask(folder: str, texts: list[str]) -> list[str]:
     assert_type(bundle.classifier, TextClassifier)
     assert_type(bundle.label_names, tuple[str, ...])
     assert_type(bundle.predict_set(texts, significance=0.1), PredictionSets)
-    assert_type(bundle.predict_dataset("new", "answers", significance=0.1), DatasetSummary)
+    assert_type(surelabel.predict_dataset(bundle, "new", "answers", AnswerSettings(0.1)), Summary)
     try:
         answers = bundle.answers(texts, significance=0.1)
     except SurelabelError as error:

@@ -1,19 +1,29 @@
-"""The extra `corpora` alone: tables of texts, Parquet, stratified parts."""
+"""The extra `corpora` alone: tables of texts, Parquet, workbooks, stratified parts."""
 
+import csv
 from pathlib import Path
 
-import pandas
+import openpyxl
+import pyarrow
+import pyarrow.parquet
 
 from surelabel import corpora
 
 
 def main() -> None:
-    """Read the same texts from two formats and divide them."""
+    """Read the same texts from three formats and divide them."""
     made_up = corpora.load("synthetic").part("train")
-    rows = {"text": made_up.texts, "labels": [";".join(sorted(found)) for found in made_up.label_sets]}
-    pandas.DataFrame(rows).to_csv("texts.csv", index=False)
-    pandas.DataFrame(rows).to_parquet("texts.parquet", index=False)
-    for name in ("texts.csv", "texts.parquet"):
+    labels = [";".join(sorted(names)) for names in made_up.label_sets]
+    rows = [("text", "labels"), *zip(made_up.texts, labels, strict=True)]
+    with Path("texts.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    pyarrow.parquet.write_table(pyarrow.table({"text": made_up.texts, "labels": labels}), "texts.parquet")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    for row in rows:
+        sheet.append(row)
+    book.save("texts.xlsx")
+    for name in ("texts.csv", "texts.parquet", "texts.xlsx"):
         corpus = corpora.load(name, separator=";", test=200, calibration=100)
         assert len(corpus.part("test").texts) == 200
         assert len(corpus.part("calibration").texts) == 100

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet
 
 import surelabel
+from surelabel.predicting import AnswerSettings
 
 
 def main() -> None:
@@ -15,8 +16,8 @@ def main() -> None:
     for number in range(2):
         rows = [json.dumps({"id": f"{number}-{row}", "text": f"a text about wheat {row}"}) for row in range(20)]
         Path(f"new/{number}.jsonl").write_text("\n".join(rows), encoding="utf-8")
-    surelabel.predict_dataset(sys.argv[1], "new", "here", significance=0.1)
-    surelabel.predict_dataset(sys.argv[1], "new", "workers", significance=0.1, workers=2)
+    surelabel.predict_dataset(sys.argv[1], "new", "here", AnswerSettings(0.1))
+    surelabel.predict_dataset(sys.argv[1], "new", "workers", AnswerSettings(0.1), workers=2)
     here, workers = (
         [pyarrow.parquet.read_table(file).to_pylist() for file in sorted(Path(folder).rglob("*.parquet"))]
         for folder in ("here", "workers")

@@ -19,8 +19,8 @@ COMES_WITH = {"cli": {"corpora"}, "text": {"cli", "corpora"}}
 
 
 def read_table() -> object:
-    Path("texts.csv").write_text("text,labels\nwheat,grain\n", encoding="utf-8")
-    return corpora.load("texts.csv")
+    Path("texts.xlsx").write_bytes(b"")
+    return corpora.load("texts.xlsx")
 
 
 def draw_split() -> object:
@@ -37,7 +37,7 @@ def make_report() -> object:
 
 def run_on_workers() -> object:
     Path("new.jsonl").write_text('{"text": "wheat"}\n', encoding="utf-8")
-    return surelabel.predict_dataset(MODEL, "new.jsonl", "answers", significance=0.1, workers=1)
+    return surelabel.predict_dataset(MODEL, "new.jsonl", "answers", workers=1)
 
 
 def run_command_line() -> None:

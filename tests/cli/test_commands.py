@@ -11,6 +11,9 @@ from rich.console import Console
 from bundle_cases import corpus, small_bundle
 from surelabel import load_bundle
 from surelabel.cli import app
+from surelabel.corpora import Corpus
+from surelabel.models import TrainingSettings, train_bundle
+from surelabel.predicting import AnswerSettings, TextBatch, predict_batches
 
 OWN = ("--text", "body", "--labels", "tags", "--separator", ";")
 
@@ -47,7 +50,15 @@ def test_data(run, own_file):
     assert (counted["docs"], counted["labels"]) == (600, 8)
     shown = run("data", "stats", own_file, *OWN).out
     assert "600" in shown
+    assert "training texts" not in shown
+    assert (counted["proper_train"], counted["test"]) == (600, 0)
     assert "most frequent labels" in shown
+
+
+def test_counting_draws_no_split(run, own_file, monkeypatch):
+    monkeypatch.setattr("surelabel.corpora.splits._draw", lambda *_, **__: 1 / 0)
+    assert run("data", "stats", own_file, *OWN).code == 0
+    assert run("data", "stats", "synthetic", "--json").code == 0
 
 
 def test_train_calibrate_evaluate(run, own_file, tmp_path):
@@ -169,9 +180,9 @@ def test_a_trained_model_as_json(run, own_file, tmp_path):
 
 
 def _expected(**options):
-    answers = small_bundle().answers([*corpus().part("test").texts[:10]], **options)
-    records = [{"row": row + 1, **answer.to_dict()} for row, answer in enumerate(answers)]
-    return [{name: value for name, value in record.items() if name != "description"} for record in records]
+    settings = AnswerSettings(**options)
+    texts = [*corpus().part("test").texts[:10]]
+    return next(predict_batches(small_bundle(), [TextBatch(list(range(1, 11)), texts)], settings))
 
 
 def test_predict_in_a_pipe_is_jsonl(run, model, texts):
@@ -181,15 +192,15 @@ def test_predict_in_a_pipe_is_jsonl(run, model, texts):
     assert [json.loads(line) for line in found.out.splitlines()] == _expected(significance="0.1", top=2)
 
 
-def test_predict_as_csv_and_table(run, model, texts):
+def test_predict_as_csv_and_blocks(run, model, texts):
     rows = list(csv.DictReader(io.StringIO(run("predict", model, texts, "--format", "csv", "--with-text").out)))
     assert len(rows) == 10
     assert rows[0]["text"] == texts.read_text().splitlines()[0]
-    shown = run("predict", model, texts, "--format", "table").out
-    assert "Significance 0.05; plausible of 92 label-sets" in shown
-    assert "best guess" in shown
+    shown = run("predict", model, texts, "--format", "blocks").out
+    assert "at significance 0.05" in shown
+    assert shown.count("best guess") == 10
     assert "in words" in shown
-    assert "in words" not in run("predict", model, texts, "--format", "table", "--no-describe").out
+    assert "in words" not in run("predict", model, texts, "--format", "blocks", "--no-describe").out
 
 
 def test_predict_describes_in_files_where_it_is_asked_to(run, model, texts, tmp_path):
@@ -214,6 +225,73 @@ def test_predict_into_a_file(run, model, texts, tmp_path, name):
         assert found == _expected(significance="0.05")
     elif name.endswith("parquet"):
         assert parquet.read_table(tmp_path / name).num_rows == 10
+
+
+def test_one_text_and_the_p_value_of_a_label_set(run, model):
+    text = corpus().part("test").texts[0]
+    names = small_bundle().label_names[:2]
+    expected = float(small_bundle().predict_p([text], [names])[0])
+    found = run("predict", model, " ".join(text.split()), "--p-value", ",".join(names), "--format", "blocks")
+    assert found.code == 0, found.err
+    verdict = "plausible" if expected > 0.05 else "not plausible"
+    assert f"  asked for   {expected:.3f}  {names[0]}, {names[1]}: {verdict}" in found.out
+    record = json.loads(run("predict", model, " ".join(text.split()), "--p-value", names[0]).out)
+    assert record["p_value_of"] == [names[0]]
+
+
+def test_rows_that_cannot_be_read(run, model, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,text\n1,Wheat rose\n2,x,y\n1,\n")
+    assert run("predict", model, path).code == 3
+    found = run("predict", model, path, "--on-error", "skip")
+    assert [json.loads(line)["row"] for line in found.out.splitlines()] == [1, 3]
+    assert "warning: Row 2 (line 3) of 't.csv' must have 2 cells. Got 3 instead." in found.err
+    assert "1 texts of 't.csv' are empty or missing: row 3" in found.err
+    assert "an id that an earlier row has: '1' (row 3)" in found.err
+    found = run("predict", model, path, "--on-error", "mark", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(found.out)))
+    assert [bool(row["error"]) for row in rows] == [False, True, False]
+    found = run("predict", model, path, "--on-error", "mark", "--format", "blocks")
+    assert "2  \n" not in found.out
+    assert "no answer   Row 2 (line 3) of 't.csv' must have 2 cells" in found.out
+    found = run("predict", model, path, "--on-error", "skip", "--out", tmp_path / "a.csv")
+    assert f"1 rows have none; {tmp_path / 'a.csv'}.skipped.jsonl says why." in found.out
+
+
+def test_workbooks_in_and_out(run, model, tmp_path):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.append(["id", "body"])
+    book.active.append(["a", "Wheat rose"])
+    book.save(tmp_path / "t.xlsx")
+    found = run("predict", model, tmp_path / "t.xlsx", "--text", "body", "--out", tmp_path / "a.xlsx")
+    assert found.code == 0, found.err
+    headings, row = openpyxl.load_workbook(tmp_path / "a.xlsx").active.values
+    assert dict(zip(headings, row, strict=True))["id"] == "a"
+
+
+CONTROLS = "\x1b[2J\x07\x9b31m\r\x08\u202e"
+
+
+def test_control_characters_never_reach_the_terminal(run, tmp_path, monkeypatch):
+    source = corpus()
+    names = [f"{name}{CONTROLS}" for name in source.label_names]
+    labels = [{f"{name}{CONTROLS}" for name in given} for given in source.label_sets]
+    hostile = Corpus.from_label_sets("hostile", source.texts, labels, label_names=names, parts=source.parts)
+    train_bundle(hostile, TrainingSettings(compared={})).save(tmp_path / "model")
+    path = tmp_path / f"t{CONTROLS}.jsonl"
+    path.write_text(json.dumps({"id": f"x{CONTROLS}", "text": f"{source.texts[0]}{CONTROLS}"}) + "\n{\n")
+    terminal = Console(force_terminal=True, width=100)
+    monkeypatch.setattr("surelabel.cli.commands_predict.console", terminal)
+    for options in (["--format", "blocks"], ["--json"], ["--format", "csv", "--separator", ";"]):
+        found = run("predict", tmp_path / "model", path, "--on-error", "mark", "--with-text", "-s", "0.3", *options)
+        assert found.code == 0, found.err
+        shown = found.out + found.err
+        assert len(shown) > 300
+        assert not [mark for mark in shown if mark in CONTROLS.replace("[2J", "").replace("31m", "")]
+    found = run("predict", tmp_path / "model", path)
+    assert (found.code, "\x1b" in found.err) == (3, False)
 
 
 def test_progress_shows_rate_and_time_left(run, model, texts, tmp_path, monkeypatch):

@@ -32,13 +32,13 @@ def test_rows_that_cannot_be_read(run, model, texts, tmp_path):
     found = run("predict", model, texts, "--out", tmp_path / "out")
     assert found.code == 3
     assert "Row 2 of '9.jsonl' must be JSON" in found.err
-    assert "Finished are 3 of 4 partitions; --resume goes on" in found.err
+    assert "3 of 4 partitions are finished; --resume continues from there" in found.err
     found = run("predict", model, texts, "--out", tmp_path / "skip", "--on-error", "skip")
     assert found.code == 0
     assert "41 answers" in found.out
     assert "1 rows have none; " in found.out
     listed = json.loads((tmp_path / "skip" / "_skipped.jsonl").read_text())
-    assert (listed["first_row"], listed["file"]) == (42, str(texts / "9.jsonl"))
+    assert (listed["row"], listed["file"]) == (2, "9.jsonl")
 
 
 def test_wrong_use(run, model, texts, tmp_path, monkeypatch):
@@ -49,3 +49,19 @@ def test_wrong_use(run, model, texts, tmp_path, monkeypatch):
     assert (found.code, "Only one of" in found.err) == (2, True)
     found = run("predict", model, texts, "--out", tmp_path / "o", "--scheduler", "tcp://127.0.0.1:1")
     assert (found.code, "no Dask scheduler" in found.err) == (1, True)
+
+
+def test_options_are_used_for_data_sets_too(run, model, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.dat").write_text("text\nWheat rose\nx,y\n")
+    out = tmp_path / "out"
+    options = ("--input-format", "csv", "--format", "csv", "--separator", ";", "--on-error", "mark", "--batch-size", 1)
+    found = run("predict", model, tmp_path / "in", "--out", out, *options, "--json")
+    assert found.code == 0, found.err
+    summary = json.loads(found.out)
+    assert (summary["n_rows"], summary["n_marked"], summary["n_partitions"]) == (1, 1, 1)
+    headings, first, second = (out / "part-000000.csv").read_text().splitlines()
+    assert "error" in headings.split(",")
+    assert first.startswith("1,")
+    assert "must have 1 cells. Got 2" in second
+    assert json.loads((out / "_surelabel" / "run.json").read_text())["settings"]["separator"] == ";"

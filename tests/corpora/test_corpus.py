@@ -143,7 +143,7 @@ def test_bad_ids_and_names():
 
 
 def test_empty_texts_are_kept_and_said():
-    with pytest.warns(DataWarning, match=r"1 of the 2 texts of corpus 'e' are empty \(first: id '1'\)"):
+    with pytest.warns(DataWarning, match=r"1 of the 2 texts of corpus 'e' are empty \(id '1'\)"):
         corpus = Corpus.from_label_sets("e", ["a", " \n"], [{"x"}, {"y"}])
     assert len(corpus) == 2
 

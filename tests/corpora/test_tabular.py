@@ -28,6 +28,11 @@ def write(folder, form, rows=ROWS, separator=";"):
 
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
         return path
+    elif form == ".xlsx":
+        import pandas
+
+        pandas.DataFrame(joined).to_excel(path, index=False)
+        return path
     else:
         import pandas
 
@@ -37,7 +42,7 @@ def write(folder, form, rows=ROWS, separator=";"):
     return path
 
 
-FORMS = [".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".tsv", ".parquet"]
+FORMS = [".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -106,7 +111,7 @@ def test_indicator_columns(tmp_path):
     assert corpus.label_names == ("oil", "gold")
     np.testing.assert_array_equal(corpus.labels, [[1, 0], [0, 1], [1, 1]])
     path.write_text("text,oil,gold\na,1,0\nb,2,1\n")
-    with pytest.raises(CorpusError, match=r"'oil' of 'i.csv' must hold 0 and 1.*Got '2' in row 2"):
+    with pytest.raises(CorpusError, match=r"Row 2 \(line 3\) of 'i.csv' must have 0 or 1 in .* 'oil'.*Got '2'"):
         read_table(path, labels=["oil", "gold"])
 
 
@@ -135,9 +140,9 @@ def test_part_column_and_files_by_part(tmp_path):
     files = {name: tmp_path / f"{name}.csv" for name in ("train", "test")}
     corpus = load(files, validation=0, calibration=0, name="both")
     assert repr(corpus) == "Corpus 'both': 3 texts, 2 labels (train 2, test 1)"
-    assert corpus.ids == ("train-0", "train-1", "test-0")
+    assert corpus.ids == ("train-1", "train-2", "test-1")
     path.write_text("text,labels,part\na,x,tain\nb,y,test\n")
-    with pytest.raises(CorpusError, match=r"'part' of 'p.csv' must hold .* Got 'tain' in row 1"):
+    with pytest.raises(CorpusError, match=r"Row 1 \(line 2\) of 'p.csv' must have a part of .* Got 'tain'"):
         read_table(path, part="part")
     with pytest.raises(InvalidInputError, match="must be named by part"):
         load({"learn": path})
@@ -188,10 +193,10 @@ def test_encodings(tmp_path, form):
         delimiter = "," if form == ".csv" else "\t"
         content = f"text{delimiter}labels\nžluť{delimiter}a\nb{delimiter}c\n"
     text.write_bytes(content.encode("cp1250"))
-    with pytest.raises(CorpusError, match=r"must be text in utf-8. Got byte 0x9e in line \d.*encoding='latin-1'"):
+    with pytest.raises(CorpusError, match=r"Row 1.* must be text in utf-8. Got byte 0x9e.*encoding='latin-1'"):
         read_table(path)
     assert read_table(path, encoding="cp1250").texts[0] == "žluť"
-    with pytest.raises(InvalidInputError, match=r"'encoding' parameter of load must name .* Got 'klingon'"):
+    with pytest.raises(InvalidInputError, match=r"'encoding' must name .* Got 'klingon'"):
         read_table(path, encoding="klingon")
     text.write_bytes(b"\xef\xbb\xbf" + content.encode())
     assert read_table(path).texts[0] == "žluť"
@@ -220,25 +225,29 @@ def test_empty_texts_are_said(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("b.jsonl", b'{"text": "a"', "Line 1 of 'b.jsonl' must be JSON"),
-        ("b.jsonl", b"[1]\n", "Line 1 of 'b.jsonl' must be a JSON object. Got list"),
+        ("b.jsonl", b'{"text": "a"', "Row 1 of 'b.jsonl' must be JSON"),
+        ("b.jsonl", b"[1]\n", "Row 1 of 'b.jsonl' must be a JSON object. Got list"),
         (
             "b.jsonl",
             b'{"text": 3, "labels": ["a"]}',
-            "'text' of 'b.jsonl' must hold text. Got int 3 in row 1",
+            "Row 1 of 'b.jsonl' must hold text. Got int 3",
         ),
         (
             "b.jsonl",
             b'{"text": "a", "labels": {"a": 1}}',
-            "row 1 of 'b.jsonl' must be a list or separated names",
+            "Row 1 of 'b.jsonl' must have a list or separated names",
         ),
-        ("b.jsonl", b'{"text": "a", "labels": [["a"]]}', "row 1 of 'b.jsonl' must be names"),
-        ("b.csv", b'text,labels\n"a,b\n', "'b.csv' must be a table"),
-        ("b.csv", b"text,labels\na,b\nc,d,e,f\n", "'b.csv' must be a table"),
+        ("b.jsonl", b'{"text": "a", "labels": [["a"]]}', "Row 1 of 'b.jsonl' must have names as labels"),
+        ("b.csv", b'text,labels\n"a,b\n', "Row 1 (line 2) of 'b.csv' must be a row of a table"),
+        ("b.csv", b"text,labels\na,b\nc,d,e,f\n", "Row 2 (line 3) of 'b.csv' must have 2 cells. Got 4"),
         ("b.parquet", b"PAR1 no", "'b.parquet' must be a Parquet file"),
         ("b.csv.gz", gzip.compress(b"text,labels\n" * 100, mtime=0)[:-20], "'b.csv.gz' must be a whole gzip file"),
         ("b.jsonl.gz", b"text", "'b.jsonl.gz' must be a whole gzip file"),
-        ("b.xlsx", b"", "must end in one of"),
+        ("b.xlsx", b"", "'b.xlsx' must be an Excel workbook"),
+        ("b.docx", b"", "must end in one of"),
+        ("b.csv", b"PK\x03\x04 xl/workbook.xml", "It is an Excel workbook (.xlsx)"),
+        ("b.csv", b"\xff\xfet\x00", "It is text in UTF-16; say --encoding utf-16"),
+        ("b.csv", b"Oil rose again on the news of today,oil\n", "looks like data: has the file no headings?"),
     ],
 )
 def test_damaged_files(tmp_path, name, content, message):
@@ -257,7 +266,46 @@ def test_line_separators_inside_json_strings(tmp_path):
 def test_a_missing_dependency_names_the_extra(tmp_path, monkeypatch):
     import sys
 
-    path = write(tmp_path, ".csv")
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingDependencyError, match=r"needs pandas.*surelabel\[corpora\]"):
+    path = write(tmp_path, ".xlsx")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(MissingDependencyError, match=r"needs openpyxl.*surelabel\[corpora\]"):
         read_table(path)
+
+
+def test_bad_rows_are_left_out_and_named(tmp_path):
+    path = tmp_path / "news.jsonl"
+    rows = ['{"text": "a", "labels": ["x"]}', "{", '{"text": 3, "labels": []}', '{"text": "b", "labels": [["y"]]}']
+    path.write_text("\n".join([*rows, "", '{"text": "c", "labels": ["y"]}']) + "\n")
+    with pytest.raises(CorpusError, match=r"Row 2 of 'news.jsonl' must be JSON"):
+        read_table(path)
+    with pytest.warns(DataWarning, match=r"3 rows of 'news.jsonl' are left out. Row 2 .*JSON.* Row 4 .* names"):
+        corpus = read_table(path, on_error="skip")
+    assert (corpus.texts, corpus.ids) == (("a", "c"), ("1", "5"))
+    with pytest.raises(InvalidInputError, match="'on_error' of load"):
+        read_table(path, on_error="mark")
+
+
+def test_ids_that_occur_twice_are_named_with_their_rows(tmp_path):
+    path = tmp_path / "news.csv"
+    path.write_text("id,text,labels\n7,a,x\n8,b,y\n7,c,x\n")
+    message = r"Got '7' twice: Row 1 \(line 2\) of 'news.csv' and Row 3 \(line 4\)"
+    with pytest.raises(CorpusError, match=message):
+        read_table(path)
+
+
+def test_cells_of_a_workbook_are_strings(tmp_path):
+    import datetime
+
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.append(["id", "text", "oil", "gold", "when"])
+    book.active.append([7, "Oil rose", True, 0, datetime.date(2026, 1, 2)])
+    book.active.append([])
+    book.active.append([8.0, 2024, False, 1, None])
+    book.create_sheet("notes").append(["more"])
+    book.save(tmp_path / "t.xlsx")
+    with pytest.warns(DataWarning, match="'t.xlsx' has 2 sheets; only the first, 'Sheet', is read"):
+        corpus = read_table(tmp_path / "t.xlsx", labels=["oil", "gold"])
+    assert (corpus.ids, corpus.texts) == (("7", "8"), ("Oil rose", "2024"))
+    assert corpus.label_sets == (frozenset({"oil"}), frozenset({"gold"}))

@@ -16,8 +16,10 @@ from bundle_cases import corpus, small_bundle
 from dataset_cases import rows_of, write_texts
 from surelabel import predict_dataset
 from surelabel.exceptions import CorpusError, DatasetError
+from surelabel.predicting import AnswerSettings
 from surelabel.predicting import cluster as clusters
 
+SMALL = AnswerSettings(partition_bytes=40_000, batch_size=64)
 TEXTS = [" ".join(text.split()) for text in corpus().texts]
 
 
@@ -39,9 +41,18 @@ def _files(out):
     return {path.name: path.read_bytes() for path in out.glob("*.parquet")}
 
 
+def _check_numbers(out, n_rows):
+    """Every row of every file is there once, in order."""
+    rows = rows_of(out)
+    assert len(rows) == n_rows
+    for file in {row["file"] for row in rows}:
+        numbers = [row["row"] for row in rows if row["file"] == file]
+        assert numbers == list(range(1, len(numbers) + 1))
+
+
 def test_a_cluster_gives_what_one_process_gives_though_a_worker_dies(client, model, tmp_path):
     texts = write_texts(tmp_path / "texts", TEXTS * 4, n_files=4)
-    predict_dataset(model, texts, tmp_path / "here", partition_bytes=40_000, batch_size=64)
+    predict_dataset(model, texts, tmp_path / "here", SMALL)
     killed = []
 
     def kill_one(done, total):
@@ -50,12 +61,10 @@ def test_a_cluster_gives_what_one_process_gives_though_a_worker_dies(client, mod
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
-    found = predict_dataset(
-        model, texts, tmp_path / "there", client=client, partition_bytes=40_000, batch_size=64, advance=kill_one
-    )
+    found = predict_dataset(model, texts, tmp_path / "there", SMALL, workers=client, advance=kill_one)
     assert killed
     assert (found.n_rows, found.n_found) == (len(TEXTS) * 4, 0)
-    assert [row["row"] for row in rows_of(tmp_path / "there")] == list(range(1, found.n_rows + 1))
+    _check_numbers(tmp_path / "there", found.n_rows)
     assert _files(tmp_path / "there") == _files(tmp_path / "here")
 
 
@@ -63,9 +72,9 @@ def test_a_broken_row_is_told_from_afar(client, model, tmp_path):
     client.wait_for_workers(2, timeout=60)
     texts = write_texts(tmp_path / "texts", TEXTS[:40], n_files=2)
     (texts / "9.jsonl").write_text('{"text": "fine"}\n{"text": 3}\n')
-    with pytest.raises(CorpusError, match=r"Row 2 of '9.jsonl' must hold text.* of 3 partitions"):
-        predict_dataset(model, texts, tmp_path / "out", client=client)
-    found = predict_dataset(model, texts, tmp_path / "skip", client=client, on_error="skip")
+    with pytest.raises(CorpusError, match=r"Row 2 of '9.jsonl' must hold text.* of 3 partitions are finished"):
+        predict_dataset(model, texts, tmp_path / "out", workers=client)
+    found = predict_dataset(model, texts, tmp_path / "skip", AnswerSettings(on_error="skip"), workers=client)
     assert (found.n_rows, found.n_skipped) == (41, 1)
 
 
@@ -75,8 +84,8 @@ def test_workers_with_another_version(client, model, tmp_path):
     one = next(iter(client.scheduler_info()["workers"]))
     client.run(setattr, surelabel._version, "__version__", "0.0.1", workers=[one])
     try:
-        with pytest.raises(DatasetError, match=r"has surelabel 0\.0\.1, and this is"):
-            predict_dataset(model, texts, tmp_path / "out", client=client)
+        with pytest.raises(DatasetError, match=r"it has surelabel 0\.0\.1\. Install"):
+            predict_dataset(model, texts, tmp_path / "out", workers=client)
     finally:
         client.run(setattr, surelabel._version, "__version__", surelabel.__version__)
 
@@ -85,9 +94,9 @@ def test_a_scheduler_that_is_not_there(model, tmp_path, monkeypatch):
     monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1)
     texts = write_texts(tmp_path / "texts", TEXTS[:4], n_files=1)
     with pytest.raises(DatasetError, match=r"There is no Dask scheduler at 'tcp://127.0.0.1:1'"):
-        predict_dataset(model, texts, tmp_path / "out", scheduler="tcp://127.0.0.1:1")
+        predict_dataset(model, texts, tmp_path / "out", workers="tcp://127.0.0.1:1")
     with pytest.raises(DatasetError, match="There is no Dask scheduler at 'klingon://x'"):
-        predict_dataset(model, texts, tmp_path / "out", scheduler="klingon://x")
+        predict_dataset(model, texts, tmp_path / "out", workers="klingon://x")
 
 
 def _start(*arguments, **options):
@@ -126,15 +135,14 @@ class _Cluster:
 @pytest.mark.slow
 def test_a_scheduler_is_killed_and_another_goes_on(model, tmp_path):
     texts = write_texts(tmp_path / "texts", TEXTS * 20, n_files=4)
-    options = {"partition_bytes": 40_000, "batch_size": 64}
-    predict_dataset(model, texts, tmp_path / "here", **options)
+    predict_dataset(model, texts, tmp_path / "here", SMALL)
     out = tmp_path / "there"
     first = _Cluster(tmp_path)
     killer = threading.Thread(target=lambda: _kill_after(first, out, 5))
     try:
         killer.start()
         with pytest.raises(DatasetError, match="scheduler went away"):
-            predict_dataset(model, texts, out, scheduler=first.address, **options)
+            predict_dataset(model, texts, out, SMALL, workers=first.address)
     finally:
         killer.join()
         first.end()
@@ -143,11 +151,11 @@ def test_a_scheduler_is_killed_and_another_goes_on(model, tmp_path):
     assert not (out / "_manifest.json").exists()
     second = _Cluster(tmp_path)
     try:
-        found = predict_dataset(model, texts, out, scheduler=second.address, resume=True, **options)
+        found = predict_dataset(model, texts, out, SMALL, workers=second.address, resume=True)
     finally:
         second.end()
     assert n_done <= found.n_found < found.n_partitions
-    assert [row["row"] for row in rows_of(out)] == list(range(1, len(TEXTS) * 20 + 1))
+    _check_numbers(out, len(TEXTS) * 20)
     assert _files(out) == _files(tmp_path / "here")
 
 

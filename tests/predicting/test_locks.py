@@ -19,7 +19,7 @@ from dataset_cases import register_stores, rows_of, write_texts
 from surelabel import predict_dataset
 from surelabel.exceptions import DatasetError, InvalidInputError
 from surelabel.predicting import locks
-from surelabel.predicting.storage import Store
+from surelabel.tables.stores import Store
 
 LOCK = "_surelabel/lock.json"
 TEXTS = [" ".join(text.split()) for text in corpus().part("test").texts[:60]]
@@ -108,7 +108,7 @@ def test_a_run_that_has_lost_its_lock_stops_and_leaves_what_is_finished(running,
     (tmp_path / "out" / LOCK).write_text(json.dumps({"time": time.time(), "token": "another's"}))
     _, errors = first.communicate("\n\n\n", timeout=60)
     assert first.returncode != 0
-    assert "was taken by another run. Finished are 1 of 3 partitions; --resume goes on with them." in errors
+    assert "was taken by another run. 1 of 3 partitions are finished; --resume continues from there." in errors
     assert json.loads((tmp_path / "out" / LOCK).read_text())["token"] == "another's"
     assert len(rows_of(tmp_path / "out")) == 20
     _age(tmp_path / "out" / LOCK)
@@ -204,7 +204,7 @@ def test_a_run_whose_lock_is_lost_writes_no_manifest(tmp_path, model, monkeypatc
         if done == total:
             (tmp_path / "out" / LOCK).write_text(json.dumps({"time": time.time(), "token": "another's"}))
 
-    with pytest.raises(DatasetError, match=r"taken by another run\. Finished are 3 of 3"):
+    with pytest.raises(DatasetError, match=r"taken by another run\. 3 of 3 partitions are finished"):
         predict_dataset(model, tmp_path / "texts", f"careless://{tmp_path}/out", advance=advance)
     assert seen[-1] == 60
     assert not (tmp_path / "out" / "_manifest.json").exists()

@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
 
 from surelabel.exceptions import InvalidInputError
 
@@ -191,14 +190,36 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def lock_file(file: IO[Any], target: Path) -> None:
-    """Keep others from writing `target` at the same time, if the system can; closing the file ends it."""
+@contextlib.contextmanager
+def locked(path: Path, target: Path) -> Iterator[None]:
+    """Hold a lock file while the block lasts, so that no other process writes `target`; a kill ends it too.
+
+    The lock is taken before anything of the target is opened, and its file is removed while it is held: whoever opened
+    that file in the meantime sees that it is gone, and makes a new one.
+
+    Raises
+    ------
+    InvalidInputError
+        Another process holds the lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        path.touch()
+        try:
+            descriptor = _lock(path)
+            is_ours = descriptor is None or os.path.samestat(path.stat(), os.fstat(descriptor))
+        except FileNotFoundError:
+            continue
+        except BlockingIOError:
+            message = f"Another run is writing {target}. Wait for it, or stop it."
+            raise InvalidInputError(message) from None
+        if descriptor is None or is_ours:
+            break
+        os.close(descriptor)
     try:
-        import fcntl  # noqa: PLC0415 (not on every system)
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise InvalidInputError(f"Another run is writing {target}. Wait for it, or stop it.") from error
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        if descriptor is not None:
+            os.close(descriptor)

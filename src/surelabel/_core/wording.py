@@ -8,6 +8,8 @@ from typing import Any
 
 # What XML cannot hold, and single surrogates, which no encoding can.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# What moves a terminal's cursor, changes its state, or turns the reading direction round; line feeds may stay.
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -20,6 +22,22 @@ def printable(text: Any) -> str:
     'oil�'
     """
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def terminal_words(text: Any) -> str:
+    """Return a text without characters that control a terminal; line feeds stay.
+
+    Examples
+    --------
+    >>> terminal_words("oil" + chr(27) + "[2J")
+    'oil�[2J'
+    """
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def encodable(text: str) -> str:
+    """Replace lone surrogates, which no encoding can hold, by question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def number_word(number: int) -> str:

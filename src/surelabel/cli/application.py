@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 import surelabel
+from surelabel._core.wording import terminal_words
 from surelabel.exceptions import (
     ArtifactError,
     CorpusError,
@@ -116,7 +117,7 @@ def _set_up() -> None:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Log a warning instead of printing where it comes from."""
-    logging.getLogger("surelabel").warning("warning: %s", message)
+    logging.getLogger("surelabel").warning("warning: %s", terminal_words(message))
 
 
 def _be_quiet(asked: bool) -> bool:
@@ -171,14 +172,14 @@ def common(
 
 def say(message: str) -> None:
     """Print a line of result for people; long lines are left to the terminal."""
-    console.print(message, markup=False, highlight=False, soft_wrap=True)
+    console.print(terminal_words(message), markup=False, highlight=False, soft_wrap=True)
 
 
 def _fail(error: BaseException, message: str, code: int) -> NoReturn:
     """End with one sentence, and a traceback where that was asked for."""
     if state.debug:
         traceback.print_exception(error)
-    print(f"surelabel: {message}", file=sys.stderr)  # noqa: T201
+    print(f"surelabel: {terminal_words(message)}", file=sys.stderr)  # noqa: T201
     raise SystemExit(code)
 
 

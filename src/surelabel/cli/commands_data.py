@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
+from surelabel.cli.application import Debug, Json, Quiet, app, say
 from surelabel.cli.corpus_options import GivenCorpus, takes_corpus
 from surelabel.cli.tables import print_json, print_table
 
@@ -16,9 +16,10 @@ __all__ = ["data"]
 _STATISTICS = {
     "docs": "texts",
     "proper_train": "training texts",
-    "avg_labels": "labels a text",
-    "avg_words": "words a text",
+    "avg_labels": "labels per text",
+    "avg_words": "words per text",
 }
+_PARTS = ("proper_train", "calibration", "test", "validation")
 
 data = typer.Typer(help="Corpora: list them, get one, count one.", no_args_is_help=True)
 app.add_typer(data, name="data")
@@ -34,11 +35,11 @@ def list_corpora(*, as_json: Json = False, quiet: Quiet = False, debug: Debug = 
     """
     from surelabel import corpora  # noqa: PLC0415
 
-    found = {name: corpora.is_at_hand(name) for name in corpora.available()}
+    at_hand = {name: corpora.is_at_hand(name) for name in corpora.available()}
     if as_json:
-        print_json([{"name": n, "at_hand": found[n], "description": d} for n, d in corpora.available().items()])
+        print_json([{"name": n, "at_hand": at_hand[n], "description": d} for n, d in corpora.available().items()])
         return
-    rows = [(name, "yes" if found[name] else "no", text) for name, text in corpora.available().items()]
+    rows = [(name, "yes" if at_hand[name] else "no", text) for name, text in corpora.available().items()]
     print_table(("corpus", "at hand", "what"), rows)
 
 
@@ -69,12 +70,11 @@ def get_corpus(
 def stats(
     corpus: GivenCorpus,
     *,
-    seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Count texts, labels and words of a corpus, and of its parts.
+    """Count texts, labels and words of a corpus, and texts of the parts that it has itself; no part is drawn.
 
     \b
     Examples:
@@ -83,16 +83,18 @@ def stats(
     """
     from surelabel import corpora  # noqa: PLC0415
 
-    found = corpus.load(seed)
-    counted = dataclasses.asdict(corpora.statistics(found))
+    whole = corpus.load_whole()
+    counted = dataclasses.asdict(corpora.statistics(whole))
     if as_json:
-        print_json({"corpus": found.name, "fingerprint": found.fingerprint(), **counted})
+        print_json({"corpus": whole.name, "fingerprint": whole.fingerprint(), **counted})
         return
-    counts = found.label_matrix.sum(axis=0)
+    if len(whole.parts) == 1:
+        counted = {name: value for name, value in counted.items() if name not in _PARTS}
     rows = [(_STATISTICS.get(name, name.replace("_", " ")), _number(value)) for name, value in counted.items()]
-    print_table(("what", "number"), rows, title=found.name)
+    print_table(("what", "number"), rows, title=whole.name)
+    counts = whole.label_matrix.sum(axis=0)
     order = counts.argsort(kind="stable")[::-1]
-    top = [(found.label_names[k], f"{counts[k]:,}") for k in order[:10]]
+    top = [(whole.label_names[k], f"{counts[k]:,}") for k in order[:10]]
     print_table(("most frequent labels", "texts"), top)
 
 

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from surelabel._core.wording import bounds_words, count_words
+from surelabel._core.wording import terminal_words
 from surelabel.cli.application import Debug, Json, Quiet, app, console, errors, say, state
+from surelabel.cli.blocks import answer_block
 from surelabel.cli.commands_model import ModelFolder
 from surelabel.cli.corpus_options import Encoding, Id, Separator, Text
-from surelabel.cli.tables import print_table
+from surelabel.cli.tables import print_json
+from surelabel.exceptions import CorpusError, DataWarning
 
 if TYPE_CHECKING:
-    from surelabel.models import Bundle
-    from surelabel.predicting import AnswerSettings, InputColumns, PartSource, TextBatch, TextSource
+    from surelabel.predicting import AnswerSettings, Summary, TextBatch, TextList, TextSource
 
 __all__ = ["predict"]
 
 _TERMINAL_BATCH = 20
-_EXCERPT = 60
-# Possible labels in a cell of the table.
-_MOST_SHOWN = 100
+_PIPE_FORMATS = ("blocks", "jsonl", "csv")
 
 
 @app.command()
@@ -37,8 +38,8 @@ def predict(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A .txt (a text a line), .jsonl, .csv, .tsv or .parquet file, a known corpus (its test part), or -; "
-            "a folder, pattern or URL of .jsonl and .parquet files.",
+            help="A .txt (one text per line), .jsonl, .csv, .tsv, .parquet or .xlsx file; - for standard input; a "
+            "folder, pattern or URL of such files; a known corpus (its test part); or one text in quotes.",
         ),
     ],
     *,
@@ -46,38 +47,53 @@ def predict(
         str | None, typer.Option("--significance", "-s", help="Share of texts that may be missed [default: 0.05].")
     ] = None,
     confidence_level: Annotated[str | None, typer.Option(help="The same as 1 - significance, e.g. 0.95.")] = None,
-    top: Annotated[int, typer.Option(min=0, max=10_000, help="Plausible label-sets to name, best first.")] = 5,
+    top: Annotated[int, typer.Option(min=0, max=10_000, help="Top label-sets per text.")] = 5,
+    max_open: Annotated[
+        int, typer.Option(min=0, help="Open labels to name per text, the most probable first; the rest is counted.")
+    ] = 20,
+    p_value: Annotated[
+        str | None, typer.Option(metavar="LABELS", help="Also give the p-value of this label-set, e.g. grain,wheat.")
+    ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", help="A .jsonl, .csv or .parquet file; whole or not there. A folder for many."),
+        typer.Option("--out", "-o", help="A .jsonl, .csv, .parquet or .xlsx file; a folder for a data set."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of the same --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run with the same --out.")] = False,
     output: Annotated[
-        Literal["table", "jsonl", "csv"] | None,
-        typer.Option("--format", help="Without --out [default: table on a terminal, jsonl in a pipe]."),
+        Literal["blocks", "jsonl", "csv", "parquet", "xlsx"] | None,
+        typer.Option(
+            "--format",
+            help="[default: by the suffix of --out, parquet in a folder; without --out blocks on a terminal, jsonl in "
+            "a pipe].",
+        ),
     ] = None,
     input_format: Annotated[
-        Literal["txt", "jsonl", "csv", "tsv", "parquet"] | None,
-        typer.Option(help="Where the file's name does not say; - is txt."),
+        Literal["txt", "jsonl", "csv", "tsv", "parquet", "xlsx"] | None,
+        typer.Option(help="If the names of files do not say it; - is txt."),
     ] = None,
     with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the output.")] = False,
     describe: Annotated[
         bool | None,
         typer.Option(
             "--describe/--no-describe",
-            help="Say in a sentence which label-sets stay plausible [default: in the table, not in files and pipes].",
+            help="Say in a sentence which label-sets stay plausible [default: in blocks, not in files and pipes].",
         ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts at a time.")] = 256,
+    on_error: Annotated[
+        Literal["stop", "skip", "mark"],
+        typer.Option(help="What a row that cannot be read leads to: stop; skip and list it; or mark it in the output."),
+    ] = "stop",
+    raw_cells: Annotated[
+        bool,
+        typer.Option("--raw-cells", help="Leave cells of csv that begin with = + - @ as they are, without a ' before."),
+    ] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts at a time.")] = 512,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Divide the input into parts for so many processes; --out is a folder.")
+        int | None, typer.Option(min=1, help="Divide the input among so many processes; --out is a folder.")
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="The same on the workers of a Dask scheduler.")
     ] = None,
-    on_error: Annotated[
-        Literal["stop", "skip"], typer.Option(help="Of many files: what a row that cannot be read leads to.")
-    ] = "stop",
     text: Text = None,
     id_column: Id = None,
     encoding: Encoding = "utf-8",
@@ -88,210 +104,240 @@ def predict(
 ) -> None:
     """Say which label-sets stay plausible for each text.
 
-    Fields: row, id, labels (the best guess), confidence, credibility, significance, size (how many label-sets stay
-    plausible; size_bounds where only bounds can be had) of n_candidates, certain and possible labels (of very many
-    labels n_more_possible go unnamed), the top label-sets with their p-values, and their description where it is asked
-    for. Memory does not grow with the input.
+    Fields: row (in the file) and id, labels (the best guess), confidence, credibility, significance, size (how many
+    label-sets stay plausible; size_bounds if only bounds are known) of n_candidates, certain labels, open labels (the
+    most probable first, n_more_open of them not named), probabilities of these labels, the top label-sets with their
+    p-values, and the description if it is asked for. With --json and --out a summary is printed as JSON. Memory does
+    not grow with the input.
 
     \b
     Examples:
       surelabel predict models/reuters news.txt
+      surelabel predict models/reuters "Wheat exports rose." --p-value grain,wheat
       surelabel predict models/tickets tickets.csv --text body --significance 0.1 --out answers.csv
-      surelabel predict models/tickets tickets.csv --text body --out answers.csv --resume
+      surelabel predict models/tickets tickets.xlsx --text body --out answers.xlsx --on-error mark
       surelabel predict models/tickets "archive/*.parquet" --out answers --workers 8 --on-error skip
       zcat texts.jsonl.gz | surelabel predict models/reuters - --input-format jsonl --json | jq .certain
     """
-    from surelabel.models import load_bundle  # noqa: PLC0415
-    from surelabel.predicting import InputColumns, predict_file  # noqa: PLC0415
+    from surelabel.predicting import AnswerSettings, InputColumns  # noqa: PLC0415
 
-    kind = "jsonl" if as_json else output or ("table" if console.is_terminal else "jsonl")
-    settings = _settings(
+    if workers is not None and scheduler is not None:
+        raise typer.BadParameter("Only one of --workers and --scheduler may be given", param_hint="--scheduler")
+    is_dataset = workers is not None or scheduler is not None or _is_dataset(source)
+    kind = _format(output, out, as_json=as_json, is_dataset=is_dataset)
+    separator = "\t" if separator == r"\t" else separator
+    settings = AnswerSettings(
         significance,
-        confidence_level,
+        confidence_level=confidence_level,
         top=top,
+        max_open=max_open,
+        p_value_of=None if p_value is None else [name.strip() for name in p_value.split(separator) if name.strip()],
         with_text=with_text,
-        describe=out is None and kind == "table" if describe is None else describe,
+        describe=kind == "blocks" if describe is None else describe,
+        columns=InputColumns(tuple(text or ("text",)), id_column, encoding),
+        on_error=on_error,
+        separator=separator,
+        raw_cells=raw_cells,
+        format=None if kind == "blocks" else kind,
+        input_format=input_format,
+        batch_size=batch_size,
     )
-    columns = InputColumns(tuple(text or ("text",)), id_column, encoding)
-    if workers or scheduler or _is_dataset(source):
-        given = {"workers": workers, "scheduler": scheduler, "resume": resume, "on_error": on_error}
-        _predict_dataset(folder, source, out, settings, columns=columns, **given)
+    if resume:
+        _check_resume(out, source)
+    if is_dataset:
+        made = _to_folder(folder, source, out, settings, workers=workers or scheduler, resume=resume)
+    elif out is not None:
+        made = _to_file(folder, source, out, settings, resume=resume)
+    else:
+        _to_stdout(folder, source, settings, kind or "jsonl")
         return
-    target = None if out is None else Path(out)
-    _check_resume(resume=resume, out=target, source=source)
-    bundle = load_bundle(folder)
-    texts = _source(source, columns, input_format, seed=bundle.info.seed or 0)
-    if target is None:
-        _to_stdout(bundle, texts, settings, kind, batch_size=batch_size, separator=separator)
-        return
-    with _progress(texts) as advance:
-        n_rows = predict_file(
-            bundle,
-            texts,
-            target,
-            settings,
-            resume=resume,
-            batch_size=batch_size,
-            separator=separator,
-            advance=advance,
-        )
-    if not state.quiet:
-        say(f"{n_rows:,} answers are in {target}.")
+    _say_what_was_made(made, as_json=as_json)
+
+
+def _is_text(source: str) -> bool:
+    """Whether an input is neither a file nor the name of one, but words."""
+    from surelabel.tables.reading import format_of  # noqa: PLC0415
+
+    is_words = len(source.split()) > 1 and not source.startswith(("/", ".", "~"))
+    return is_words and (len(source) > 255 or (format_of(source) is None and not Path(source).exists()))
 
 
 def _is_dataset(source: str) -> bool:
     """Whether an input is not one file, but several."""
-    return "://" in source or Path(source).is_dir() or (any(mark in source for mark in "*?[") and source != "-")
+    if _is_text(source):
+        return False
+    place = Path(source)
+    return "://" in source or place.is_dir() or (bool(set(source) & set("*?[")) and not place.is_file())
 
 
-def _predict_dataset(
-    folder: Path, source: str, out: str | None, settings: AnswerSettings, *, columns: InputColumns, **options: Any
-) -> None:
-    """Answer to a data set, and say what was made."""
+def _format(output: str | None, out: str | None, *, as_json: bool, is_dataset: bool) -> str | None:
+    """Return the output's format; None if the name of the output says it."""
+    if is_dataset and out is None:
+        raise typer.BadParameter("a data set needs a folder for its answers", param_hint="--out")
+    if out is not None:
+        if output == "blocks":
+            raise typer.BadParameter("blocks are for a terminal, and cannot go with --out", param_hint="--format")
+        return output
+    if output is not None and output not in _PIPE_FORMATS:
+        raise typer.BadParameter(f"{output} needs a file: name one with --out", param_hint="--format")
+    if as_json and output not in {None, "jsonl"}:
+        raise typer.BadParameter(f"--json and --format {output} exclude each other", param_hint="--json")
+    return "jsonl" if as_json else output or ("blocks" if console.is_terminal else "jsonl")
+
+
+def _check_resume(out: str | None, source: str) -> None:
+    """Raise if there is nothing that could be resumed."""
+    if out is None:
+        raise typer.BadParameter("--resume requires --out", param_hint="--resume")
+    if source == "-":
+        raise typer.BadParameter(
+            "standard input cannot be read from its beginning again: put the texts into a file", param_hint="--resume"
+        )
+
+
+def _to_folder(
+    folder: Path, source: str, out: str | None, settings: AnswerSettings, *, workers: int | str | None, resume: bool
+) -> Summary:
+    """Answer to a data set."""
     from surelabel.predicting import predict_dataset  # noqa: PLC0415
 
-    if out is None:
-        raise typer.BadParameter("a data set needs a folder for its answers", param_hint="--out")
+    assert out is not None
+    if source == "-":
+        raise typer.BadParameter("standard input cannot be divided among workers", param_hint="INPUT")
     with _bar(source, total=None) as (bar, task):
 
         def advance(done: int, total: int) -> None:
             if bar is not None:
                 bar.update(task, completed=done, total=total, rate=f"{done:,} of {total:,} texts")
 
-        made = predict_dataset(
-            folder,
-            source,
-            out,
-            significance=settings.significance,
-            top=settings.top,
-            with_text=settings.with_text,
-            describe=settings.describe,
-            columns=columns,
-            advance=advance,
-            **options,
-        )
-    if not state.quiet:
-        found = f" ({made.n_found} of them were there)" if made.n_found else ""
-        say(f"{made.n_rows:,} answers are in {made.out}, in {made.n_partitions} files{found}.")
-        if made.n_skipped:
-            say(f"{made.n_skipped:,} rows have none; {made.skipped} says why.")
+        return predict_dataset(folder, source, out, settings, workers=workers, resume=resume, advance=advance)
 
 
-def _check_resume(*, resume: bool, out: Path | None, source: str) -> None:
-    """Raise where there is nothing that a run could go on with."""
-    if resume and out is None:
-        raise typer.BadParameter("it goes with --out: only a file can be gone on with", param_hint="--resume")
-    if resume and source == "-":
-        raise typer.BadParameter(
-            "standard input cannot be read from its beginning again: put the texts into a file", param_hint="--resume"
-        )
-    if not resume and out is not None and out.with_name(f"{out.name}.part.json").is_file():
-        errors.print(f"An interrupted run of {out} is dropped; --resume would have gone on with it.", markup=False)
+def _to_file(folder: Path, source: str, out: str, settings: AnswerSettings, *, resume: bool) -> Summary:
+    """Answer to one file in another."""
+    from surelabel.models import load_bundle  # noqa: PLC0415
+    from surelabel.predicting import interrupted, predict_file  # noqa: PLC0415
+
+    if "://" in out:
+        raise typer.BadParameter("answers to one file go into a file on this machine", param_hint="--out")
+    if not resume and interrupted(out):
+        errors.print(f"An interrupted run of {out} is dropped; --resume would have continued it.", markup=False)
+    texts = _source(source, settings, lambda: load_bundle(folder).info.seed)
+    with _progress(texts) as advance:
+        return predict_file(folder, texts, out, settings, resume=resume, advance=advance)
 
 
-def _settings(
-    significance: str | None, confidence_level: str | None, *, top: int, with_text: bool, describe: bool
-) -> AnswerSettings:
-    """Return what is asked about each text; the level is checked before anything is loaded."""
-    from surelabel.answers import exact_level  # noqa: PLC0415
-    from surelabel.predicting import AnswerSettings  # noqa: PLC0415
+def _say_what_was_made(made: Summary, *, as_json: bool) -> None:
+    """Say where the answers are, and which rows have none."""
+    if as_json:
+        print_json({**dataclasses.asdict(made), "notes": list(made.notes)})
+        return
+    if state.quiet:
+        return
+    files = ""
+    if made.n_partitions > 1 or Path(made.out).is_dir():
+        files = f", in {made.n_partitions} file{'s' if made.n_partitions > 1 else ''}"
+        files += f" ({made.n_found} of them were there)" if made.n_found else ""
+    say(f"{made.n_rows:,} answers are in {made.out}{files}.")
+    if made.n_skipped:
+        say(f"{made.n_skipped:,} rows have none; {made.skipped} says why.")
+    if made.n_marked:
+        say(f"{made.n_marked:,} rows have none; their column 'error' says why.")
 
-    if significance is None and confidence_level is None:
-        significance = "0.05"
-    return AnswerSettings(exact_level(significance, confidence_level), top, with_text, describe)
 
+def _source(source: str, settings: AnswerSettings, seed: Callable[[], int | None]) -> TextSource | TextList:
+    """Return the texts of a file, of standard input, of a known corpus's test part, or one text."""
+    from surelabel.predicting import STDIN, TextList, TextSource  # noqa: PLC0415
 
-def _source(source: str, columns: InputColumns, input_format: str | None, *, seed: int) -> TextSource | PartSource:
-    """Return the texts of a file, of standard input, or of a known corpus's test part."""
-    from surelabel.predicting import STDIN, PartSource, TextSource  # noqa: PLC0415
-
+    if source != STDIN and _is_text(source):
+        return TextList("the text", [source])
     if source != STDIN and not Path(source).exists():
         from surelabel import corpora  # noqa: PLC0415
 
         if source in corpora.available():
-            corpus = corpora.load(source, seed=seed)
-            return PartSource(corpus, corpus.part("test"))
-    return TextSource(source, columns, input_format)
+            corpus = corpora.load(source, seed=seed() or 0)
+            return TextList.of_part(corpus, corpus.part("test"))
+    return TextSource(source, settings.columns, settings.input_format)
 
 
-def _to_stdout(
-    bundle: Bundle,
-    texts: TextSource | PartSource,
-    settings: AnswerSettings,
-    kind: str,
-    *,
-    batch_size: int,
-    separator: str,
-) -> None:
+def _to_stdout(folder: Path, source: str, settings: AnswerSettings, kind: str) -> None:
     """Print answers as they come."""
-    from surelabel.exceptions import CorpusError  # noqa: PLC0415
-    from surelabel.predicting import check_separator, open_writer, predict_batches  # noqa: PLC0415
+    from surelabel.models import load_bundle  # noqa: PLC0415
+    from surelabel.predicting import Answerer, reporting_empty_texts  # noqa: PLC0415
 
-    if kind == "csv":
-        check_separator(bundle.label_names, separator)
-    n_rows = 0
-    writer = None if kind == "table" else open_writer(sys.stdout, kind, top=settings.top, separator=separator)
-    size = min(batch_size, _TERMINAL_BATCH) if writer is None else batch_size
-    shown = _progress(texts) if writer is not None and not console.is_terminal else contextlib.nullcontext(_ignore)
-    with shown as advance:
-        for batch in texts.batches(size):
-            records = next(predict_batches(bundle, [batch], settings))
-            if writer is None:
-                _print_answers(batch, records)
-            else:
-                writer.write(records)
-            n_rows += len(batch)
+    bundle = load_bundle(folder)
+    texts = _source(source, settings, lambda: bundle.info.seed)
+    settings.check_labels(bundle.label_names, kind)
+    answerer = Answerer(bundle, settings)
+    printer = _Printer(kind, settings)
+    size = min(settings.batch_size, _TERMINAL_BATCH) if kind == "blocks" else settings.batch_size
+    shown = contextlib.nullcontext(_ignore) if console.is_terminal or kind == "blocks" else _progress(texts)
+    n_read = 0
+    with shown as advance, reporting_empty_texts():
+        for batch in texts.batches(size, on_error=settings.on_error):
+            printer.print(batch, answerer.records(batch, answerer.probabilities(batch)))
+            n_read = batch.n_read
             advance(batch)
-    if n_rows == 0:
+    if n_read == 0:
         raise CorpusError(f"{texts.name!r} must have one text at least. Got none instead.")
+    for note in (*printer.skipped, *texts.findings.messages(texts.name)):
+        warnings.warn(note, DataWarning, stacklevel=1)
+
+
+class _Printer:
+    """Print records on standard output; nothing in them controls a terminal."""
+
+    def __init__(self, kind: str, settings: AnswerSettings) -> None:
+        self._kind = kind
+        self._settings = settings
+        self._writer: Any = None
+        self.skipped: list[str] = []
+
+    def print(self, batch: TextBatch, records: list[Any]) -> None:
+        """Print the records of a batch; keep what is wrong with rows that are skipped."""
+        from surelabel.predicting import answer_writer  # noqa: PLC0415
+
+        if self._settings.on_error == "skip":
+            self.skipped += [record["error"] for record in records if "error" in record]
+            records = [record for record in records if "error" not in record]
+        if self._kind == "blocks":
+            texts = dict(zip(batch.rows, batch.texts, strict=True))
+            for record in records:
+                say(answer_block(record, texts.get(record["row"], ""), console.width) + "\n")
+            return
+        if self._writer is None and records:
+            fields = [name for record in records for name in record]
+            fields += ["error"] if self._settings.on_error == "mark" else []
+            stream: Any = _Terminal() if console.is_terminal else sys.stdout
+            self._writer = answer_writer(stream, self._kind, self._settings, fields)
+        if records:
+            self._writer.write(records)
+
+
+class _Terminal:
+    """Standard output without characters that control a terminal."""
+
+    def write(self, text: str) -> None:
+        """Print a text."""
+        sys.stdout.write(terminal_words(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Print some lines."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Let it be seen."""
+        sys.stdout.flush()
 
 
 def _ignore(batch: TextBatch) -> None:
     """Show no progress."""
 
 
-def _print_answers(batch: TextBatch, records: list[Any]) -> None:
-    """Print a table of some answers."""
-    rows = []
-    described = "description" in records[0]
-    for text, record in zip(batch.texts, records, strict=True):
-        members = "\n".join(f"{each['p_value']:.3f} {', '.join(each['labels']) or '(none)'}" for each in record["top"])
-        rows.append(
-            (
-                record.get("id", record["row"]),
-                _excerpt(text),
-                ", ".join(record["labels"]) or "(none)",
-                f"{record['confidence']:.3f}",
-                f"{record['credibility']:.3f}",
-                bounds_words(*record["size_bounds"]),
-                ", ".join(record["certain"]) or "-",
-                _labels(record["possible"], record["n_more_possible"]),
-                members,
-                *([record["description"] or "-"] if described else []),
-            )
-        )
-    headings = ["id", "text", "best guess", "conf.", "cred.", "plausible", "certain", "possible", "p-value, label-set"]
-    headings += ["in words"] if described else []
-    significance, n_candidates = records[0]["significance"], count_words(records[0]["n_candidates"])
-    print_table(headings, rows, title=f"Significance {significance}; plausible of {n_candidates} label-sets")
-
-
-def _labels(names: list[str], n_more: int) -> str:
-    """Return labels as a cell of the table has them: of very many the first, and how many more there are."""
-    n_more += max(0, len(names) - _MOST_SHOWN)
-    shown = ", ".join(names[:_MOST_SHOWN])
-    return f"{shown or '-'}{f' and {n_more:,} more' if n_more else ''}"
-
-
-def _excerpt(text: str) -> str:
-    """Return the beginning of a text on one line, without control characters."""
-    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text[: 4 * _EXCERPT]).split())
-    return line if len(line) <= _EXCERPT else f"{line[: _EXCERPT - 1]}…"
-
-
 @contextlib.contextmanager
-def _progress(texts: TextSource | PartSource) -> Iterator[Callable[[TextBatch], None]]:
-    """Show how far reading has come, texts a second and the time left, on a terminal and unless told to be quiet."""
+def _progress(texts: TextSource | TextList) -> Iterator[Callable[[TextBatch], None]]:
+    """Show how far reading has come, texts per second and the time left, on a terminal and unless --quiet."""
     with _bar(texts.name, total=texts.total) as (bar, task):
         if bar is None:
             yield _ignore
@@ -309,10 +355,10 @@ def _progress(texts: TextSource | PartSource) -> Iterator[Callable[[TextBatch], 
 
 @contextlib.contextmanager
 def _bar(name: str, total: int | None) -> Iterator[tuple[Progress | None, Any]]:
-    """Show a bar on a terminal, unless told to be quiet; None elsewhere."""
+    """Show a bar on a terminal, unless --quiet; None elsewhere."""
     if state.quiet or not errors.is_terminal:
         yield None, None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"))
     with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
-        yield bar, bar.add_task(name, total=total, rate="")
+        yield bar, bar.add_task(terminal_words(name), total=total, rate="")

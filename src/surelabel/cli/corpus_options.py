@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,7 +29,7 @@ CorpusName = Annotated[
     str,
     typer.Argument(
         metavar="CORPUS",
-        help="A known name (surelabel data list), or a .jsonl, .csv, .tsv or .parquet file (.gz as well).",
+        help="A known name (surelabel data list), or a .jsonl, .csv, .tsv, .parquet or .xlsx file (.gz as well).",
         autocompletion=_corpus_names,
     ),
 ]
@@ -47,6 +47,10 @@ Separator = Annotated[str, typer.Option("--separator", help="Between the label n
 NumericLabels = Annotated[bool, typer.Option("--numeric-labels", help="Numbers in the label column are names.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column that tells texts apart [default: id, if there is one].")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of a text file.")]
+OnError = Annotated[
+    Literal["stop", "skip"],
+    typer.Option("--on-error", help="What a row that cannot be read leads to: stop, or skip it and name it."),
+]
 SplitColumn = Annotated[
     str | None,
     typer.Option("--split-column", help="Column of a file that says train, validation, calibration or test."),
@@ -64,7 +68,7 @@ PartsSeed = Annotated[int | None, typer.Option(min=0, help="Of the parts [defaul
 
 @dataclasses.dataclass(frozen=True)
 class GivenCorpus:
-    """A corpus as a command is given it: a name or a user's file, and how the file is to be read.
+    """A corpus as the user named it: a known name or a file, and how the file is to be read.
 
     Its fields are what `takes_corpus` adds to a command, in this order and with these defaults.
     """
@@ -77,6 +81,7 @@ class GivenCorpus:
     id_column: Id = None
     encoding: Encoding = "utf-8"
     split_column: SplitColumn = None
+    on_error: OnError = "stop"
 
     def load(self, seed: int | None, bundle: Bundle | None = None, sizes: Mapping[str, Any] | None = None) -> Corpus:
         """Load the corpus.
@@ -104,6 +109,13 @@ class GivenCorpus:
             sizes = bundle.info.drawn
         return corpora.load(self.corpus, seed=seed, **(sizes or {}), **self._reading())
 
+    def load_whole(self) -> Corpus:
+        """Load the corpus with its own parts alone: none is drawn."""
+        from surelabel import corpora  # noqa: PLC0415
+
+        is_named = self.corpus in corpora.available() and not Path(self.corpus).is_file()
+        return corpora.load(self.corpus, test=0, validation=0, calibration=0, **({} if is_named else self._reading()))
+
     def _reading(self) -> dict[str, Any]:
         """Return how a file is read, as `corpora.load` is told it."""
         reading: dict[str, Any] = {
@@ -114,6 +126,7 @@ class GivenCorpus:
         }
         reading |= {"id": self.id_column} if self.id_column else {}
         reading |= {"numeric_labels": True} if self.numeric_labels else {}
+        reading |= {"on_error": self.on_error} if self.on_error != "stop" else {}
         return reading | ({"part": self.split_column} if self.split_column else {})
 
 
@@ -141,14 +154,14 @@ def _one_or_all(columns: list[str] | None, default: str) -> str | list[str]:
 def takes_corpus(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command's argument `corpus`, a `GivenCorpus`, be an argument and options on the command line.
 
-    The options stand before `--seed`, which every such command has.
+    The options stand before `--seed` or, in a command that draws nothing, before `--json`.
     """
     own = inspect.signature(command, eval_str=True)
     given = dict(inspect.signature(GivenCorpus, eval_str=True).parameters)
     argument, *options = given.values()
     parameters: list[inspect.Parameter] = []
     for parameter in own.parameters.values():
-        if parameter.name == "seed":
+        if parameter.name == ("seed" if "seed" in own.parameters else "as_json"):
             parameters += [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
         parameters.append(argument if parameter.name == argument.name else parameter)
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from surelabel._core.wording import terminal_words
 from surelabel.cli.application import console
 
 __all__ = ["print_json", "print_table"]
@@ -20,9 +21,9 @@ _NUMBER = re.compile(r"[\d.,%e+-]*")
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
-    """Print a table as wide as the terminal; where there is none, as wide as it needs to be."""
+    """Print a table as wide as the terminal, or as wide as it needs to be if there is none."""
     table = Table(title=title, title_justify="left", header_style="bold")
-    filled = [[str(cell) for cell in row] for row in rows]
+    filled = [[terminal_words(cell) for cell in row] for row in rows]
     for column, heading in enumerate(headings):
         cells = [row[column] for row in filled]
         numeric = all(_NUMBER.fullmatch(cell) for cell in cells)
@@ -35,4 +36,4 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title
 
 def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print a value as JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    typer.echo(terminal_words(json.dumps(value, ensure_ascii=False, indent=1)))

@@ -380,17 +380,23 @@ def _warn_of_texts(corpus: Corpus) -> None:
     if empty:
         _warn(
             f"{len(empty):,} of the {len(corpus):,} texts of corpus {corpus.name!r} are empty "
-            f"(first: id {corpus.ids[empty[0]]!r}). They are kept; a classifier can only guess at them."
+            f"({_some_ids(corpus, empty)}). They are kept; a classifier can only guess at them."
         )
     unlabelled = np.flatnonzero(np.diff(corpus.label_matrix.indptr) == 0)
     if unlabelled.size:
         _warn(
             f"{unlabelled.size:,} of the {len(corpus):,} texts of corpus {corpus.name!r} have no label "
-            f"(first: id {corpus.ids[int(unlabelled[0])]!r}). Predict with "
+            f"({_some_ids(corpus, unlabelled.tolist())}). Predict with "
             "min_labels=0 to admit the empty label-set."
         )
     if len(corpus.label_names) == 1:
         _warn(f"Corpus {corpus.name!r} has one label only, {corpus.label_names[0]!r}.")
+
+
+def _some_ids(corpus: Corpus, rows: Sequence[int], most: int = 5) -> str:
+    """Name some texts by their ids; without ids of their own these are the rows of the file."""
+    named = ", ".join(repr(corpus.ids[row]) for row in rows[:most])
+    return f"id{'s' if len(rows) > 1 else ''} {named}{f' and {len(rows) - most:,} more' if len(rows) > most else ''}"
 
 
 def _warn(message: str) -> None:

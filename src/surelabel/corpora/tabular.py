@@ -1,37 +1,30 @@
-"""A user's own data: JSONL, CSV, TSV or Parquet with named text and label columns."""
+"""A user's own data: a table with named text and label columns."""
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
-import json
 import math
 import warnings
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._core.extras import import_extra
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance
 from surelabel.corpora.places import as_path, sha256
-from surelabel.corpora.textfiles import decode, delimiter_of
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
+from surelabel.tables.reading import SUFFIXES, Partition, Row, TableReader, format_of
+from surelabel.tables.texts import check_encoding, join_texts, looks_like_data
 
-FORMATS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
 _PART_ALIASES = {"dev": "validation", "val": "validation", "valid": "validation", "training": "train"}
 _INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True, "": False}
 
 # What the command line calls the parameters of `read_table`.
 _OPTIONS = {"text": "--text", "labels": "--labels", "id": "--id", "part": "--split-column"}
-# Marks that people put between label names, and the least share of cells that must have one to be told of.
+# Marks that people put between label names, and the least share of cells with one of them that leads to a warning.
 _SEPARATORS, _SUSPICIOUS_SHARE = (",", ";", "|"), 0.02
-
-_Table = dict[str, list[Any]]
 
 
 def read_table(
@@ -44,29 +37,32 @@ def read_table(
     part: str | None = None,
     encoding: str = "utf-8",
     numeric_labels: bool = False,
+    on_error: str = "stop",
     name: str | None = None,
 ) -> Corpus:
-    r"""Read a corpus from a JSONL, CSV, TSV or Parquet file, compressed with gzip or not.
+    r"""Read a corpus from a JSONL, CSV, TSV, Parquet or XLSX file, compressed with gzip or not.
 
     Parameters
     ----------
     path : path, or mapping of part name to path
-        ``{"train": "a.csv", "test": "b.csv"}`` reads one file a part.
+        ``{"train": "a.csv", "test": "b.csv"}`` reads one file per part.
     text : str or list of str, default="text"
         The text column, or several to join by line breaks.
     labels : str or list of str, default="labels"
         A column that holds lists of label names or separated names; or several columns of 0 and 1, whose
         names are the labels.
     separator : str or None, default=","
-        What separates label names in a cell. None: a cell is one label. Where no cell has it and several have
+        What separates label names in a cell. None: a cell is one label. If no cell has it and several have
         another usual one, a DataWarning says so.
     id : str, optional
-        A column of unique ids. Default: "id" where there is such a column, else the row's number from 0.
+        A column of unique ids. Default: "id" if there is such a column, else the row's number from 1.
     part : str, optional
         A column that says train, validation, calibration or test.
     encoding : str, default="utf-8"
     numeric_labels : bool, default=False
         Whether numbers are label names. If not, a label column of numbers is an error.
+    on_error : {"stop", "skip"}
+        Whether a row that cannot be read is an error, or is left out with a DataWarning that names it.
     name : str, optional
         The corpus's name, default the file's.
 
@@ -85,31 +81,155 @@ def read_table(
     (('gold', 'oil'), frozenset({'oil'}))
     """
     files = {None: as_path(path)} if not isinstance(path, Mapping) else _check_part_files(path)
-    _check_encoding(encoding)
-    text_columns = [text] if isinstance(text, str) else list(text)
-    rows: dict[str, list[Any]] = {"texts": [], "labels": [], "ids": [], "parts": []}
+    check_encoding(encoding)
+    if on_error not in {"stop", "skip"}:
+        raise InvalidInputError(f"The 'on_error' of load must be 'stop' or 'skip'. Got {on_error!r} instead.")
+    asked = _Asked(
+        tuple([text] if isinstance(text, str) else text),
+        tuple([labels] if isinstance(labels, str) else labels),
+        id,
+        part,
+        separator,
+        is_one_column=isinstance(labels, str),
+        numeric_labels=numeric_labels,
+    )
+    for role, columns in (("text", asked.text), ("labels", asked.labels)):
+        if not columns:
+            raise InvalidInputError(f"The {role!r} parameter of load must name one column at least. Got none instead.")
+    texts: list[_LabelledText] = []
     for part_name, file in files.items():
-        table = _read(file, encoding)
-        rows["texts"] += _texts(table, text_columns, file)
-        rows["labels"] += _label_sets(table, labels, separator, file, numeric_labels=numeric_labels)
-        n_texts = len(rows["texts"]) - len(rows["parts"])
-        rows["ids"] += _ids(table, id, n_texts, file, prefix="" if part_name is None else f"{part_name}-")
-        rows["parts"] += [part_name or "train"] * n_texts if part is None else _part_names(table, part, file)
+        texts += _read_file(file, part_name, encoding, asked, skip=on_error == "skip")
+    _check_ids(texts)
+    parts = np.array([each.part for each in texts], dtype=object)
     first = next(iter(files.values()))
-    parts = np.array(rows["parts"], dtype=object)
     return Corpus.from_label_sets(
         name or first.name.partition(".")[0],
-        rows["texts"],
-        rows["labels"],
-        ids=rows["ids"],
-        label_names=None if isinstance(labels, str) else list(labels),
+        [each.text for each in texts],
+        [each.labels for each in texts],
+        ids=[each.id for each in texts],
+        label_names=None if asked.is_one_column else list(labels),
         parts={each: np.flatnonzero(parts == each) for each in PARTS if (parts == each).any()} or None,
         provenance=Provenance(
             source=", ".join(file.name for file in files.values()),
-            rule=f"text from {text_columns}, labels from {labels!r}",
+            rule=f"text from {list(asked.text)}, labels from {labels!r}",
             checksum=sha256(*files.values()),
         ),
     )
+
+
+class _Asked(NamedTuple):
+    """Which columns hold what."""
+
+    text: tuple[str, ...]
+    labels: tuple[str, ...]
+    id: str | None
+    part: str | None
+    separator: str | None
+    is_one_column: bool
+    numeric_labels: bool
+
+    def columns(self) -> dict[str, str]:
+        """Return the role of each column that must be there."""
+        roles = dict.fromkeys(self.text, "text") | dict.fromkeys(self.labels, "labels")
+        return roles | {column: role for role, column in (("id", self.id), ("part", self.part)) if column}
+
+
+class _LabelledText(NamedTuple):
+    text: str
+    labels: set[str]
+    id: str
+    part: str
+    place: str
+
+
+def _read_file(
+    path: Path, part_name: str | None, encoding: str, asked: _Asked, *, skip: bool
+) -> Iterator[_LabelledText]:
+    """Yield the texts of a file with their labels; warn of rows that are left out."""
+    kind = format_of(path)
+    if kind is None or kind == "txt":
+        raise CorpusError(f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}.")
+    reader = TableReader(Partition(str(path), kind), encoding)
+    rows, problems = _rows(reader, asked)
+    cells = [(row, row.cells.get(asked.labels[0])) for row in rows]
+    if asked.is_one_column:
+        if not asked.numeric_labels:
+            _check_not_numeric(cells, asked.labels[0], reader)
+        _warn_of_separators([cell for _, cell in cells], asked.labels[0], asked.separator, path)
+    prefix = "" if part_name is None else f"{part_name}-"
+    for row in rows:
+        try:
+            yield _labelled_text(reader, row, asked, prefix, part_name or "train")
+        except CorpusError as error:
+            problems.append(str(error))
+        if problems and not skip:
+            raise CorpusError(problems[0])
+    if not rows and problems and not skip:
+        raise CorpusError(problems[0])
+    if not rows:
+        raise CorpusError(f"{path.name!r} must have one text at least. Got an empty file instead.")
+    if problems:
+        shown = " ".join(problems[:3]) + (f" And {len(problems) - 3:,} more." if len(problems) > 3 else "")
+        warnings.warn(f"{len(problems):,} rows of {path.name!r} are left out. {shown}", DataWarning, stacklevel=4)
+
+
+def _rows(reader: TableReader, asked: _Asked) -> tuple[list[Row], list[str]]:
+    """Return the rows with the columns that are asked for, and what is wrong with those that cannot be read."""
+    roles = asked.columns()
+    rows: list[Row] = []
+    problems: list[str] = []
+    headings: dict[str, None] = {}
+
+    def choose(names: list[str]) -> list[str]:
+        headings.update(dict.fromkeys(names))
+        if names:
+            _check_columns(roles, names, reader.name)
+        return [name for name in headings if name in roles or name == "id"]
+
+    for row in reader.rows(choose):
+        if row.problem is not None:
+            problems.append(f"{reader.place(row)} {row.problem}")
+            continue
+        headings.update(dict.fromkeys(row.cells))
+        rows.append(row._replace(cells={name: row.cells[name] for name in row.cells if name in roles or name == "id"}))
+    if rows:
+        _check_columns(roles, list(headings), reader.name)
+    return rows, problems
+
+
+def _check_columns(roles: Mapping[str, str], headings: list[str], file: str) -> None:
+    for column, role in roles.items():
+        if column not in headings:
+            hint = " Its first line looks like data: has the file no headings?" if looks_like_data(headings) else ""
+            raise CorpusError(
+                f"The {role!r} column of load must be one of {headings}, the columns of {file!r}. "
+                f"Got {column!r} instead: say which one it is ({_OPTIONS[role]} on the command line).{hint}"
+            )
+
+
+def _labelled_text(reader: TableReader, row: Row, asked: _Asked, prefix: str, part: str) -> _LabelledText:
+    """Return what a row says, or raise."""
+    place = reader.place(row)
+    text, wrong = join_texts([row.cells.get(column) for column in asked.text])
+    if wrong is not None:
+        raise CorpusError(f"{place} must hold text. Got {wrong} instead.")
+    if asked.is_one_column:
+        names = _as_label_set(row.cells.get(asked.labels[0]), asked.separator, place)
+    else:
+        names = {column for column in asked.labels if _is_present(row.cells.get(column), column, place)}
+    identity = row.cells.get(asked.id or "id")
+    if asked.part is not None:
+        part = _part_name(row.cells.get(asked.part), place)
+    return _LabelledText(text, names, f"{prefix}{row.number}" if identity is None else str(identity), part, place)
+
+
+def _check_ids(texts: list[_LabelledText]) -> None:
+    """Raise if two rows have one id, and say which."""
+    seen: dict[str, _LabelledText] = {}
+    for each in texts:
+        other = seen.setdefault(each.id, each)
+        if other is not each:
+            raise CorpusError(f"Ids must be unique. Got {each.id!r:.60} twice: {other.place} and {each.place}.")
 
 
 def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]:
@@ -121,143 +241,17 @@ def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]
     return {name: as_path(path) for name, path in paths.items()}
 
 
-def _check_encoding(encoding: str) -> None:
-    try:
-        codecs.lookup(encoding)
-    except (LookupError, TypeError):
-        raise InvalidInputError(
-            f"The 'encoding' parameter of load must name a text encoding, e.g. 'utf-8' or 'latin-1'. "
-            f"Got {encoding!r} instead."
-        ) from None
-
-
-def _read(path: Path, encoding: str) -> _Table:
-    """Read a file into columns."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    compressed = suffixes[-1:] == [".gz"]
-    suffix = (suffixes[:-1] if compressed else suffixes)[-1:] or [""]
-    if suffix[0] not in FORMATS:
-        raise CorpusError(f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}.")
-    data = _content(path, compressed=compressed)
-    if suffix[0] == ".parquet":
-        return _read_parquet(data, path)
-    string = decode(data, path.name, encoding)
-    if suffix[0] in {".jsonl", ".ndjson"}:
-        return _read_jsonl(string, path)
-    usual = "," if suffix[0] == ".csv" else "\t"
-    return _read_csv(string, path, delimiter_of(string.lstrip("\r\n").partition("\n")[0], usual))
-
-
-def _content(path: Path, *, compressed: bool) -> bytes:
-    try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if compressed else data
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise CorpusError(f"{path.name!r} must be a whole gzip file. Got a damaged one instead: {error}.") from error
-    except OSError as error:
-        raise CorpusError(f"{path.name!r} cannot be read: {error.strerror or error}.") from error
-
-
-def _read_jsonl(string: str, path: Path) -> _Table:
-    """Read one JSON object a line; a key that a line lacks is None there."""
-    records: list[dict[str, Any]] = []
-    for number, line in enumerate(io.StringIO(string, newline="\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise CorpusError(f"Line {number} of {path.name!r} must be JSON. Got an error instead: {error}.") from error
-        if not isinstance(record, dict):
-            raise CorpusError(
-                f"Line {number} of {path.name!r} must be a JSON object. Got {type(record).__name__} instead."
-            )
-        records.append(record)
-    columns = dict.fromkeys(key for record in records for key in record)
-    return {column: [record.get(column) for record in records] for column in columns}
-
-
-def _read_csv(string: str, path: Path, delimiter: str) -> _Table:
-    """Read every cell as a string: "NA" and "007" are labels and ids like others."""
-    pandas = import_extra("pandas", "corpora", "A table of texts")
-    try:
-        frame = pandas.read_csv(
-            io.StringIO(string),
-            sep=delimiter,
-            dtype=str,
-            keep_default_na=False,
-            na_filter=False,
-            index_col=False,
-        )
-    except pandas.errors.EmptyDataError:
-        return {}
-    except (pandas.errors.ParserError, ValueError) as error:
-        raise CorpusError(
-            f"{path.name!r} must be a table with {delimiter!r} between columns. Got an error instead: {error}."
-        ) from error
-    return {str(column): frame[column].tolist() for column in frame.columns}
-
-
-def _read_parquet(data: bytes, path: Path) -> _Table:
-    pyarrow, parquet = (import_extra(name, "corpora", "Parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    try:
-        table: _Table = parquet.read_table(io.BytesIO(data)).to_pydict()
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path.name!r} must be a Parquet file. Got an error instead: {error}.") from error
-    return table
-
-
-def _column(table: _Table, column: str, role: str, path: Path) -> list[Any]:
-    if not table:
-        raise CorpusError(f"{path.name!r} must have one text at least. Got an empty file instead.")
-    if column not in table:
-        raise CorpusError(
-            f"The {role!r} column of load must be one of {list(table)}, the columns of {path.name!r}. "
-            f"Got {column!r} instead: say which one it is ({_OPTIONS[role]} on the command line)."
-        )
-    return table[column]
-
-
-def _texts(table: _Table, columns: list[str], path: Path) -> list[str]:
-    """Join the text columns; a missing cell is an empty text."""
-    if not columns:
-        raise InvalidInputError("The 'text' parameter of load must name one column at least. Got none instead.")
-    cells = [_column(table, column, "text", path) for column in columns]
-    for column, values in zip(columns, cells, strict=True):
-        for row, value in enumerate(values):
-            if not (value is None or isinstance(value, str) or _is_nan(value)):
-                raise CorpusError(
-                    f"The text column {column!r} of {path.name!r} must hold text. "
-                    f"Got {type(value).__name__} {value!r:.40} in row {row + 1} instead."
-                )
-    rows = zip(*cells, strict=True)
-    return ["\n".join(value for value in row if isinstance(value, str) and value) for row in rows]
-
-
-def _label_sets(
-    table: _Table, labels: str | Sequence[str], separator: str | None, path: Path, *, numeric_labels: bool
-) -> list[set[str]]:
-    if not isinstance(labels, str):
-        return _indicator_sets(table, list(labels), path)
-    cells = _column(table, labels, "labels", path)
-    if not numeric_labels:
-        _check_not_numeric(cells, labels, path)
-    _warn_of_separators(cells, labels, separator, path)
-    return [_as_label_set(cell, separator, f"row {row + 1} of {path.name!r}") for row, cell in enumerate(cells)]
-
-
-def _check_not_numeric(cells: list[Any], column: str, path: Path) -> None:
-    """Raise where a label column holds numbers: a rating or a class code is seldom a label's name."""
-    filled = [(row, cell) for row, cell in enumerate(cells) if not _is_missing(cell)]
+def _check_not_numeric(cells: list[tuple[Row, Any]], column: str, reader: TableReader) -> None:
+    """Raise if a label column holds numbers: a rating or a class code is seldom a label's name."""
+    filled = [(row, cell) for row, cell in cells if not _is_missing(cell)]
     numbers = [(row, cell) for row, cell in filled if _is_number(cell)]
     typed = [(row, cell) for row, cell in numbers if not isinstance(cell, str)]
     if typed or (numbers and len(numbers) == len(filled)):
         row, cell = (typed or numbers)[0]
         raise CorpusError(
-            f"The label column {column!r} of {path.name!r} must hold label names "
-            "(lists, or separated names). "
-            f"Got the number {cell!r} in row {row + 1} instead; if numbers are the "
-            "names, say numeric_labels=True (--numeric-labels)."
+            f"The label column {column!r} of {reader.name!r} must hold label names (lists, or separated names). "
+            f"{reader.place(row)} has the number {cell!r}; if numbers are the names, say numeric_labels=True "
+            "(--numeric-labels)."
         )
 
 
@@ -288,52 +282,32 @@ def _as_label_set(cell: Any, separator: str | None, place: str) -> set[str]:
         names = [cell] if separator is None else cell.split(separator)
     elif isinstance(cell, list | tuple):
         if any(isinstance(item, list | dict) or item is None for item in cell):
-            raise CorpusError(f"The labels in {place} must be names. Got {cell!r:.60} instead.")
+            raise CorpusError(f"{place} must have names as labels. Got {cell!r:.60} instead.")
         names = [str(item) for item in cell]
     elif _is_number(cell):
         names = [str(cell)]
     else:
-        raise CorpusError(
-            f"The labels in {place} must be a list or separated names. Got {type(cell).__name__} instead."
-        )
+        raise CorpusError(f"{place} must have a list or separated names as labels. Got {type(cell).__name__} instead.")
     return {name.strip() for name in names if name.strip()}
 
 
-def _indicator_sets(table: _Table, columns: list[str], path: Path) -> list[set[str]]:
-    """Read columns of 0 and 1."""
-    if not columns:
-        raise InvalidInputError("The 'labels' parameter of load must name one column at least. Got none instead.")
-    sets: list[set[str]] = [set() for _ in _column(table, columns[0], "labels", path)]
-    for column in columns:
-        for row, cell in enumerate(_column(table, column, "labels", path)):
-            present = _INDICATORS.get("" if _is_missing(cell) else str(cell).strip().lower())
-            if present is None:
-                raise CorpusError(
-                    f"The label column {column!r} of {path.name!r} must hold 0 and 1, as "
-                    "one of several columns. "
-                    f"Got {cell!r:.40} in row {row + 1} instead."
-                )
-            if present:
-                sets[row].add(column)
-    return sets
+def _is_present(cell: Any, column: str, place: str) -> bool:
+    """Read a cell of 0 or 1."""
+    present = _INDICATORS.get("" if _is_missing(cell) else str(cell).strip().lower())
+    if present is None:
+        raise CorpusError(
+            f"{place} must have 0 or 1 in the label column {column!r}, as one of several columns. "
+            f"Got {cell!r:.40} instead."
+        )
+    return present
 
 
-def _ids(table: _Table, column: str | None, n_texts: int, path: Path, *, prefix: str) -> list[str]:
-    if column is None and "id" not in table:
-        return [f"{prefix}{row}" for row in range(n_texts)]
-    return [str(value) for value in _column(table, column or "id", "id", path)]
-
-
-def _part_names(table: _Table, column: str, path: Path) -> list[str]:
-    names = [str(value).strip().lower() for value in _column(table, column, "part", path)]
-    names = [_PART_ALIASES.get(name, name) for name in names]
-    for row, name in enumerate(names):
-        if name not in PARTS:
-            raise CorpusError(
-                f"The part column {column!r} of {path.name!r} must hold names of {list(PARTS)}. "
-                f"Got {name!r} in row {row + 1} instead."
-            )
-    return names
+def _part_name(cell: Any, place: str) -> str:
+    name = str(cell).strip().lower()
+    name = _PART_ALIASES.get(name, name)
+    if name not in PARTS:
+        raise CorpusError(f"{place} must have a part of {list(PARTS)}. Got {name!r} instead.")
+    return name
 
 
 def _is_nan(value: Any) -> bool:

@@ -6,9 +6,6 @@ from pathlib import Path
 
 from surelabel.exceptions import CorpusError
 
-# What stands between columns where it is not a comma: many spreadsheets write semicolons.
-_OTHER_DELIMITERS = (";", "\t")
-
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """Return a file's text with line ends as line feeds."""
@@ -17,21 +14,6 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     except OSError as error:
         raise CorpusError(f"{path.name!r} cannot be read: {error.strerror or error}.") from error
     return decode(data, path.name, encoding).replace("\r\n", "\n")
-
-
-def delimiter_of(headings: str, usual: str = ",") -> str:
-    """Return what stands between the columns of a table, by its line of headings.
-
-    That is the usual one, unless the headings have none of them and have a semicolon or a tab.
-
-    Examples
-    --------
-    >>> delimiter_of("id,body,tags"), delimiter_of("id;body;tags"), delimiter_of("body")
-    (',', ';', ',')
-    """
-    if usual in headings:
-        return usual
-    return next((each for each in _OTHER_DELIMITERS if each in headings), usual)
 
 
 def decode(data: bytes, name: str, encoding: str = "utf-8") -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +38,6 @@ from surelabel.models.texts import SeenTexts
 from surelabel.recalibration import Recalibration
 from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.text import TextClassifier
-
-if TYPE_CHECKING:
-    from surelabel.predicting import DatasetSummary
 
 __all__ = ["Bundle", "load_bundle", "read_evaluations"]
 
@@ -177,16 +173,6 @@ class Bundle:
             top=top,
             describe=describe,
         )
-
-    def predict_dataset(
-        self, source: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any
-    ) -> DatasetSummary:
-        """Answer to all texts of a data set in another one, on a Dask cluster too; see `surelabel.predict_dataset`."""
-        # Data sets stand above bundles; they are looked up when they are asked for, as the package does.
-        found: DatasetSummary = importlib.import_module("surelabel.predicting").predict_dataset(
-            self, source, out, **options
-        )
-        return found
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the bundle into a folder, whole or not at all; an older bundle there is replaced in one step."""

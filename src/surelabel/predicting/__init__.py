@@ -1,34 +1,35 @@
 """Texts in, answers out, a batch at a time: inputs of any length in constant memory.
 
-`read_batches` reads a file, `predict_batches` answers, and `predict_file` does both into a file that is whole or not
-there, and goes on where it was stopped. A batch stands for itself, so that batches can be answered anywhere.
+`predict_file` answers to a file in a file, `predict_dataset` to many files in a folder; a file is a data set of one
+partition. Both take the same settings, and both are resumed after an interruption.
 """
 
-from surelabel.predicting.datasets import DatasetSummary, predict_dataset
-from surelabel.predicting.files import AnswerSettings, predict_batches, predict_file
-from surelabel.predicting.partitions import Partition, plan_partitions
-from surelabel.predicting.reading import STDIN, InputColumns, PartSource, TextBatch, TextSource, read_batches
-from surelabel.predicting.resuming import ResumableOutput
-from surelabel.predicting.writing import OUTPUT_FORMATS, AnswerWriter, check_separator, open_writer, output_format
+from surelabel.predicting.datasets import predict_dataset
+from surelabel.predicting.files import Summary, interrupted, predict_batches, predict_file, reporting_empty_texts
+from surelabel.predicting.partitions import plan_partitions
+from surelabel.predicting.records import Answerer, Record, answer_writer
+from surelabel.predicting.settings import AnswerSettings
+from surelabel.predicting.sources import TextBatch, TextList, TextSource, read_batches
+from surelabel.tables.reading import STDIN, Partition
+from surelabel.tables.texts import InputColumns
 
 __all__ = [
-    "OUTPUT_FORMATS",
     "STDIN",
     "AnswerSettings",
-    "AnswerWriter",
-    "DatasetSummary",
+    "Answerer",
     "InputColumns",
-    "PartSource",
     "Partition",
-    "ResumableOutput",
+    "Record",
+    "Summary",
     "TextBatch",
+    "TextList",
     "TextSource",
-    "check_separator",
-    "open_writer",
-    "output_format",
+    "answer_writer",
+    "interrupted",
     "plan_partitions",
     "predict_batches",
     "predict_dataset",
     "predict_file",
     "read_batches",
+    "reporting_empty_texts",
 ]

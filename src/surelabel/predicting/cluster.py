@@ -1,4 +1,4 @@
-"""A Dask cluster: found or started, with the model on every worker, and doing jobs."""
+"""A Dask cluster: started or connected to, with the model on every worker, and jobs on it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,32 @@ from typing import Any
 from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, as_completed
 from distributed.comm.core import CommClosedError
 
-from surelabel.exceptions import DatasetError
+from surelabel.exceptions import DatasetError, InvalidInputError
 from surelabel.predicting.jobs import Job, run_job, version_here
 from surelabel.predicting.models import forget_model, place_model
 
-__all__ = ["check_versions", "do_jobs", "everywhere", "local_client", "model_on_workers", "remote_client"]
+__all__ = ["client_of", "do_jobs", "everywhere", "model_on_workers"]
 
 _CONNECT_SECONDS = 15
 _WORKER_SECONDS = 60
 
 
 @contextlib.contextmanager
-def local_client(n_workers: int) -> Iterator[Client]:
+def client_of(workers: Any) -> Iterator[Client]:
+    """Yield a client: of new processes on this machine, of a scheduler's address, or the one that is given."""
+    if isinstance(workers, Client):
+        _check_versions(workers)
+        yield workers
+        return
+    if not isinstance(workers, str) and (not isinstance(workers, int) or workers < 1):
+        raise InvalidInputError(f"The 'workers' must be 1 or more, an address, or a client. Got {workers!r} instead.")
+    with _remote_client(workers) if isinstance(workers, str) else _local_client(workers) as client:
+        _check_versions(client)
+        yield client
+
+
+@contextlib.contextmanager
+def _local_client(n_workers: int) -> Iterator[Client]:
     """Start processes of one thread each on this machine; a process that dies is started again."""
     with (
         LocalCluster(
@@ -41,7 +55,7 @@ def local_client(n_workers: int) -> Iterator[Client]:
 
 
 @contextlib.contextmanager
-def remote_client(address: str) -> Iterator[Client]:
+def _remote_client(address: str) -> Iterator[Client]:
     """Connect to a scheduler that runs already, and wait for its first worker."""
     try:
         client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
@@ -64,29 +78,22 @@ def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-def check_versions(client: Client) -> None:
+def _check_versions(client: Client) -> None:
     """Raise unless every worker has the surelabel that this process has."""
     try:
-        found = client.run(version_here, on_error="return")
+        versions = client.run(version_here, on_error="return")
     except Exception as error:
-        raise DatasetError(
-            f"The workers cannot run surelabel: {_first_line(error)}. Install surelabel {version_here()} on all."
-        ) from error
-    for worker, version in sorted(found.items()):
-        if isinstance(version, BaseException):
-            raise DatasetError(
-                f"The worker {worker} cannot run surelabel: {_first_line(version)}. Install surelabel "
-                f"{version_here()} on it."
-            )
+        versions = {"": error}
+    for worker, version in sorted(versions.items()):
         if version != version_here():
+            what = _first_line(version) if isinstance(version, BaseException) else f"it has surelabel {version}"
             raise DatasetError(
-                f"The worker {worker} has surelabel {version}, and this is surelabel {version_here()}. Install the "
-                "same version on all workers."
+                f"The worker {worker} cannot be used: {what}. Install surelabel {version_here()} on all workers."
             )
 
 
 class _ModelPlugin(WorkerPlugin):
-    """Brings a model to every worker, also to those that come later or again."""
+    """Brings a model to every worker, also to those that join later."""
 
     def __init__(self, checksum: str, folder: Path) -> None:
         self.name = f"surelabel-model-{checksum[:16]}"
@@ -121,7 +128,7 @@ def model_on_workers(client: Client, checksum: str, folder: Path) -> Iterator[No
     try:
         yield
     finally:
-        with contextlib.suppress(Exception):  # a scheduler that has gone needs no clearing up
+        with contextlib.suppress(Exception):  # a scheduler that is gone needs no cleaning up
             client.unregister_worker_plugin(plugin.name)
 
 
@@ -129,7 +136,7 @@ def everywhere(client: Client) -> Callable[[Callable[[Any], Any], list[Any]], It
     """Return a `map` that goes over the workers."""
 
     def run(function: Callable[[Any], Any], items: list[Any]) -> Iterable[Any]:
-        with _lost_is_told():
+        with _translated_errors():
             results: list[Any] = client.gather(client.map(function, items, pure=False))
         return results
 
@@ -137,8 +144,8 @@ def everywhere(client: Client) -> Callable[[Callable[[Any], Any], list[Any]], It
 
 
 @contextlib.contextmanager
-def _lost_is_told() -> Iterator[None]:
-    """Turn what Dask raises where a cluster fails into one kind of error."""
+def _translated_errors() -> Iterator[None]:
+    """Turn what Dask raises when a cluster fails into one kind of error."""
     try:
         yield
     except KilledWorker as error:
@@ -156,7 +163,7 @@ def do_jobs(client: Client, jobs: list[Job], is_done: Callable[[Job, dict[str, A
     futures = client.map(run_job, jobs, key=[f"surelabel-{job.index}-{token}" for job in jobs], pure=False)
     job_of = dict(zip((future.key for future in futures), jobs, strict=True))
     try:
-        with _lost_is_told():
+        with _translated_errors():
             for future in as_completed(futures, loop=client.loop):
                 is_done(job_of[future.key], future.result())
                 future.release()

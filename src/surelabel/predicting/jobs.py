@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from surelabel import _version
-from surelabel.exceptions import CorpusError, DatasetError, DataWarning
-from surelabel.predicting.files import AnswerSettings, predict_batches
+from surelabel.exceptions import CorpusError, DatasetError
+from surelabel.predicting.files import PartialFile, answer_into
 from surelabel.predicting.models import model_of
-from surelabel.predicting.output import OutputFolder, n_skipped
-from surelabel.predicting.partitions import Partition, PartitionSource, Skipped
-from surelabel.predicting.rows import InputColumns
-from surelabel.predicting.writing import open_writer
+from surelabel.predicting.output import OutputFolder
+from surelabel.predicting.records import Answerer
+from surelabel.predicting.settings import AnswerSettings
+from surelabel.predicting.sources import TextSource
+from surelabel.tables.reading import Partition
 
 __all__ = ["Job", "run_job", "version_here"]
 
@@ -25,14 +27,10 @@ class Job:
 
     index: int
     partition: Partition
-    columns: InputColumns
+    file: str | None
     settings: AnswerSettings
-    out: str
-    identity: dict[str, Any]
-    model: str
-    batch_size: int
-    on_error: str
-    token: str | None = None
+    output: OutputFolder
+    is_here: bool
     version: str = dataclasses.field(default_factory=lambda: _version.__version__)
 
 
@@ -44,39 +42,48 @@ def version_here() -> str:
 def run_job(job: Job) -> dict[str, Any]:
     """Write the answers to a partition and the note about it; return the note.
 
-    Doing it twice, even at the same time, does no harm: the file is the same, and takes its place in one step.
+    In this process records wait in the output folder, and an interrupted partition is resumed. On a worker they wait in
+    a folder of its own: doing a job twice, even at the same time, does no harm.
     """
     if job.version != version_here():
         raise DatasetError(
             f"A worker has surelabel {version_here()}, and the run is of surelabel {job.version}. Install the same "
             "version on all workers."
         )
-    output = OutputFolder(job.out, job.identity, job.token)
-    skipped: list[Skipped] | None = [] if job.on_error == "skip" else None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # empty texts: one warning a batch would be too many
-            n_rows = _write_answers(job, output, skipped)
-        note = output.note(job.index, job.partition, n_rows, skipped or ())
+        with contextlib.ExitStack() as opened:
+            part = job.output.part_of(job.index) if job.is_here else None
+            if part is None:
+                part = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="surelabel-"))) / "part"
+            return _answer(job, part)
     except OSError as error:
         raise DatasetError(f"Partition {job.index} could not be finished: {error}.") from error
-    return note
 
 
-def _write_answers(job: Job, output: OutputFolder, skipped: list[Skipped] | None) -> int:
-    """Write the Parquet file; return how many rows it has."""
-    bundle = model_of(job.model)
-    source = PartitionSource(job.partition, job.columns)
-    n_rows = 0
-    with output.writing(job.index) as stream:
-        with contextlib.closing(open_writer(stream, "parquet", top=job.settings.top)) as writer:
-            for records in predict_batches(bundle, source.batches(job.batch_size, skipped), job.settings):
-                writer.write(records)
-                n_rows += len(records)
-        found = n_rows + n_skipped([{"skipped": [dataclasses.asdict(each) for each in skipped or ()]}])
-        if found != job.partition.n_rows:
-            raise CorpusError(
-                f"{source.name!r} must not change while it is read. It had {job.partition.n_rows} rows in partition "
-                f"{job.index}, and has {found} now."
-            )
-    return n_rows
+def _answer(job: Job, part: Path) -> dict[str, Any]:
+    """Write the file of a partition; return the note about it."""
+    output = job.output
+    answerer = Answerer(model_of(output.identity["model"]), job.settings, job.file)
+    source = TextSource(job.partition, job.settings.columns)
+    identity = {**output.identity, "input": dataclasses.asdict(job.partition)}
+    partial = PartialFile(part, identity, resume=True, strict=False)
+    is_done = False
+    try:
+        for _ in answer_into(partial, answerer, source, job.settings):
+            pass
+        if (partial.n_read, partial.digest or "") != (job.partition.n_rows, job.partition.digest):
+            partial.n_read = 0
+            raise CorpusError(f"{source.name!r} must not change while it is read. It changed in partition {job.index}.")
+        with output.writing(job.index) as stream:
+            skipped = partial.deliver(stream, output.identity["format"], job.settings)
+        is_done = True
+    finally:
+        partial.close(remove=is_done or partial.n_read == 0)
+    return output.note(
+        job.index,
+        job.partition,
+        n_rows=partial.n_read - partial.n_problems,
+        n_marked=partial.n_problems - len(skipped),
+        skipped=[{"file": job.partition.url, **entry} for entry in skipped],
+        notes=source.findings.messages(source.name),
+    )

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from surelabel.exceptions import InvalidInputError
-from surelabel.predicting.storage import Store
+from surelabel.tables.stores import Store
 
 __all__ = ["is_held", "remote_lock"]
 

@@ -1,29 +1,34 @@
-"""Models in a process: each loaded once, known by the checksum of what its answers depend on."""
+"""Models in a process: loaded once, named by the checksum of what answers depend on."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
+import os
 import tempfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import DatasetError
 from surelabel.models import Bundle, load_bundle
-from surelabel.models.folder import CARD, EVALUATION, FORCED, REPORT, check_folder
+from surelabel.models.folder import CARD, EVALUATION, FORCED, PREDICTOR, REPORT, check_folder
 
-__all__ = ["bundle_folder", "forget_model", "model_checksum", "model_of", "place_model"]
+__all__ = ["bundle_folder", "forget_model", "label_names_of", "model_checksum", "model_of", "place_model"]
 
+# What is known of a model beside its answers.
+_NOT_USED = {CARD, EVALUATION, FORCED, REPORT}
 _lock = threading.Lock()
 _folders: dict[str, Path] = {}
 _loaded: dict[str, Bundle] = {}
 
 
 @contextlib.contextmanager
-def bundle_folder(bundle: Bundle | str | Path) -> Iterator[Path]:
-    """Yield the folder of a bundle; one that is in memory only is written to a passing folder."""
+def bundle_folder(bundle: Bundle | str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the folder of a bundle; one that is only in memory is written to a temporary folder."""
     if not isinstance(bundle, Bundle):
         yield Path(bundle)
         return
@@ -32,14 +37,30 @@ def bundle_folder(bundle: Bundle | str | Path) -> Iterator[Path]:
 
 
 def model_checksum(folder: Path) -> str:
-    """Return a checksum of all files that answers depend on, after checking every file of a bundle."""
+    """Return a checksum of all that answers depend on, after checking every file of a bundle.
+
+    Of an archive the content counts, not when it was packed: a bundle that is saved twice has one checksum.
+    """
     files = check_folder(folder)["files"]
-    used = {name: files[name]["sha256"] for name in files if name not in {CARD, EVALUATION, FORCED, REPORT}}
+    used = {name: _content(folder / name) or files[name]["sha256"] for name in files if name not in _NOT_USED}
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
 
 
+def label_names_of(folder: Path) -> tuple[str, ...]:
+    """Return the label names of a bundle, without loading its classifier."""
+    return ConformalLabelSets.load(folder / PREDICTOR).calibration_.label_names or ()
+
+
+def _content(path: Path) -> list[tuple[str, int, int]] | None:
+    """Return names, sizes and checksums of what is in an archive; None of other files."""
+    if path.suffix != ".npz":
+        return None
+    with zipfile.ZipFile(path) as archive:
+        return sorted((member.filename, member.file_size, member.CRC) for member in archive.infolist())
+
+
 def place_model(checksum: str, folder: Path) -> None:
-    """Say where the files of a model are in this process; it is loaded when it is first needed."""
+    """Say where the files of a model are; it is loaded when it is first needed."""
     with _lock:
         _folders[checksum] = folder
 
@@ -49,7 +70,7 @@ def model_of(checksum: str) -> Bundle:
     with _lock:
         if checksum not in _loaded:
             if checksum not in _folders:
-                raise DatasetError("A worker has not got the model. Run again with --resume.")
+                raise DatasetError("A worker does not have the model. Run again with --resume.")
             _loaded[checksum] = load_bundle(_folders[checksum])
         return _loaded[checksum]
 

@@ -1,32 +1,33 @@
-"""The output folder of a data set: one Parquet file a partition, a note about each, a manifest last.
+"""The output folder of a data set: one file per partition, a note about each, a manifest last.
 
 ::
 
-    part-000000.parquet     the answers to a partition, whole or not there
-    _surelabel/run.json     model and settings, so that no other run goes on with it
+    part-000000.parquet     the answers to a partition, whole or not there (or .jsonl, .csv)
+    _surelabel/run.json     model and settings, so that no other run resumes it
     _surelabel/part-000000.json   what the partition was made of; without it the partition does not count
     _skipped.jsonl          rows without an answer, and why
     _manifest.json          written last: all partitions are there
 
-Names that begin with an underscore are no data to readers of Parquet data sets.
+Readers of data sets pass over names that begin with an underscore.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from surelabel._core.storage import lock_file
+from surelabel._core.storage import locked
 from surelabel._version import __version__
 from surelabel.exceptions import DatasetError, InvalidInputError
 from surelabel.predicting.locks import is_held, remote_lock
-from surelabel.predicting.partitions import Partition
-from surelabel.predicting.storage import Store
+from surelabel.tables.reading import Partition
+from surelabel.tables.stores import Store
+from surelabel.tables.writing import to_json
 
 __all__ = ["MANIFEST", "SKIPPED", "OutputFolder"]
 
@@ -34,17 +35,10 @@ MANIFEST, SKIPPED = "_manifest.json", "_skipped.jsonl"
 _NOTES = "_surelabel"
 _RUN, _LOCK, _REMOTE_LOCK = f"{_NOTES}/run.json", f"{_NOTES}/lock", f"{_NOTES}/lock.json"
 _OURS = re.compile(
-    r"part-\d{6}\.parquet|_manifest\.json|_skipped\.jsonl|_surelabel/(run|lock(\.[0-9a-f]{16})*|part-\d{6})(\.json)?"
+    r"part-\d{6}\.(parquet|jsonl|csv)|_manifest\.json|_skipped\.jsonl"
+    r"|_surelabel/(run|lock(\.[0-9a-f]{16})*|part-\d{6}(\.part)?)(\.json)?"
 )
 _PASSING = re.compile(r"(_surelabel/)?\.[^/]+\.part")
-
-
-def _file_of(index: int) -> str:
-    return f"part-{index:06d}.parquet"
-
-
-def _note_of(index: int) -> str:
-    return f"{_NOTES}/part-{index:06d}.json"
 
 
 class OutputFolder:
@@ -55,7 +49,7 @@ class OutputFolder:
     url : str or path
         A folder on a disk that all workers see, or in a remote store.
     identity : mapping of plain values
-        What every answer depends on beside its text.
+        What every answer depends on beside its text; `format` is that of the files.
     token : str, optional
         Of the lock in a remote store that the run holds.
     """
@@ -65,8 +59,16 @@ class OutputFolder:
         self.identity = identity
         self.token = token
 
+    def file_of(self, index: int) -> str:
+        """Return the name of a partition's file."""
+        return f"part-{index:06d}.{self.identity['format']}"
+
+    def part_of(self, index: int) -> Path | None:
+        """Return where records of a partition wait; None in a remote store, whose files cannot grow."""
+        return None if self.store.folder is None else self.store.folder / _NOTES / f"part-{index:06d}.part"
+
     def check(self, *, resume: bool) -> None:
-        """Raise unless a run may write here: nothing, or an earlier run with the same model and settings to go on with.
+        """Raise unless a run may write here: an empty place, or an earlier run with the same model and settings.
 
         Nothing is changed.
         """
@@ -79,16 +81,16 @@ class OutputFolder:
             raise InvalidInputError(
                 f"The output folder {url} has files that no run made, such as {foreign[0]!r}. Choose a new folder."
             )
-        known = self.store.read_json(_RUN)
-        if known is None and any(name.startswith("part-") for name in names):
+        earlier = self.store.read_json(_RUN)
+        if earlier is None and any(name.startswith("part-") for name in names):
             raise InvalidInputError(f"The output folder {url} has answers, but {_RUN} is gone. Choose a new folder.")
-        if known is None:
+        if earlier is None:
             return
         if not resume:
             raise InvalidInputError(
-                f"The output folder {url} has an earlier run. Go on with it with --resume, or choose a new folder."
+                f"The output folder {url} has an earlier run. Resume it with --resume, or choose a new folder."
             )
-        differing = sorted(key for key in {*known, *self.identity} if known.get(key) != self.identity.get(key))
+        differing = sorted(key for key in {*earlier, *self.identity} if earlier.get(key) != self.identity.get(key))
         if differing:
             raise InvalidInputError(
                 f"The run in {url} was begun with another {', '.join(differing)}. Use the same, or choose a new folder."
@@ -101,14 +103,11 @@ class OutputFolder:
             with remote_lock(self.store, _REMOTE_LOCK) as self.token:
                 yield
             return
-        path = self.store.folder / _LOCK
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            lock_file(file, self.store.folder)
+        with locked(self.store.folder / _LOCK, self.store.folder):
             yield
 
     def check_lock(self) -> None:
-        """Raise where another run has taken the folder, in a store that cannot keep it out."""
+        """Raise if another run has taken the folder, in a store that cannot keep it out."""
         if self.token is not None and not is_held(self.store, _REMOTE_LOCK, self.token):
             raise DatasetError(f"The output folder {self.store.url} was taken by another run.")
 
@@ -124,63 +123,58 @@ class OutputFolder:
         """Return the notes of partitions that are done: of the same rows of the same file, and still there."""
         notes = {}
         for index, partition in enumerate(partitions):
-            note = self.store.read_json(_note_of(index))
-            is_same = note is not None and note.get("input") == partition.to_dict()
-            if note is not None and is_same and self.store.size(_file_of(index)) == note.get("bytes"):
+            note = self.store.read_json(f"{_NOTES}/part-{index:06d}.json")
+            is_same = note is not None and note.get("input") == dataclasses.asdict(partition)
+            if note is not None and is_same and self.store.size(self.file_of(index)) == note.get("bytes"):
                 notes[index] = note
         return notes
 
     @contextlib.contextmanager
     def writing(self, index: int) -> Iterator[Any]:
         """Yield a stream for the answers to a partition."""
-        with self.store.writing(_file_of(index)) as stream:
+        with self.store.writing(self.file_of(index)) as stream:
             yield stream
             if self.store.read_json(_RUN) != self.identity:
                 raise DatasetError(f"The output folder {self.store.url} was taken by another run.")
             self.check_lock()
 
-    def note(self, index: int, partition: Partition, n_rows: int, skipped: Iterable[Any]) -> dict[str, Any]:
-        """Note that a partition is done; from now on it counts."""
+    def note(self, index: int, partition: Partition, **result: Any) -> dict[str, Any]:
+        """Note that a partition is done, and what became of its rows; from now on it counts."""
+        name = self.file_of(index)
         document = {
-            "file": _file_of(index),
-            "bytes": self.store.size(_file_of(index)),
-            "n_rows": n_rows,
-            "skipped": [dataclasses.asdict(each) for each in skipped],
-            "input": partition.to_dict(),
+            "file": name,
+            "bytes": self.store.size(name),
+            **result,
+            "input": dataclasses.asdict(partition),
         }
-        self.store.write_json(_note_of(index), document)
+        self.store.write_json(f"{_NOTES}/part-{index:06d}.json", document)
         return document
 
-    def open_again(self) -> None:
+    def reopen(self) -> None:
         """Take back that all partitions are there."""
         self.store.remove(MANIFEST)
 
     def complete(self, notes: dict[int, dict[str, Any]]) -> None:
         """Remove partitions of an earlier, larger input; list skipped rows; write the manifest."""
         self.check_lock()
-        wanted = {name for index in notes for name in (_file_of(index), _note_of(index))}
+        wanted = {name for index in notes for name in (self.file_of(index), f"{_NOTES}/part-{index:06d}.json")}
         for name in self.store.names():
             if re.search(r"part-\d{6}\.", name) and name not in wanted:
                 self.store.remove(name)
         ordered = [notes[index] for index in sorted(notes)]
-        skipped = [each for note in ordered for each in note["skipped"]]
+        skipped = [entry for note in ordered for entry in note["skipped"]]
         if skipped:
             with self.store.writing(SKIPPED) as file:
-                file.writelines(json.dumps(each, ensure_ascii=False).encode() + b"\n" for each in skipped)
+                file.writelines(f"{to_json(entry)}\n".encode() for entry in skipped)
         else:
             self.store.remove(SKIPPED)
         document = {
             "format": "surelabel-answers",
-            "version": 1,
+            "version": 2,
             "written_by": f"surelabel {__version__}",
-            **self.identity,
+            "run": self.identity,
             "n_rows": sum(note["n_rows"] for note in ordered),
-            "n_skipped": n_skipped(ordered),
+            "n_skipped": len(skipped),
             "partitions": [{key: note[key] for key in ("file", "bytes", "n_rows", "input")} for note in ordered],
         }
         self.store.write_json(MANIFEST, document)
-
-
-def n_skipped(notes: Iterable[dict[str, Any]]) -> int:
-    """Return how many rows have no answer."""
-    return sum(each["last_row"] - each["first_row"] + 1 for note in notes for each in note["skipped"])

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from surelabel._core.wording import encodable
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.labels.sparse import as_sparse_labels
 
-__all__ = ["MANY_LABELS", "as_label_names", "as_labels", "as_texts", "encodable", "warn_about_labels"]
+__all__ = ["MANY_LABELS", "as_label_names", "as_labels", "as_texts", "warn_about_labels"]
 
 MANY_LABELS = 1_000
 """Sparse labels of up to so many are made dense, and all probabilities of so many are kept; of more, the highest."""
@@ -52,17 +53,6 @@ def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
             stacklevel=3,
         )
     return [encodable(text) for text in found]
-
-
-def encodable(text: str) -> str:
-    """Replace lone surrogates, which no tokenizer can encode, by question marks."""
-    if text.isascii():
-        return text
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
 
 
 def as_labels(labels: Any, n_texts: int, name: str = "labels") -> Any:

@@ -1,4 +1,4 @@
-"""Files on a disk or in a remote store, through fsspec."""
+"""Files on a disk or, through fsspec, in a remote store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from surelabel._core.extras import of_extra
 from surelabel._core.storage import atomic_file
 from surelabel.exceptions import MissingDependencyError
 
-__all__ = ["Store", "file_system"]
+__all__ = ["Store", "file_system", "is_url", "open_binary"]
+
+
+def is_url(name: str | os.PathLike[str]) -> bool:
+    """Whether a name is a URL rather than a path."""
+    return "://" in os.fspath(name)
 
 
 def file_system(url: str | os.PathLike[str]) -> tuple[Any, str]:
@@ -22,25 +27,36 @@ def file_system(url: str | os.PathLike[str]) -> tuple[Any, str]:
     with of_extra("distributed", "A data set"):
         import fsspec  # noqa: PLC0415
     try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(os.fspath(url))
+        system, path = fsspec.core.url_to_fs(os.fspath(url))
     except ImportError as error:
         raise MissingDependencyError(f"{os.fspath(url)!r} needs another package: {error}") from error
-    return found
+    return system, str(path)
+
+
+def open_binary(url: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file for reading; a path needs no fsspec."""
+    if not is_url(url):
+        return Path(url).open("rb")
+    files, path = file_system(url)
+    stream: IO[bytes] = files.open(path, "rb")
+    return stream
 
 
 class Store:
-    """A folder of files that are whole or not there, on a disk or in a remote store.
+    """A folder of files, on a disk or in a remote store. A reader sees a file whole or not at all.
 
     Parameters
     ----------
     url : str or path
-        E.g. `answers`, `s3://bucket/answers`.
+        For example `answers` or `s3://bucket/answers`.
     """
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.url = os.fspath(url)
         self._files, self._path = file_system(url)
-        self.folder = Path(self._path) if _is_local(self._files) else None
+        protocol = self._files.protocol
+        is_local = "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
+        self.folder = Path(self._path) if is_local else None
 
     def names(self) -> list[str]:
         """Return the names of all files, relative to the folder."""
@@ -55,14 +71,14 @@ class Store:
         return bool(self._files.isfile(self._path))
 
     def size(self, name: str) -> int | None:
-        """Return the bytes of a file, None where there is none."""
+        """Return the bytes of a file, None if there is no such file."""
         try:
             return int(self._files.info(self._at(name))["size"])
         except FileNotFoundError:
             return None
 
     def remove(self, name: str) -> None:
-        """Remove a file, where there is one."""
+        """Remove a file if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self._files.rm_file(self._at(name))
 
@@ -89,10 +105,10 @@ class Store:
             file.write(json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n")
 
     def create_json(self, name: str, document: dict[str, Any]) -> bool | None:
-        """Write a JSON file only where there is none.
+        """Write a JSON file only if there is none.
 
-        True where it was made, False where there is one. None where the store cannot keep two from doing so at once:
-        it may be made then, or not.
+        Returns True if it was written and False if there was one. None if the store cannot keep two writers from
+        doing so at once: the file may have been written then, or not.
         """
         path = self._at(name)
         content = json.dumps(document).encode()
@@ -105,19 +121,19 @@ class Store:
                 return False
             return True
 
-        with contextlib.suppress(Exception):  # there may be no folders, and then none are needed
+        with contextlib.suppress(Exception):  # some stores have no folders, and need none
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
         self._files.invalidate_cache()
         if self._files.exists(path):
             return False
         try:
-            # A store that does not know what exclusive means makes it a second time.
+            # A store that ignores "only if there is none" writes the file a second time.
             return is_made() and (None if is_made() else True)
         except (NotImplementedError, TypeError, ValueError):
             return None
 
     def read_json(self, name: str) -> dict[str, Any] | None:
-        """Return a JSON object; None where there is none, or it is damaged."""
+        """Return a JSON object; None if there is no such file, or it is damaged."""
         try:
             with self._files.open(self._at(name), "rb") as file:
                 document = json.loads(file.read())
@@ -127,9 +143,3 @@ class Store:
 
     def _at(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
-
-
-def _is_local(files: Any) -> bool:
-    """Whether a file system is this machine's."""
-    protocol = files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)
-    return "file" in protocol

@@ -1,0 +1,208 @@
+"""From probabilities to records: what a file, a pipe or a data set holds about one text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
+
+from surelabel._core.validation import FloatArray
+from surelabel.answers import Answer, answer_probabilities
+from surelabel.labels.sparse import SparseProbabilities
+from surelabel.models import Bundle
+from surelabel.predicting.settings import AnswerSettings
+from surelabel.predicting.sources import TextBatch
+from surelabel.tables.writing import TableWriter, open_writer
+
+__all__ = ["Answerer", "Record", "answer_writer"]
+
+Record = Mapping[str, Any]
+"""What is said about one text, as plain values: row, id, perhaps text, the answer; or row and error."""
+
+_PARQUET_SCHEMA: dict[str, Any] = {
+    "row": int,
+    "file": str,
+    "id": str,
+    "text": str,
+    "labels": [str],
+    "confidence": float,
+    "credibility": float,
+    "significance": str,
+    "size": str,
+    "size_lower": float,
+    "size_upper": float,
+    "n_candidates": str,
+    "certain": [str],
+    "open": [str],
+    "n_more_open": int,
+    "probabilities": [{"label": str, "probability": float}],
+    "top": [{"labels": [str], "p_value": float}],
+    "p_value_of": [str],
+    "p_value": float,
+    "description": str,
+    "error": str,
+}
+
+
+class Answerer:
+    """Answer to batches of texts.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    settings : AnswerSettings
+    file : str, optional
+        The file that records name, if there are several.
+    """
+
+    def __init__(self, bundle: Bundle, settings: AnswerSettings, file: str | None = None) -> None:
+        self._bundle = bundle
+        self._settings = settings
+        self._file = file
+        self._index = {name: k for k, name in enumerate(bundle.label_names)}
+
+    def probabilities(self, batch: TextBatch) -> FloatArray | SparseProbabilities | None:
+        """Return the probabilities of a batch; None if it has no texts."""
+        return self._bundle.predict_proba(batch.texts) if batch.texts else None
+
+    def records(self, batch: TextBatch, probabilities: FloatArray | SparseProbabilities | None) -> list[Record]:
+        """Return what there is to say about a batch, in the order of the rows."""
+        settings = self._settings
+        records: list[dict[str, Any]] = [
+            {"row": row, **self._of_file(), "error": reason} for row, reason in batch.problems
+        ]
+        if probabilities is None:
+            return list(records)
+        predictor = self._bundle.predictor
+        answers = answer_probabilities(
+            predictor,
+            probabilities,
+            significance=settings.significance,
+            top=settings.top,
+            describe=settings.describe,
+        )
+        if settings.p_value_of is not None:
+            p_values = predictor.predict_p(probabilities, [list(settings.p_value_of)] * len(batch)).tolist()
+        for k, answer in enumerate(answers):
+            record: dict[str, Any] = {"row": batch.rows[k], **self._of_file()}
+            identity = None if batch.ids is None else batch.ids[k]
+            if identity is not None:
+                record["id"] = identity
+            if settings.with_text:
+                record["text"] = batch.texts[k]
+            record |= self._fields(answer, _of_text(probabilities, k))
+            if settings.p_value_of is not None:
+                record |= {"p_value_of": list(settings.p_value_of), "p_value": p_values[k]}
+            if settings.describe:
+                record["description"] = answer.description
+            records.append(record)
+        return sorted(records, key=lambda record: record["row"]) if batch.problems else list(records)
+
+    def _of_file(self) -> dict[str, str]:
+        return {} if self._file is None else {"file": self._file}
+
+    def _fields(self, answer: Answer, probabilities: Any) -> dict[str, Any]:
+        """Return the fields of an answer: open labels by falling probability, no more than were asked for."""
+        chance = {name: float(f"{probabilities(self._index[name]):.4g}") for name in (*answer.labels, *answer.certain)}
+        still_open = sorted(
+            ((probabilities(self._index[name]), -self._index[name], name) for name in answer.possible), reverse=True
+        )
+        named = still_open[: self._settings.max_open]
+        chance |= {name: float(f"{probability:.4g}") for probability, _, name in named}
+        return {
+            "labels": list(answer.labels),
+            "confidence": answer.confidence,
+            "credibility": answer.credibility,
+            "significance": answer.significance,
+            "size": answer.size,
+            "size_bounds": list(answer.size_bounds),
+            "n_candidates": answer.n_candidates,
+            "certain": list(answer.certain),
+            "open": [name for _, _, name in named],
+            "n_more_open": answer.n_more_possible + len(still_open) - len(named),
+            "probabilities": chance,
+            "top": [dataclasses.asdict(each) | {"labels": list(each.labels)} for each in answer.top],
+        }
+
+
+def _of_text(probabilities: FloatArray | SparseProbabilities, row: int) -> Any:
+    """Return a function from a label's index to its probability for one text."""
+    if not isinstance(probabilities, SparseProbabilities):
+        return probabilities[row].__getitem__
+    start, stop = probabilities.starts[row : row + 2].tolist()
+    listed = dict(
+        zip(probabilities.labels[start:stop].tolist(), probabilities.values[start:stop].tolist(), strict=True)
+    )
+    return lambda label: listed.get(label, probabilities.unlisted)
+
+
+class _FlatWriter:
+    """Turns records into rows of a table, for CSV and XLSX, or for Parquet."""
+
+    def __init__(self, writer: TableWriter, flatten: Any) -> None:
+        self._writer = writer
+        self._flatten = flatten
+
+    def write(self, records: Iterable[Record]) -> None:
+        self._writer.write([self._flatten(record) for record in records])
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def answer_writer(stream: IO[Any], kind: str, settings: AnswerSettings, fields: Sequence[str]) -> TableWriter:
+    """Return a writer of records onto a stream.
+
+    Parameters
+    ----------
+    stream : file object
+        Of text for jsonl and csv, of bytes for parquet and xlsx.
+    kind : {"jsonl", "csv", "parquet", "xlsx"}
+    settings : AnswerSettings
+    fields : sequence of str
+        Fields that records may have: the columns of csv and xlsx.
+    """
+    if kind == "parquet":
+        return _FlatWriter(open_writer(stream, kind, schema=_PARQUET_SCHEMA), _as_parquet)
+    if kind == "jsonl":
+        return open_writer(stream, kind)
+    headings = [name for name in _PARQUET_SCHEMA if name in {*fields, "size_lower", "size_upper"} and name != "top"]
+    headings += [f"top_{k + 1}{end}" for k in range(settings.top) for end in ("", "_p_value")]
+    writer = open_writer(stream, kind, headings=headings, raw_cells=settings.raw_cells)
+    return _FlatWriter(writer, lambda record: _as_cells(record, settings.separator))
+
+
+def _as_cells(record: Record, separator: str) -> dict[str, Any]:
+    """Join lists; each top label-set has two columns."""
+    cells = {
+        name: separator.join(value) if isinstance(value, list) else value
+        for name, value in record.items()
+        if name not in {"top", "size_bounds", "probabilities"}
+    }
+    if "error" in record:
+        return cells
+    cells["size_lower"], cells["size_upper"] = record["size_bounds"]
+    cells["probabilities"] = separator.join(f"{name}={value}" for name, value in record["probabilities"].items())
+    for k, best in enumerate(record["top"], 1):
+        cells[f"top_{k}"], cells[f"top_{k}_p_value"] = separator.join(best["labels"]), best["p_value"]
+    return cells
+
+
+def _as_parquet(record: Record) -> dict[str, Any]:
+    """Write sizes, which may be past any integer type, as digits beside rounded bounds."""
+    row = {name: value for name, value in record.items() if name != "size_bounds"}
+    if "error" in record:
+        return row
+    row["size_lower"], row["size_upper"] = (_as_float(bound) for bound in record["size_bounds"])
+    row["size"] = None if record["size"] is None else str(record["size"])
+    row["n_candidates"] = str(record["n_candidates"])
+    row["probabilities"] = [{"label": name, "probability": value} for name, value in record["probabilities"].items()]
+    return row
+
+
+def _as_float(count: int) -> float:
+    """Round a whole number of any size."""
+    try:
+        return float(count)
+    except OverflowError:
+        return float("inf")

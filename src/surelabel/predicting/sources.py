@@ -1,0 +1,263 @@
+"""Texts in batches: from a file, standard input, or a part of a corpus."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from surelabel.corpora import Corpus, Part
+from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.tables.reading import STDIN, SUFFIXES, Partition, TableReader, check_format, format_of
+from surelabel.tables.stores import is_url
+from surelabel.tables.texts import InputColumns, TextRow, read_texts
+
+__all__ = ["Findings", "TextBatch", "TextList", "TextSource", "read_batches"]
+
+# Ids that are compared with each other, so that memory does not grow with the input.
+_MOST_IDS = 250_000
+_MOST_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class TextBatch:
+    """Some texts that follow each other.
+
+    Attributes
+    ----------
+    rows : list of int
+        Row of each text in its file, from 1.
+    texts : list of str
+    ids : list of str (None for a row without one), or None if no row has one
+    problems : list of (row, reason)
+        Rows among these that cannot be read.
+    position : int
+        How much of the source has been read, in the unit of its `total`.
+    n_read, digest : int and str
+        Rows that have been read since the beginning, and a hash of all of them.
+    """
+
+    rows: Sequence[int]
+    texts: list[str]
+    ids: Sequence[str | None] | None = None
+    problems: Sequence[tuple[int, str]] = ()
+    position: int = 0
+    n_read: int = 0
+    digest: str = ""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class Findings:
+    """What should be known about the rows that were read: empty texts, and ids that occur more than once."""
+
+    def __init__(self) -> None:
+        self._empty: list[int] = []
+        self._twice: list[tuple[str, int]] = []
+        self._n_empty = self._n_twice = 0
+        self._ids: set[int] = set()
+
+    def note(self, row: TextRow) -> None:
+        """Look at a row."""
+        if row.problem is None and (not row.text or row.text.isspace()):
+            self._n_empty += 1
+            if self._n_empty <= _MOST_NAMED:
+                self._empty.append(row.number)
+        if row.id is None:
+            return
+        mark = hash(row.id)
+        if mark in self._ids:
+            self._n_twice += 1
+            if self._n_twice <= _MOST_NAMED:
+                self._twice.append((row.id, row.number))
+        elif len(self._ids) < _MOST_IDS:
+            self._ids.add(mark)
+
+    def messages(self, name: str) -> list[str]:
+        """Return what there is to say about the rows of a file."""
+        said = []
+        if self._n_empty:
+            rows = _some([str(row) for row in self._empty], self._n_empty)
+            said.append(f"{self._n_empty:,} texts of {name!r} are empty or missing: row {rows}. They say nothing.")
+        if self._n_twice:
+            ids = _some([f"{identity!r:.40} (row {row})" for identity, row in self._twice], self._n_twice)
+            limit = f" The first {_MOST_IDS:,} ids were compared." if len(self._ids) == _MOST_IDS else ""
+            said.append(f"{self._n_twice:,} rows of {name!r} have an id that an earlier row has: {ids}.{limit}")
+        return said
+
+
+def _some(names: list[str], total: int) -> str:
+    return ", ".join(names) + (f" and {total - len(names):,} more" if total > len(names) else "")
+
+
+def _batches(
+    rows: Iterable[TextRow],
+    position: Callable[[], int],
+    findings: Findings,
+    *,
+    batch_size: int,
+    skip: int,
+    digest: str | None,
+    on_error: str,
+) -> Iterator[TextBatch]:
+    """Yield rows in batches after the first `skip` ones, which must have the hash `digest`."""
+    if batch_size < 1:
+        raise InvalidInputError(f"The 'batch_size' must be 1 or more. Got {batch_size} instead.")
+    running = hashlib.sha256()
+    taken: list[TextRow] = []
+    n_read = 0
+
+    def batch() -> TextBatch:
+        good = [row for row in taken if row.problem is None]
+        problems = [(row.number, row.problem) for row in taken if row.problem is not None]
+        ids = [row.id for row in good]
+        has_ids = any(identity is not None for identity in ids)
+        numbers, texts = [row.number for row in good], [row.text for row in good]
+        return TextBatch(numbers, texts, ids if has_ids else None, problems, position(), n_read, running.hexdigest())
+
+    for row in rows:
+        n_read += 1
+        running.update(f"{len(row.text)},{row.id},{row.problem}:{row.text}".encode())
+        findings.note(row)
+        if n_read <= skip:
+            if n_read == skip and digest not in {None, running.hexdigest()}:
+                break
+            continue
+        if row.problem is not None and on_error == "stop":
+            raise CorpusError(row.problem)
+        taken.append(row)
+        if len(taken) == batch_size:
+            yield batch()
+            taken = []
+    if n_read < skip or (n_read == skip and digest not in {None, running.hexdigest()}):
+        raise InvalidInputError(
+            f"The first {skip:,} rows of the input are not those that were answered. Start over without --resume."
+        )
+    if taken:
+        yield batch()
+
+
+class TextSource:
+    """A file of texts, some rows of one, or standard input, read from beginning to end.
+
+    Parameters
+    ----------
+    source : str, path or Partition
+        A file (.txt, .jsonl, .ndjson, .csv, .tsv, .parquet, .xlsx; the text formats may end in .gz), or "-".
+    columns : InputColumns, optional
+    kind : str, optional
+        One of txt, jsonl, csv, tsv, parquet and xlsx, if the suffix does not say; txt for standard input.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | Partition,
+        columns: InputColumns | None = None,
+        kind: str | None = None,
+    ) -> None:
+        self.columns = columns or InputColumns()
+        self.partition = source if isinstance(source, Partition) else _whole_file(os.fspath(source), kind)
+        self.is_stdin = self.partition.url == STDIN
+        self.name = self.partition.name
+        self.findings = Findings()
+
+    @property
+    def total(self) -> int | None:
+        """How much there is to read: bytes of a text file, rows of a Parquet file, None if that is not known."""
+        return TableReader(self.partition).total
+
+    def batches(
+        self, batch_size: int = 256, skip: int = 0, digest: str | None = None, on_error: str = "stop"
+    ) -> Iterator[TextBatch]:
+        """Yield the texts in batches, after the first `skip` rows, which must have the hash `digest` if it is given."""
+        reader = TableReader(self.partition, self.columns.encoding)
+        self.findings = Findings()
+        options = {"batch_size": batch_size, "skip": skip}
+        rows = self._rows(reader, stop=on_error == "stop")
+        return _batches(rows, lambda: reader.position, self.findings, **options, digest=digest, on_error=on_error)
+
+    def _rows(self, reader: TableReader, *, stop: bool) -> Iterator[TextRow]:
+        """Yield the rows; unless it stops there, what is wrong with the whole file is the problem of its last row."""
+        number = self.partition.first_row - 1
+        try:
+            for row in read_texts(reader, self.columns):
+                number = row.number
+                yield row
+        except CorpusError as error:
+            if stop:
+                raise
+            yield TextRow(number + 1, "", None, f"{error} The rest of the file is left out.")
+
+
+def _whole_file(source: str, kind: str | None) -> Partition:
+    """Return a file as one partition, after checking that it is there."""
+    name = "standard input" if source == STDIN else Path(source).name
+    kind = kind or ("txt" if source == STDIN else format_of(source))
+    if kind is None:
+        raise InvalidInputError(
+            f"A file of texts must end in one of {', '.join(SUFFIXES)}, or say its format with --input-format. "
+            f"Got {name!r} instead."
+        )
+    check_format(kind, name, is_stdin=source == STDIN)
+    if source != STDIN and not is_url(source) and not Path(source).is_file():
+        what = "is a folder" if Path(source).is_dir() else "does not exist"
+        raise CorpusError(f"The input {source!r} {what}. Name a file of texts, or - for standard input.")
+    return Partition(source, kind)
+
+
+def read_batches(
+    source: str | os.PathLike[str], columns: InputColumns | None = None, batch_size: int = 256
+) -> Iterator[TextBatch]:
+    r"""Yield the texts of a file in batches; see `TextSource`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "texts.txt"
+    >>> _ = path.write_text("wheat rose\ngold fell\noil rose\n")
+    >>> [(batch.rows, batch.texts) for batch in read_batches(path, batch_size=2)]
+    [([1, 2], ['wheat rose', 'gold fell']), ([3], ['oil rose'])]
+    """
+    return TextSource(source, columns).batches(batch_size)
+
+
+class TextList:
+    """Texts in memory, such as a part of a corpus, read like those of a file.
+
+    Parameters
+    ----------
+    name : str
+    texts : sequence of str
+    ids : sequence of str, optional
+    """
+
+    is_stdin = False
+
+    def __init__(self, name: str, texts: Sequence[str], ids: Sequence[str] | None = None) -> None:
+        self.name = name
+        self.total = len(texts)
+        self.findings = Findings()
+        self._texts, self._ids = texts, ids
+
+    @classmethod
+    def of_part(cls, corpus: Corpus, part: Part) -> TextList:
+        """Return the texts of a part of a corpus."""
+        return cls(f"{corpus.name}, {part.name}", part.texts, part.ids)
+
+    def batches(
+        self, batch_size: int = 256, skip: int = 0, digest: str | None = None, on_error: str = "stop"
+    ) -> Iterator[TextBatch]:
+        """Yield the texts in batches, as `TextSource.batches` does."""
+        self.findings = Findings()
+        done = 0
+
+        def rows() -> Iterator[TextRow]:
+            nonlocal done
+            for done, text in enumerate(self._texts, 1):
+                yield TextRow(done, text, None if self._ids is None else self._ids[done - 1])
+
+        options = {"batch_size": batch_size, "skip": skip}
+        return _batches(rows(), lambda: done, self.findings, **options, digest=digest, on_error=on_error)

@@ -1,0 +1,1 @@
+"""Tables in and out: one reader for training, prediction and data sets, and one set of writers."""

@@ -1,0 +1,147 @@
+"""The texts of a table: which columns hold them, and each row as a text with its id."""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from surelabel._core.wording import encodable
+from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.tables.reading import Row, TableReader
+
+__all__ = ["InputColumns", "TextRow", "check_encoding", "join_texts", "looks_like_data", "read_texts"]
+
+
+@dataclasses.dataclass(frozen=True)
+class InputColumns:
+    """Which columns of a file hold the texts.
+
+    Parameters
+    ----------
+    text : tuple of str
+        The text column, or several to join by line breaks. A `.txt` file has one text per line and no columns.
+    id : str, optional
+        A column that tells texts apart; "id" if there is such a column.
+    encoding : str
+        Of text files.
+
+    Examples
+    --------
+    >>> InputColumns(("title", "body"), id="number").text
+    ('title', 'body')
+    """
+
+    text: tuple[str, ...] = ("text",)
+    id: str | None = None
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", tuple(self.text))
+        check_encoding(self.encoding)
+        if not self.text:
+            raise InvalidInputError("The 'text' must name one column at least. Got none instead.")
+
+
+def check_encoding(encoding: Any) -> None:
+    """Raise unless there is an encoding of that name."""
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, TypeError):
+        raise InvalidInputError(
+            f"The 'encoding' must name a text encoding, e.g. utf-8 or latin-1. Got {encoding!r} instead."
+        ) from None
+
+
+class TextRow(NamedTuple):
+    """A text, its row in the file from 1, and its id; or, with an empty text, why the row cannot be used."""
+
+    number: int
+    text: str
+    id: str | None = None
+    problem: str | None = None
+
+
+def read_texts(reader: TableReader, columns: InputColumns) -> Iterator[TextRow]:
+    """Yield the text and id of each row.
+
+    Raises
+    ------
+    CorpusError
+        The file as a whole cannot be read, or has no such column.
+    """
+
+    def choose(headings: list[str]) -> list[str]:
+        identity = columns.id or ("id" if "id" in headings else None)
+        wanted = list(dict.fromkeys([*columns.text, *([identity] if identity else [])]))
+        if not headings:
+            raise CorpusError(f"{reader.name!r} must begin with a line of headings. Got an empty file instead.")
+        for column in wanted:
+            if headings.count(column) != 1:
+                raise CorpusError(_no_column(column, headings, f"{reader.name!r}", is_first_line=True))
+        return wanted
+
+    is_plain = reader.partition.kind == "txt"
+    for row in reader.rows(choose):
+        text, identity, problem = "", None, row.problem
+        if problem is not None:
+            problem = f"{reader.place(row)} {problem}"
+        elif is_plain:
+            text = row.cells["text"]
+        else:
+            text, identity, problem = _text_and_id(reader, row, columns)
+        yield TextRow(row.number, encodable(text), None if identity is None else encodable(identity), problem)
+
+
+def _text_and_id(reader: TableReader, row: Row, columns: InputColumns) -> tuple[str, str | None, str | None]:
+    """Return the text and id of a row, or what is wrong with it."""
+    for column in (*columns.text, *([columns.id] if columns.id else [])):
+        if column not in row.cells:
+            return "", None, _no_column(column, list(row.cells), reader.place(row))
+    text, wrong = join_texts([row.cells[column] for column in columns.text])
+    if wrong is not None:
+        return "", None, f"{reader.place(row)} must hold text. Got {wrong} instead."
+    identity = row.cells.get(columns.id or "id")
+    return text, None if identity is None else str(identity), None
+
+
+def join_texts(cells: Sequence[Any]) -> tuple[str, str | None]:
+    r"""Join cells by line breaks, missing ones left out; return the text, and what is not text among them.
+
+    Examples
+    --------
+    >>> join_texts(["Oil", None, "It rose."]), join_texts([3])
+    (('Oil\nIt rose.', None), ('', 'int 3'))
+    """
+    texts = []
+    for cell in cells:
+        if isinstance(cell, str):
+            texts.append(cell)
+        elif not (cell is None or (isinstance(cell, float) and math.isnan(cell))):
+            return "", f"{type(cell).__name__} {cell!r:.40}"
+    return "\n".join(filter(None, texts)), None
+
+
+def looks_like_data(headings: Sequence[str]) -> bool:
+    """Whether a first line has what headings seldom have: a sentence, or a number.
+
+    Examples
+    --------
+    >>> looks_like_data(["id", "body"]), looks_like_data(["7", "The price of wheat rose again today."])
+    (False, True)
+    """
+    return any(len(name) > 60 or len(name.split()) > 5 or name.replace(".", "", 1).isdigit() for name in headings)
+
+
+def _no_column(column: str, headings: Sequence[str], place: str, *, is_first_line: bool = False) -> str:
+    shown = ", ".join(f"{heading!r:.60}" for heading in headings[:12])
+    if is_first_line and column in headings:
+        return f"{place} must have one column {column!r}. It has several of that name: rename all but one."
+    if is_first_line and looks_like_data(headings):
+        return (
+            f"{place} must begin with a line of headings, such as 'id,text'. Its first line looks like data: {shown}. "
+            f"Add headings, one of them {column!r}, or give a .txt file with one text per line."
+        )
+    return f"{place} must have a column {column!r}. It has {shown}: name the text column with --text."
