@@ -18,6 +18,7 @@ _STATISTICS = {
     "proper_train": "training texts",
     "avg_labels": "labels per text",
     "avg_words": "words per text",
+    "max_cardinality": "most labels per text",
 }
 _PARTS = ("proper_train", "calibration", "test", "validation")
 

@@ -8,7 +8,6 @@ import json
 import os
 import tempfile
 import threading
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,26 +36,15 @@ def bundle_folder(bundle: Bundle | str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def model_checksum(folder: Path) -> str:
-    """Return a checksum of all that answers depend on, after checking every file of a bundle.
-
-    Of an archive the content counts, not when it was packed: a bundle that is saved twice has one checksum.
-    """
+    """Return a checksum of all that answers depend on, after checking every file of a bundle."""
     files = check_folder(folder)["files"]
-    used = {name: _content(folder / name) or files[name]["sha256"] for name in files if name not in _NOT_USED}
+    used = {name: files[name]["sha256"] for name in files if name not in _NOT_USED}
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
 
 
 def label_names_of(folder: Path) -> tuple[str, ...]:
     """Return the label names of a bundle, without loading its classifier."""
     return ConformalLabelSets.load(folder / PREDICTOR).calibration_.label_names or ()
-
-
-def _content(path: Path) -> list[tuple[str, int, int]] | None:
-    """Return names, sizes and checksums of what is in an archive; None of other files."""
-    if path.suffix != ".npz":
-        return None
-    with zipfile.ZipFile(path) as archive:
-        return sorted((member.filename, member.file_size, member.CRC) for member in archive.infolist())
 
 
 def place_model(checksum: str, folder: Path) -> None:
