@@ -246,8 +246,8 @@ def test_rows_that_cannot_be_read(run, model, tmp_path):
     found = run("predict", model, path, "--on-error", "skip")
     assert [json.loads(line)["row"] for line in found.out.splitlines()] == [1, 3]
     assert "warning: Row 2 (line 3) of 't.csv' must have 2 cells. Got 3 instead." in found.err
-    assert "1 texts of 't.csv' are empty or missing: row 3" in found.err
-    assert "an id that an earlier row has: '1' (row 3)" in found.err
+    assert "Empty or missing texts of 't.csv': 1, in row 3" in found.err
+    assert "Ids of 't.csv' that occur again: 1, such as '1' (row 3)" in found.err
     found = run("predict", model, path, "--on-error", "mark", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(found.out)))
     assert [bool(row["error"]) for row in rows] == [False, True, False]

@@ -27,7 +27,7 @@ def files(tmp_path):
 CASES = [
     # command, exit code, part of the message
     (("predict", "{model}", "{files}/none.txt"), 3, "does not exist"),
-    (("predict", "{model}", "{files}/empty.txt"), 3, "one text at least"),
+    (("predict", "{model}", "{files}/empty.txt"), 3, "at least one text"),
     (("predict", "{model}", "{files}/latin.txt"), 3, "--encoding latin-1"),
     (("predict", "{model}", "{files}/table.csv"), 3, "It has 'a', 'b': name the text column with --text"),
     (("predict", "{model}", "{files}/photos/cat.jpg"), 2, "must end in one of .txt"),

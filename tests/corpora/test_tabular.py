@@ -205,7 +205,7 @@ def test_encodings(tmp_path, form):
 @pytest.mark.parametrize("name", ["e.csv", "e.jsonl", "e.tsv"])
 def test_empty_files(tmp_path, name):
     (tmp_path / name).write_text("")
-    with pytest.raises(CorpusError, match=r"must have one text at least. Got an empty file"):
+    with pytest.raises(CorpusError, match=r"must have at least one text. Got an empty file"):
         read_table(tmp_path / name)
 
 

@@ -191,7 +191,7 @@ def test_tables_are_partitions_too(model, tmp_path):
         ("b.txt", 1, None),
         ("b.txt", 2, None),
     ]
-    assert made.notes == ("1 texts of 'a.csv' are empty or missing: row 2. They say nothing.",)
+    assert made.notes == ("Empty or missing texts of 'a.csv': 1, in row 2.",)
 
 
 def test_a_partition_that_was_interrupted_is_resumed(texts, model, tmp_path, monkeypatch):
@@ -274,6 +274,6 @@ def test_bad_arguments(texts, model, tmp_path):
     with pytest.raises(CorpusError, match="does not exist"):
         predict_dataset(model, tmp_path / "none", out)
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(CorpusError, match="one text at least"):
+    with pytest.raises(CorpusError, match="at least one text"):
         predict_dataset(model, tmp_path / "empty.jsonl", out)
     shutil.rmtree(out, ignore_errors=True)

@@ -275,7 +275,7 @@ def test_of_many_writers_at_once_none_leaves_half_a_file(source, model, tmp_path
 
 def test_no_texts_leave_no_file(tmp_path):
     (tmp_path / "empty.txt").write_text("")
-    with pytest.raises(CorpusError, match="one text at least"):
+    with pytest.raises(CorpusError, match="at least one text"):
         predict_file(small_bundle(), TextSource(tmp_path / "empty.txt"), tmp_path / "a.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]
 
@@ -342,8 +342,8 @@ def test_a_bad_row_stops_is_skipped_or_marked(tmp_path, suffix):
         with pytest.warns(DataWarning) as caught:
             made = predict_file(small_bundle(), TextSource(path), target, AnswerSettings(on_error=on_error))
         assert [str(each.message) for each in caught] == [
-            "1 texts of 't.csv' are empty or missing: row 5. They say nothing.",
-            "1 rows of 't.csv' have an id that an earlier row has: '2' (row 4).",
+            "Empty or missing texts of 't.csv': 1, in row 5.",
+            "Ids of 't.csv' that occur again: 1, such as '2' (row 4).",
         ]
         assert (made.n_rows, made.n_skipped, made.n_marked) == (4, n_skipped, 1 - n_skipped)
         rows = [dict(row) for row in corpora_rows(target)]

@@ -11,7 +11,7 @@ from surelabel.predicting.overlapping import ahead
 
 
 def _threads():
-    return [thread for thread in threading.enumerate() if thread.name == "surelabel-ahead"]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("surelabel-ahead")]
 
 
 @given(items=st.lists(st.integers() | st.none()), depth=st.integers(1, 4))

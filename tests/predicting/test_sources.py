@@ -169,7 +169,7 @@ def test_bad_arguments(tmp_path):
         read_batches(tmp_path / "t.docx")
     with pytest.raises(InvalidInputError, match="text encoding"):
         InputColumns(encoding="klingon")
-    with pytest.raises(InvalidInputError, match="one column at least"):
+    with pytest.raises(InvalidInputError, match="at least one column"):
         InputColumns(())
     with pytest.raises(InvalidInputError, match="must be 1 or more"):
         list(TextSource(tmp_path / "t.csv").batches(0))
@@ -209,12 +209,12 @@ def test_empty_texts_and_ids_that_occur_twice_are_named(tmp_path):
     source = TextSource(path)
     list(source.batches(2))
     empty, twice = source.findings.messages(source.name)
-    assert empty == "2 texts of 't.jsonl' are empty or missing: row 2, 3. They say nothing."
-    assert twice == "1 rows of 't.jsonl' have an id that an earlier row has: '1' (row 3)."
+    assert empty == "Empty or missing texts of 't.jsonl': 2, in row 2, 3."
+    assert twice == "Ids of 't.jsonl' that occur again: 1, such as '1' (row 3)."
     many = TextList("many", [""] * 9, ["x"] * 9)
     list(many.batches())
     assert [message.rpartition("and")[2] for message in many.findings.messages("m")] == [
-        " 4 more. They say nothing.",
+        " 4 more.",
         " 3 more.",
     ]
 

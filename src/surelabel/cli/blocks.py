@@ -8,8 +8,6 @@ from typing import Any
 
 from surelabel._core.wording import label_sets_words, terminal_words
 
-__all__ = ["answer_block", "excerpt"]
-
 _EXCERPT = 100
 _INDENT = 14
 # Open labels in a block; files name more.

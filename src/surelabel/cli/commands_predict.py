@@ -279,7 +279,7 @@ def _to_stdout(folder: Path, source: str, settings: AnswerSettings, kind: str) -
             n_read = batch.n_read
             advance(batch)
     if n_read == 0:
-        raise CorpusError(f"{texts.name!r} must have one text at least. Got none instead.")
+        raise CorpusError(f"{texts.name!r} must have at least one text. Got none instead.")
     for note in (*printer.skipped, *texts.findings.messages(texts.name)):
         warnings.warn(note, DataWarning, stacklevel=1)
 

@@ -95,7 +95,7 @@ def read_table(
     )
     for role, columns in (("text", asked.text), ("labels", asked.labels)):
         if not columns:
-            raise InvalidInputError(f"The {role!r} parameter of load must name one column at least. Got none instead.")
+            raise InvalidInputError(f"The {role!r} parameter of load must name at least one column. Got none instead.")
     texts: list[_LabelledText] = []
     for part_name, file in files.items():
         texts += _read_file(file, part_name, encoding, asked, skip=on_error == "skip")
@@ -167,7 +167,7 @@ def _read_file(
     if not rows and problems and not skip:
         raise CorpusError(problems[0])
     if not rows:
-        raise CorpusError(f"{path.name!r} must have one text at least. Got an empty file instead.")
+        raise CorpusError(f"{path.name!r} must have at least one text. Got an empty file instead.")
     if problems:
         shown = " ".join(problems[:3]) + (f" And {len(problems) - 3:,} more." if len(problems) > 3 else "")
         warnings.warn(f"{len(problems):,} rows of {path.name!r} are left out. {shown}", DataWarning, stacklevel=4)

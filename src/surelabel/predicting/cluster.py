@@ -18,8 +18,6 @@ from surelabel.exceptions import DatasetError, InvalidInputError
 from surelabel.predicting.jobs import Job, run_job, version_here
 from surelabel.predicting.models import forget_model, place_model
 
-__all__ = ["client_of", "do_jobs", "everywhere", "model_on_workers"]
-
 _CONNECT_SECONDS = 15
 _WORKER_SECONDS = 60
 

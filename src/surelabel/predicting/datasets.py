@@ -24,8 +24,6 @@ from surelabel.tables.reading import Partition
 from surelabel.tables.stores import is_url
 from surelabel.tables.writing import output_format
 
-__all__ = ["predict_dataset"]
-
 
 def predict_dataset(
     bundle: Bundle | str | os.PathLike[str],
@@ -103,7 +101,7 @@ def predict_dataset(
             output.check(resume=resume)
             partitions = plan_partitions(source, settings, place.run)
             if not any(partition.n_rows for partition in partitions):
-                raise CorpusError(f"{os.fspath(source)!r} must have one text at least. Got none instead.")
+                raise CorpusError(f"{os.fspath(source)!r} must have at least one text. Got none instead.")
             output.begin()
             names = _file_names(partitions)
             jobs = [

@@ -31,16 +31,6 @@ from surelabel.predicting.settings import AnswerSettings
 from surelabel.predicting.sources import TextBatch, TextList, TextSource
 from surelabel.tables.writing import output_format, to_json
 
-__all__ = [
-    "PartialFile",
-    "Summary",
-    "answer_into",
-    "interrupted",
-    "predict_batches",
-    "predict_file",
-    "reporting_empty_texts",
-]
-
 _log = logging.getLogger(__name__)
 
 Source: TypeAlias = TextSource | TextList
@@ -76,29 +66,11 @@ class Summary:
 
 
 class PartialFile:
-    """Records on their way into a file. The caller keeps others from writing it at the same time.
+    """Records on their way into a file: `part`, and the journal `<part>.json` beside it.
 
-    Parameters
-    ----------
-    part : path
-        Where records go; `<part>.json` is the journal.
-    identity : mapping of plain values
-        What the records depend on beside the texts.
-    resume : bool
-        Keep what an interrupted run left.
-    strict : bool
-        Whether a part with another identity is an error, or is dropped.
-
-    Attributes
-    ----------
-    n_read : int
-        Rows of the input that count.
-    n_problems, first_problem : int and str
-        Those that could not be read, and what is wrong with the first of them.
-    digest : str
-        A hash of these rows.
-    fields : list of str
-        Names that occur in the records.
+    The caller keeps others from writing it at the same time. `identity` is what records depend on beside the texts;
+    what an interrupted run left with another identity is an error if `strict`, and dropped if not. `n_read` rows of the
+    input count, with the hash `digest`, `n_problems` of them could not be read; `fields` are the names in the records.
     """
 
     def __init__(self, part: Path, identity: Mapping[str, Any], *, resume: bool, strict: bool = True) -> None:
@@ -319,7 +291,7 @@ def predict_file(
 def _finish(partial: PartialFile, target: Path, kind: str, settings: AnswerSettings, source: Source) -> Summary:
     """Turn the part into the file, and list the rows that are skipped beside it."""
     if partial.n_read == 0:
-        raise CorpusError(f"{source.name!r} must have one text at least. Got none instead.")
+        raise CorpusError(f"{source.name!r} must have at least one text. Got none instead.")
     if partial.n_read == partial.n_problems:
         raise CorpusError(f"No row of {source.name!r} can be read. {partial.first_problem}")
     with atomic_file(target) as temporary, temporary.open("wb") as stream:

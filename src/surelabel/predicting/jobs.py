@@ -18,8 +18,6 @@ from surelabel.predicting.settings import AnswerSettings
 from surelabel.predicting.sources import TextSource
 from surelabel.tables.reading import Partition
 
-__all__ = ["Job", "run_job", "version_here"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Job:

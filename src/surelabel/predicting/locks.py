@@ -19,8 +19,6 @@ from typing import Any
 from surelabel.exceptions import InvalidInputError
 from surelabel.tables.stores import Store
 
-__all__ = ["is_held", "remote_lock"]
-
 _LOCK_SECONDS = 120.0
 # Where locks cannot be made exclusively: others that began at the same time have written theirs by then.
 _SETTLE_SECONDS = 2.0

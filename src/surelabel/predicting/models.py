@@ -16,8 +16,6 @@ from surelabel.exceptions import DatasetError
 from surelabel.models import Bundle, load_bundle
 from surelabel.models.folder import CARD, EVALUATION, FORCED, PREDICTOR, REPORT, check_folder
 
-__all__ = ["bundle_folder", "forget_model", "label_names_of", "model_checksum", "model_of", "place_model"]
-
 # What is known of a model beside its answers.
 _NOT_USED = {CARD, EVALUATION, FORCED, REPORT}
 _lock = threading.Lock()

@@ -29,8 +29,6 @@ from surelabel.tables.reading import Partition
 from surelabel.tables.stores import Store
 from surelabel.tables.writing import to_json
 
-__all__ = ["MANIFEST", "SKIPPED", "OutputFolder"]
-
 MANIFEST, SKIPPED = "_manifest.json", "_skipped.jsonl"
 _NOTES = "_surelabel"
 _RUN, _LOCK, _REMOTE_LOCK = f"{_NOTES}/run.json", f"{_NOTES}/lock", f"{_NOTES}/lock.json"
@@ -42,22 +40,15 @@ _PASSING = re.compile(r"(_surelabel/)?\.[^/]+\.part")
 
 
 class OutputFolder:
-    """Where the answers to a data set go.
+    """Where the answers to a data set go: a folder on a disk that all workers see, or in a remote store.
 
-    Parameters
-    ----------
-    url : str or path
-        A folder on a disk that all workers see, or in a remote store.
-    identity : mapping of plain values
-        What every answer depends on beside its text; `format` is that of the files.
-    token : str, optional
-        Of the lock in a remote store that the run holds.
+    `identity` is what every answer depends on beside its text; `token` is that of the lock in a remote store.
     """
 
-    def __init__(self, url: str | os.PathLike[str], identity: dict[str, Any], token: str | None = None) -> None:
+    def __init__(self, url: str | os.PathLike[str], identity: dict[str, Any]) -> None:
         self.store = Store(url)
         self.identity = identity
-        self.token = token
+        self.token: str | None = None
 
     def file_of(self, index: int) -> str:
         """Return the name of a partition's file."""

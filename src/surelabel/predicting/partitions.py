@@ -16,8 +16,6 @@ from surelabel.predicting.sources import TextSource
 from surelabel.tables.reading import Partition, format_of, has_plain_line_feeds, parquet_file
 from surelabel.tables.stores import file_system, is_url
 
-__all__ = ["Run", "plan_partitions"]
-
 _log = logging.getLogger(__name__)
 
 _COUNTED_AT_A_TIME = 4_096
@@ -35,16 +33,9 @@ def plan_partitions(
 
     All rows are read once, to count them and to tell later whether they have changed.
 
-    Parameters
-    ----------
-    source : str or path
-        A folder, a pattern such as `news/*.jsonl`, or one file; a URL that fsspec knows. Names that begin with a dot or
-        an underscore do not count, nor do files of other formats.
-    settings : AnswerSettings, optional
-        Its `partition_bytes` say about how much of a file is one partition. JSONL and plain text are divided between
-        lines, Parquet between row groups; tables (CSV, TSV, XLSX) and packed files are not divided.
-    run : callable
-        Like `map`; where rows are counted.
+    A data set is a folder, a pattern such as `news/*.jsonl`, or one file; or a URL that fsspec knows. Names that begin
+    with a dot or an underscore do not count, nor do files of other formats. JSONL and plain text are divided between
+    lines, Parquet between row groups; tables (CSV, TSV, XLSX) and packed files are not divided.
     """
     settings = settings or AnswerSettings()
     partitions: list[Partition] = []

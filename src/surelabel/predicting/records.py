@@ -14,8 +14,6 @@ from surelabel.predicting.settings import AnswerSettings
 from surelabel.predicting.sources import TextBatch
 from surelabel.tables.writing import TableWriter, open_writer
 
-__all__ = ["Answerer", "Record", "answer_writer"]
-
 Record = Mapping[str, Any]
 """What is said about one text, as plain values: row, id, perhaps text, the answer; or row and error."""
 
@@ -45,15 +43,7 @@ _PARQUET_SCHEMA: dict[str, Any] = {
 
 
 class Answerer:
-    """Answer to batches of texts.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    settings : AnswerSettings
-    file : str, optional
-        The file that records name, if there are several.
-    """
+    """Answers to batches of texts; records name the `file` if there are several."""
 
     def __init__(self, bundle: Bundle, settings: AnswerSettings, file: str | None = None) -> None:
         self._bundle = bundle
@@ -151,17 +141,7 @@ class _FlatWriter:
 
 
 def answer_writer(stream: IO[Any], kind: str, settings: AnswerSettings, fields: Sequence[str]) -> TableWriter:
-    """Return a writer of records onto a stream.
-
-    Parameters
-    ----------
-    stream : file object
-        Of text for jsonl and csv, of bytes for parquet and xlsx.
-    kind : {"jsonl", "csv", "parquet", "xlsx"}
-    settings : AnswerSettings
-    fields : sequence of str
-        Fields that records may have: the columns of csv and xlsx.
-    """
+    """Return a writer of records with some fields: onto a stream of text for jsonl and csv, of bytes for others."""
     if kind == "parquet":
         return _FlatWriter(open_writer(stream, kind, schema=_PARQUET_SCHEMA), _as_parquet)
     if kind == "jsonl":

@@ -12,8 +12,6 @@ from surelabel.tables.reading import FORMATS
 from surelabel.tables.texts import InputColumns
 from surelabel.tables.writing import OUTPUT_FORMATS
 
-__all__ = ["ON_ERROR", "AnswerSettings"]
-
 ON_ERROR = ("stop", "skip", "mark")
 
 

@@ -14,8 +14,6 @@ from surelabel.tables.reading import STDIN, SUFFIXES, Partition, TableReader, ch
 from surelabel.tables.stores import is_url
 from surelabel.tables.texts import InputColumns, TextRow, read_texts
 
-__all__ = ["Findings", "TextBatch", "TextList", "TextSource", "read_batches"]
-
 # Ids that are compared with each other, so that memory does not grow with the input.
 _MOST_IDS = 250_000
 _MOST_NAMED = 5
@@ -23,20 +21,10 @@ _MOST_NAMED = 5
 
 @dataclasses.dataclass(frozen=True)
 class TextBatch:
-    """Some texts that follow each other.
+    """Some texts that follow each other: row in the file (from 1), text and id of each.
 
-    Attributes
-    ----------
-    rows : list of int
-        Row of each text in its file, from 1.
-    texts : list of str
-    ids : list of str (None for a row without one), or None if no row has one
-    problems : list of (row, reason)
-        Rows among these that cannot be read.
-    position : int
-        How much of the source has been read, in the unit of its `total`.
-    n_read, digest : int and str
-        Rows that have been read since the beginning, and a hash of all of them.
+    `problems` are rows among these that cannot be read, and why; `position` is how much of the source has been read, in
+    the unit of its `total`; `n_read` and `digest` count all rows since the beginning, and are their hash.
     """
 
     rows: Sequence[int]
@@ -81,11 +69,11 @@ class Findings:
         said = []
         if self._n_empty:
             rows = _some([str(row) for row in self._empty], self._n_empty)
-            said.append(f"{self._n_empty:,} texts of {name!r} are empty or missing: row {rows}. They say nothing.")
+            said.append(f"Empty or missing texts of {name!r}: {self._n_empty:,}, in row {rows}.")
         if self._n_twice:
             ids = _some([f"{identity!r:.40} (row {row})" for identity, row in self._twice], self._n_twice)
             limit = f" The first {_MOST_IDS:,} ids were compared." if len(self._ids) == _MOST_IDS else ""
-            said.append(f"{self._n_twice:,} rows of {name!r} have an id that an earlier row has: {ids}.{limit}")
+            said.append(f"Ids of {name!r} that occur again: {self._n_twice:,}, such as {ids}.{limit}")
         return said
 
 
@@ -225,14 +213,7 @@ def read_batches(
 
 
 class TextList:
-    """Texts in memory, such as a part of a corpus, read like those of a file.
-
-    Parameters
-    ----------
-    name : str
-    texts : sequence of str
-    ids : sequence of str, optional
-    """
+    """Texts in memory, such as a part of a corpus, read like those of a file."""
 
     is_stdin = False
 

@@ -28,20 +28,6 @@ from surelabel._core.extras import import_extra
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 from surelabel.tables.stores import is_url, open_binary
 
-__all__ = [
-    "FORMATS",
-    "STDIN",
-    "SUFFIXES",
-    "TO_THE_END",
-    "Partition",
-    "Row",
-    "TableReader",
-    "check_format",
-    "format_of",
-    "has_plain_line_feeds",
-    "parquet_file",
-]
-
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet", "xlsx")
 SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl"}
 STDIN = "-"
@@ -71,12 +57,8 @@ _Read = Iterator[tuple[dict[str, Any], str | None, int | None]]
 
 
 class Row(NamedTuple):
-    """A row of a table.
-
-    number : in the file, from 1; headings and empty lines do not count
-    cells : by column
-    problem : why it cannot be read, or None
-    line : where it begins in a text file or sheet, from 1, if that is known
+    """A row of a table: its number in the file from 1, without headings and empty lines; cells by column; why it cannot
+    be read; and the line where it begins.
     """
 
     number: int
@@ -89,19 +71,8 @@ class Row(NamedTuple):
 class Partition:
     """Some rows of one file, or all of them.
 
-    Attributes
-    ----------
-    url : str
-        A path, a URL, or "-" for standard input.
-    kind : str
-        One of txt, jsonl, csv, tsv, parquet and xlsx.
-    start, stop : int
-        Bytes of a text file (a line belongs where its first byte is), row groups of a Parquet file; -1: to the end.
-    first_row : int
-        Number of the first row in the file, from 1.
-    n_rows : int
-    digest : str
-        A hash of the rows, if they have been counted.
+    `start` and `stop` are bytes of a text file (a line belongs where its first byte is) or row groups of a Parquet file;
+    `first_row` is the number of the first row in the file, from 1; `digest` is a hash of the rows.
     """
 
     url: str
@@ -143,19 +114,7 @@ def format_of(name: str | os.PathLike[str]) -> str | None:
 
 
 class TableReader:
-    """Read the rows of a partition from beginning to end.
-
-    Parameters
-    ----------
-    partition : Partition
-    encoding : str
-        Of text formats.
-
-    Attributes
-    ----------
-    position : int
-        How much has been read, in the unit of `total`.
-    """
+    """Reads the rows of a partition; `position` is how much has been read, in the unit of `total`."""
 
     def __init__(self, partition: Partition, encoding: str = "utf-8") -> None:
         self.partition = partition

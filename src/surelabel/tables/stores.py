@@ -14,8 +14,6 @@ from surelabel._core.extras import of_extra
 from surelabel._core.storage import atomic_file
 from surelabel.exceptions import MissingDependencyError
 
-__all__ = ["Store", "file_system", "is_url", "open_binary"]
-
 
 def is_url(name: str | os.PathLike[str]) -> bool:
     """Whether a name is a URL rather than a path."""
@@ -43,13 +41,7 @@ def open_binary(url: str | os.PathLike[str]) -> IO[bytes]:
 
 
 class Store:
-    """A folder of files, on a disk or in a remote store. A reader sees a file whole or not at all.
-
-    Parameters
-    ----------
-    url : str or path
-        For example `answers` or `s3://bucket/answers`.
-    """
+    """A folder of files, on a disk or in a remote store; a reader sees a file whole or not at all."""
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.url = os.fspath(url)

@@ -12,8 +12,6 @@ from surelabel._core.wording import encodable
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.tables.reading import Row, TableReader
 
-__all__ = ["InputColumns", "TextRow", "check_encoding", "join_texts", "looks_like_data", "read_texts"]
-
 
 @dataclasses.dataclass(frozen=True)
 class InputColumns:
@@ -42,7 +40,7 @@ class InputColumns:
         object.__setattr__(self, "text", tuple(self.text))
         check_encoding(self.encoding)
         if not self.text:
-            raise InvalidInputError("The 'text' must name one column at least. Got none instead.")
+            raise InvalidInputError("The 'text' must name at least one column. Got none instead.")
 
 
 def check_encoding(encoding: Any) -> None:

@@ -15,8 +15,6 @@ from surelabel._core.extras import import_extra
 from surelabel._core.wording import printable
 from surelabel.exceptions import DataWarning, InvalidInputError
 
-__all__ = ["OUTPUT_FORMATS", "TableWriter", "neutral", "open_writer", "output_format", "to_json"]
-
 OUTPUT_FORMATS = ("jsonl", "csv", "parquet", "xlsx")
 _SUFFIXES = {f".{name}": name for name in OUTPUT_FORMATS} | {".ndjson": "jsonl"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -77,24 +75,18 @@ class _JsonlWriter:
         self._stream.flush()
 
 
-class _CsvWriter:
+class _CsvWriter(_JsonlWriter):
     """One line per record, after a line of headings."""
 
     def __init__(self, stream: IO[str], headings: Sequence[str], *, raw_cells: bool) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._writer = csv.writer(stream, lineterminator="\n")
         self._headings = headings
-        self._raw_cells = raw_cells
-        self._writer.writerow(self._shown(headings))
-
-    def _shown(self, cells: Iterable[Any]) -> list[Any]:
-        return list(cells) if self._raw_cells else [neutral(cell) for cell in cells]
+        self._shown = (lambda cell: cell) if raw_cells else neutral
+        self._writer.writerow(map(self._shown, headings))
 
     def write(self, records: Iterable[Record]) -> None:
-        self._writer.writerows(self._shown(record.get(name) for name in self._headings) for record in records)
-        self._stream.flush()
-
-    def close(self) -> None:
+        self._writer.writerows([self._shown(record.get(name)) for name in self._headings] for record in records)
         self._stream.flush()
 
 
@@ -181,16 +173,8 @@ def open_writer(
 ) -> TableWriter:
     """Return a writer onto a stream: of text for jsonl and csv, of bytes for parquet and xlsx.
 
-    Parameters
-    ----------
-    stream : file object
-    kind : {"jsonl", "csv", "parquet", "xlsx"}
-    headings : sequence of str
-        The columns of csv and xlsx.
-    schema : mapping of name to type
-        The columns of parquet: str, int, float, a list of one type, or a mapping of fields.
-    raw_cells : bool
-        Whether cells of csv that begin with = + - @ or a tab stay as they are; if not, an apostrophe comes before them.
+    `headings` are the columns of csv and xlsx; `schema` are those of parquet, with their types: str, int, float, a list
+    of one type, or a mapping of fields. With `raw_cells` cells of csv that begin like a formula stay as they are.
 
     Examples
     --------
