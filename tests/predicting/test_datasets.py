@@ -152,7 +152,7 @@ def test_output_folders_that_are_refused(texts, model, tmp_path):
             predict_dataset(model, texts, out, settings, resume=True)
     with (out / "_surelabel" / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(InvalidInputError, match="Another run writes"):
+        with pytest.raises(InvalidInputError, match="Another run is writing"):
             predict_dataset(model, texts, out, resume=True)
     (out / "_surelabel" / "run.json").unlink()
     with pytest.raises(InvalidInputError, match="is gone"):
@@ -253,7 +253,7 @@ def test_a_remote_store(texts, model, tmp_path):
     assert rows == rows_of(tmp_path / "out")
     assert predict_dataset(model, "memory://in", "memory://answers", resume=True).n_found == 3
     store.pipe("/answers/_surelabel/lock.json", json.dumps({"time": 1e12}).encode())
-    with pytest.raises(InvalidInputError, match="Another run writes"):
+    with pytest.raises(InvalidInputError, match="Another run is writing"):
         predict_dataset(model, "memory://in", "memory://answers", resume=True)
     store.rm("/answers", recursive=True)
 

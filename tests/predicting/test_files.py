@@ -240,7 +240,7 @@ def test_two_runs_do_not_write_the_same_file(tmp_path):
     (tmp_path / "t.txt").write_text("oil\n")
 
     def second(batch):
-        with pytest.raises(InvalidInputError, match="Another run writes"):
+        with pytest.raises(InvalidInputError, match="Another run is writing"):
             predict_file(small_bundle(), TextSource(tmp_path / "t.txt"), tmp_path / "a.jsonl")
 
     predict_file(small_bundle(), TextSource(tmp_path / "t.txt"), tmp_path / "a.jsonl", advance=second)
@@ -258,7 +258,7 @@ def test_of_many_writers_at_once_none_leaves_half_a_file(source, model, tmp_path
                 predict_file(model, source, target, AnswerSettings(batch_size=10, top=1))
                 n_written.append(1)
             except InvalidInputError as error:
-                refusals.append("Another run writes" in str(error))
+                refusals.append("Another run is writing" in str(error))
             if target.exists():
                 seen.append(len(target.read_text().splitlines()))
 

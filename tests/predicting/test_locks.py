@@ -82,7 +82,7 @@ def _age(path):
 @pytest.mark.parametrize("kind", ["remote", "careless"])
 def test_a_second_run_is_refused_while_the_first_one_writes(kind, running, model, tmp_path):
     first = running(kind)
-    with pytest.raises(InvalidInputError, match="Another run writes"):
+    with pytest.raises(InvalidInputError, match="Another run is writing"):
         predict_dataset(model, tmp_path / "texts", f"{kind}://{tmp_path}/out", resume=True)
     _, errors = first.communicate("\n\n\n", timeout=60)
     assert first.returncode == 0, errors
@@ -169,7 +169,7 @@ def test_a_store_in_memory():
     store = Store("memory://locked")
     with locks.remote_lock(store, LOCK) as token:
         assert locks.is_held(store, LOCK, token)
-        with pytest.raises(InvalidInputError, match="Another run writes"), locks.remote_lock(store, LOCK):
+        with pytest.raises(InvalidInputError, match="Another run is writing"), locks.remote_lock(store, LOCK):
             pass
         assert locks.is_held(store, LOCK, token)
     assert store.read_json(LOCK) is None

@@ -207,14 +207,16 @@ def locked(path: Path, target: Path) -> Iterator[None]:
         path.touch()
         try:
             descriptor = _lock(path)
-            is_ours = descriptor is None or os.path.samestat(path.stat(), os.fstat(descriptor))
         except FileNotFoundError:
             continue
         except BlockingIOError:
             message = f"Another run is writing {target}. Wait for it, or stop it."
             raise InvalidInputError(message) from None
-        if descriptor is None or is_ours:
+        if descriptor is None:
             break
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(path.stat(), os.fstat(descriptor)):
+                break
         os.close(descriptor)
     try:
         yield

@@ -73,8 +73,8 @@ def _is_fresh(known: dict[str, Any]) -> bool:
 
 def _busy(store: Store, name: str) -> InvalidInputError:
     return InvalidInputError(
-        f"Another run writes {store.url} at this moment, or died less than {_LOCK_SECONDS:.0f} seconds ago. "
-        f"Wait for it, or end it. If you know that there is none, remove {name} there."
+        f"Another run is writing {store.url}, or died less than {_LOCK_SECONDS:.0f} seconds ago. "
+        f"Wait for it, or stop it. If you know that there is none, remove {name} there."
     )
 
 

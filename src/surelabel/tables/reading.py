@@ -57,9 +57,7 @@ _Read = Iterator[tuple[dict[str, Any], str | None, int | None]]
 
 
 class Row(NamedTuple):
-    """A row of a table: its number in the file from 1, without headings and empty lines; cells by column; why it cannot
-    be read; and the line where it begins.
-    """
+    """A row of a table: its number in the file (from 1), cells by column, why it cannot be read, and its line."""
 
     number: int
     cells: dict[str, Any]
@@ -71,8 +69,8 @@ class Row(NamedTuple):
 class Partition:
     """Some rows of one file, or all of them.
 
-    `start` and `stop` are bytes of a text file (a line belongs where its first byte is) or row groups of a Parquet file;
-    `first_row` is the number of the first row in the file, from 1; `digest` is a hash of the rows.
+    `start` and `stop` are bytes of a text file (a line belongs where its first byte is) or row groups of a Parquet
+    file; `first_row` is the number of the first row in the file, from 1; `digest` is a hash of the rows.
     """
 
     url: str

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -82,7 +82,7 @@ class _CsvWriter(_JsonlWriter):
         super().__init__(stream)
         self._writer = csv.writer(stream, lineterminator="\n")
         self._headings = headings
-        self._shown = (lambda cell: cell) if raw_cells else neutral
+        self._shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else neutral
         self._writer.writerow(map(self._shown, headings))
 
     def write(self, records: Iterable[Record]) -> None:
