@@ -1,8 +1,8 @@
-"""The engine beside another checkout of it, in one run: the same probabilities, the two taking turns.
+"""The engine beside another checkout of it, in one run: the same probabilities, the two taking turns at every figure.
 
-    python benchmarks/before_after.py --before ../before [--reuters PATH] [--rounds 5] [--out results/before_after.json]
+    python benchmarks/before_after.py --before ../before [--reuters PATH] [--turns 40] [--out results/before_after.json]
 
-Figures are processor seconds of one thread, the least of all rounds; a ratio below 1: this checkout is faster.
+Figures are processor seconds of one thread, the least of all turns; a ratio below 1: this checkout is faster.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from probabilities import measured
+
 HERE = Path(__file__).resolve().parents[1]
 WORK = """
 import json, sys, time, warnings
@@ -29,81 +31,96 @@ warnings.simplefilter("ignore")
 assert surelabel.__file__.startswith(sys.argv[2]), surelabel.__file__
 data = np.load(sys.argv[1])
 test = data["test"]
+work, checks = {}, {}
 
 
-def least(runs, work):
-    work()
-    times = []
-    for _ in range(runs):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
-seconds, checks = {}, {}
-for name, measure in {"L2": LpNorm(2), "L4": LpNorm(4), "LogLoss": LogLoss(), "Linf": LpNorm(float("inf"))}.items():
+def add(name, measure):
     predictor = ConformalLabelSets(measure, 1, int(data["max_labels"]), n_jobs=1)
     predictor.calibrate(data["calibration"], data["labels"])
-    sets = predictor.predict_set(test, significance="0.05")
-    cut = lambda: predictor.predict_set(test, significance="0.05")
-    work = {
-        "sizes": (7, lambda: cut().size_bounds()),
-        "forced": (7, lambda: predictor.predict(test)),
-        "members of 500": (3, lambda: [one.to_array(10_000) for one in cut()[:500]]),
-        "top 5": (3, lambda: predictor.predict_set(test[:500], significance="0.05").top(5)),
-        "certain": (5, lambda: cut().certain_and_possible()),
-        "one answer": (50, lambda: answer_probabilities(predictor, test[7:8], significance="0.05")),
-    }
-    for what, (runs, ask) in work.items():
-        seconds[f"{name}: {what}"] = least(runs, ask)
-    checks[name] = [str(sum(map(int, sets.size_bounds()[1]))), float(predictor.predict(test).confidence.sum())]
-print(json.dumps({"seconds": seconds, "checks": checks}))
+
+    def cut(n=None):
+        return predictor.predict_set(test[:n], significance="0.05")
+
+    work[f"{name}: sizes"] = lambda: cut().size_bounds()
+    work[f"{name}: forced"] = lambda: predictor.predict(test)
+    work[f"{name}: members of 500"] = lambda: [one.to_array(10_000) for one in cut(500)]
+    work[f"{name}: top 5 of 500"] = lambda: cut(500).top(5)
+    work[f"{name}: certain"] = lambda: cut().certain_and_possible()
+    work[f"{name}: one answer"] = lambda: answer_probabilities(predictor, test[7:8], significance="0.05")
+    checks[name] = [str(sum(map(int, cut().size_bounds()[1]))), float(predictor.predict(test).confidence.sum())]
+
+
+for name, measure in {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8), "LogLoss": LogLoss()}.items():
+    add(name, measure)
+for ask in work.values():
+    ask()
+print(json.dumps({"names": list(work), "checks": checks}), flush=True)
+for line in sys.stdin:
+    ask = work[line.strip()]
+    start = time.process_time()
+    ask()
+    print(time.process_time() - start, flush=True)
 """
 
 
-def run(tree: Path, file: str) -> dict[str, dict[str, float]]:
-    """Measure one checkout in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "SURELABEL_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", WORK, file, str(tree)], env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    result: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
-    return result
+class Tree:
+    """One checkout in a process of its own, asked for one figure at a time."""
+
+    def __init__(self, tree: Path, file: str) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "SURELABEL_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", WORK, file, str(tree)]
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.header = json.loads(self._read())
+
+    def _read(self) -> str:
+        """Return the next line of the process."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("A checkout could not be measured; see above.")
+        return line
+
+    def seconds(self, what: str) -> float:
+        """Return the processor seconds of one figure."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(what + "\n")
+        self._process.stdin.flush()
+        return float(self._read())
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="the other checkout")
     parser.add_argument("--reuters", help="the official archive, if it is at hand")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    from probabilities import measured
-
     data = measured(options.reuters)
-    trees = {"before": options.before.resolve(), "after": HERE}
-    runs: dict[str, list[dict[str, dict[str, float]]]] = {name: [] for name in trees}
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "data.npz")
         arrays = {"calibration": data.calibration, "labels": data.calibration_labels, "test": data.test}
         np.savez(file, max_labels=data.max_labels, **arrays)
-        for _ in range(options.rounds):
-            for name, tree in trees.items():
-                runs[name].append(run(tree, file))
-    assert runs["before"][0]["checks"] == runs["after"][0]["checks"], "the two answer differently"
-    seconds = {
-        name: {what: min(one["seconds"][what] for one in results) for what in results[0]["seconds"]}
-        for name, results in runs.items()
-    }
-    ratios = {what: seconds["after"][what] / before for what, before in seconds["before"].items()}
-    for what, ratio in ratios.items():
-        before, after = (1e3 * seconds[name][what] for name in trees)
-        print(f"{what:24s} {before:9.3f} ms -> {after:9.3f} ms  x {ratio:.3f}")
+        trees = [Tree(options.before.resolve(), file), Tree(HERE, file)]
+        assert trees[0].header == trees[1].header, "the two answer differently"
+        least: dict[str, list[float]] = {}
+        for what in trees[0].header["names"]:
+            turns = [[tree.seconds(what) for tree in trees] for _ in range(options.turns)]
+            least[what] = np.min(turns, axis=0).tolist()
+            before, after = least[what]
+            print(f"{what:24s} {1e3 * before:9.3f} ms -> {1e3 * after:9.3f} ms  x {after / before:.3f}", flush=True)
+        for tree in trees:
+            tree.close()
     if options.out:
-        results = {"source": data.source, "seconds": seconds, "ratios": ratios}
+        ratios = {what: after / before for what, (before, after) in least.items()}
+        results = {"source": data.source, "turns": options.turns, "seconds": least, "ratios": ratios}
         options.out.write_text(json.dumps(results, indent=1) + "\n")
 
 

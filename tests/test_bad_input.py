@@ -219,7 +219,7 @@ def test_a_failed_calibration_leaves_the_old_one_as_it_was(predictor):
 def test_a_warning_turned_into_an_error_leaves_nothing_behind():
     # Warnings are errors in this run: calibration texts beyond the candidates raise.
     new = ConformalLabelSets(max_labels=1)
-    with pytest.raises(Warning, match="no candidate"):
+    with pytest.raises(Warning, match="not a candidate"):
         new.calibrate(GOOD, LABELS)
     assert not hasattr(new, "calibration_")
 

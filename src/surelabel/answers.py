@@ -1,4 +1,4 @@
-"""What a user is told of one text: the same on the command line, from the service and on the page."""
+"""What a user reads about one text: the same on the command line, from the service and on the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surelabel.sets.prediction_sets import PredictionSets
 
 __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
-# Possible labels that a text does not list are named where there are no more possible labels than this.
+# Possible labels that a text does not list are named if there are no more possible labels than this.
 _MOST_NAMED = 1_000
 
 
@@ -40,15 +40,15 @@ class Answer:
     ----------
     labels : tuple of str
         The forced prediction: the label-set with the highest p-value. Here and below labels are in the order of the
-        label names; where labels have no names, their numbers from 0 are.
+        label names; if labels have no names, their numbers from 0 are.
     confidence, credibility : float
         Of the forced prediction, see `ForcedPredictions`.
     significance : str
-        The level, as an exact decimal (a fraction where there is none).
+        The level, as an exact decimal (a fraction if there is none).
     size : int or None
-        Exact number of plausible label-sets; None where only bounds can be had within the work limit.
+        Exact number of plausible label-sets; None if only bounds can be had within the work limit.
     size_bounds : (int, int)
-        Certified bounds of the size, equal where it is exact.
+        Certified bounds of the size, equal if it is exact.
     n_candidates : int
         Label-sets that were possible at all.
     certain : tuple of str
@@ -59,10 +59,10 @@ class Answer:
     top : tuple of PlausibleLabelSet
         The most plausible label-sets, best first.
     description : str or None
-        The prediction set in a sentence, see `PredictionSet.describe`; None where it was not asked for, where only
-        bounds of the size are known, or where sparse probabilities are of more than 10,000 labels.
+        The prediction set in a sentence, see `PredictionSet.describe`; None if it was not asked for, if only
+        bounds of the size are known, or if sparse probabilities are of more than 10,000 labels.
     n_more_possible : int
-        Possible labels that are not named: 0, or how many labels a text does not list where each of them is possible.
+        Possible labels that are not named: 0, or how many labels a text does not list if each of them is possible.
     """
 
     labels: tuple[str, ...]
@@ -87,7 +87,7 @@ class Answer:
 
 @functools.lru_cache(maxsize=256)
 def _as_decimal(level: Fraction) -> str:
-    """Write a level exactly: as a decimal number where it is one, else as a fraction.
+    """Write a level exactly: as a decimal number if it is one, else as a fraction.
 
     Examples
     --------
@@ -180,11 +180,11 @@ def answer_probabilities(
     top : int
         Most plausible label-sets to name for each text.
     describe : bool
-        Whether to say each prediction set in a sentence: some milliseconds a text.
+        Whether to say each prediction set in a sentence: some milliseconds per text.
 
     Returns
     -------
-    list of Answer, one a text
+    list of Answer, one per text
 
     Examples
     --------

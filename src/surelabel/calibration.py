@@ -44,9 +44,9 @@ def _shortened(value: Any) -> str:
 
 
 def totals_of(measure: Measure, probabilities: FloatArray | SparseProbabilities, labels: Any) -> FloatArray:
-    """Return the total of one label-set a text, (n,): the one function that all totals come from.
+    """Return the total of one label-set per text, (n,): the one function that all totals come from.
 
-    Totals are correctly rounded, so they do not depend on the order of labels. Labels are sparse where probabilities
+    Totals are correctly rounded, so they do not depend on the order of labels. Labels are sparse if probabilities
     are.
     """
     if isinstance(measure, SeparableMeasure):
@@ -190,7 +190,7 @@ class Calibration:
 
     @functools.cached_property
     def label_index(self) -> dict[str, int] | None:
-        """Column of each label name, None where names are not known."""
+        """Column of each label name, None if names are not known."""
         return None if self.label_names is None else {name: k for k, name in enumerate(self.label_names)}
 
     def is_candidate(self, labels: Any, limits: tuple[int, int] | None = None) -> BoolArray:
@@ -215,7 +215,7 @@ class Calibration:
     def p_values(
         self, totals: npt.NDArray[np.float64], tie_breaks: npt.NDArray[np.float64] | None = None
     ) -> FloatArray:
-        """Return p-values of totals of any shape, smoothed where tie-breaks in [0, 1] are given."""
+        """Return p-values of totals of any shape, smoothed if tie-breaks in [0, 1] are given."""
         return p_values_among(self.totals, totals, tie_breaks)
 
 

@@ -174,7 +174,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         return self._take(fitted)
 
     def _divide(self, n_texts: int, *sizes: Any) -> list[Any]:
-        """Return rows to train with, and rows held out for each size, None where it is None; none twice."""
+        """Return rows to train with, and rows held out for each size, None if it is None; none twice."""
         train, held = np.arange(n_texts), []
         for given in sizes:
             size, part = given, None
@@ -214,7 +214,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         Parameters
         ----------
         X : (n, ...) array-like, as for the estimator
-        Y : (n, d) 0/1 array-like, data frame or sparse matrix, or one collection of label names a text
+        Y : (n, d) 0/1 array-like, data frame or sparse matrix, or one collection of label names per text
         """
         self._check_parameters("calibrate")
         if hasattr(self, "estimator_"):
@@ -271,7 +271,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         return _corrected(self._probabilities(self.estimator_, X, self.n_labels_), self.recalibration_)
 
     def _predictor(self, who: str) -> ConformalLabelSets:
-        """Return the calibrated predictor, or raise where there is none."""
+        """Return the calibrated predictor, or raise if there is none."""
         if not hasattr(self, "predictor_"):
             raise NotCalibratedError(
                 f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}', or 'fit' with "
@@ -331,7 +331,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
 
 
 def _corrected(probabilities: FloatArray, recalibration: Recalibration | None) -> FloatArray:
-    """Return probabilities, corrected where there is a recalibration."""
+    """Return probabilities, corrected if there is a recalibration."""
     return probabilities if recalibration is None else recalibration.transform(probabilities)
 
 

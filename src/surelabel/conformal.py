@@ -70,7 +70,7 @@ class ConformalLabelSets:
     label_names : sequence of str, optional
         Names of the labels; a data frame of probabilities brings its own.
     work_limit : int
-        Steps a text that counting may take before it answers with certified bounds.
+        Steps per text that counting may take before it answers with certified bounds.
     n_jobs : int, optional
         Threads; all cores by default. Results do not depend on it.
     constraints : LabelConstraints, optional
@@ -176,7 +176,7 @@ class ConformalLabelSets:
             self._check_candidates(self.label_names, n_labels)
 
     def _check_candidates(self, names: Sequence[str] | None, n_labels: int, who: str | None = None) -> None:
-        """Check limits and constraints with the labels there are: a contradiction that leaves no candidate is told."""
+        """Check limits and constraints with the labels there are: raise if they leave no candidate."""
         own = type(self).__name__
         check_limits(self.min_labels, self.max_labels, who=who or own, n_labels=n_labels)
         if self.constraints is not None:
@@ -233,7 +233,7 @@ class ConformalLabelSets:
     def _score(
         self, probabilities: Any, labels: Any, groups: Any, names: Sequence[str] | None, *, who: str
     ) -> Calibration:
-        """Return the calibration by texts with known label-sets; warn of those that are no candidates."""
+        """Return the calibration by texts with known label-sets; warn of those that are not candidates."""
         checked: Any = (as_sparse_probabilities if is_sparse(probabilities) else as_probabilities)(
             probabilities, who=who
         )
@@ -255,7 +255,7 @@ class ConformalLabelSets:
         outside = int(np.count_nonzero(~empty.is_candidate(known)))
         if outside:
             warnings.warn(
-                f"{outside} of {n_texts} calibration texts have a label-set that is no candidate (candidates have "
+                f"{outside} of {n_texts} calibration texts have a label-set that is not a candidate (candidates have "
                 f"{self.min_labels} to {most} labels{'' if rules is None else ' and obey the constraints'}). They "
                 "still count in calibration; such texts can only be errors at prediction.",
                 CalibrationWarning,
@@ -325,7 +325,7 @@ class ConformalLabelSets:
         return made
 
     def _calibrated(self, who: str) -> Calibration:
-        """Return the calibration, or raise where there is none yet."""
+        """Return the calibration, or raise if there is none yet."""
         if not hasattr(self, "calibration_"):
             raise exceptions.NotCalibratedError(
                 f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
@@ -334,7 +334,7 @@ class ConformalLabelSets:
 
     @staticmethod
     def _tie_breaks(smoothing: np.random.Generator | None, n_texts: int, who: str) -> FloatArray | None:
-        """Draw one tie-break a text, where smoothed p-values are asked for."""
+        """Draw one tie-break per text, if smoothed p-values are asked for."""
         if smoothing is None:
             return None
         if not isinstance(smoothing, np.random.Generator):
@@ -383,7 +383,7 @@ class ConformalLabelSets:
         Parameters
         ----------
         probabilities : (n, d) array-like
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text, optional
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text, optional
         """
         search = (self.work_limit, self.n_jobs)
         engine = engine_for(self._calibrated("totals"), probabilities, "exact", *search, who="totals")
@@ -418,7 +418,7 @@ class ConformalLabelSets:
         Parameters
         ----------
         probabilities : (n, d) array-like
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
         smoothing : numpy.random.Generator, optional
             Smoothed p-values, which are exactly uniform for true label-sets.
         groups : (n,) array-like, optional
@@ -479,7 +479,7 @@ class ConformalLabelSets:
         ----------
         path : path
         measure : Measure, optional
-            The measure, where the file was made with one of your own, which no file can bring.
+            The measure, if the file was made with one of your own, which no file can bring.
         """
         parameters, calibration = read_predictor(path, measure)
         try:

@@ -57,7 +57,7 @@ _PARAMETERS = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
 
 
 def _probe(measure: Measure, n_labels: int) -> FloatArray:
-    """Return a measure's costs at a few probabilities, or totals of a few label-sets where it has no costs."""
+    """Return a measure's costs at a few probabilities, or totals of a few label-sets if it has no costs."""
     if isinstance(measure, SeparableMeasure):
         return probe_costs(measure)
     places = np.arange(4 * n_labels).reshape(4, n_labels)
@@ -139,7 +139,7 @@ def _categories(header: dict[str, Any], stored: Arrays, totals: FloatArray, n_la
 
 
 def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Measure | None:
-    """Make a measure from its description and arrays; None where a user's own is in it."""
+    """Make a measure from its description and arrays; None if a user's own is in it."""
     if spec.get("kind") == "mahalanobis":
         return Mahalanobis(arrays["matrix"])
     if spec.get("kind") == "mixture":

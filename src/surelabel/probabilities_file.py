@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from surelabel._core.npz_file import NpzFormat
 from surelabel._core.validation import as_label_names, as_labels, as_probabilities
@@ -102,8 +103,6 @@ def _stacked_labels(parts: Sequence[Any]) -> Any:
     """Return the labels of several parts as one: bool arrays, or all of them CSR arrays."""
     if not is_sparse(parts[0]):
         return np.vstack(parts)
-    from scipy.sparse import vstack  # noqa: PLC0415
-
     return vstack(parts, format="csr")
 
 
@@ -121,8 +120,6 @@ def _arrays_of(part: PartProbabilities) -> dict[str, Any]:
 
 def _read_sparse_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:
     """Read and check one part with sparse probabilities."""
-    from scipy.sparse import csr_array  # noqa: PLC0415
-
     starts, listed, values, unlisted, ends, indices = (
         arrays[f"{name}.{what}"] for what in ("starts", "listed", "values", "unlisted", "label_starts", "label_indices")
     )

@@ -67,7 +67,7 @@ def names_of_columns(values: Any) -> tuple[str, ...] | None:
 
 def _positive_class(values: Any, who: str) -> Any:
     """Reduce what scikit-learn's multi-output classifiers return to the probabilities of the positive class."""
-    expected = "a list with one (n_texts, 2) array a label, as scikit-learn's multi-output classifiers return"
+    expected = "a list with one (n_texts, 2) array per label, as scikit-learn's multi-output classifiers return"
     columns: list[npt.NDArray[Any]] = []
     for label, column in enumerate(values):
         array = np.asarray(column)
@@ -122,7 +122,7 @@ def as_label_names(names: Iterable[Any] | None, n_labels: int, *, who: str) -> t
         return None
     checked = tuple(str(name) for name in names)
     if len(checked) != n_labels:
-        raise _fail("label_names", who, f"{n_labels} names, one a label", f"{len(checked)}")
+        raise _fail("label_names", who, f"{n_labels} names, one per label", f"{len(checked)}")
     if len(set(checked)) != n_labels:
         twice = Counter(checked).most_common(1)[0][0]
         raise _fail("label_names", who, "different from each other", f"{twice!r} twice")
@@ -130,7 +130,7 @@ def as_label_names(names: Iterable[Any] | None, n_labels: int, *, who: str) -> t
 
 
 def is_named(values: Any) -> bool:
-    """Tell whether labels come as one collection of names a text instead of a 0/1 row a text."""
+    """Tell whether labels come as one collection of names per text instead of a 0/1 row per text."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
         return isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1
     if values and all(isinstance(row, (list, tuple)) and not row for row in values):
@@ -142,7 +142,7 @@ def is_named(values: Any) -> bool:
 
 
 def _as_collection(row: Any) -> Collection[Any]:
-    """Return a row's items where it has any."""
+    """Return a row's items if it has any."""
     return row if isinstance(row, (list, tuple, set, frozenset)) else ()
 
 
@@ -154,7 +154,7 @@ def _from_names(values: Any, names: tuple[str, ...] | None, n_labels: int, param
     array = np.zeros((len(values), n_labels), dtype=np.bool_)
     for i, row in enumerate(values):
         if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
-            raise _fail(parameter, who, "one collection of label names a text", f"{row!r} in row {i}")
+            raise _fail(parameter, who, "one collection of label names per text", f"{row!r} in row {i}")
         for item in row:
             if item not in known:
                 of = "names of known labels" if names is not None else f"label indices below {n_labels}"

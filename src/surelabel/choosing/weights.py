@@ -80,7 +80,7 @@ def choose_weights(
     Parameters
     ----------
     measure : Measure
-        To be penalised; fitted where it must be.
+        To be penalised; fitted if it must be.
     train_labels : (n, d) 0/1 array-like or sparse matrix
         Of proper training texts.
     probabilities, labels : (m, d) array-likes

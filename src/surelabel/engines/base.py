@@ -11,7 +11,6 @@ lexicographic order of their 0/1 rows.
 
 from __future__ import annotations
 
-import abc
 import copy
 import dataclasses
 import itertools
@@ -72,8 +71,8 @@ class SearchReport:
     prohibitive: BoolArray
 
 
-class Engine(abc.ABC):
-    """Finds prediction sets of some texts, for one calibration.
+class Engine:
+    """Finds prediction sets of some texts, for one calibration; what it does not answer, the engine it wraps does.
 
     Attributes
     ----------
@@ -88,6 +87,7 @@ class Engine(abc.ABC):
     """
 
     search = "exact"
+    inner: Engine
 
     def __init__(
         self, calibration: Calibration, probabilities: Any, work_limit: int = WORK_LIMIT, n_jobs: int | None = None
@@ -182,33 +182,33 @@ class Engine(abc.ABC):
         p_values[np.isinf(totals[:, 1]), 1] = 0.0
         return labels, p_values
 
-    @abc.abstractmethod
     def forced(self) -> tuple[Any, FloatArray]:
         """Return the best candidates, 0/1 rows (n, d), and the totals of the two best (n, 2); inf if there is one."""
+        return self.inner.forced()
 
-    @abc.abstractmethod
     def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Return bounds of the number of members, equal if it is exact; thresholds are those of the texts `rows`."""
+        return self.inner.bounds(thresholds, rows)
 
-    @abc.abstractmethod
     def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Yield (total, member) of one text, best first, without listing the rest."""
+        return self.inner.iterate(row, threshold)
 
-    @abc.abstractmethod
     def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Bound the number of members that have each of some labels; -1 stands for any one label not in `listed`."""
+        return self.inner.with_label(row, threshold, labels)
 
-    @abc.abstractmethod
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
         """Return (m, d, 2): whether some member has a label absent, and whether some has it present."""
+        return self.inner.reachable(thresholds, rows)
 
-    @abc.abstractmethod
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return costs (d,), twice, and a threshold such that all members are within it; others may be too."""
+        return self.inner.relaxation(row, threshold)
 
-    @abc.abstractmethod
     def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
         """Do what `counts_at` says, for finite thresholds and a block of texts."""
+        return self.inner._counts_at(thresholds, n_cells)
 
     def counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
         """Bound the number of candidates within each of m ascending thresholds, the same for all texts: (n, m, 2)."""
@@ -298,40 +298,12 @@ class WrappingEngine(Engine):
         return self._with(work_limit=work_limit, inner=self.inner.with_work_limit(work_limit))
 
     def as_rows(self, members: Sequence[Member]) -> Any:
-        """Ask `inner`."""
+        """Ask `inner`; so do the others below, which have a way of their own in `Engine`."""
         return self.inner.as_rows(members)
 
     def totals(self, labels: Any) -> FloatArray:
         """Ask `inner`."""
         return self.inner.totals(labels)
-
-    def forced(self) -> tuple[Any, FloatArray]:
-        """Ask `inner`."""
-        return self.inner.forced()
-
-    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
-        """Ask `inner`."""
-        return self.inner.bounds(thresholds, rows)
-
-    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
-        """Ask `inner`."""
-        return self.inner.iterate(row, threshold)
-
-    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
-        """Ask `inner`."""
-        return self.inner.with_label(row, threshold, labels)
-
-    def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
-        """Ask `inner`."""
-        return self.inner.reachable(thresholds, rows)
-
-    def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
-        """Ask `inner`."""
-        return self.inner.relaxation(row, threshold)
-
-    def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
-        """Ask `inner`."""
-        return self.inner._counts_at(thresholds, n_cells)
 
     def _rank_sums(self, n_cells: int) -> FloatArray:
         """Ask `inner`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from surelabel._core.packing import n_words, unpack
+from surelabel._core.packing import unpack
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.engines.base import WORK_LIMIT, Engine, Scored, Threshold, as_members, joined
@@ -44,23 +45,13 @@ class InteractingEngine(Engine):
         return problem_of(self.calibration, self.limits)
 
     def forced(self) -> tuple[BoolArray, FloatArray]:
-        """Find the two best by ever larger thresholds."""
+        """Take the two best without a threshold; the work that may take does not depend on `work_limit`."""
+        patient = self.with_work_limit(WORK_LIMIT)
 
         def block(rows: slice) -> tuple[BoolArray, FloatArray]:
-            walker = Walker(self)
-            best = np.empty((rows.stop - rows.start, n_words(self.n_labels)), dtype=np.uint64)
-            totals = np.full((len(best), 2), np.inf)
-            for i, row in enumerate(range(rows.start, rows.stop)):
-                n_given = 0
-                for run, words in walker.ascending(row, math.inf, _PATIENCE * WORK_LIMIT):
-                    if n_given == 0:
-                        best[i] = words[0]
-                    taken = run[: 2 - n_given]
-                    totals[i, n_given : n_given + len(taken)] = taken
-                    n_given += len(taken)
-                    if n_given == 2:
-                        break
-            return unpack(best, self.n_labels), totals
+            best = [list(itertools.islice(patient.iterate(row, math.inf), 2)) for row in range(rows.start, rows.stop)]
+            totals = [[total for total, _ in scored] + [math.inf] * (2 - len(scored)) for scored in best]
+            return self.as_rows([scored[0][1] for scored in best]), np.array(totals)
 
         return joined(over_rows(block, len(self), self.n_jobs))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import math
 from collections.abc import Iterator, Sequence
 
@@ -52,13 +51,13 @@ class ListingEngine(WrappingEngine):
         super().__init__(inner)
         self.prohibitive = prohibitive
 
-    @abc.abstractmethod
     def _considered(self, thresholds: FloatArray, rows: slice) -> tuple[IntArray | None, list[int]]:
         """Return the paper's t of some texts, if there is one, and how many label-sets are scored for each."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def _search(self, row: int, threshold: float, words: Words) -> int:
         """Score all considered label-sets of one text, write members while there is room; return how many."""
+        raise NotImplementedError
 
     def _totals(self, row: int, words: Words) -> FloatArray:
         """Return the totals of packed label-sets of one text."""

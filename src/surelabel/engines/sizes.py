@@ -24,7 +24,7 @@ def as_sizes(values: Sequence[int]) -> SizeArray:
 
 
 class SizeBounds(Sequence[Bounds]):
-    """Bounds of the sizes of some prediction sets, (lower, upper) a text: two arrays, since texts are many.
+    """Bounds of the sizes of some prediction sets, (lower, upper) per text: two arrays, since texts are many.
 
     Attributes
     ----------

@@ -104,7 +104,8 @@ class SparseEngine(Engine):
         for j, chosen, part, within in _by_unlisted(rows, thresholds, self.limits):
             counted = _count_short_rows(part, thresholds[chosen], within, self.work_limit)
             for i, (lower, upper) in zip(chosen.tolist(), counted, strict=True):
-                ways = _ways(int(rows.n_unlisted[i]), j, i == one_unlisted)
+                given = int(i == one_unlisted)
+                ways = math.comb(int(rows.n_unlisted[i]) - given, j - given) if j >= given else 0
                 sums[i][0] += ways * lower
                 sums[i][1] += ways * upper
         for i in np.flatnonzero(_is_cut_short(rows, thresholds, self.limits)).tolist():
@@ -309,13 +310,6 @@ def _count_short_rows(rows: CompressedRows, thresholds: FloatArray, limits: Boun
         lower, upper = (every, every) if everything[i] else count_row(*rows.row(i), float(thresholds[i]), within)
         counted[i] = (min(lower, every), min(upper, every))
     return counted
-
-
-def _ways(n_unlisted: int, j: int, one_held: bool) -> int:
-    """Return in how many ways j of the unlisted labels can be chosen, one of them given if it is held."""
-    if one_held:
-        return math.comb(n_unlisted - 1, j - 1) if j > 0 else 0
-    return math.comb(n_unlisted, j)
 
 
 def _count_of_maximum(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> list[int]:

@@ -5,8 +5,8 @@ The sum of a text's p-values over all candidates is
     sum over Y of p(Y)  =  c / (n + 1)  +  1 / (n + 1)  sum over i of #{Y : a(Y) <= a_i}
 
 The first part, the floor, depends on nothing but the number of candidates c; the second, the excess, tells something
-about the classifier. Counts at all calibration scores come from one walk where the candidates within the largest one
-are few, and from one table (`_kernels/table.py`) where they are not. The paper has S and OF for the original search
+about the classifier. Counts at all calibration scores come from one walk if the candidates within the largest one
+are few, and from one table (`_kernels/table.py`) if they are not. The paper has S and OF for the original search
 only.
 """
 
@@ -27,14 +27,14 @@ from surelabel.engines.bounds import TABLE_CELLS, as_float
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PValueSums:
-    """Sums of p-values over candidates, a text, as a floor and certified bounds of the excess over it.
+    """Sums of p-values over candidates, per text, as a floor and certified bounds of the excess over it.
 
     Attributes
     ----------
     floor : float
         c / (n + 1), the same for every text.
     excess_lower, excess_upper : (n,) float64
-        Equal up to rounding where the excess was counted exactly.
+        Equal up to rounding if the excess was counted exactly.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def of_criterion(
     n_cells: int = TABLE_CELLS,
     sums: PValueSums | None = None,
 ) -> PValueSums:
-    """Return the OF criterion: S without the p-value of the true label-set, where that is a candidate.
+    """Return the OF criterion: S without the p-value of the true label-set, if that is a candidate.
 
     The floor is that of S without the smallest p-value there can be, 1 / (n + 1), of a true label-set that is a
     candidate, averaged over texts; the excess is without the rest of it. `sums`, the S criterion of the same texts,

@@ -39,7 +39,7 @@ QUANTILES = (0.05, 0.25, 0.75, 0.95, 0.99)
 
 @dataclasses.dataclass(frozen=True)
 class ClassificationMetrics:
-    """How good predicted label-sets are, one a text.
+    """How good predicted label-sets are, one per text.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class ClassificationMetrics:
 
 
 def classification_metrics(labels: Any, predicted: Any) -> ClassificationMetrics:
-    """Compare predicted label-sets with the true ones, both (n, d); where both are sparse, nothing is made dense.
+    """Compare predicted label-sets with the true ones, both (n, d); if both are sparse, nothing is made dense.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def classification_metrics(labels: Any, predicted: Any) -> ClassificationMetrics
 
 
 def _n_wrong(one: Any, other: Any) -> Any:
-    """Return in how many labels two label-sets a text differ, (n,); both bool arrays, or both bool CSR arrays."""
+    """Return in how many labels two label-sets per text differ, (n,); both bool arrays, or both bool CSR arrays."""
     return one.sum(axis=1) + other.sum(axis=1) - 2 * (one * other).sum(axis=1)
 
 
@@ -121,7 +121,7 @@ class SizeStatistics:
     Attributes
     ----------
     mean_lower, mean : float
-        The paper's N criterion, as a lower and an upper bound; equal where all sizes are exact. The other values are of
+        The paper's N criterion, as a lower and an upper bound; equal if all sizes are exact. The other values are of
         the upper bounds.
     median : float
     quantiles : dict of float to float

@@ -5,7 +5,7 @@ since*, ties broken at random:
 
     p_t = (#{i < t : a_i > a_t} + u_t (#{i < t : a_i = a_t} + 1)) / t
 
-where t counts calibration texts too. Where all texts are exchangeable these p-values are independent and uniform (Vovk,
+where t counts calibration texts too. If all texts are exchangeable these p-values are independent and uniform (Vovk,
 Gammerman & Shafer, *Algorithmic Learning in a Random World*, theorem 8.2). Ranks among the calibration scores alone are
 not: they share one calibration set, so that they are all low, or all high, together.
 
@@ -146,7 +146,7 @@ class WatchState:
 
 
 class ExchangeabilityWatch:
-    """Watch a stream of texts, and raise an alarm where they are not exchangeable with the calibration texts.
+    """Watch a stream of texts, and raise an alarm if they are not exchangeable with the calibration texts.
 
     Where they are, the probability of an alarm, ever, is at most alpha: however long the stream and however often one
     looks. Updates must come one after the other: a watch in several threads needs a lock.
@@ -213,7 +213,7 @@ class ExchangeabilityWatch:
             As of the class.
         probabilities : (n, d) array-like, optional
             The calibration texts' probabilities. Where given, forced predictions are watched, for which no labels are
-            needed; where not, true label-sets.
+            needed; if not, true label-sets.
         """
         calibration = predictor._calibrated("ExchangeabilityWatch")
         if probabilities is None:
@@ -247,7 +247,7 @@ class ExchangeabilityWatch:
         Parameters
         ----------
         probabilities : (n, d) array-like
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names a text
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
         """
         return self.update_scores(self._scorer("labels", "update").totals(probabilities, labels))
 
@@ -261,7 +261,7 @@ class ExchangeabilityWatch:
         return self.update_scores(self._scorer("predictions", "update_unlabelled").totals(probabilities))
 
     def _scorer(self, watched: Watched, who: str) -> ConformalLabelSets:
-        """Return the predictor, where there is one and this is what is watched."""
+        """Return the predictor, if there is one and this is what is watched."""
         if self._watched != watched:
             raise InvalidInputError(
                 f"This watch is over {self._watched}; {who} is for one over {watched}. Ranks of one kind among the "

@@ -21,7 +21,7 @@ from surelabel.labels.counting import count_valid_by_size
 
 __all__ = ["ConstraintReport", "LabelConstraints", "Violation"]
 
-# A label's name where names are known, its index where not.
+# A label's name if names are known, its index if not.
 Label: TypeAlias = str | int
 IntArray: TypeAlias = npt.NDArray[np.int64]
 _MOST_SHOWN = 5
@@ -43,7 +43,7 @@ class ConstraintReport:
     ----------
     n_texts : int
     violations : tuple of Violation
-        One a text and constraint.
+        One per text and constraint.
     """
 
     n_texts: int
@@ -74,7 +74,7 @@ class ConstraintReport:
 
 @dataclasses.dataclass(frozen=True)
 class LabelConstraints:
-    """What a valid label-set must obey; labels by name, or by index where there are no names.
+    """What a valid label-set must obey; labels by name, or by index if there are no names.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class LabelConstraints:
     def check_candidates(
         self, label_names: Sequence[str] | None, n_labels: int, min_labels: int, max_labels: int | None, *, who: str
     ) -> None:
-        """Raise where no label-set within limits on the number of labels obeys the constraints; name those at fault."""
+        """Raise if no label-set within limits on the number of labels obeys the constraints; name those at fault."""
         limits = int(min_labels), n_labels if max_labels is None else min(int(max_labels), n_labels)
         if self._n_within(label_names, n_labels, limits):
             return
@@ -351,7 +351,7 @@ def _as_list(labels: Any) -> list[Any]:
 
 
 def _check_forest(forest: Mapping[Label, Label]) -> None:
-    """Raise where a label is its own ancestor."""
+    """Raise if a label is its own ancestor."""
     for start in forest:
         label: Label | None = start
         for _ in range(len(forest)):

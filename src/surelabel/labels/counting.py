@@ -42,7 +42,7 @@ def binomials(n: int) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def count_by_size(n: int, fewest: int, most: int) -> int:
-    """Return how many subsets of n things have fewest..most elements; quick where either limit cuts off few sizes.
+    """Return how many subsets of n things have fewest..most elements; quick if either limit cuts off few sizes.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _labels_of(state: _State) -> set[int]:
 def _simplify_pairs(
     pairs: frozenset[Forbidden], decided: dict[int, int], forced: dict[int, int]
 ) -> frozenset[Forbidden] | None:
-    """Return the pairs that are still open, and add what others force; None where one is broken."""
+    """Return the pairs that are still open, and add what others force; None if one is broken."""
     left = set()
     for a, b, value in pairs:
         if decided.get(a) == 0 or decided.get(b) == 1 - value:
@@ -102,7 +102,7 @@ def _simplify_pairs(
 def _simplify_groups(
     groups: frozenset[Group], decided: dict[int, int], forced: dict[int, int]
 ) -> frozenset[Group] | None:
-    """Return the groups that still say something, and add what full ones force; None where one is too full."""
+    """Return the groups that still say something, and add what full ones force; None if one is too full."""
     left = set()
     for k, group in groups:
         room = k - sum(decided.get(label, 0) for label in group)
@@ -115,7 +115,7 @@ def _simplify_groups(
 
 
 def _decide(state: _State, decisions: dict[int, int]) -> tuple[_State, dict[int, int]] | None:
-    """Decide labels, and all that follows; return what is left and all decisions, None where they contradict."""
+    """Decide labels, and all that follows; return what is left and all decisions, None if they contradict."""
     pairs, groups = state
     decided = dict(decisions)
     while True:

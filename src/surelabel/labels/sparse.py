@@ -104,7 +104,7 @@ class SparseProbabilities:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | IntArray) -> SparseProbabilities:
-        """Return a slice of the texts, without copying where they are next to each other; or texts by their numbers."""
+        """Return a slice of the texts, without copying if they are next to each other; or texts by their numbers."""
         if isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu":
             return SparseProbabilities(self.matrix[rows], self.unlisted)
         if not isinstance(rows, slice):
@@ -156,7 +156,7 @@ class SparseProbabilities:
         return csr_array((np.ones(len(indices), dtype=np.bool_), indices, starts), shape=self.shape)
 
     def sum_by_label(self, values: FloatArray | None = None, unlisted: float | None = None) -> FloatArray:
-        """Return the sum of each label's probabilities over texts, (d,); of other values in their place where given."""
+        """Return the sum of each label's probabilities over texts, (d,); of other values in their place if given."""
         listed, other = (self.values, self.unlisted) if values is None else (values, float(unlisted or 0.0))
         counts = np.bincount(self.labels, minlength=self.shape[1])
         sums = np.bincount(self.labels, weights=listed, minlength=self.shape[1])
@@ -254,7 +254,7 @@ def as_sparse_labels(
     """Return labels as a bool CSR array of a shape (n_texts, n_labels), without explicit zeros.
 
     Accepts sparse matrices, collections of label names (`index` has the column of each name; of column indices
-    where it is None), and whatever `as_labels` accepts.
+    if it is None), and whatever `as_labels` accepts.
     """
     if not is_sparse(values) and is_named(values):
         ends, labels = _from_collections(values, index, shape[1], who)
@@ -264,7 +264,7 @@ def as_sparse_labels(
     found = _as_csr(values)
     if found.shape != shape:
         raise InvalidInputError(
-            f"The 'labels' parameter of {who} must be a sparse matrix of shape {shape}, a row a text. "
+            f"The 'labels' parameter of {who} must be a sparse matrix of shape {shape}, one row per text. "
             f"Got shape {found.shape} instead."
         )
     wrong = (found.data != 0) & (found.data != 1)

@@ -126,9 +126,9 @@ def register(kind: str) -> Callable[[type[_Class]], type[_Class]]:
 
 
 def check_measure(measure: Any, *, who: str) -> None:
-    """Raise unless `measure` has what a measure must have, and is fitted where it must be."""
+    """Raise unless `measure` has what a measure must have, and is fitted if it must be."""
     if isinstance(measure, InteractionMeasure) and not isinstance(measure, type):
-        getattr(measure, "n_labels", None)  # raises where it is not fitted
+        getattr(measure, "n_labels", None)  # raises if it is not fitted
         return
     if isinstance(measure, type) or not isinstance(measure, SeparableMeasure):
         raise InvalidInputError(

@@ -54,7 +54,7 @@ def halves(cost: float) -> tuple[float, float]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CompressedRows:
-    """Rows of costs, one a text, of different lengths.
+    """Rows of costs, one per text, of different lengths.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ def _marked(rows: CompressedRows, labels: SparseLabels) -> npt.NDArray[np.uint8]
 
 
 def sparse_totals(measure: SeparableMeasure, probabilities: SparseProbabilities, labels: SparseLabels) -> FloatArray:
-    """Return the total of one label-set a text, (n,), as `totals_of` of the dense arrays."""
+    """Return the total of one label-set per text, (n,), as `totals_of` of the dense arrays."""
     rows = compress(measure, probabilities)
     member = _marked(rows, labels)
     listed = np.add.reduceat(member.astype(np.int64), rows.starts[:-1])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
 from surelabel._kernels import quadratic
@@ -95,7 +96,7 @@ class Mahalanobis:
 
     @property
     def fitted_matrix(self) -> FloatArray:
-        """M, (d, d); an error where there is none yet."""
+        """M, (d, d); an error if there is none yet."""
         if self.matrix is None:
             raise InvalidInputError(
                 "This Mahalanobis measure is not fitted yet. Call 'fit' with probabilities and labels of texts apart "
@@ -120,7 +121,7 @@ class Mahalanobis:
             raise InvalidInputError(
                 f"The 'probabilities' parameter of Mahalanobis.fit must be those of 2 texts or more. Got {n_texts}."
             )
-        from sklearn.covariance import ledoit_wolf  # noqa: PLC0415
+        from sklearn.covariance import ledoit_wolf  # noqa: PLC0415 (predictions do without scikit-learn)
 
         covariance, _ = ledoit_wolf(np.abs(checked - known))
         values, vectors = np.linalg.eigh(np.atleast_2d(covariance))
@@ -139,7 +140,7 @@ class Mahalanobis:
         return {"matrix": self.fitted_matrix}
 
     def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
-        """Return e' M e of one label-set a text, (n,), correctly rounded, for probabilities and labels (n, d)."""
+        """Return e' M e of one label-set per text, (n,), correctly rounded, for probabilities and labels (n, d)."""
         totals, settled = np.empty(len(probabilities)), np.empty(len(probabilities), dtype=np.bool_)
         quadratic.totals_of_rows(self.kernel_matrix, probabilities, labels, totals, settled)
         for i in np.flatnonzero(~settled):
@@ -184,8 +185,6 @@ class Mahalanobis:
         slacks[s, k] is M[k, k] - D[k] of a diagonal D such that M - D is positive semidefinite on the labels of stage
         s and later; stages[k] is the stage once label k has been decided.
         """
-        from threadpoolctl import threadpool_limits  # noqa: PLC0415 (comes with scikit-learn)
-
         # Matrices are small: more than one thread only waits for the others.
         with threadpool_limits(1):
             return self._stages()

@@ -73,7 +73,7 @@ class Penalised:
         if isinstance(self.measure, Penalised):
             raise InvalidInputError("The 'measure' parameter of Penalised must not be a Penalised one itself.")
         check_measure(self.measure, who="Penalised")
-        self.power  # noqa: B018 (raises where the measure's score cannot be penalised)
+        self.power  # noqa: B018 (raises if the measure's score cannot be penalised)
         for name in WEIGHTS:
             value: Any = getattr(self, name)
             if not is_number(value) or not 0.0 <= value < math.inf:
@@ -90,7 +90,7 @@ class Penalised:
         often = np.array(counts, dtype=np.int64)
         if often.shape != (len(rows),) or np.any(often < 1):
             raise InvalidInputError(
-                f"The 'counts' parameter of Penalised must be {len(rows)} whole numbers of 1 or more, one a label-set."
+                f"The 'counts' parameter of Penalised must be {len(rows)} whole numbers from 1 on, one per label-set."
             )
         order = np.lexsort(pack(rows).T[::-1])
         rows, often = rows[order], often[order]
@@ -153,7 +153,7 @@ class Penalised:
 
     @property
     def fitted_label_sets(self) -> BoolArray:
-        """Label-sets seen in training, (K, d), ascending; an error where there are none yet."""
+        """Label-sets seen in training, (K, d), ascending; an error if there are none yet."""
         if self.label_sets is None:
             raise InvalidInputError(
                 "This Penalised measure is not fitted yet. Call 'fit' with the labels of proper training texts, and "
@@ -210,7 +210,7 @@ class Penalised:
 
     @functools.cached_property
     def _apart(self) -> Words:
-        """Labels never seen with each label, packed (d, W); none where pairs cost nothing."""
+        """Labels never seen with each label, packed (d, W); none if pairs cost nothing."""
         if self.pairs == 0.0:
             return np.empty((0, self.seen_words.shape[1]), dtype=np.uint64)
         rows = self.fitted_label_sets.astype(np.float64)
@@ -226,7 +226,7 @@ class Penalised:
         limits : (int, int)
             On the number of labels of a candidate.
         candidates : (K,) bool, optional
-            Which seen label-sets are candidates; all where not given.
+            Which seen label-sets are candidates; all if not given.
         """
         assert self.counts is not None
         n_labels, n_texts = self.n_labels, int(self.counts.sum())
@@ -261,7 +261,7 @@ class Penalised:
         return out
 
     def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
-        """Return score + penalties of one label-set a text, (n,), for probabilities and labels (n, d)."""
+        """Return score + penalties of one label-set per text, (n,), for probabilities and labels (n, d)."""
         if isinstance(self.measure, SeparableMeasure):
             base = totals_by_costs(self.measure, probabilities, labels)
         else:

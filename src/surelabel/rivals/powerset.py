@@ -62,7 +62,7 @@ class LabelPowerset:
         self.predictor = ConformalLabelSets(measure, min_labels, max_labels)
 
     def calibrate(self, probabilities: Any, labels: Any) -> LabelPowerset:
-        """Calibrate the predictor anew; label-sets that are no candidates count as errors, without a warning."""
+        """Calibrate the predictor anew; label-sets that are not candidates count as errors, without a warning."""
         predictor = ConformalLabelSets(**self.predictor.get_params())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)

@@ -33,7 +33,7 @@ NOTHING_OF_LABEL_SETS = "of whole label-sets nothing is said"
 
 
 class SetsOfTexts(Protocol):
-    """One set of label-sets a text.
+    """One set of label-sets per text.
 
     Examples
     --------

@@ -21,7 +21,7 @@ __all__ = ["BonferroniRelevance", "InstanceReproduction", "PerLabelRelevance"]
 
 
 class PerLabelRelevance:
-    """A conformal predictor a label, absent or present, each at the significance asked for (Wang et al. 2015, BR-MLCP).
+    """A conformal predictor per label, absent or present, each at the same significance (Wang et al. 2015, BR-MLCP).
 
     Parameters
     ----------

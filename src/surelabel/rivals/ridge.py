@@ -21,7 +21,7 @@ from surelabel.rivals.protocol import Limits, ListedSets, checked_limits, not_ca
 
 __all__ = ["CrossConformalRidge", "TransductiveRidge"]
 
-# Candidates that are listed where none are given.
+# Candidates that are listed if none are given.
 _MAX_CANDIDATES = 2**14
 # Scores this near to each other, relative to the larger, count as equal: p-values may only err upwards.
 _TIE = 1e-9
@@ -41,7 +41,7 @@ def _as_features(values: Any, who: str, n_features: int | None = None) -> FloatA
 
 
 def _list_candidates(n_labels: int, limits: Limits) -> BoolArray:
-    """Return all candidates, where they are not too many."""
+    """Return all candidates, if they are not too many."""
     lo, hi = limits.of(n_labels)
     count = sum(binomials(n_labels)[lo : hi + 1])
     if count > _MAX_CANDIDATES:
@@ -135,7 +135,7 @@ class TransductiveRidge(_Ridge):
     """
 
     name = "transductive ridge"
-    guarantee = "the label-set is missed in at most e of texts, where it is a candidate; no text is kept from training"
+    guarantee = "the label-set is missed in at most e of texts, if it is a candidate; no text is kept from training"
 
     def calibrate(self, features: Any, labels: Any) -> TransductiveRidge:
         """Take all texts with known labels, (n, p) and (n, d): nothing is held out."""
@@ -194,7 +194,7 @@ class CrossConformalRidge(_Ridge):
 
     name = "cross-conformal ridge"
     guarantee = (
-        "the label-set, where it is a candidate, is missed in at most 2 e of texts and a little more (2 K / n for K "
+        "the label-set, if it is a candidate, is missed in at most 2 e of texts and a little more (2 K / n for K "
         "folds of n texts); in practice in about e"
     )
 

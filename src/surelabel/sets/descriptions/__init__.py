@@ -1,7 +1,7 @@
 """Prediction sets in words: certain labels, free labels, and groups with a budget, each statement true of every member.
 
 A description is a short list of statements. All label-sets that fit it are a family whose size is known exactly; the
-prediction set is a part of that family, and where the two are of one size it *is* the family: the description is
+prediction set is a part of that family, and if the two are of one size it *is* the family: the description is
 complete. Where not, it says how many label-sets fit it beside how many are meant.
 """
 

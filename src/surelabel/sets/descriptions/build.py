@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,6 @@ import numpy.typing as npt
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.labels.counting import binomials
 from surelabel.sets.descriptions.description import Description, LabelGroup, LabelShare
-
-__all__ = ["Budget", "Facts", "Members", "build_description"]
 
 IntArray: TypeAlias = npt.NDArray[np.intp]
 Shares: TypeAlias = Callable[[Sequence[int]], Sequence[tuple[float, float]]]
@@ -33,22 +31,6 @@ _STATEMENT_PRICE = 0.1
 _MAX_STEPS = 1_000_000
 
 
-class Facts(Protocol):
-    """What must be known of a prediction set, with at least one member, to describe it."""
-
-    def order(self, labels: IntArray) -> IntArray:
-        """Return labels, those that members have most first."""
-        ...
-
-    def span(self, labels: IntArray) -> tuple[int, int]:
-        """Return bounds of the number of these labels that a member has, as tight as is known."""
-        ...
-
-    def most_changes(self, best: BoolArray) -> int:
-        """Return a bound of the number of labels in which a member differs from `best`."""
-        ...
-
-
 class Members:
     """Facts of a prediction set that is listed: 0/1 rows (m, d), m >= 1, the best first."""
 
@@ -56,17 +38,17 @@ class Members:
         self._rows = rows
 
     def order(self, labels: IntArray) -> IntArray:
-        """Order by the number of members that have a label; of equal ones those of the best member first."""
+        """Return labels, those that most members have first; of equal ones those of the best member first."""
         counts = self._rows[:, labels].sum(axis=0)
         return labels[np.lexsort((~self._rows[0, labels], -counts))]
 
     def span(self, labels: IntArray) -> tuple[int, int]:
-        """Count in every member."""
+        """Return the fewest and the most of these labels that a member has."""
         counts = self._rows[:, labels].sum(axis=1)
         return int(counts.min()), int(counts.max())
 
     def most_changes(self, best: BoolArray) -> int:
-        """Compare with every member."""
+        """Return in how many labels a member differs from `best` at most."""
         return int((self._rows != best).sum(axis=1).max())
 
 
@@ -113,6 +95,10 @@ class Budget:
         return int((n_added + n_removed)[within].max())
 
 
+# What must be known of a prediction set, with at least one member, to describe it.
+Facts: TypeAlias = Members | Budget
+
+
 def _sums(values: FloatArray) -> FloatArray:
     """Return the sums of the 0, 1, 2, ... smallest values."""
     return np.concatenate([[0.0], np.cumsum(np.sort(values))])
@@ -124,7 +110,7 @@ def _bits(size: int, span: tuple[int, int]) -> float:
 
 
 def _last_words(size: int) -> int:
-    """Return how many names the last group takes: its own where they are few, else "others"."""
+    """Return how many names the last group takes: its own if they are few, else "others"."""
     return size if size <= _MOST_NAMED_LAST else 1
 
 
@@ -167,7 +153,7 @@ _Group = tuple[int, int, int, int]
 def _count_fitting(groups: Sequence[_Group], sizes: tuple[int, int] | None, changes: int | None) -> int | None:
     """Count the choices that keep to every group's span, to numbers of labels and to a number of changes.
 
-    None where that takes too many steps.
+    None if that takes too many steps.
     """
     counts: dict[tuple[int, int], int] = {(0, 0): 1}
     steps = 0
@@ -193,7 +179,7 @@ def _count_fitting(groups: Sequence[_Group], sizes: tuple[int, int] | None, chan
 def _needed(
     groups: Sequence[_Group], sizes: tuple[int, int], changes: int
 ) -> tuple[tuple[int, int] | None, int | None, int | None]:
-    """Leave out the limits on sizes and changes where they say nothing new; return what stays and the count."""
+    """Leave out the limits on sizes and changes if they say nothing new; return what stays and the count."""
     tightest = _count_fitting(groups, sizes, changes)
     if tightest is None:
         return sizes, changes, None
