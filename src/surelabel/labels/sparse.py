@@ -264,7 +264,7 @@ def as_sparse_labels(
     found = _as_csr(values)
     if found.shape != shape:
         raise InvalidInputError(
-            f"The 'labels' parameter of {who} must be a sparse matrix of shape {shape}, one row per text. "
+            f"The 'labels' parameter of {who} must be a sparse matrix of shape {shape}, a row a text. "
             f"Got shape {found.shape} instead."
         )
     wrong = (found.data != 0) & (found.data != 1)
