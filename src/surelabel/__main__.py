@@ -9,8 +9,6 @@ from surelabel._core.extras import of_extra
 from surelabel._version import __version__
 from surelabel.exceptions import MissingDependencyError
 
-__all__ = ["main"]
-
 _MISSING = 5  # as of any missing package, see `surelabel --help`
 
 

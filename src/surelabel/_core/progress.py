@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-__all__ = ["Report", "reporting_to", "step"]
-
 Report: TypeAlias = Callable[[str, int, int | None], None]
 """Called with a step's name, what is done of it, and how much there is to do (None if that is not known)."""
 

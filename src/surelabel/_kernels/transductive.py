@@ -6,8 +6,6 @@ from typing import Any, TypeAlias
 
 from numba import njit
 
-__all__ = ["ranks_row"]
-
 Array: TypeAlias = Any
 
 

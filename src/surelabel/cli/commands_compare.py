@@ -13,8 +13,6 @@ from surelabel.cli.commands_model import ModelFolder
 from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
 from surelabel.cli.tables import print_json, print_table
 
-__all__ = ["compare", "watch"]
-
 
 @app.command()
 def compare(

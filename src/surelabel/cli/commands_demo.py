@@ -14,8 +14,6 @@ import typer
 from surelabel.cli.application import Debug, Quiet, Seed, app, console, say
 from surelabel.cli.commands_model import print_evaluations
 
-__all__ = ["demo"]
-
 
 @app.command()
 def demo(

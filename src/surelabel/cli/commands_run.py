@@ -13,8 +13,6 @@ from rich.markdown import Markdown
 from surelabel.cli.application import Debug, Quiet, app, console, say
 from surelabel.cli.commands_model import ModelFolder
 
-__all__ = ["reproduce", "serve"]
-
 
 @app.command()
 def reproduce(

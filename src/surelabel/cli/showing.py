@@ -13,8 +13,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from surelabel._core.progress import Report, reporting_to
 from surelabel.cli.application import errors, state
 
-__all__ = ["progress_shown"]
-
 _log = logging.getLogger("surelabel")
 # Seconds between two lines about a step, and how they grow: a step that takes hours does not fill the log.
 _SILENT, _LONGEST_SILENT, _GROWTH = 1.8, 60.0, 1.1

@@ -22,8 +22,6 @@ from surelabel.measures import Measure
 from surelabel.probabilities_file import PartProbabilities, Probabilities
 from surelabel.rivals import LabelPowerset, Rival, sets_at
 
-__all__ = ["Comparison", "ComparisonRecord", "ComparisonRow", "compare"]
-
 _log = logging.getLogger(__name__)
 
 # Cells of the tables that bound sizes past counting; many splits are averaged.

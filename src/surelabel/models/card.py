@@ -14,9 +14,6 @@ from surelabel.measures.penalised import Penalised
 if TYPE_CHECKING:
     from surelabel.models.bundle import Bundle
 
-__all__ = ["model_card"]
-
-
 _USE = """```python
 import surelabel
 

@@ -9,8 +9,6 @@ from surelabel import corpora
 from surelabel.corpora import Corpus
 from surelabel.exceptions import CorpusError, MissingDependencyError
 
-__all__ = ["demonstration_corpus"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -25,21 +25,6 @@ from surelabel.models.fitting import fitted_measure, needs_fitting
 from surelabel.models.steps import calibrated, part_probabilities
 from surelabel.probabilities_file import PartProbabilities
 
-__all__ = [
-    "Figures",
-    "Limits",
-    "add_to_calibration",
-    "bundle_probabilities",
-    "calibrate_bundle",
-    "calibrated_predictors",
-    "evaluate_bundle",
-    "evaluated",
-    "held_out_part",
-    "is_same_source",
-    "try_report",
-    "without_training_texts",
-]
-
 _log = logging.getLogger(__name__)
 
 Limits: TypeAlias = tuple[int, int]

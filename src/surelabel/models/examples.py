@@ -14,8 +14,6 @@ from surelabel.answers import Answer, answer_probabilities
 from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation.evaluate import rough_sizes
 
-__all__ = ["LOW_CREDIBILITY", "WorkedExample", "in_words", "worked_examples"]
-
 # An example should be read in a moment.
 _LONGEST = 700
 _UNSURE_SIZE = 6

@@ -8,8 +8,6 @@ from typing import Any
 
 from surelabel.exceptions import ArtifactError
 
-__all__ = ["BundleInfo"]
-
 # Fields that bundles of the first versions do not have, and what held there.
 _ADDED: dict[str, Any] = {"listed": None, "drawn": {}}
 

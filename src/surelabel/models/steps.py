@@ -25,8 +25,6 @@ from surelabel.models.texts import repeated_texts
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.text import TextClassifier
 
-__all__ = ["calibrated", "fitted_classifier", "n_repeated_texts", "part_probabilities", "versions"]
-
 _PACKAGES = ("surelabel", "numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "tokenizers", "gensim")
 # Texts that are classified between two reports of progress.
 _CHUNK = 512

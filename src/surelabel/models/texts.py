@@ -16,8 +16,6 @@ from surelabel.corpora import PARTS, Corpus
 from surelabel.corpora.overlap import text_hash
 from surelabel.exceptions import ArtifactError
 
-__all__ = ["SeenTexts", "hashes_of", "repeated_texts"]
-
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 # Of empty texts: they are not one text that was seen, but none.

@@ -10,8 +10,6 @@ from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
 from surelabel.models.bundle import Bundle
 from surelabel.models.evaluating import bundle_probabilities, held_out_part
 
-__all__ = ["watch_bundle"]
-
 
 def watch_bundle(
     bundle: Bundle,

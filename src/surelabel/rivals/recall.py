@@ -10,8 +10,6 @@ from surelabel._core.extras import of_extra
 from surelabel._core.validation import BoolArray, FloatArray, as_level, as_probabilities
 from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets, checked_data, checked_limits, not_calibrated
 
-__all__ = ["RecallControl"]
-
 # Thresholds on probabilities that are tried; rare labels need small ones.
 _THRESHOLDS = np.concatenate([[0.0], np.geomspace(1e-5, 0.1, 60), np.linspace(0.11, 0.99, 60)])
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from surelabel.answers import Answer
     from surelabel.models import Bundle
 
-__all__ = ["Answerer"]
-
 # Texts of one request that are computed in one go: the largest sets take milliseconds each, and others wait.
 _PART_TEXTS = 16
 

@@ -40,8 +40,6 @@ from surelabel.service.settings import ServiceSettings
 if TYPE_CHECKING:
     from surelabel.models import Bundle
 
-__all__ = ["create_app"]
-
 _log = logging.getLogger(__name__)
 _Body = TypeVar("_Body", bound=BaseModel)
 # Larger bodies are parsed in a thread.

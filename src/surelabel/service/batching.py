@@ -11,8 +11,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["ClosedError", "MicroBatcher", "Question", "QueueFullError"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from surelabel.models import Bundle
     from surelabel.service.watching import ServiceWatch
 
-__all__ = ["BatchWork", "LabelSetQuestion", "SetsQuestion"]
-
 _log = logging.getLogger(__name__)
 
 Outcome: TypeAlias = "list[Answer] | float | Exception"

@@ -19,8 +19,6 @@ from surelabel.service.settings import ServiceSettings
 if sys.platform != "win32":
     import resource
 
-__all__ = ["limited_connections", "raise_file_limit"]
-
 # Files that a service holds open beside its connections: its socket, logs, the model.
 _OTHER_FILES = 128
 

@@ -12,8 +12,6 @@ from surelabel.service.errors import STATUS_TEXTS
 from surelabel.service.schemas import ErrorResponse, PredictRequest, PValueRequest
 from surelabel.service.settings import ServiceSettings
 
-__all__ = ["body_of", "complete_description", "statuses"]
-
 _REFERENCES = "#/components/schemas/{model}"
 # More names than this make the description unwieldy; GET /v1/model has them all.
 _MOST_LABELS = 1_000

@@ -7,8 +7,6 @@ from typing import Any
 
 from fastapi.responses import Response
 
-__all__ = ["STATUS_TEXTS", "ServiceError", "as_validation_error", "error_response"]
-
 STATUS_TEXTS = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",

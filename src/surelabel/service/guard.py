@@ -17,8 +17,6 @@ from surelabel.service.settings import ServiceSettings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["PAGE_POLICY", "REPORT_POLICY", "Guard", "check_token", "has_token"]
-
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 PAGE_POLICY = (
     f"{_NOTHING}; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -13,8 +13,6 @@ from surelabel.service.settings import ServiceSettings
 if TYPE_CHECKING:
     from surelabel.models import Bundle
 
-__all__ = ["describe_model"]
-
 
 def _evaluated(bundle: Bundle) -> EvaluationResponse | None:
     """Return the main figures of the bundle's own measure, where it was evaluated."""

@@ -7,8 +7,6 @@ import hashlib
 import importlib.resources
 from collections.abc import Sequence
 
-__all__ = ["GENERIC_TEXTS", "StaticFile", "example_texts", "static_files"]
-
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",

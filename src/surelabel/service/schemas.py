@@ -12,24 +12,6 @@ from surelabel._core.wording import bounds_words
 if TYPE_CHECKING:
     from surelabel.answers import Answer
 
-__all__ = [
-    "Count",
-    "ErrorResponse",
-    "EvaluationResponse",
-    "HealthResponse",
-    "LevelResponse",
-    "LimitsResponse",
-    "ModelResponse",
-    "PValueRequest",
-    "PValueResponse",
-    "PlausibleLabelSetResponse",
-    "PredictRequest",
-    "PredictResponse",
-    "TextAnswer",
-    "count_of",
-    "text_answer",
-]
-
 DEFAULT_SIGNIFICANCE = "0.05"
 # A decimal number between 0 and 1 with at most 40 digits.
 _DECIMAL = r"^0?\.[0-9]{0,19}[1-9][0-9]{0,19}$"

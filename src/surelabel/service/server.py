@@ -15,8 +15,6 @@ from surelabel.service.app import create_app
 from surelabel.service.connections import limited_connections, raise_file_limit
 from surelabel.service.settings import ServiceSettings
 
-__all__ = ["run"]
-
 _log = logging.getLogger(__name__)
 TOKEN_VARIABLE = "SURELABEL_TOKEN"  # noqa: S105 (the variable's name)
 _SHORT_TOKEN = 16

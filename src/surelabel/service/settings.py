@@ -7,8 +7,6 @@ import ipaddress
 
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["ServiceSettings", "is_loopback"]
-
 _WHOLE_NUMBERS = {
     "max_body_bytes": 1_024,
     "max_texts": 1,

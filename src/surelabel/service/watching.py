@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from surelabel.conformal import ConformalLabelSets
     from surelabel.labels.sparse import SparseProbabilities
 
-__all__ = ["ALPHA", "ServiceWatch"]
-
 ALPHA = 0.01
 """Bound of the probability of a false alarm, however long the service runs."""
 

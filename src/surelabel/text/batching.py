@@ -13,8 +13,6 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset, Sampler
 
-__all__ = ["BucketedBatches", "Examples", "pad", "prediction_batches", "training_batches"]
-
 _BATCHES_A_BUCKET = 50
 
 

@@ -18,8 +18,6 @@ from surelabel.text.tokenisation import train_word_tokenizer, words
 from surelabel.text.training import Plan
 from surelabel.text.vectors import initial_embedding, load_vectors, train_vectors
 
-__all__ = ["ConvolutionalNetwork", "RandinitClassifier", "Word2vecClassifier"]
-
 logger = logging.getLogger(__name__)
 
 _PADDING = 0

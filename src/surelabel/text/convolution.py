@@ -28,8 +28,6 @@ import torch
 from numba import njit
 from torch import nn
 
-__all__ = ["MaxConvolution", "fused_max_convolution", "plain_max_convolution"]
-
 TAPS = 16
 """Words in a window of the fused kernel; narrower kernels are padded by zeros."""
 

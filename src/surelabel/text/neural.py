@@ -22,8 +22,6 @@ from surelabel.text.batching import Examples, pad, prediction_batches
 from surelabel.text.tokenisation import encode, read_tokenizer
 from surelabel.text.training import Plan, train
 
-__all__ = ["NeuralClassifier", "loss_and_logits", "start_bias"]
-
 _WEIGHTS, _TOKENIZER = "weights.safetensors", "tokenizer.json"
 _SHARE_SET_ASIDE = 0.1
 

@@ -12,8 +12,6 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 
 from surelabel.exceptions import ArtifactError
 
-__all__ = ["NUMBER", "OOV", "PADDING", "encode", "read_tokenizer", "train_word_tokenizer", "words"]
-
 PADDING, OOV, NUMBER = "[PAD]", "[OOV]", "0"
 """Reserved tokens: ids 0 and 1, and the token that every number becomes."""
 

@@ -44,8 +44,6 @@ from surelabel.exceptions import TrainingError
 from surelabel.text.base import FitOptions
 from surelabel.text.batching import BucketedBatches, Examples, pad
 
-__all__ = ["Averaged", "Plan", "micro_f1", "processor_has_bfloat16", "quiet_library", "train"]
-
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 600.0

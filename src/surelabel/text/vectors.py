@@ -16,8 +16,6 @@ import numpy.typing as npt
 from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
 
-__all__ = ["GLOVE_PACKAGE", "initial_embedding", "load_vectors", "train_vectors"]
-
 GLOVE_PACKAGE = "glove-6b-50d"
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 

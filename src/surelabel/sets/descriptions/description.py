@@ -8,8 +8,6 @@ from typing import Any
 from surelabel._core.wording import count_words, label_sets_words, number_word, share_words
 from surelabel.sets.descriptions.picture import draw
 
-__all__ = ["Description", "LabelGroup", "LabelShare"]
-
 # Labels of the best guess that a text lists.
 _MOST_LISTED = 8
 
