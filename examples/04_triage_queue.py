@@ -8,8 +8,7 @@ import argparse
 
 import numpy as np
 
-from surelabel import corpora
-from surelabel.models import TrainingSettings, train_bundle
+from surelabel import corpora, train
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--corpus", default="synthetic")
@@ -17,7 +16,7 @@ corpus = corpora.load(parser.parse_args().corpus)
 test = corpus.part("test")
 
 # Train, calibrate and evaluate in one call: what `surelabel train` does. The linear classifier takes seconds.
-bundle = train_bundle(corpus, TrainingSettings(compared={}))
+bundle = train(corpus, measure="LogLoss", compare=False)
 answers = bundle.answers(test.texts, significance="0.05", top=3)
 
 

@@ -6,9 +6,7 @@ python examples/05_compare_measures.py --corpus arxiv20    # minutes
 
 import argparse
 
-from surelabel import LogLoss, LpNorm, Mahalanobis, choose_weights, corpora, text
-from surelabel.evaluation.compare import compare
-from surelabel.probabilities_file import PartProbabilities, Probabilities
+from surelabel import LogLoss, LpNorm, Mahalanobis, choose_weights, compare, corpora, text
 from surelabel.rivals import SeenPowerset
 
 parser = argparse.ArgumentParser()
@@ -30,9 +28,8 @@ classifier = text.make("linear").fit(read(train), train.label_matrix, label_name
 parts = {}
 for name in ("calibration", "test"):
     part = corpus.part(name)
-    parts[name] = PartProbabilities(classifier.predict_proba(read(part)), part.labels, part.ids)
+    parts[name] = classifier.predict_proba(read(part)), part.labels
 most = int(train.labels.sum(axis=1).max())
-probabilities = Probabilities(parts, corpus.label_names, most, {})
 
 # Measures that learn from data learn from the validation part, never from calibration texts. Mahalanobis learns which
 # errors go together; if none do, as with made-up texts, its metric shrinks to that of L2.
@@ -48,7 +45,8 @@ measures = {
 
 # For each split, calibration and test texts are shuffled together and divided again. You can add rivals: this one only
 # knows label-sets that training texts have.
-comparison = compare(probabilities, measures, [SeenPowerset(train.labels)], ["0.05", "0.1"], n_splits=chosen.splits)
+rivals = [SeenPowerset(train.labels)]
+comparison = compare(parts, measures, rivals, ["0.05", "0.1"], n_splits=chosen.splits, max_labels=most)
 
 print(
     f"{len(corpus.label_names)} labels, {comparison.n_calibration} calibration texts, {comparison.n_splits} re-splits"

@@ -12,8 +12,7 @@ from pathlib import Path
 import pandas
 from distributed import Client, LocalCluster
 
-from surelabel import corpora, predict_dataset
-from surelabel.models import TrainingSettings, train_to_folder
+from surelabel import corpora, predict_dataset, train
 from surelabel.predicting import AnswerSettings
 
 
@@ -27,7 +26,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         corpus = corpora.load("synthetic", n_texts=1000, n_labels=8)
-        train_to_folder(corpus, work / "model", TrainingSettings(compared={}))
+        train(corpus, work / "model", measure="LogLoss", compare=False)
 
         # An archive: texts in a column, in any number of files. The answers repeat the ids.
         archive = corpora.generate_synthetic(n_texts=chosen.texts, n_labels=8, seed=1)

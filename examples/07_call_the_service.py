@@ -17,8 +17,7 @@ from pathlib import Path
 
 import httpx
 
-from surelabel import corpora
-from surelabel.models import TrainingSettings, train_to_folder
+from surelabel import corpora, train
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", help="folder of a model")
@@ -27,7 +26,7 @@ with tempfile.TemporaryDirectory() as work:
     if model is None:
         model = str(Path(work) / "model")
         corpus = corpora.load("synthetic", n_texts=1000, n_labels=8)
-        train_to_folder(corpus, model, TrainingSettings(compared={}))
+        train(corpus, model, measure="LogLoss", compare=False)
 
     # Start the service as you would in a shell, on a port that is free now.
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -35,6 +35,7 @@ def test_public_names_are_pinned_and_sorted():
         "__version__",
         "choose_mixture",
         "choose_weights",
+        "compare",
         "corpora",
         "exceptions",
         "load_bundle",
@@ -45,6 +46,7 @@ def test_public_names_are_pinned_and_sorted():
         "rivals",
         "service",
         "text",
+        "train",
     ]
     assert surelabel.__all__ == sorted(surelabel.__all__)
     assert dir(surelabel) == surelabel.__all__

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from surelabel.choosing import choose_mixture, choose_weights
     from surelabel.classifier import ConformalMultilabelClassifier
     from surelabel.conformal import ConformalLabelSets
+    from surelabel.evaluation.compare import compare
     from surelabel.guarantees.automation import Automation
     from surelabel.guarantees.online import OnlineConformal
     from surelabel.guarantees.tag_bounds import TagBounds
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from surelabel.measures.mahalanobis import Mahalanobis
     from surelabel.measures.mixture import Mixture
     from surelabel.measures.penalised import Penalised
-    from surelabel.models import Bundle, load_bundle
+    from surelabel.models import Bundle, load_bundle, train
     from surelabel.predicting import predict_dataset
     from surelabel.recalibration import Recalibration
     from surelabel.sets.forced import ForcedPredictions
@@ -66,6 +67,7 @@ __all__ = [
     "__version__",
     "choose_mixture",
     "choose_weights",
+    "compare",
     "corpora",
     "exceptions",
     "load_bundle",
@@ -76,6 +78,7 @@ __all__ = [
     "rivals",
     "service",
     "text",
+    "train",
 ]
 
 _LAZY_MODULES = ("corpora", "metrics", "plots", "report", "rivals", "service", "text")
@@ -104,8 +107,10 @@ _LAZY_NAMES = {
     "TagBounds": "surelabel.guarantees.tag_bounds",
     "choose_mixture": "surelabel.choosing",
     "choose_weights": "surelabel.choosing",
+    "compare": "surelabel.evaluation.compare",
     "load_bundle": "surelabel.models",
     "predict_dataset": "surelabel.predicting",
+    "train": "surelabel.models",
 }
 
 

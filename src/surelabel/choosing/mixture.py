@@ -194,7 +194,7 @@ def choose_mixture(
     chooses, confirms = (_Part(checked[rows], own[rows], limits, levels) for rows in (order[:cut], order[cut:]))
 
     def report(line: str) -> None:
-        _log.info("%s", line)
+        _log.debug("%s", line)
         if progress is not None:
             progress(line)
 
@@ -227,8 +227,10 @@ def _confirmed(chosen: Mixture, part: _Part, report: Callable[[str], None]) -> M
     carries_over = bool(np.all(sizes <= without)) and _criterion(sizes) <= (1.0 - _LEAST_GAIN) * _criterion(without)
     carries_over = carries_over and right >= right_without - _MOST_LOST
     shown, plainly = (", ".join(f"{size:.4g}" for size in values) for values in (sizes, without))
-    report(
+    outcome = (
         f"On the hold-out {chosen!r} has typical sizes of {shown} and best guesses right in {right:.1%}; LogLoss "
         f"{plainly} and {right_without:.1%}: {'confirmed' if carries_over else 'not confirmed, so LogLoss it is'}"
     )
+    _log.info("%s", outcome)
+    report(outcome)
     return chosen if carries_over else plain

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.levels import STANDARD_LEVELS
-from surelabel._core.validation import as_level
+from surelabel._core.validation import as_labels, as_level, as_probabilities
 from surelabel.evaluation.criteria import p_value_sums
 from surelabel.evaluation.metrics import error_rates, size_curve, size_statistics
 from surelabel.exceptions import ArtifactError, InvalidInputError
@@ -176,14 +176,31 @@ def _measure(
     ]
 
 
+def _as_probabilities(parts: Mapping[str, tuple[Any, Any]], max_labels: int | None) -> Probabilities:
+    """Return probabilities and labels, as a user has them, as parts."""
+    if set(parts) != {"calibration", "test"}:
+        raise InvalidInputError(
+            f"The 'parts' parameter of compare must have calibration and test. Got {', '.join(parts) or 'nothing'}."
+        )
+    made = {}
+    for name, (probabilities, labels) in parts.items():
+        checked = as_probabilities(probabilities, who="compare")
+        n_texts, n_labels = checked.shape
+        known = as_labels(labels, who="compare", n_labels=n_labels, n_texts=n_texts)
+        made[name] = PartProbabilities(checked, known, tuple(f"{name} {row}" for row in range(n_texts)))
+    names = tuple(f"label {k}" for k in range(n_labels))
+    return Probabilities(made, names, n_labels if max_labels is None else max_labels, {})
+
+
 def compare(
-    parts: Probabilities,
+    parts: Probabilities | Mapping[str, tuple[Any, Any]],
     measures: Mapping[str, Measure],
     rivals: Sequence[Rival] = (),
     levels: Sequence[Any] = STANDARD_LEVELS,
     *,
     n_splits: int = 10,
     seed: int = 0,
+    max_labels: int | None = None,
     n_sized: int | None = None,
     done: MutableMapping[tuple[str, int], list[ComparisonRecord]] | None = None,
 ) -> Comparison:
@@ -191,26 +208,45 @@ def compare(
 
     Parameters
     ----------
-    parts : Probabilities
-        A classifier's, with parts "calibration" and "test"; it must have been trained on neither.
+    parts : mapping of "calibration" and "test" to (probabilities, labels), or Probabilities
+        Of one classifier, which must not have been trained on these texts.
     measures : mapping of name to measure
-        Fitted, where they must be, on other texts than these.
+        Fitted, if they must be, on other texts than these.
     rivals : sequence of Rival
     levels : sequence of significances
     n_splits : int
     seed : int
         Of the first split; the others follow.
+    max_labels : int, optional
+        Most labels of a label-set, that of the proper training texts; no limit by default.
     n_sized : int, optional
         Count the sets of so many test texts of each split only, which are a random sample: for measures whose sets
         take long to count. Error rates are of all of them.
     done : mutable mapping of (method, split) to records, optional
         What is in it is not measured again, what is measured is put into it: one that is kept in a file lets an
-        interrupted comparison go on.
+        interrupted comparison resume.
 
     Returns
     -------
     Comparison
+
+    Examples
+    --------
+    >>> import surelabel
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.beta(0.3, 0.7, size=(300, 4))
+    >>> labels = rng.random((300, 4)) < probabilities
+    >>> labels[:, 0] |= ~labels.any(axis=1)
+    >>> parts = {"calibration": (probabilities[:200], labels[:200]), "test": (probabilities[200:], labels[200:])}
+    >>> measures = {"L2": surelabel.LpNorm(2), "LogLoss": surelabel.LogLoss()}
+    >>> compared = surelabel.compare(parts, measures, levels=["0.1"], n_splits=3)
+    >>> [row.method for row in compared.rows()], compared.row("L2", "0.1").error[0] < 0.2
+    (['L2', 'LogLoss'], True)
     """
+    if not isinstance(parts, Probabilities):
+        parts = _as_probabilities(parts, max_labels)
+    elif max_labels is not None:
+        parts = dataclasses.replace(parts, max_labels=max_labels)
     methods: list[Rival] = [LabelPowerset(m, 1, parts.max_labels, name) for name, m in measures.items()]
     methods += rivals
     names = [method.name for method in methods]

@@ -18,6 +18,7 @@ from surelabel._core.validation import FloatArray, as_level
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines import engine_for
 from surelabel.engines.base import Engine
+from surelabel.engines.interacting import InteractingEngine
 from surelabel.evaluation.bands import Verdict, error_band, judge
 from surelabel.evaluation.criteria import of_criterion, p_value_sums
 from surelabel.evaluation.metrics import (
@@ -232,7 +233,7 @@ def _sizes(
     """Count the sets of texts at some levels, of a sample if that takes long; return how many texts it was, too."""
     if criteria:
         return size_curve(predictor, engine, levels), len(engine)
-    n_sized = len(engine) if engine.calibration.is_separable else min(len(engine), _MOST_SIZED)
+    n_sized = min(len(engine), _MOST_SIZED) if isinstance(engine, InteractingEngine) else len(engine)
     rows = np.linspace(0, len(engine) - 1, n_sized).round().astype(np.intp)
     sized = engine if n_sized == len(engine) else predictor.bind(engine.probabilities[rows])
     return size_curve(predictor, sized, levels, n_cells=_CELLS), n_sized

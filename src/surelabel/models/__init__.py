@@ -28,6 +28,7 @@ from surelabel.models.examples import WorkedExample, worked_examples
 from surelabel.models.fitting import Automatic, any_measure_named
 from surelabel.models.folder import check_target
 from surelabel.models.info import BundleInfo
+from surelabel.models.journey import train
 from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
 from surelabel.models.watching import watch_bundle
 
@@ -45,6 +46,7 @@ __all__ = [
     "held_out_part",
     "is_same_source",
     "load_bundle",
+    "train",
     "train_bundle",
     "train_to_folder",
     "watch_bundle",

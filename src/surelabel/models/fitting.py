@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from surelabel._core import progress
 from surelabel.choosing import choose_mixture, choose_weights
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
@@ -126,7 +127,9 @@ def fitted_measure(
     }
     if isinstance(measure, Penalised):
         return _with_weights(measure, validation, train_labels, allowed)
-    mixture = choose_mixture(validation.probabilities, validation.labels, train_labels, _LEVELS, **allowed)
+    with progress.step(f"choosing the measure on {len(validation):,} validation texts") as advance:
+        allowed["progress"] = lambda _: advance()
+        mixture = choose_mixture(validation.probabilities, validation.labels, train_labels, _LEVELS, **allowed)
     return LogLoss() if isinstance(measure, Automatic) and mixture.weight == 0.0 else mixture
 
 
