@@ -12,7 +12,7 @@ from bundle_cases import corpus, small_bundle
 from surelabel import load_bundle
 from surelabel.cli import app
 from surelabel.corpora import Corpus
-from surelabel.models import TrainingSettings, train_bundle
+from surelabel.models import TrainingSettings, changing, train_bundle
 from surelabel.predicting import AnswerSettings, TextBatch, predict_batches
 
 OWN = ("--text", "body", "--labels", "tags", "--separator", ";")
@@ -172,11 +172,51 @@ def test_calibrate_with_more_texts(run, trained, own_file, tmp_path):
     assert run("calibrate", trained, own_file, *OWN, "--add", "--measure", "L2").code == 2
 
 
+def test_two_calibrations_at_once_do_not_lose_texts(run, trained, own_file, tmp_path):
+    model = tmp_path / "model"
+    load_bundle(trained).save(model)
+    with changing(model):
+        refused = run("calibrate", model, own_file, *OWN, "--add", "--part", "test")
+    assert (refused.code, "Another run is writing" in refused.err) == (2, True)
+    assert run("calibrate", model, own_file, *OWN, "--add", "--part", "test").code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_calibrate_the_current_folder_is_refused_clearly(run, trained, own_file, tmp_path, monkeypatch):
+    load_bundle(trained).save(tmp_path / "model")
+    monkeypatch.chdir(tmp_path / "model")
+    refused = run("calibrate", ".", own_file, *OWN)
+    assert refused.code == 2
+    assert "while it is the current folder" in refused.err
+
+
+def test_a_broken_promise_is_said_first_and_has_a_code_of_its_own(run, trained, own_file, tmp_path):
+    lines = own_file.read_text().splitlines()
+    tags = [line.rpartition(",")[2] for line in lines[1:]]
+    rows = [
+        f'{line.rpartition(",")[0][:-1]} too",{tag}' for line, tag in zip(lines[1:], tags[7:] + tags[:7], strict=True)
+    ]
+    (tmp_path / "later.csv").write_text("\n".join([lines[0], *rows]) + "\n")
+    found = run("evaluate", trained, tmp_path / "later.csv", *OWN)
+    assert found.code == 0, found.err
+    assert found.out.startswith("PROMISE BROKEN: asked for")
+    judged = run("evaluate", trained, tmp_path / "later.csv", *OWN, "--json", "--fail-on-broken-promise")
+    assert judged.code == 6
+    assert json.loads(judged.out)["broken_promise"] is True
+    kept = run("evaluate", trained, own_file, *OWN, "--fail-on-broken-promise", "--criteria")
+    assert kept.code == 0, kept.err
+    assert kept.out.startswith("The promise is kept")
+    assert "Sums of p-values over all candidates" in kept.out
+    assert "in the paper's Hamming ball" in kept.out
+
+
 def test_a_trained_model_as_json(run, own_file, tmp_path):
     options = ("--json", "--seed", "3", "--measure", "L2", "--fresh", "--no-compare")
     document = json.loads(run("train", own_file, *OWN, "--out", tmp_path / "m", *options).out)
     assert document["info"]["seed"] == 3
     assert {each["measure"] for each in document["figures"]} == {"L2"}
+    assert document["broken_promise"] is False
+    assert {each["verdict"] for each in document["figures"]} <= {"held", "chance"}
 
 
 def _expected(**options):

@@ -220,15 +220,15 @@ def calibrate(
             add_to_calibration,
             any_measure_named,
             calibrate_bundle,
-            check_target,
+            changing,
             load_bundle,
         )
 
         chosen = None if measure is None else any_measure_named(measure)
-        check_target(target)
-        bundle = load_bundle(folder)
-        texts = corpus.load(seed, bundle)
-        with tempfile.TemporaryDirectory(prefix="surelabel-") as work:
+        # Two at once would each add their texts to the same old model, and the last one would win.
+        with changing(target), tempfile.TemporaryDirectory(prefix="surelabel-") as work:
+            bundle = load_bundle(folder)
+            texts = corpus.load(seed, bundle)
             if add:
                 new = add_to_calibration(bundle, texts, part=part, skip_training_texts=skip_training_texts)
             else:

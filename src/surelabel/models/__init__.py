@@ -26,7 +26,7 @@ from surelabel.models.evaluating import (
 )
 from surelabel.models.examples import WorkedExample, worked_examples
 from surelabel.models.fitting import Automatic, any_measure_named
-from surelabel.models.folder import check_target
+from surelabel.models.folder import changing, check_target
 from surelabel.models.info import BundleInfo
 from surelabel.models.journey import train
 from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
@@ -41,6 +41,7 @@ __all__ = [
     "add_to_calibration",
     "any_measure_named",
     "calibrate_bundle",
+    "changing",
     "check_target",
     "evaluate_bundle",
     "held_out_part",

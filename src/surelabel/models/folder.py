@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from surelabel._core.folders import FolderFormat
+from surelabel._core.storage import locked
 
 DESCRIPTION, CLASSIFIER, PREDICTOR = "bundle.json", "classifier", "predictor.npz"
 EVALUATION, REPORT, CARD = "evaluation.json", "report.html", "README.md"
@@ -43,3 +46,17 @@ def check_target(folder: Path) -> Path:
 def check_folder(folder: Path) -> dict[str, Any]:
     """Return a bundle's description after checking that its files are those that were written, and no others."""
     return BUNDLE.check(folder)
+
+
+@contextlib.contextmanager
+def changing(folder: Path) -> Iterator[Path]:
+    """Keep other processes from changing a bundle between loading and saving it; yield where it is written.
+
+    Raises
+    ------
+    InvalidInputError
+        Another process is changing it, or no bundle may be written there.
+    """
+    target = check_target(folder)
+    with locked(target.parent / f".{target.name}.lock", target):
+        yield target
