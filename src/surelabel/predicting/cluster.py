@@ -44,7 +44,7 @@ def _local_client(n_workers: int) -> Iterator[Client]:
             n_workers=n_workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # any port that is free
             env={"SURELABEL_NUM_THREADS": "1"},
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
