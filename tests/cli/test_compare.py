@@ -57,5 +57,5 @@ def test_watch_raises_its_alarm_where_labels_follow_other_rules(run, trained, ow
     path = tmp_path / "later.csv"
     path.write_text("\n".join(mixed) + "\n")
     found = run("watch", trained, path, *OWN, "--quiet")
-    assert found.code == 0, found.err
+    assert found.code == 7, found.err
     assert "ALARM at text" in found.out

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from surelabel._core.levels import STANDARD_LEVELS
-from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
+from surelabel._core.progress import step
+from surelabel._core.storage import atomic_file
+from surelabel.cli.application import ALARM, Debug, Json, Quiet, Seed, app, say
 from surelabel.cli.commands_model import ModelFolder
 from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
+from surelabel.cli.showing import progress_shown
 from surelabel.cli.tables import print_json, print_table
 
 
@@ -83,7 +86,7 @@ def watch(
     alpha: Annotated[str, typer.Option(help="Bound of the probability of a false alarm, ever.")] = "0.01",
     unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Watch best guesses, which need no labels.")] = False,
     state: Annotated[
-        Path | None, typer.Option(help="File that a watch goes on from, and is written to; made where there is none.")
+        Path | None, typer.Option(help="File that a watch resumes from and is written to; made if there is none.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the capital against texts into this SVG file.")] = None,
     part: Annotated[str | None, typer.Option(help="Part to watch, or all [default: test; all of a new file].")] = None,
@@ -94,22 +97,20 @@ def watch(
 ) -> None:
     """Watch whether texts, in their order, are like those that a model was calibrated on.
 
-    Where they are, an alarm is raised with probability alpha at most, however many texts there are.
+    If they are, an alarm is raised with probability alpha at most, however many texts there are. An alarm ends the
+    command with exit code 7.
 
     \b
     Examples:
       surelabel watch models/reuters reuters --plot watch.svg
       surelabel watch models/tickets tickets-of-june.csv --text body --labels tags --state watch.json
     """
-    from surelabel._core.storage import atomic_file  # noqa: PLC0415
-    from surelabel.models import (  # noqa: PLC0415
-        load_bundle,
-        watch_bundle,
-    )
+    with progress_shown(), step("starting"):
+        from surelabel.models import load_bundle, watch_bundle  # noqa: PLC0415
 
-    bundle = load_bundle(folder)
-    found = corpus.load(seed, bundle)
-    seen = watch_bundle(bundle, found, part=part, alpha=alpha, labelled=not unlabelled, state=state)
+        bundle = load_bundle(folder)
+        texts = corpus.load(seed, bundle)
+        seen = watch_bundle(bundle, texts, part=part, alpha=alpha, labelled=not unlabelled, state=state)
     if plot is not None:
         from surelabel import plots  # noqa: PLC0415
 
@@ -127,3 +128,5 @@ def watch(
         )
     else:
         say(f"No alarm after {seen.n_seen:,} texts (capital 10^{seen.log10_martingale:.1f}). That is no proof.")
+    if seen.alarm:
+        raise typer.Exit(ALARM)

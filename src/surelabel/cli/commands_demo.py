@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
-from surelabel.cli.application import Debug, Quiet, Seed, app, console, say
+from surelabel.cli.application import Debug, Quiet, Seed, app, console, say, state
 from surelabel.cli.commands_model import print_evaluations
+from surelabel.cli.showing import progress_shown
 
 
 @app.command()
@@ -51,7 +52,9 @@ def demo(
     say(f"   {corpus.name}: {len(corpus):,} texts, {len(corpus.label_names)} labels; {sizes}.")
     say("2. Train a linear classifier, calibrate it, measure it on the test texts")
     compared = {name: MEASURES[name] for name in ("LogLoss", "L2")}
-    bundle = train_to_folder(corpus, out, TrainingSettings(compared=compared, seed=seed))
+    state.to_resume = "run the same command again to resume."
+    with progress_shown():
+        bundle = train_to_folder(corpus, out, TrainingSettings(compared=compared, seed=seed))
     print_evaluations(bundle.evaluation)
     say("   At significance 0.05 the true label-set should be missed in about 5 % of texts; smaller N says more.")
     if corpus.name == "reuters":
