@@ -108,7 +108,7 @@ def measure_one(n_labels: int) -> dict[str, Any]:
         "steps": steps,
         "error": point.error,
         "median_size": point.sizes.median,
-        "more_possible": float(np.mean([record["n_more_possible"] > 0 for record in records])),
+        "more_possible": float(np.mean([record["n_more_open"] > 0 for record in records])),
         "bytes_an_answer": answers_bytes(records),
         "model_mib": size / 2**20,
         "dense_mib": SIZES["train"] * n_labels * 8 / 2**20,

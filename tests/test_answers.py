@@ -46,11 +46,11 @@ def test_answers_are_what_the_engine_says(measure, significance):
         assert answer.size_bounds == (answer.size, answer.size)
         assert answer.n_candidates == 15
         assert set(answer.certain) == sets[row].certain
-        assert set(answer.possible) == sets[row].possible - sets[row].certain
+        assert set(answer.open) == sets[row].possible - sets[row].certain
         assert [(set(each.labels), each.p_value) for each in answer.top] == [
             (set(label_set), p_value) for label_set, p_value in sets[row].top(3)
         ]
-        for labels in (answer.labels, answer.certain, answer.possible, *(each.labels for each in answer.top)):
+        for labels in (answer.labels, answer.certain, answer.open, *(each.labels for each in answer.top)):
             assert list(labels) == sorted(labels, key=NAMES.index)
 
 
@@ -69,7 +69,7 @@ def test_an_empty_prediction_set_is_an_answer():
     empty = [answer for answer in answers if answer.size == 0]
     assert empty
     for answer in empty:
-        assert answer.certain == answer.possible == answer.top == ()
+        assert answer.certain == answer.open == answer.top == ()
         assert answer.labels
 
 

@@ -105,12 +105,12 @@ def test_possible_labels_that_are_too_many_are_counted_not_named():
     test = _many(5, n_labels, 6, seed=2)[0]
     for answer in answer_probabilities(predictor, test, significance="0.05", top=2, describe=True):
         assert answer.size > n_labels
-        assert answer.n_more_possible == n_labels - 6
-        assert len(answer.possible) <= 6
+        assert answer.n_more_open == n_labels - 6
+        assert len(answer.open) <= 6
         assert answer.description is None
         assert len(answer.top) == 2
     for answer in answer_probabilities(predictor, test, significance="0.5"):
-        assert answer.n_more_possible == 0
+        assert answer.n_more_open == 0
 
 
 @pytest.mark.usefixtures("nothing_dense")

@@ -20,7 +20,7 @@ from surelabel.sets.prediction_sets import PredictionSets
 
 __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
-# Possible labels that a text does not list are named if there are no more possible labels than this.
+# Open labels that a text does not list are named if there are no more open labels than this.
 _MOST_NAMED = 1_000
 
 
@@ -50,19 +50,19 @@ class Answer:
     size_bounds : (int, int)
         Certified bounds of the size, equal if it is exact.
     n_candidates : int
-        Label-sets that were possible at all.
+        How many candidates there are.
     certain : tuple of str
         Labels that every plausible label-set has.
-    possible : tuple of str
-        Labels that some plausible label-sets have, but not all. Where sparse probabilities leave more than 1,000 of
-        them, those that the text lists; `n_more_possible` says how many there are beside.
+    open : tuple of str
+        Labels that some plausible label-sets have, but not all. If sparse probabilities leave more than 1,000 of
+        them, those that the text lists; `n_more_open` says how many more there are.
     top : tuple of PlausibleLabelSet
         The most plausible label-sets, best first.
     description : str or None
         The prediction set in a sentence, see `PredictionSet.describe`; None if it was not asked for, if only
         bounds of the size are known, or if sparse probabilities are of more than 10,000 labels.
-    n_more_possible : int
-        Possible labels that are not named: 0, or how many labels a text does not list if each of them is possible.
+    n_more_open : int
+        Open labels that are not named: 0, or how many labels a text does not list if each of them is open.
     """
 
     labels: tuple[str, ...]
@@ -73,10 +73,10 @@ class Answer:
     size_bounds: tuple[int, int]
     n_candidates: int
     certain: tuple[str, ...]
-    possible: tuple[str, ...]
+    open: tuple[str, ...]
     top: tuple[PlausibleLabelSet, ...]
     description: str | None = None
-    n_more_possible: int = 0
+    n_more_open: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
@@ -192,7 +192,7 @@ def answer_probabilities(
     >>> probabilities = [[0.9, 0.2, 0.3], [0.1, 0.8, 0.3], [0.7, 0.1, 0.4], [0.2, 0.9, 0.1]]
     >>> predictor = predictor.calibrate(probabilities, [["grain", "wheat"], ["trade"], ["grain"], ["trade"]])
     >>> answer = answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75)[0]
-    >>> answer.labels, answer.certain, answer.possible, answer.size, answer.n_candidates, answer.significance
+    >>> answer.labels, answer.certain, answer.open, answer.size, answer.n_candidates, answer.significance
     (('grain', 'wheat'), ('grain',), ('wheat',), 2, 7, '0.25')
     >>> answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75, describe=True)[0].description
     'certain: grain; open: wheat (50 %); 2 label-sets'
@@ -227,12 +227,12 @@ def answer_probabilities(
             size_bounds=bounds,
             n_candidates=n_candidates,
             certain=certain,
-            possible=possible,
+            open=still_open,
             top=tuple(PlausibleLabelSet(tuple(map(name, each)), p_value) for each, p_value in best),
             description=str(sets[row].describe()) if describe and bounds[0] == bounds[1] else None,
-            n_more_possible=n_more,
+            n_more_open=n_more,
         )
-        for row, (labels, confidence, credibility, bounds, certain, possible, n_more, best) in enumerate(
+        for row, (labels, confidence, credibility, bounds, certain, still_open, n_more, best) in enumerate(
             zip(*columns, strict=True)
         )
     ]

@@ -102,7 +102,7 @@ def test_the_whole_journey(run, catalogue, tmp_path):
         response = client.post("/v1/predict", json={"texts": [text, "unlike anything"], "significance": "0.1"})
         assert response.status_code == 200, response.text
         for answer in response.json()["answers"]:
-            assert 0 <= answer["n_more_possible"] <= n_labels  # all of them for a text without a known word
+            assert 0 <= answer["n_more_open"] <= n_labels  # all of them for a text without a known word
         asked = client.post("/v1/p-value", json={"text": text, "labels": ["subject-1"]})
         assert 0 < asked.json()["p_value"] <= 1
 

@@ -34,9 +34,9 @@ def test_examples_show_three_different_texts():
         ({"certain": ()}, "nothing is certain"),
         ({"size": None, "size_bounds": (6, 10**9)}, "6 to 1.0 × 10^9 label-sets"),
         ({"size": 0, "size_bounds": (0, 0), "credibility": 0.01}, "a person should read it"),
-        ({"size": 1, "size_bounds": (1, 1), "possible": ()}, "File it."),
+        ({"size": 1, "size_bounds": (1, 1), "open": ()}, "File it."),
         ({"size": 1, "size_bounds": (1, 1), "credibility": 0.06}, "But its credibility is low"),
-        ({"possible": tuple(f"l{k}" for k in range(30))}, "l9 and 20 more"),
+        ({"open": tuple(f"l{k}" for k in range(30))}, "l9 and 20 more"),
         ({"certain": (), "size": 1, "size_bounds": (1, 1)}, "no label"),
     ],
 )
@@ -71,6 +71,6 @@ def test_the_demonstration_does_not_wait_for_ever(monkeypatch):
 
 
 def test_labels_that_are_not_named_are_counted():
-    many = dataclasses.replace(ANSWER, n_more_possible=12_345)
+    many = dataclasses.replace(ANSWER, n_more_open=12_345)
     assert "open: corn, wheat and 12,345 more." in in_words(many)
-    assert "open: any of 12,345 labels." in in_words(dataclasses.replace(many, possible=()))
+    assert "open: any of 12,345 labels." in in_words(dataclasses.replace(many, open=()))

@@ -36,7 +36,7 @@ PROBABILITIES = small_bundle().predict_proba(TEXTS)
 def _fields(answer, probabilities, max_open=20):
     """What a record says, written down once more: open labels by falling probability."""
     chance = dict(zip(small_bundle().label_names, probabilities.tolist(), strict=True))
-    still_open = sorted(answer.possible, key=lambda name: -chance[name])
+    still_open = sorted(answer.open, key=lambda name: -chance[name])
     named = {*answer.labels, *answer.certain, *still_open[:max_open]}
     values = answer.to_dict()
     kept = ("labels", "confidence", "credibility", "significance", "size", "size_bounds", "n_candidates", "certain")

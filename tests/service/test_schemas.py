@@ -45,8 +45,8 @@ def test_answer_goes_over_whole():
         "credibility": 0.5,
         "size": {"lower": "3", "upper": "1" + "0" * 20, "exact": False, "readable": "3 to 1.0 × 10^20"},
         "certain": ["a"],
-        "possible": ["b", "c"],
-        "n_more_possible": 12,
+        "open": ["b", "c"],
+        "n_more_open": 12,
         "top": [{"labels": ["a"], "p_value": 0.5}],
         "description": "a or so",
     }

@@ -95,7 +95,7 @@ class Answerer:
         """Return the fields of an answer: open labels by falling probability, no more than were asked for."""
         chance = {name: float(f"{probabilities(self._index[name]):.4g}") for name in (*answer.labels, *answer.certain)}
         still_open = sorted(
-            ((probabilities(self._index[name]), -self._index[name], name) for name in answer.possible), reverse=True
+            ((probabilities(self._index[name]), -self._index[name], name) for name in answer.open), reverse=True
         )
         named = still_open[: self._settings.max_open]
         chance |= {name: float(f"{probability:.4g}") for probability, _, name in named}
@@ -109,7 +109,7 @@ class Answerer:
             "n_candidates": answer.n_candidates,
             "certain": list(answer.certain),
             "open": [name for _, _, name in named],
-            "n_more_open": answer.n_more_possible + len(still_open) - len(named),
+            "n_more_open": answer.n_more_open + len(still_open) - len(named),
             "probabilities": chance,
             "top": [dataclasses.asdict(each) | {"labels": list(each.labels)} for each in answer.top],
         }

@@ -110,11 +110,11 @@ class TextAnswer(BaseModel):
     )
     size: Count = Field(description="How many label-sets are plausible.")
     certain: list[str] = Field(description="Labels in all plausible label-sets.")
-    possible: list[str] = Field(
-        description="Labels that some plausible label-sets have, but not all; where a model of very many labels leaves "
+    open: list[str] = Field(
+        description="Labels in some plausible label-sets, but not in all; if a model of very many labels leaves "
         "more than 1,000 of them, the most probable ones."
     )
-    n_more_possible: int = Field(ge=0, description="Possible labels that are not named; 0 where all are.")
+    n_more_open: int = Field(ge=0, description="Open labels that are not named; 0 if all are.")
     top: list[PlausibleLabelSetResponse] = Field(description="The most plausible label-sets, best first.")
     description: str | None = Field(
         description="The plausible label-sets in a sentence; null if you did not ask for it, or if only bounds of "
@@ -229,8 +229,8 @@ def text_answer(answer: Answer) -> TextAnswer:
         credibility=answer.credibility,
         size=count_of(*answer.size_bounds),
         certain=list(answer.certain),
-        possible=list(answer.possible),
-        n_more_possible=answer.n_more_possible,
+        open=list(answer.open),
+        n_more_open=answer.n_more_open,
         top=[PlausibleLabelSetResponse(labels=list(each.labels), p_value=each.p_value) for each in answer.top],
         description=answer.description,
     )

@@ -55,9 +55,9 @@ function plausibleCard(answer, response, model, level) {
   if (answer.size.upper === "0") return card;
   card.append(
     make("h3", {}, "Certain labels ", make("span", {}, "in all of them")), labelList(answer.certain, "certain"),
-    make("h3", {}, "Open labels ", make("span", {}, "in some of them")), labelList(answer.possible, "possible"));
-  if (answer.n_more_possible > 0) {
-    card.append(make("p", { class: "hint" }, `So are ${answer.n_more_possible.toLocaleString("en")} labels that are not listed here.`));
+    make("h3", {}, "Open labels ", make("span", {}, "in some of them")), labelList(answer.open, "open"));
+  if (answer.n_more_open > 0) {
+    card.append(make("p", { class: "hint" }, `So are ${answer.n_more_open.toLocaleString("en")} labels that are not listed here.`));
   }
   return card;
 }

@@ -8,7 +8,7 @@ import { UNLIKE, percent, share } from "./words.js";
 const MOST_BYTES = 50 * 2 ** 20;
 const MOST_SHOWN = 50;
 const MOST_TEXTS = 64;
-const HEADINGS = ["labels", "confidence", "credibility", "significance", "plausible_at_least", "plausible_at_most", "certain", "possible", "more_possible", "problem"];
+const HEADINGS = ["labels", "confidence", "credibility", "significance", "plausible_at_least", "plausible_at_most", "certain", "open", "more_open", "problem"];
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 /** What is on the page in table mode. */
@@ -204,7 +204,7 @@ function answerCells(answer, significance, joint) {
   if (answer.problem) return ["", "", "", significance, "", "", "", "", "", answer.problem];
   return [
     answer.labels.join(joint), answer.confidence, answer.credibility, significance, answer.size.lower, answer.size.upper,
-    answer.certain.join(joint), answer.possible.join(joint), answer.n_more_possible, "",
+    answer.certain.join(joint), answer.open.join(joint), answer.n_more_open, "",
   ];
 }
 
