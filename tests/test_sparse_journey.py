@@ -26,7 +26,7 @@ from surelabel.probabilities_file import PartProbabilities, Probabilities
 def _figures(evaluation: Evaluation) -> dict:
     """Return an evaluation without what takes the paper's ball, which sparse texts do not have, and without times."""
     ball = {"mean_radius": None, "median_radius": None, "ball_label_sets": None, "prohibitive": None}
-    demand = dataclasses.replace(evaluation.demand, exact_seconds=0.0, **ball)
+    demand = evaluation.demand and dataclasses.replace(evaluation.demand, exact_seconds=0.0, **ball)
     return dataclasses.replace(evaluation, demand=demand).to_dict()
 
 
