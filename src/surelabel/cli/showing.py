@@ -14,8 +14,8 @@ from surelabel._core.progress import Report, reporting_to
 from surelabel.cli.application import errors, state
 
 _log = logging.getLogger("surelabel")
-# Seconds between two lines about a step, and how they grow: a step that takes hours does not fill the log.
-_SILENT, _LONGEST_SILENT, _GROWTH = 1.8, 60.0, 1.1
+# Seconds between two lines about a step, and how they grow after five minutes: hours do not fill the log.
+_SILENT, _LONGEST_SILENT, _GROWTH, _OFTEN = 1.8, 60.0, 1.1, 300.0
 
 
 class _Bar:
@@ -63,7 +63,7 @@ class _Lines:
             if begun != self._begun:
                 wait, begun = _SILENT, self._begun
             else:
-                wait = min(_LONGEST_SILENT, wait * _GROWTH) if time.monotonic() - begun > 60 else _SILENT
+                wait = min(_LONGEST_SILENT, wait * _GROWTH) if time.monotonic() - begun > _OFTEN else _SILENT
             _log.info("%s", self._words(*step))
 
     def _words(self, name: str, done: int, total: int | None) -> str:
