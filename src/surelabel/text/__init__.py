@@ -3,7 +3,7 @@
 ========== ==================================================================================
 kind       what it is
 ========== ==================================================================================
-`linear`   TF-IDF of words and pairs, one logistic regression a label; seconds, no torch
+`linear`   TF-IDF of words and pairs, one linear score per label; seconds, no torch
 `randinit` the paper's CNN, word vectors learnt with the rest (section 3.1)
 `word2vec` the same, started from pre-trained word vectors
 `bert`     any transformers encoder with a sigmoid layer (section 3.2)
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from surelabel.text.base import TextClassifier, load, make, probabilities_of
     from surelabel.text.bert import BertClassifier
     from surelabel.text.cnn import RandinitClassifier, Word2vecClassifier
+    from surelabel.text.decisions import Thresholds
     from surelabel.text.linear import LinearClassifier
     from surelabel.text.settings import BertSettings, CnnSettings, LinearSettings, Word2vecSettings
 
@@ -34,6 +35,7 @@ __all__ = [
     "LinearSettings",
     "RandinitClassifier",
     "TextClassifier",
+    "Thresholds",
     "Word2vecClassifier",
     "Word2vecSettings",
     "load",
@@ -49,6 +51,7 @@ _MODULES = {
     "LinearSettings": "settings",
     "RandinitClassifier": "cnn",
     "TextClassifier": "base",
+    "Thresholds": "decisions",
     "Word2vecClassifier": "cnn",
     "Word2vecSettings": "settings",
     "load": "base",

@@ -1,13 +1,11 @@
-"""TF-IDF of words and word pairs, and one logistic regression a label: seconds to fit, no torch.
+"""TF-IDF and one linear score per label, chosen and turned into probabilities on held-out texts: seconds, no torch.
 
 More than 1,000 labels are learnt and predicted by shortlists (`shortlist.py`).
 """
 
 from __future__ import annotations
 
-import json
-import threading
-import warnings
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +13,31 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 import scipy.special
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
 
-from surelabel._core.npz_file import read_arrays
+from surelabel._core.declared_sizes import check_npz
 from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
+from surelabel.text.curves import ScoreCurve
+from surelabel.text.searching import HeldOut, Search
+from surelabel.text.separating import LinearScores, fit_scores
 from surelabel.text.settings import LinearSettings
 from surelabel.text.shortlist import ShortlistModel, fit_shortlists
+from surelabel.text.terms import Terms
 
 __all__ = ["LinearClassifier"]
 
-_WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
-_ARRAYS, _VOCABULARY = "linear.npz", "vocabulary.json"
-# Fits at the same time would draw from one stream of random numbers, and none would be repeatable.
-_SOLVER = threading.Lock()
+_ARRAYS = "linear.npz"
+_log = logging.getLogger(__name__)
 
 
 class LinearClassifier(TextClassifier):
-    """One-vs-rest logistic regression on TF-IDF.
+    """One-vs-rest linear scores on TF-IDF, and one curve from scores to probabilities.
 
-    The vectors of words and of word pairs are brought to their lengths (1 and `pair_weight`) apart, so that
-    the many pairs do not drown the words. A label with no or only positive training texts gets the same
-    probability for every text, 1/(n+2) or (n+1)/(n+2).
+    Loss and C are those with the lowest log-loss on the validation texts, on which the curve is fitted too. If `fit`
+    gets none, a fifth of the training texts is held out for that (small corpora are cross-fitted), and the weights are
+    then fitted on all training texts. A label with no or only positive training texts gets the same probability for
+    every text, 1/(n+2) or (n+1)/(n+2).
 
     Weights are rounded to float32 when fitted, and every text is computed alone: a saved classifier gives
     bit for bit the same probabilities, in any batch.
@@ -65,88 +63,60 @@ class LinearClassifier(TextClassifier):
     def _fit(
         self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
     ) -> list[dict[str, float]]:
-        self._vocabulary, counts = self._count(training.texts)
-        self._vectorizer = self._make_vectorizer()
-        n_texts, n_features = counts.shape
-        in_texts = np.bincount(counts.indices, minlength=n_features)
-        self._idf = (np.log((1 + n_texts) / (1 + in_texts)) + 1).astype(np.float32)
-        features = self._weigh(counts)
+        features = self._fit_features(training.texts)
         self._shortlists = None
         if training.labels.shape[1] > self.settings.many_labels:
             self._shortlists = fit_shortlists(features, scipy.sparse.csr_array(training.labels), self.settings)
             return []
-        self._weights = np.zeros((n_features, training.labels.shape[1]), dtype=np.float32)
-        self._intercepts = np.zeros(training.labels.shape[1])
-        self._fit_labels(features.astype(np.float64), training.labels)
-        return []
-
-    def _count(self, texts: list[str]) -> tuple[list[str], Any]:
-        """Return the words and pairs that are kept, and how often each text has them."""
-        vectorizer = CountVectorizer(
-            token_pattern=_WORD,
-            ngram_range=(1, 2 if self.settings.pair_weight else 1),
-            min_df=min(self.settings.min_texts, len(texts)),
-            max_features=self.settings.max_features,
+        n_texts, n_labels = training.labels.shape
+        counts = np.asarray(training.labels.sum(axis=0)).ravel()
+        # A label that cannot be learnt has a fixed logit; NaN marks the others.
+        self._fixed = np.where(
+            (counts == 0) | (counts == n_texts), np.log((counts + 1) / (n_texts - counts + 1)), np.nan
         )
-        try:
-            counts = vectorizer.fit_transform(texts)
-        except ValueError:  # there is not one word that is frequent enough
-            return [], scipy.sparse.csr_array((len(texts), 0))
-        return list(vectorizer.get_feature_names_out()), scipy.sparse.csr_array(counts)
+        learnt = np.flatnonzero(np.isnan(self._fixed))
+        if features.shape[1] == 0 or not len(learnt):
+            self._fixed = np.log((counts + 1) / (n_texts - counts + 1))
+            self._scores = LinearScores(np.zeros((features.shape[1], n_labels), dtype=np.float32), np.zeros(n_labels))
+            self._curve = ScoreCurve(np.zeros(9), np.zeros(n_labels), np.zeros(2))
+            return []
+        return self._search(features, training, validation, learnt)
 
-    def _make_vectorizer(self) -> Any:
-        """Return a vectorizer for the words and pairs that are kept."""
-        columns = {term: column for column, term in enumerate(self._vocabulary)}
-        pairs = 2 if self.settings.pair_weight else 1
-        self._is_pair = np.array([" " in term for term in self._vocabulary], dtype=bool)
-        return CountVectorizer(token_pattern=_WORD, ngram_range=(1, pairs), vocabulary=columns)
+    def _search(
+        self, features: Any, training: LabelledTexts, validation: LabelledTexts | None, learnt: npt.NDArray[np.int64]
+    ) -> list[dict[str, float]]:
+        """Choose loss and C, fit the learnt labels; return what was tried."""
+        n_labels = training.labels.shape[1]
+        labels = training.labels[:, learnt]
+        held_out = HeldOut.of(
+            features,
+            labels,
+            None if validation is None else (self._features(validation.texts), validation.labels[:, learnt]),
+            seed=self.settings.seed,
+        )
+        search = Search(held_out, self.settings)
+        best = search.best()
+        _log.info("of %d ways to fit, %s has the lowest log-loss: %.4f", len(search.tried), *search.summary())
+        scores = best.scores or fit_scores(features, labels, best.candidate, self.settings.seed)
+        self._scores = LinearScores(
+            _spread(scores.weights, learnt, n_labels), _spread(scores.intercepts, learnt, n_labels)
+        )
+        frequencies = _spread(best.curve.frequencies, learnt, n_labels)
+        self._curve = ScoreCurve(best.curve.coefficients, frequencies, best.curve.limits)
+        return search.history()
 
-    def _weigh(self, counts: Any) -> Any:
-        """Turn counts into TF-IDF with a logarithmic term frequency, words and pairs of their own lengths."""
-        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-        values = (1 + np.log(counts.data)) * self._idf[counts.indices]
-        is_pair = self._is_pair[counts.indices]
-        for part, length in ((~is_pair, 1.0), (is_pair, self.settings.pair_weight)):
-            squares = np.bincount(rows, weights=np.where(part, values**2, 0), minlength=counts.shape[0])
-            scale = length / np.sqrt(np.where(squares > 0, squares, 1))
-            values = np.where(part, values * scale[rows], values)
-        return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
+    def _fit_features(self, texts: list[str]) -> Any:
+        """Choose the features; return those of the training texts, a float32 CSR array."""
+        self._terms = Terms(self.settings)
+        return self._terms.fit(texts)
 
-    def _fit_labels(self, features: Any, labels: Any) -> None:
-        """Fit every label's regression, one after the other: the solver's random numbers are the process' own."""
-        n_texts = labels.shape[0]
-        columns: Any = labels if isinstance(labels, np.ndarray) else scipy.sparse.csc_array(labels)
-
-        def fit_label(label: int) -> None:
-            target = columns[:, label] if columns is labels else columns[:, [label]].toarray()[:, 0]
-            positive = int(target.sum())
-            if positive in {0, n_texts} or features.shape[1] == 0:
-                self._intercepts[label] = np.log((positive + 1) / (n_texts - positive + 1))
-                return
-            regression = LogisticRegression(
-                C=self.settings.inverse_regularisation,
-                solver="liblinear",
-                dual=True,
-                tol=1e-2,
-                random_state=self.settings.seed,
-            )
-            regression.fit(features, target)
-            self._weights[:, label] = regression.coef_[0]
-            self._intercepts[label] = regression.intercept_[0]
-
-        with _SOLVER, warnings.catch_warnings():
-            # The last digits of a rare label's weights do not move its probabilities.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            for label in range(labels.shape[1]):
-                fit_label(label)
+    def _features(self, texts: list[str]) -> Any:
+        """Return the features of texts."""
+        return self._terms.transform(texts)
 
     def listed_for(self, n_labels: int) -> int | None:
         """Return as many as a shortlist has where labels are learnt by shortlists: no others have probabilities."""
         return self.settings.shortlist if n_labels > self.settings.many_labels else super().listed_for(n_labels)
-
-    def _features(self, texts: list[str]) -> Any:
-        """Return the TF-IDF features of texts."""
-        return self._weigh(scipy.sparse.csr_array(self._vectorizer.transform(texts)))
 
     def _predict_sparse(self, texts: list[str], k: int, batch_size: int | None) -> SparseProbabilities:
         if self._shortlists is None:
@@ -156,38 +126,69 @@ class LinearClassifier(TextClassifier):
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
         if self._shortlists is not None:
             return self._predict_sparse(texts, self.settings.shortlist, batch_size).toarray()
-        if not self._vocabulary:
-            return np.tile(scipy.special.expit(self._intercepts), (len(texts), 1))
-        logits = (self._features(texts) @ self._weights).astype(np.float64) + self._intercepts
+        learnt = np.flatnonzero(np.isnan(self._fixed))
+        logits = np.tile(self._fixed, (len(texts), 1))
+        if len(learnt):
+            curve = ScoreCurve(self._curve.coefficients, self._curve.frequencies[learnt], self._curve.limits)
+            logits[:, learnt] = curve.logits(self._scores(self._features(texts))[:, learnt])
         return np.asarray(scipy.special.expit(logits), dtype=np.float64)
 
     def _write(self, folder: Path) -> None:
         if self._shortlists is not None:
             learnt = self._shortlists.arrays()
         else:
-            learnt = {"weights": self._weights, "intercepts": self._intercepts}
-        np.savez(folder / _ARRAYS, allow_pickle=False, idf=self._idf, **learnt)
-        (folder / _VOCABULARY).write_text(json.dumps(self._vocabulary, ensure_ascii=False), encoding="utf-8")
+            learnt = {
+                "weights": self._scores.weights,
+                "intercepts": self._scores.intercepts,
+                "fixed": self._fixed,
+                "curve": self._curve.coefficients,
+                "curve_frequencies": self._curve.frequencies,
+                "curve_limits": self._curve.limits,
+            }
+        np.savez(folder / _ARRAYS, allow_pickle=False, idf=self._terms.idf, **learnt)
+        self._terms.write(folder)
 
     def _read(self, folder: Path) -> None:
         try:
-            self._vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
-            arrays = read_arrays(folder / _ARRAYS)
-            self._idf = arrays["idf"]
-            n_features = len(self._vocabulary)
-            self._shortlists = None
-            if self.n_labels_ > self.settings.many_labels:
-                self._shortlists = ShortlistModel.from_arrays(arrays, n_features, self.n_labels_)
-            else:
-                self._weights, self._intercepts = arrays["weights"], arrays["intercepts"]
+            check_npz(folder / _ARRAYS)
+            with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
+                self._terms = Terms(self.settings)
+                self._terms.read(folder, arrays["idf"])
+                self._shortlists = None
+                if self.n_labels_ > self.settings.many_labels:
+                    self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
+                else:
+                    self._read_scores(arrays)
         except ArtifactError:
             raise
         except (OSError, KeyError, ValueError) as error:
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
-        self._vectorizer = self._make_vectorizer()
-        fits = self._idf.shape == (n_features,)
-        if self._shortlists is None:
-            shapes = (self._weights.shape, self._intercepts.shape)
-            fits = fits and shapes == ((n_features, self.n_labels_), (self.n_labels_,))
-        if not fits:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: its arrays do not fit together.")
+
+    def _n_features(self) -> int:
+        """Columns of the features."""
+        return self._terms.n_features
+
+    def _read_scores(self, arrays: Any) -> None:
+        """Take up weights and curve; those of version 0.1 have none, their scores are log-odds."""
+        n_labels = self.n_labels_
+        self._scores = LinearScores(arrays["weights"], arrays["intercepts"])
+        if "curve" in arrays.files:
+            parts = (arrays["curve"], arrays["curve_frequencies"], arrays["curve_limits"])
+            self._fixed = arrays["fixed"]
+        else:
+            parts = (np.eye(9)[0], np.zeros(n_labels), np.zeros(2))
+            self._fixed = np.full(n_labels, np.nan)
+        self._curve = ScoreCurve(*parts)
+        shapes = (self._scores.weights.shape, *(part.shape for part in (self._scores.intercepts, self._fixed, *parts)))
+        expected = ((self._n_features(), n_labels), (n_labels,), (n_labels,), (9,), (n_labels,), (2,))
+        if shapes != expected:
+            raise ValueError("its arrays do not fit together")
+
+
+def _spread(values: Any, columns: npt.NDArray[np.int64], n_columns: int) -> Any:
+    """Put the columns of some labels to their places among all; others are 0."""
+    if len(columns) == n_columns:
+        return values
+    spread = np.zeros((*values.shape[:-1], n_columns), dtype=values.dtype)
+    spread[..., columns] = values
+    return spread

@@ -39,16 +39,25 @@ class LinearSettings:
 
     Parameters
     ----------
-    inverse_regularisation : float
-        scikit-learn's C of every logistic regression.
+    loss : {"auto", "svm", "logistic"}
+        What is minimised: the squared hinge of a support vector machine, or the logistic loss; "auto" takes the one
+        with the lower log-loss on validation texts.
+    inverse_regularisation : float or None
+        C of every label's fit; None chooses it on validation texts.
+    rare_weight : float
+        A text with a label that m of n training texts have counts ((n - m) / m)^rare_weight times; 0 for once.
     pair_weight : float
         Length of the vector of word pairs beside that of words, which is 1; 0 leaves pairs out.
+    character_weight : float
+        Length of the vector of sequences of 3 to 5 characters within words; 0 leaves them out.
+    language : str or None
+        Words are replaced by their stems in a language of snowballstemmer ("english", "czech", ...; the [stems] extra).
     min_texts : int
-        Training texts that a word or pair must occur in.
+        Training texts that a word, pair or sequence must occur in.
     max_features : int
-        The most frequent words and pairs are kept.
+        The most frequent words and pairs are kept, and as many sequences of characters.
     seed : int
-        Order in which the solver visits the texts.
+        Order in which the solver visits the texts, and the texts that are held out if there are no validation texts.
     many_labels : int
         More labels than this are learnt by shortlists (`surelabel.text.shortlist`).
     shortlist : int
@@ -62,9 +71,13 @@ class LinearSettings:
     200000
     """
 
-    inverse_regularisation: float = 200.0
+    loss: Literal["auto", "svm", "logistic"] = "auto"
+    inverse_regularisation: float | None = None
+    rare_weight: float = 0.3
     pair_weight: float = 0.3
-    min_texts: int = 3
+    character_weight: float = 0.0
+    language: str | None = None
+    min_texts: int = 2
     max_features: int = 200_000
     seed: int = 0
     many_labels: int = 1_000
@@ -73,11 +86,18 @@ class LinearSettings:
     max_weights: int = 400
 
     def __post_init__(self) -> None:
+        _check_choice(self, "loss", ("auto", "svm", "logistic"))
         _check_range(self, 1e-6, 1e9, "inverse_regularisation")
-        _check_range(self, 0, 10, "pair_weight")
+        _check_range(self, 0, 1, "rare_weight")
+        _check_range(self, 0, 10, "pair_weight", "character_weight")
         _check_range(self, 1, 1e9, "min_texts", "max_features", "many_labels")
         _check_range(self, 1, 1e6, "shortlist", "max_negatives", "max_weights")
         _check_range(self, 0, 2**31 - 1, "seed")
+        if self.language is not None and not isinstance(self.language, str):
+            raise InvalidInputError(
+                f"The 'language' setting of {type(self).__name__} must be a name such as 'english'. "
+                f"Got {self.language!r} instead."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,8 @@ __all__ = ["ShortlistModel", "fit_shortlists"]
 
 # Largest components of a centroid that are kept.
 _CENTROID_FEATURES = 200
+# C where none is set.
+_INVERSE_REGULARISATION = 200.0
 # Change of the weights at which a label's regression is done.
 _TOLERANCE = 1e-2
 
@@ -206,5 +208,6 @@ def fit_shortlists(features: Any, labels: Any, settings: Any) -> ShortlistModel:
 
     over_rows(search, n_texts, None)
     samples = _samples(labels, nearest, settings.max_negatives, settings.seed)
-    weights, intercepts = _weights(features, samples, settings.inverse_regularisation, settings.max_weights, n_labels)
+    cost = settings.inverse_regularisation or _INVERSE_REGULARISATION
+    weights, intercepts = _weights(features, samples, cost, settings.max_weights, n_labels)
     return ShortlistModel(by_feature, weights, intercepts)

@@ -1,0 +1,178 @@
+"""From the scores of linear classifiers to probabilities: one logistic curve for all labels, fitted on held-out texts.
+
+Platt's curve sees one label's score alone. This one also sees how frequent the label is in training, and how high the
+text's two best other labels score: a rare label's margin means something else than a frequent one's, and a label with
+no rival on its text is more likely than one with a strong rival. It has nine numbers, whatever the number of labels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.special
+
+__all__ = ["ScoreCurve", "log_loss"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Inputs of the curve, simplest last: score, frequency, rivals, products, and a bend at 0.
+_FULL, _MIDDLE, _PLAIN = (0, 1, 2, 3, 4, 5, 6, 7), (0, 1, 3), (0,)
+_N_INPUTS = 8
+# (text, label) pairs that a curve is fitted on.
+_MOST_PAIRS = 1_000_000
+_RIDGE, _MOST_STEPS, _SETTLED = 1.0, 50, 1e-7
+_LEAST_SLOPE = 0.05
+
+
+def log_loss(logits: FloatArray, labels: Any) -> float:
+    """Return the log-loss of logits (n, d), summed over labels, mean over texts.
+
+    Examples
+    --------
+    >>> round(log_loss(np.zeros((2, 3)), np.zeros((2, 3), dtype=bool)) / np.log(2), 6)
+    3.0
+    """
+    return float(np.logaddexp(0.0, np.where(labels, -logits, logits)).sum() / max(1, len(logits)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScoreCurve:
+    """A fitted curve.
+
+    Attributes
+    ----------
+    coefficients : (9,) float64
+        Of the eight inputs and the constant.
+    frequencies : (d,) float64
+        Logarithm of each label's share of the training texts, less the mean of all labels.
+    limits : (2,) float64
+        Scores of rivals are clipped to these, between which the curve rises with the score for every label.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random((2000, 4)) < 0.2
+    >>> scores = 2.0 * truth - 1.0 + rng.normal(size=truth.shape)
+    >>> curve = ScoreCurve.fit(scores, truth, truth.mean(axis=0))
+    >>> bool(abs(curve(scores).mean() - 0.2) < 0.01)
+    True
+    """
+
+    coefficients: FloatArray
+    frequencies: FloatArray
+    limits: FloatArray
+
+    @classmethod
+    def fit(cls, scores: FloatArray, labels: Any, shares: FloatArray, slope: float = 1.0) -> ScoreCurve:
+        """Fit on held-out texts: scores (n, d), labels (n, d) bool; shares (d,) of training texts with each label.
+
+        `slope` is what the curve is drawn to where there are few texts.
+        """
+        step = max(1, -(-scores.size // _MOST_PAIRS))
+        scores, labels = scores[::step], np.asarray(labels[::step])
+        frequencies = np.log(np.maximum(shares, 1e-7))
+        frequencies = frequencies - frequencies.mean()
+        rivals = _rivals(scores)[0]
+        limits = np.quantile(rivals, (0.005, 0.995))
+        target = labels.ravel().astype(np.float64)
+        curve = cls(np.zeros(_N_INPUTS + 1), frequencies, limits)
+        inputs = curve._inputs(scores)
+        for chosen in (_FULL, _MIDDLE, _PLAIN):
+            columns = [*chosen, _N_INPUTS]
+            coefficients = np.zeros(_N_INPUTS + 1)
+            start = np.zeros(len(columns))
+            start[0] = slope
+            coefficients[columns] = _regression(inputs[:, columns], target, start)
+            curve = cls(coefficients, frequencies, limits)
+            if curve._least_slope() > _LEAST_SLOPE * max(coefficients[0], 0.0):
+                return curve
+        coefficients = np.zeros(_N_INPUTS + 1)
+        coefficients[0] = slope
+        return cls(coefficients, frequencies, limits)
+
+    def logits(self, scores: FloatArray) -> FloatArray:
+        """Return the log-odds (n, d) of scores (n, d)."""
+        found = np.zeros(scores.shape)
+        # Term by term, in one order: the result for a text does not depend on the texts beside it.
+        for coefficient, part in zip(self.coefficients, self._parts(scores), strict=True):
+            found += coefficient * part
+        return found
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities (n, d) of scores (n, d)."""
+        return np.asarray(scipy.special.expit(self.logits(scores)), dtype=np.float64)
+
+    def _inputs(self, scores: FloatArray) -> FloatArray:
+        """Return what the curve sees of every (text, label) pair, (n * d, 9); the last is 1."""
+        return np.stack([part.ravel() for part in self._parts(scores)], axis=1)
+
+    def _parts(self, scores: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the nine inputs, (n, d) each."""
+        frequency = np.broadcast_to(self.frequencies, scores.shape)
+        first, second = (np.clip(rival, *self.limits) for rival in _rivals(scores))
+        return (
+            scores,
+            frequency,
+            scores * frequency,
+            first,
+            scores * first,
+            frequency * first,
+            np.maximum(scores, 0.0),
+            second,
+            np.ones(scores.shape),
+        )
+
+    def _least_slope(self) -> float:
+        """Return the smallest slope in the score over labels and rivals' limits, below and above 0."""
+        a = self.coefficients
+        slopes = a[0] + a[2] * self.frequencies[:, None] + a[4] * self.limits[None, :]
+        return float(slopes.min() + min(0.0, a[6]))
+
+
+def _rivals(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the highest and the second highest score among the other labels of the text, (n, d) each; 0 if none."""
+    n_labels = scores.shape[1]
+    if n_labels < 3:
+        first = scores[:, ::-1] if n_labels == 2 else np.zeros(scores.shape)
+        return first, np.zeros(scores.shape)
+    top = -np.partition(-scores, 2, axis=1)[:, :3]
+    top.sort(axis=1)
+    third, second, best = top[:, :1], top[:, 1:2], top[:, 2:]
+    first = np.where(scores >= best, second, best)
+    return first, np.where(scores >= second, third, second)
+
+
+def _regression(inputs: FloatArray, target: FloatArray, start: FloatArray) -> FloatArray:
+    """Fit a logistic regression by Newton's steps; all but the constant, the last, are drawn to where they start."""
+    penalty = np.full(len(start), _RIDGE)
+    penalty[-1] = 1e-3
+    coefficients = start.copy()
+
+    def value(at: FloatArray) -> float:
+        logits = inputs @ at
+        misfit = np.logaddexp(0.0, logits).sum() - target @ logits
+        return float(misfit + 0.5 * (penalty * (at - start) ** 2).sum())
+
+    now = value(coefficients)
+    for _ in range(_MOST_STEPS):
+        shares = scipy.special.expit(inputs @ coefficients)
+        gradient = inputs.T @ (shares - target) + penalty * (coefficients - start)
+        curvature = (inputs * (shares * (1.0 - shares))[:, None]).T @ inputs + np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        length = 1.0
+        while length > 1e-4:
+            following = value(coefficients - length * step)
+            if following <= now:
+                break
+            length /= 2.0
+        else:
+            break
+        coefficients = coefficients - length * step
+        settled = now - following <= _SETTLED * max(1.0, now)
+        now = following
+        if settled:
+            break
+    return coefficients

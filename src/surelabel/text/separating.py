@@ -1,0 +1,93 @@
+"""One linear score per label: support vector machines or logistic regressions, labels in parallel.
+
+Every label draws from its own stream of random numbers and releases the GIL, so the weights depend neither on the
+number of threads nor on what else runs.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from surelabel.engines.cut import threads_to_use
+
+__all__ = ["Candidate", "LinearScores", "fit_scores"]
+
+_TOLERANCE = 0.05
+_MOST_PASSES = 100
+# Odd, so that seeds and labels do not share streams.
+_STREAMS = 1_000_003
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A way to fit: the loss, C (`inverse_regularisation`), and how much more the texts with a rare label count."""
+
+    loss: Literal["svm", "logistic"]
+    inverse_regularisation: float
+    rare_weight: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearScores:
+    """Weights (n_features, n_labels) float32 and intercepts (n_labels,) float64."""
+
+    weights: npt.NDArray[np.float32]
+    intercepts: npt.NDArray[np.float64]
+
+    def __call__(self, features: Any) -> npt.NDArray[np.float64]:
+        """Return the scores (n, n_labels) of features, a float32 CSR array."""
+        if features.shape[1] == 0:
+            return np.tile(self.intercepts, (features.shape[0], 1))
+        return np.asarray(features @ self.weights, dtype=np.float64) + self.intercepts
+
+
+def fit_scores(features: Any, labels: Any, candidate: Candidate, seed: int) -> LinearScores:
+    """Fit one score per label.
+
+    Parameters
+    ----------
+    features : CSR array (n, n_features) float32
+    labels : (n, n_labels) bool array or bool CSR array
+    candidate : Candidate
+        A text with label k costs C ((n - m) / m)^rare_weight, m texts of n having the label.
+    seed : int
+        Of the orders in which texts are visited.
+
+    Examples
+    --------
+    >>> features = scipy.sparse.csr_array(np.array([[1, 0], [0, 1], [1, 0]], dtype=np.float32))
+    >>> scores = fit_scores(features, np.array([[1], [0], [1]], dtype=bool), Candidate("svm", 10.0), seed=0)
+    >>> scores(features).round(1).ravel()
+    array([ 1., -1.,  1.])
+    """
+    from surelabel._kernels import separating as kernel  # noqa: PLC0415 (compiles)
+
+    n_texts, n_labels = labels.shape
+    texts = (features.indptr.astype(np.int64), features.indices.astype(np.int32), features.data.astype(np.float32))
+    squares = np.asarray(features.multiply(features).sum(axis=1), dtype=np.float64).ravel() + 1.0
+    columns = labels if isinstance(labels, np.ndarray) else scipy.sparse.csc_array(labels)
+    fit = kernel.fit_svm if candidate.loss == "svm" else kernel.fit_logistic
+    weights = np.zeros((features.shape[1], n_labels), dtype=np.float32)
+    intercepts = np.zeros(n_labels)
+    cost = float(candidate.inverse_regularisation)
+
+    def fit_label(label: int) -> None:
+        target = np.ascontiguousarray(columns[:, label] if columns is labels else columns[:, [label]].toarray()[:, 0])
+        positive = max(1, int(target.sum()))
+        raised = cost * (max(1, n_texts - positive) / positive) ** candidate.rare_weight
+        found = np.zeros(features.shape[1] + 1)
+        stream = np.uint64((seed * _STREAMS + label + 1) % 2**63)
+        rule = (raised, cost, _TOLERANCE, _MOST_PASSES)
+        fit(texts, squares, rule, target, stream, np.zeros(n_texts), found)
+        weights[:, label] = found[:-1]
+        intercepts[label] = found[-1]
+
+    with concurrent.futures.ThreadPoolExecutor(min(threads_to_use(None), n_labels)) as threads:
+        list(threads.map(fit_label, range(n_labels)))
+    return LinearScores(weights, intercepts)

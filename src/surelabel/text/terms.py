@@ -1,0 +1,171 @@
+"""TF-IDF of words, word pairs and character n-grams: the features of the linear kinds."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from surelabel._core.extras import import_extra
+from surelabel.exceptions import InvalidInputError
+
+__all__ = ["Terms", "check_language"]
+
+_WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
+_VOCABULARY, _CHARACTERS = "vocabulary.json", "characters.json"
+# Different words whose stems are remembered.
+_STEMS_KEPT = 200_000
+
+
+def _stemmer(language: str) -> Callable[[str], str]:
+    """Return a function that replaces every word of a text by its stem."""
+    library = import_extra("snowballstemmer", "stems", "The 'language' setting")
+    if language not in library.algorithms():
+        raise InvalidInputError(
+            f"The 'language' setting must be one of {', '.join(sorted(library.algorithms()))}. Got {language!r} instead."
+        )
+    stem = functools.lru_cache(_STEMS_KEPT)(library.stemmer(language).stemWord)
+    words = re.compile(_WORD)
+    return lambda text: " ".join(stem(word) for word in words.findall(text.lower()))
+
+
+def check_language(language: str | None) -> None:
+    """Raise if there is no stemmer of a language, or snowballstemmer is not installed."""
+    if language is not None:
+        _stemmer(language)
+
+
+class Terms:
+    """Words, pairs and character n-grams of training texts, and their weights.
+
+    The vector of each group is scaled to its own length (words 1, pairs `pair_weight`, characters `character_weight`),
+    so that many pairs do not drown the words. Term frequencies are logarithmic.
+
+    Parameters
+    ----------
+    settings : LinearSettings
+        `pair_weight`, `character_weight`, `language`, `min_texts` and `max_features` (of each of the two kinds of terms)
+        count here.
+
+    Examples
+    --------
+    >>> from surelabel.text.settings import LinearSettings
+    >>> terms = Terms(LinearSettings(min_texts=1, pair_weight=0.5))
+    >>> features = terms.fit(["wheat and corn", "corn"])
+    >>> terms.vocabulary
+    ['and', 'and corn', 'corn', 'wheat', 'wheat and']
+    >>> features.toarray().round(2)[1]
+    array([0., 0., 1., 0., 0.], dtype=float32)
+    """
+
+    def __init__(self, settings: Any) -> None:
+        self._settings = settings
+        self._stem = None if settings.language is None else _stemmer(settings.language)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the features."""
+        return len(self.vocabulary) + len(self.characters)
+
+    def fit(self, texts: list[str]) -> Any:
+        """Choose terms and weights; return the features of the texts, a float32 CSR array."""
+        self.vocabulary, counts = self._count(texts, self._word_options())
+        self.characters, others = [], None
+        if self._settings.character_weight:
+            self.characters, others = self._count(texts, self._character_options())
+        self._prepare()
+        joined = counts if others is None else scipy.sparse.csr_array(scipy.sparse.hstack([counts, others]))
+        in_texts = np.bincount(joined.indices, minlength=joined.shape[1])
+        self.idf = (np.log((1 + len(texts)) / (1 + in_texts)) + 1).astype(np.float32)
+        return self._weigh(joined)
+
+    def transform(self, texts: list[str]) -> Any:
+        """Return the features of new texts, each of which is computed alone."""
+        parts = [scipy.sparse.csr_array(vectorizer.transform(texts)) for vectorizer in self._vectorizers]
+        if not parts:
+            return scipy.sparse.csr_array((len(texts), 0), dtype=np.float32)
+        return self._weigh(parts[0] if len(parts) == 1 else scipy.sparse.csr_array(scipy.sparse.hstack(parts)))
+
+    def write(self, folder: Path) -> None:
+        """Write the terms as JSON; their weights are the caller's to write."""
+        files = {_VOCABULARY: self.vocabulary}
+        if self._settings.character_weight:
+            files[_CHARACTERS] = self.characters
+        for name, terms in files.items():
+            (folder / name).write_text(json.dumps(terms, ensure_ascii=False), encoding="utf-8")
+
+    def read(self, folder: Path, idf: npt.NDArray[np.float32]) -> None:
+        """Take up what `write` wrote; ValueError if it is not a list of terms with a weight each."""
+        self.vocabulary = _read_terms(folder / _VOCABULARY)
+        self.characters = _read_terms(folder / _CHARACTERS) if self._settings.character_weight else []
+        self.idf = idf
+        if idf.shape != (self.n_features,):
+            raise ValueError("its arrays do not fit together")
+        self._prepare()
+
+    def _word_options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "token_pattern": _WORD,
+            "ngram_range": (1, 2 if self._settings.pair_weight else 1),
+        }
+        return options if self._stem is None else {**options, "preprocessor": self._stem}
+
+    def _character_options(self) -> dict[str, Any]:
+        return {"analyzer": "char_wb", "ngram_range": (3, 5)}
+
+    def _count(self, texts: list[str], options: dict[str, Any]) -> tuple[list[str], Any]:
+        """Return the terms that are kept, and how often each text has them."""
+        vectorizer = CountVectorizer(
+            min_df=min(self._settings.min_texts, len(texts)),
+            max_features=self._settings.max_features,
+            dtype=np.float32,
+            **options,
+        )
+        try:
+            counts = vectorizer.fit_transform(texts)
+        except ValueError:  # no term is frequent enough
+            return [], scipy.sparse.csr_array((len(texts), 0), dtype=np.float32)
+        return list(vectorizer.get_feature_names_out()), scipy.sparse.csr_array(counts)
+
+    def _prepare(self) -> None:
+        """Make the vectorizers of the terms, and the group of each column: 0 words, 1 pairs, 2 characters."""
+        kinds = ((self.vocabulary, self._word_options()), (self.characters, self._character_options()))
+        self._vectorizers = [
+            CountVectorizer(vocabulary=_columns(terms), dtype=np.float32, **options) for terms, options in kinds if terms
+        ]
+        pairs = np.array([" " in term for term in self.vocabulary], dtype=np.int8)
+        self._groups = np.concatenate([pairs, np.full(len(self.characters), 2, dtype=np.int8)])
+
+    def _weigh(self, counts: Any) -> Any:
+        """Turn counts into TF-IDF, each group of terms scaled to its own length."""
+        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        values = ((1 + np.log(counts.data)) * self.idf[counts.indices]).astype(np.float64)
+        groups = self._groups[counts.indices]
+        lengths = (1.0, self._settings.pair_weight, self._settings.character_weight)
+        for group, length in enumerate(lengths):
+            members = groups == group
+            squares = np.bincount(rows[members], weights=values[members] ** 2, minlength=counts.shape[0])
+            scale = length / np.sqrt(np.where(squares > 0, squares, 1))
+            values[members] *= scale[rows[members]]
+        return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
+
+
+def _columns(terms: list[str]) -> dict[str, int]:
+    """Return the column of each term."""
+    return {term: column for column, term in enumerate(terms)}
+
+
+def _read_terms(path: Path) -> list[str]:
+    """Read a list of different terms; ValueError if the file holds something else."""
+    terms = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms) or len(set(terms)) < len(terms):
+        raise ValueError(f"{path.name} is not a list of different terms")
+    return terms
