@@ -2,7 +2,7 @@
 
     python benchmarks/classifiers.py reuters debian-czech --kinds svm,linear,hybrid --out results/classifiers.json
 
-Every kind learns from the training part; C, thresholds and curves are chosen on the validation part; prediction sets are
+Every kind learns from the training part; C, thresholds and curves are chosen on the validation part; sets are
 calibrated on the calibration part; figures are of the test part. `svm` is scikit-learn's LinearSVC on its own TF-IDF,
 with C and one threshold chosen for micro-F1 on the validation part: the rival. Seconds are processor time of features,
 choice and fit. Rows of a corpus and kind that the file has already are replaced.
@@ -38,6 +38,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 LANGUAGES = {"debian-czech": "czech"}
 COSTS = (0.1, 0.3, 1.0, 3.0)
+# Label-sets of corpora with more labels times labels per text than LARGE are counted for SIZED texts only.
+LARGE, SIZED = 3_000, 100
 PARTS = ("validation", "calibration", "test")
 
 
@@ -45,6 +47,7 @@ class TunedSvm:
     """LinearSVC on TF-IDF of words and pairs, C and one threshold chosen for micro-F1 on validation texts."""
 
     def fit(self, texts: Any, labels: Any, validation: Any) -> TunedSvm:
+        """Choose C and the threshold on the validation texts."""
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.svm import LinearSVC
 
@@ -65,6 +68,7 @@ class TunedSvm:
         return np.column_stack([missing if model is None else model.decision_function(features) for model in models])
 
     def scores(self, texts: Any) -> Any:
+        """Return the margins of texts."""
         return self._scores(self.models, self.vectorizer.transform(texts))
 
 
@@ -95,14 +99,13 @@ def conformal_figures(parts: dict[str, PartProbabilities], limits: tuple[int, in
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         predictor = ConformalLabelSets(LogLoss(), *limits).calibrate(calibration.probabilities, calibration.labels)
-        automation = Automation(0.05, 0.95, LogLoss(), *limits).calibrate(
-            calibration.probabilities, calibration.labels
-        )
+        automation = Automation(0.05, 0.95, LogLoss(), *limits).calibrate(calibration.probabilities, calibration.labels)
     figures: dict[str, Any] = {}
     for level in (0.05, 0.01):
         sets = predictor.predict_set(test.probabilities, significance=level)
         figures[f"error_{level}"] = float((~sets.contains(test.labels)).mean())
-        low, high = (np.array([float(size) for size in side]) for side in zip(*_bounds(sets), strict=True))
+        sized = sets[:SIZED] if test.labels.shape[1] * limits[1] > LARGE else sets
+        low, high = (np.array([float(size) for size in side]) for side in zip(*_bounds(sized), strict=True))
         figures[f"mean_size_{level}"] = float(np.sqrt(low.mean() * high.mean()))
         figures[f"median_size_{level}"] = float(np.median(np.sqrt(low * high)))
     filed = automation.decide(test.probabilities)

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.special
 
-from surelabel.exceptions import ArtifactError, DataWarning
+from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
 from surelabel.text import load, make
 
 
@@ -96,3 +97,58 @@ def test_fits_at_the_same_time_are_repeatable():
     with ThreadPoolExecutor(4) as threads:
         for again in threads.map(fit, range(4)):
             assert np.array_equal(first, again)
+
+
+def test_loss_and_regularisation_are_chosen_on_the_validation_texts(topical):
+    (texts, labels), (new_texts, new_labels) = topical
+    classifier = make("linear").fit(texts, labels, validation=(new_texts, new_labels))
+    tried = classifier.history_
+    assert [one["inverse_regularisation"] for one in tried][:2] == [1.0, 3.0]
+    assert tried[-1]["is_logistic"] == 1.0
+    lowest = min(tried, key=lambda one: one["log_loss"])
+    loss = "logistic" if lowest["is_logistic"] else "svm"
+    alone = make("linear", loss=loss, inverse_regularisation=lowest["inverse_regularisation"])
+    alone.fit(texts, labels, validation=(new_texts, new_labels))
+    assert len(alone.history_) == 1
+    assert np.array_equal(alone.predict_proba(new_texts), classifier.predict_proba(new_texts))
+
+
+def test_without_validation_texts_the_weights_are_of_all_training_texts(topical):
+    (texts, labels), _ = topical
+    whole = make("linear", loss="svm", inverse_regularisation=1.0).fit(texts, labels)
+    given = make("linear", loss="svm", inverse_regularisation=1.0).fit(texts, labels, validation=(texts, labels))
+    assert np.array_equal(whole._scores.weights, given._scores.weights)
+    assert not np.array_equal(whole._curve.coefficients, given._curve.coefficients)
+
+
+def test_stems_and_characters_are_saved(topical, tmp_path):
+    (texts, labels), (new_texts, _) = topical
+    classifier = make("linear", language="english", character_weight=0.5, loss="svm", inverse_regularisation=1.0)
+    classifier.fit(texts, labels)
+    assert "compani" in classifier._terms.vocabulary
+    assert "harve" in classifier._terms.characters
+    classifier.save(tmp_path / "saved")
+    assert np.array_equal(load(tmp_path / "saved").predict_proba(new_texts), classifier.predict_proba(new_texts))
+    with pytest.raises(InvalidInputError, match=r"'language' setting must be one of .*czech.* Got 'klingon'"):
+        make("linear", language="klingon").fit(texts, labels)
+
+
+def test_czech_forms_of_a_word_have_one_stem():
+    classifier = make("linear", language="czech", min_texts=1)
+    classifier.fit(["knihovna pro hry", "knihovny", "editor"] * 3, [[1], [1], [0]] * 3)
+    assert classifier.predict_proba(["knihovnou"])[0, 0] > classifier.predict_proba(["editor"])[0, 0]
+    assert "knihovna" not in classifier._terms.vocabulary
+
+
+def test_older_classifiers_have_no_curve(topical, tmp_path):
+    (texts, labels), (new_texts, _) = topical
+    make("linear").fit(texts, labels).save(tmp_path / "saved")
+    with np.load(tmp_path / "saved" / "linear.npz") as arrays:
+        old = {name: arrays[name] for name in ("idf", "weights", "intercepts")}
+    np.savez(tmp_path / "saved" / "linear.npz", **old)
+    classifier = make("linear")
+    classifier.n_labels_ = 3
+    classifier._read(tmp_path / "saved")
+    features = classifier._terms.transform(new_texts)
+    logits = np.asarray(features @ old["weights"], dtype=np.float64) + old["intercepts"]
+    assert classifier._predict(new_texts, None) == pytest.approx(scipy.special.expit(logits))

@@ -35,9 +35,11 @@ def classifier(made):
     return _fitted(made)
 
 
-def _micro_f1(probabilities: SparseProbabilities, labels) -> float:
-    predicted = probabilities.matrix > 0.5
-    return 2 * predicted.multiply(labels).sum() / (predicted.sum() + labels.sum())
+def _found(probabilities: SparseProbabilities, labels) -> float:
+    """Share of true labels among as many of the most probable ones as the text has."""
+    ranked = np.argsort(-probabilities.toarray(), axis=1, kind="stable")
+    hits = [set(ranked[row, : labels[[row]].nnz]) & set(labels[[row]].indices) for row in range(labels.shape[0])]
+    return sum(map(len, hits)) / labels.nnz
 
 
 def test_learns_by_shortlists_what_one_against_all_others_learns(made, classifier):
@@ -46,8 +48,8 @@ def test_learns_by_shortlists_what_one_against_all_others_learns(made, classifie
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         every = make("linear", min_texts=1, many_labels=10**6).fit(made.texts[TRAIN], made.labels[TRAIN])
-    by_shortlists = _micro_f1(classifier.predict_proba_sparse(made.texts[1_200:]), test)
-    by_all = _micro_f1(every.predict_proba_sparse(made.texts[1_200:]), test)
+    by_shortlists = _found(classifier.predict_proba_sparse(made.texts[1_200:]), test)
+    by_all = _found(every.predict_proba_sparse(made.texts[1_200:]), test)
     assert by_shortlists > max(0.5, by_all - 0.05)
 
 

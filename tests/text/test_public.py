@@ -19,6 +19,7 @@ def test_names():
         "LinearSettings",
         "RandinitClassifier",
         "TextClassifier",
+        "Thresholds",
         "Word2vecClassifier",
         "Word2vecSettings",
         "load",

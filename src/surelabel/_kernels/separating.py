@@ -53,9 +53,7 @@ def _add(texts: Any, i: int, change: float, weights: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def fit_svm(
-    texts: Any, squares: Array, rule: Any, is_positive: Array, state: Any, duals: Array, weights: Array
-) -> int:
+def fit_svm(texts: Any, squares: Array, rule: Any, is_positive: Array, state: Any, duals: Array, weights: Array) -> int:
     """Fit a support vector machine with squared hinge loss (Hsieh et al. 2008, with shrinking).
 
     Minimises |w|^2 / 2 + b^2 / 2 + sum over i of cost_i max(0, 1 - y_i (w x_i + b))^2. rule: (cost of a text with the

@@ -149,8 +149,9 @@ class TextClassifier(abc.ABC):
         labels : array-like or scipy sparse, 0/1 or bool, (n_texts, n_labels)
             Their labels. More than 1,000 sparse ones are never made dense.
         validation : (texts, labels), optional
-            Texts apart from training whose micro-F1 says when to stop. Where neural kinds get none, they set
-            aside a tenth of the training texts. The linear kind needs none.
+            Texts apart from training, never calibration texts. Neural kinds stop by their micro-F1, and set aside a
+            tenth of the training texts if there are none. Linear kinds choose loss and C on them, and fit the curve
+            from scores to probabilities; if there are none, on training texts held out for it.
         label_names : sequence of str, optional
             Kept with the classifier.
         checkpoint_folder : path, optional

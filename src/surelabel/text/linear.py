@@ -169,7 +169,7 @@ class LinearClassifier(TextClassifier):
         return self._terms.n_features
 
     def _read_scores(self, arrays: Any) -> None:
-        """Take up weights and curve; those of version 0.1 have none, their scores are log-odds."""
+        """Take up weights and curve; older files have no curve, their scores are log-odds."""
         n_labels = self.n_labels_
         self._scores = LinearScores(arrays["weights"], arrays["intercepts"])
         if "curve" in arrays.files:

@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["Terms", "check_language"]
+__all__ = ["Terms"]
 
 _WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
 _VOCABULARY, _CHARACTERS = "vocabulary.json", "characters.json"
@@ -30,17 +30,12 @@ def _stemmer(language: str) -> Callable[[str], str]:
     library = import_extra("snowballstemmer", "stems", "The 'language' setting")
     if language not in library.algorithms():
         raise InvalidInputError(
-            f"The 'language' setting must be one of {', '.join(sorted(library.algorithms()))}. Got {language!r} instead."
+            f"The 'language' setting must be one of {', '.join(sorted(library.algorithms()))}. "
+            f"Got {language!r} instead."
         )
     stem = functools.lru_cache(_STEMS_KEPT)(library.stemmer(language).stemWord)
     words = re.compile(_WORD)
     return lambda text: " ".join(stem(word) for word in words.findall(text.lower()))
-
-
-def check_language(language: str | None) -> None:
-    """Raise if there is no stemmer of a language, or snowballstemmer is not installed."""
-    if language is not None:
-        _stemmer(language)
 
 
 class Terms:
@@ -52,8 +47,7 @@ class Terms:
     Parameters
     ----------
     settings : LinearSettings
-        `pair_weight`, `character_weight`, `language`, `min_texts` and `max_features` (of each of the two kinds of terms)
-        count here.
+        `pair_weight`, `character_weight`, `language`, `min_texts` and `max_features` count here.
 
     Examples
     --------
@@ -139,7 +133,9 @@ class Terms:
         """Make the vectorizers of the terms, and the group of each column: 0 words, 1 pairs, 2 characters."""
         kinds = ((self.vocabulary, self._word_options()), (self.characters, self._character_options()))
         self._vectorizers = [
-            CountVectorizer(vocabulary=_columns(terms), dtype=np.float32, **options) for terms, options in kinds if terms
+            CountVectorizer(vocabulary=_columns(terms), dtype=np.float32, **options)
+            for terms, options in kinds
+            if terms
         ]
         pairs = np.array([" " in term for term in self.vocabulary], dtype=np.int8)
         self._groups = np.concatenate([pairs, np.full(len(self.characters), 2, dtype=np.int8)])
