@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear": ("linear", {}),
     "linear-stems": ("linear", {"language": "english"}),
     "linear-characters": ("linear", {"character_weight": 1.0}),
-    "hybrid": ("hybrid", {"model": "minilm"}),
+    "hybrid": ("hybrid", {"model": "minilm", "max_tokens": 64}),
     "blend": ("blend", {"of": "linear,randinit"}),
     "blend-hybrid": ("blend", {"of": "hybrid,randinit"}),
 }

@@ -21,7 +21,7 @@ from surelabel import (
 )
 from surelabel._core.progress import reporting_to
 from surelabel.corpora import Corpus
-from surelabel.exceptions import CalibrationWarning, CorpusError, InvalidInputError, TrainingError
+from surelabel.exceptions import ArtifactError, CalibrationWarning, CorpusError, InvalidInputError, TrainingError
 from surelabel.models import TrainingSettings, add_to_calibration, calibrate_bundle, train_bundle, train_to_folder
 from surelabel.models.card import model_card
 
@@ -32,7 +32,11 @@ def test_each_part_is_used_for_its_purpose():
     found = corpus()
     bundle = train_bundle(found, QUICK)
     train, calibration, test = (found.part(name) for name in ("train", "calibration", "test"))
-    alone = text.make("linear", seed=0).fit(train.texts, train.label_matrix, label_names=found.label_names)
+    held = found.part("validation")
+    alone = text.make("linear", seed=0)
+    alone.fit(
+        train.texts, train.label_matrix, validation=(held.texts, held.label_matrix), label_names=found.label_names
+    )
     assert np.array_equal(alone.predict_proba(test.texts), bundle.predict_proba(test.texts))
     totals = bundle.predictor.calibration_.totals
     assert len(totals) == len(calibration)
@@ -243,3 +247,15 @@ def test_several_processes_do_not_write_one_bundle(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(TrainingError, match="written by one process"):
         train_to_folder(corpus(), tmp_path / "model")
+
+
+def test_a_blend_is_one_classifier_of_the_bundle(tmp_path):
+    quick = {"linear": {"loss": "svm", "inverse_regularisation": 1.0}}
+    settings = dataclasses.replace(QUICK, kind="blend", options={"of": "linear,linear", "members": quick})
+    bundle = train_bundle(corpus(), settings)
+    texts = corpus().part("test").texts[:5]
+    again = load_bundle(bundle.save(tmp_path / "model"))
+    assert np.array_equal(again.predict_proba(texts), bundle.predict_proba(texts))
+    (tmp_path / "model" / "classifier" / "member-1" / "unknown.json").write_text("{}")
+    with pytest.raises(ArtifactError, match=r"member-1/unknown\.json"):
+        load_bundle(tmp_path / "model")

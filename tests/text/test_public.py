@@ -14,7 +14,11 @@ def test_names():
     assert surelabel.text.__all__ == [
         "BertClassifier",
         "BertSettings",
+        "BlendClassifier",
+        "BlendSettings",
         "CnnSettings",
+        "HybridClassifier",
+        "HybridSettings",
         "LinearClassifier",
         "LinearSettings",
         "RandinitClassifier",

@@ -44,9 +44,13 @@ def train(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model; an older model there is replaced.")],
     classifier: Annotated[
-        Literal["linear", "randinit", "word2vec", "bert"],
-        typer.Option(help="linear takes seconds and no torch; the others are the paper's."),
+        Literal["linear", "hybrid", "randinit", "word2vec", "bert", "blend"],
+        typer.Option(
+            help="linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; randinit, word2vec "
+            "and bert are the paper's; blend combines several."
+        ),
     ] = "linear",
+    of: Annotated[str | None, typer.Option(metavar="KINDS", help="Members of a blend, e.g. linear,randinit.")] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(help="A setting of the classifier, e.g. epochs=3 or model=minilm; several times for several."),
@@ -104,6 +108,7 @@ def train(
       surelabel train reuters --out models/reuters
       surelabel train tickets.csv --text subject --text body --labels tags --separator ';' --out models/tickets
       surelabel train reuters --classifier bert --setting model=minilm --out models/reuters-bert
+      surelabel train reuters --classifier blend --of linear,randinit --out models/reuters-blend
       surelabel train tickets.csv --labels tags --calibration 999 --test 0.1 --out models/tickets
       surelabel train tickets.csv --measure penalised --constraints rules.json --out models/tickets
     """
@@ -117,7 +122,7 @@ def train(
 
         settings = TrainingSettings(
             kind=classifier,
-            options=_as_settings(setting or []),
+            options=_with_members(classifier, of, _as_settings(setting or [])),
             measure=Automatic() if measure.lower() == "auto" else any_measure_named(measure),
             compared=MEASURES if compare else {},
             seed=seed,
@@ -162,6 +167,15 @@ def _as_listed(given: str | None) -> int | Literal["all"] | None:
     if not given.isdecimal() or int(given) < 1:
         raise typer.BadParameter(f"expected a number of 1 or more, or all; got {given!r}", param_hint="--listed")
     return int(given)
+
+
+def _with_members(classifier: str, of: str | None, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with the members of a blend; other classifiers have none."""
+    if of is None:
+        return settings
+    if classifier != "blend":
+        raise typer.BadParameter(f"only a blend has members, and the classifier is {classifier}", param_hint="--of")
+    return {**settings, "of": of}
 
 
 def _as_settings(given: list[str]) -> dict[str, Any]:

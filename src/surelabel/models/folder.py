@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,13 +17,16 @@ RECALIBRATION, FORCED, SEEN = "recalibration.npz", "forced.npz", "texts.npz"
 
 _NEEDED = (PREDICTOR, CARD, f"{CLASSIFIER}/classifier.json")
 _OPTIONAL = (EVALUATION, FORCED, RECALIBRATION, REPORT, SEEN)
+# Folder of a classifier that is a member of a blend.
+_MEMBER = re.compile(r"member-[0-9]{1,3}")
 _CLASSIFIER_SUFFIXES = (".json", ".npz", ".safetensors")
 
 
 def _is_of_bundle(name: str) -> bool:
     """Tell whether a bundle may have a file of this name."""
     path = PurePosixPath(name)
-    is_of_classifier = len(path.parts) == 2 and path.parts[0] == CLASSIFIER and path.suffix in _CLASSIFIER_SUFFIXES
+    is_in_place = len(path.parts) == 2 or (len(path.parts) == 3 and _MEMBER.fullmatch(path.parts[1]) is not None)
+    is_of_classifier = is_in_place and path.parts[0] == CLASSIFIER and path.suffix in _CLASSIFIER_SUFFIXES
     return name in (*_NEEDED, *_OPTIONAL) or is_of_classifier
 
 

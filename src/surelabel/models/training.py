@@ -51,7 +51,7 @@ class TrainingSettings:
 
     Parameters
     ----------
-    kind : {"linear", "randinit", "word2vec", "bert"}
+    kind : {"linear", "hybrid", "randinit", "word2vec", "bert", "blend"}
     options : mapping
         Settings of the classifier that differ from its defaults.
     measure : Measure or Automatic

@@ -1,12 +1,14 @@
-"""From raw text to label probabilities: a linear classifier and the paper's three.
+"""From raw text to label probabilities: linear classifiers, the paper's three, and blends of them.
 
 ========== ==================================================================================
 kind       what it is
 ========== ==================================================================================
 `linear`   TF-IDF of words and pairs, one linear score per label; seconds, no torch
+`hybrid`   the same on TF-IDF and the vectors of a frozen encoder; minutes
 `randinit` the paper's CNN, word vectors learnt with the rest (section 3.1)
 `word2vec` the same, started from pre-trained word vectors
 `bert`     any transformers encoder with a sigmoid layer (section 3.2)
+`blend`    several of these, trained on the same texts and combined on validation texts
 ========== ==================================================================================
 
 Every kind has `fit(texts, labels, validation=...)`, `predict_proba(texts)`, `save(folder)`; `make` and
@@ -22,15 +24,28 @@ from surelabel._core.extras import import_extra
 if TYPE_CHECKING:
     from surelabel.text.base import TextClassifier, load, make, probabilities_of
     from surelabel.text.bert import BertClassifier
+    from surelabel.text.blend import BlendClassifier
     from surelabel.text.cnn import RandinitClassifier, Word2vecClassifier
     from surelabel.text.decisions import Thresholds
+    from surelabel.text.hybrid import HybridClassifier
     from surelabel.text.linear import LinearClassifier
-    from surelabel.text.settings import BertSettings, CnnSettings, LinearSettings, Word2vecSettings
+    from surelabel.text.settings import (
+        BertSettings,
+        BlendSettings,
+        CnnSettings,
+        HybridSettings,
+        LinearSettings,
+        Word2vecSettings,
+    )
 
 __all__ = [
     "BertClassifier",
     "BertSettings",
+    "BlendClassifier",
+    "BlendSettings",
     "CnnSettings",
+    "HybridClassifier",
+    "HybridSettings",
     "LinearClassifier",
     "LinearSettings",
     "RandinitClassifier",
@@ -46,7 +61,11 @@ __all__ = [
 _MODULES = {
     "BertClassifier": "bert",
     "BertSettings": "settings",
+    "BlendClassifier": "blend",
+    "BlendSettings": "settings",
     "CnnSettings": "settings",
+    "HybridClassifier": "hybrid",
+    "HybridSettings": "settings",
     "LinearClassifier": "linear",
     "LinearSettings": "settings",
     "RandinitClassifier": "cnn",

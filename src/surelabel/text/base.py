@@ -23,6 +23,8 @@ __all__ = ["KINDS", "FitOptions", "LabelledTexts", "TextClassifier", "load", "ma
 
 KINDS = {
     "bert": ("surelabel.text.bert", "BertClassifier"),
+    "blend": ("surelabel.text.blend", "BlendClassifier"),
+    "hybrid": ("surelabel.text.hybrid", "HybridClassifier"),
     "linear": ("surelabel.text.linear", "LinearClassifier"),
     "randinit": ("surelabel.text.cnn", "RandinitClassifier"),
     "word2vec": ("surelabel.text.cnn", "Word2vecClassifier"),
@@ -325,10 +327,11 @@ def make(kind: str, **settings: Any) -> TextClassifier:
 
     Parameters
     ----------
-    kind : {"bert", "linear", "randinit", "word2vec"}
+    kind : {"bert", "blend", "hybrid", "linear", "randinit", "word2vec"}
         What it is made of.
     **settings
-        Fields of `LinearSettings`, `CnnSettings`, `Word2vecSettings` or `BertSettings`.
+        Fields of the kind's settings: `LinearSettings`, `HybridSettings`, `CnnSettings`, `Word2vecSettings`,
+        `BertSettings` or `BlendSettings`.
 
     Examples
     --------

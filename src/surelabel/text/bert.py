@@ -17,7 +17,7 @@ from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.settings import BertSettings
 from surelabel.text.training import Plan, processor_has_bfloat16, quiet_library
 
-__all__ = ["BertClassifier", "EncoderNetwork", "layer_rates", "resolve_model", "resolve_pooling"]
+__all__ = ["BertClassifier", "EncoderNetwork", "fetch_encoder", "layer_rates", "resolve_model", "resolve_pooling"]
 
 _ENCODER = "encoder.json"
 _PAPER = {"encoder_learning_rate": 2.5e-5, "layer_growth": 1 / 0.9, "head_learning_rate": 4e-4}
@@ -60,7 +60,7 @@ def resolve_pooling(model: str) -> str:
     return "mean" if means_tokens else "cls"
 
 
-def _fetch(model: str) -> tuple[Any, Any]:
+def fetch_encoder(model: str) -> tuple[Any, Any]:
     """Return a pre-trained encoder and its tokenizer; say what is wrong where there are none."""
     try:
         with quiet_library():
@@ -171,7 +171,7 @@ class BertClassifier(NeuralClassifier):
         settings = self.settings
         model = resolve_model(settings.model)
         self._pooling = resolve_pooling(model) if settings.pooling == "auto" else settings.pooling
-        encoder, tokenizer = _fetch(model)
+        encoder, tokenizer = fetch_encoder(model)
         self._padding = tokenizer.pad_token_id or 0
         limits = [settings.max_tokens, tokenizer.model_max_length]
         limits += [getattr(encoder.config, "max_position_embeddings", None) or settings.max_tokens]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-__all__ = ["ScoreCurve", "log_loss"]
+__all__ = ["ScoreCurve", "fit_regression", "log_loss"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -32,8 +32,8 @@ def log_loss(logits: FloatArray, labels: Any) -> float:
 
     Examples
     --------
-    >>> round(log_loss(np.zeros((2, 3)), np.zeros((2, 3), dtype=bool)) / np.log(2), 6)
-    3.0
+    >>> round(log_loss(np.zeros((2, 3)), np.zeros((2, 3), dtype=bool)), 3)
+    2.079
     """
     return float(np.logaddexp(0.0, np.where(labels, -logits, logits)).sum() / max(1, len(logits)))
 
@@ -85,7 +85,8 @@ class ScoreCurve:
             coefficients = np.zeros(_N_INPUTS + 1)
             start = np.zeros(len(columns))
             start[0] = slope
-            coefficients[columns] = _regression(inputs[:, columns], target, start)
+            penalty = np.append(np.full(len(chosen), _RIDGE), 1e-3)
+            coefficients[columns] = fit_regression(inputs[:, columns], target, start, penalty)
             curve = cls(coefficients, frequencies, limits)
             if curve._least_slope() > _LEAST_SLOPE * max(coefficients[0], 0.0):
                 return curve
@@ -145,10 +146,15 @@ def _rivals(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     return first, np.where(scores >= second, third, second)
 
 
-def _regression(inputs: FloatArray, target: FloatArray, start: FloatArray) -> FloatArray:
-    """Fit a logistic regression by Newton's steps; all but the constant, the last, are drawn to where they start."""
-    penalty = np.full(len(start), _RIDGE)
-    penalty[-1] = 1e-3
+def fit_regression(inputs: FloatArray, target: FloatArray, start: FloatArray, penalty: FloatArray) -> FloatArray:
+    """Fit a logistic regression (k,) by Newton's steps; each coefficient is drawn to where it starts, with a penalty.
+
+    Examples
+    --------
+    >>> inputs = np.ones((4, 1))
+    >>> fit_regression(inputs, np.array([1.0, 1.0, 1.0, 0.0]), np.zeros(1), np.full(1, 1e-9)).round(3)
+    array([1.099])
+    """
     coefficients = start.copy()
 
     def value(at: FloatArray) -> float:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.special
 
-from surelabel._core.declared_sizes import check_npz
+from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
@@ -150,15 +150,14 @@ class LinearClassifier(TextClassifier):
 
     def _read(self, folder: Path) -> None:
         try:
-            check_npz(folder / _ARRAYS)
-            with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
-                self._terms = Terms(self.settings)
-                self._terms.read(folder, arrays["idf"])
-                self._shortlists = None
-                if self.n_labels_ > self.settings.many_labels:
-                    self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
-                else:
-                    self._read_scores(arrays)
+            arrays = read_arrays(folder / _ARRAYS)
+            self._terms = Terms(self.settings)
+            self._terms.read(folder, arrays["idf"])
+            self._shortlists = None
+            if self.n_labels_ > self.settings.many_labels:
+                self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
+            else:
+                self._read_scores(arrays)
         except ArtifactError:
             raise
         except (OSError, KeyError, ValueError) as error:
@@ -172,7 +171,7 @@ class LinearClassifier(TextClassifier):
         """Take up weights and curve; older files have no curve, their scores are log-odds."""
         n_labels = self.n_labels_
         self._scores = LinearScores(arrays["weights"], arrays["intercepts"])
-        if "curve" in arrays.files:
+        if "curve" in arrays:
             parts = (arrays["curve"], arrays["curve_frequencies"], arrays["curve_limits"])
             self._fixed = arrays["fixed"]
         else:

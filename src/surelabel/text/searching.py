@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.text.curves import ScoreCurve, log_loss
-from surelabel.text.separating import Candidate, LinearScores, fit_scores
+from surelabel.text.separating import Candidate, LinearScores, Loss, fit_scores
 
 __all__ = ["HeldOut", "Search", "Trial"]
 
@@ -94,10 +94,11 @@ class Search:
         settings = self._settings
         fixed = settings.inverse_regularisation
         if fixed is not None:
-            for loss in ("svm", "logistic") if settings.loss == "auto" else (settings.loss,):
+            losses: tuple[Loss, ...] = ("svm", "logistic") if settings.loss == "auto" else (settings.loss,)
+            for loss in losses:
                 self._try(loss, fixed)
         else:
-            first = "svm" if settings.loss == "auto" else settings.loss
+            first: Loss = "svm" if settings.loss == "auto" else settings.loss
             self._climb(first, _LOGISTIC_FACTOR if first == "logistic" else 1.0)
             if settings.loss == "auto":
                 assert self._best is not None
@@ -122,7 +123,7 @@ class Search:
             for candidate, loss in self.tried
         ]
 
-    def _climb(self, loss: str, factor: float) -> None:
+    def _climb(self, loss: Loss, factor: float) -> None:
         """Try larger C from the start as long as the log-loss falls; if the first is no better, smaller ones."""
         lowest = self._try(loss, _STEPS[_START] * factor)
         for steps in (_STEPS[_START + 1 :], _STEPS[:_START][::-1]):
@@ -135,9 +136,9 @@ class Search:
             if falls:
                 return
 
-    def _try(self, loss: str, inverse_regularisation: float) -> float:
+    def _try(self, loss: Loss, inverse_regularisation: float) -> float:
         """Fit one candidate on every part; return its log-loss, and keep it if it is the best so far."""
-        candidate = Candidate(loss, float(inverse_regularisation), self._settings.rare_weight)  # type: ignore[arg-type]
+        candidate = Candidate(loss, float(inverse_regularisation), self._settings.rare_weight)
         held_out = self._held_out
         fitted = None
         scores = []

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from surelabel.engines.cut import threads_to_use
+from surelabel._core.threads import threads_to_use
+from surelabel._kernels import separating as kernel
 
-__all__ = ["Candidate", "LinearScores", "fit_scores"]
+__all__ = ["Candidate", "LinearScores", "Loss", "fit_scores"]
+
+Loss: TypeAlias = Literal["svm", "logistic"]
 
 _TOLERANCE = 0.05
 _MOST_PASSES = 100
@@ -28,7 +31,7 @@ _STREAMS = 1_000_003
 class Candidate:
     """A way to fit: the loss, C (`inverse_regularisation`), and how much more the texts with a rare label count."""
 
-    loss: Literal["svm", "logistic"]
+    loss: Loss
     inverse_regularisation: float
     rare_weight: float = 0.0
 
@@ -66,12 +69,10 @@ def fit_scores(features: Any, labels: Any, candidate: Candidate, seed: int) -> L
     >>> scores(features).round(1).ravel()
     array([ 1., -1.,  1.])
     """
-    from surelabel._kernels import separating as kernel  # noqa: PLC0415 (compiles)
-
     n_texts, n_labels = labels.shape
     texts = (features.indptr.astype(np.int64), features.indices.astype(np.int32), features.data.astype(np.float32))
     squares = np.asarray(features.multiply(features).sum(axis=1), dtype=np.float64).ravel() + 1.0
-    columns = labels if isinstance(labels, np.ndarray) else scipy.sparse.csc_array(labels)
+    columns: Any = labels if isinstance(labels, np.ndarray) else scipy.sparse.csc_array(labels)
     fit = kernel.fit_svm if candidate.loss == "svm" else kernel.fit_logistic
     weights = np.zeros((features.shape[1], n_labels), dtype=np.float32)
     intercepts = np.zeros(n_labels)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["BertSettings", "CnnSettings", "LinearSettings", "Word2vecSettings"]
+__all__ = ["BertSettings", "BlendSettings", "CnnSettings", "HybridSettings", "LinearSettings", "Word2vecSettings"]
 
 
 def _check_range(settings: Any, low: float, high: float, *names: str) -> None:
@@ -98,6 +98,83 @@ class LinearSettings:
                 f"The 'language' setting of {type(self).__name__} must be a name such as 'english'. "
                 f"Got {self.language!r} instead."
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HybridSettings(LinearSettings):
+    """Settings of the `hybrid` classifier: those of `linear` and the encoder whose vectors it sees.
+
+    Parameters
+    ----------
+    model : str
+        As in `BertSettings`: "minilm", "mpnet", a folder or a hub name.
+    vector_weight : float
+        Length of the encoder's vector beside that of words, which is 1.
+    max_tokens : int
+        Tokens of a text that the encoder reads.
+    keep_vectors : bool
+        Keep vectors by the hash of their text in the cache folder, and read them from there.
+
+    Examples
+    --------
+    >>> from surelabel.text import HybridSettings
+    >>> HybridSettings(max_tokens=64).model
+    'minilm'
+    """
+
+    model: str = "minilm"
+    vector_weight: float = 1.0
+    max_tokens: int = 256
+    keep_vectors: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self, 1e-3, 100, "vector_weight")
+        _check_range(self, 3, 1e6, "max_tokens")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BlendSettings:
+    """Settings of the `blend` classifier.
+
+    Parameters
+    ----------
+    of : str
+        Kinds of its members, separated by commas; a kind may come again, and then learns with the next seed.
+    members : mapping of kind to mapping
+        Settings of each kind that differ from its defaults.
+    seed : int
+        Of the first member of each kind.
+
+    Examples
+    --------
+    >>> from surelabel.text import BlendSettings
+    >>> BlendSettings(of="linear,randinit,randinit").kinds
+    ('linear', 'randinit', 'randinit')
+    """
+
+    of: str = "linear,randinit"
+    members: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of the members, in order."""
+        return tuple(kind.strip() for kind in self.of.split(","))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of, str) or len(self.kinds) < 2 or not all(self.kinds) or "blend" in self.kinds:
+            raise InvalidInputError(
+                "The 'of' setting of BlendSettings must name two kinds or more, separated by commas, none of them "
+                f"'blend'. Got {self.of!r} instead."
+            )
+        wrong = not isinstance(self.members, dict) or set(self.members) - set(self.kinds)
+        if wrong or not all(isinstance(options, dict) for options in self.members.values()):
+            raise InvalidInputError(
+                "The 'members' setting of BlendSettings must map kinds that 'of' names to their settings. "
+                f"Got {self.members!r} instead."
+            )
+        _check_range(self, 0, 2**31 - 100, "seed")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

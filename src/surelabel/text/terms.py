@@ -72,7 +72,8 @@ class Terms:
     def fit(self, texts: list[str]) -> Any:
         """Choose terms and weights; return the features of the texts, a float32 CSR array."""
         self.vocabulary, counts = self._count(texts, self._word_options())
-        self.characters, others = [], None
+        self.characters: list[str] = []
+        others = None
         if self._settings.character_weight:
             self.characters, others = self._count(texts, self._character_options())
         self._prepare()

@@ -1,0 +1,199 @@
+"""A classifier of classifiers: members trained on the same texts, their log-odds combined on validation texts."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.special
+
+from surelabel._core.npz_file import read_arrays
+from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
+from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier, load, make
+from surelabel.text.curves import fit_regression, log_loss
+from surelabel.text.inputs import MANY_LABELS
+from surelabel.text.settings import BlendSettings
+
+__all__ = ["BlendClassifier"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_WEIGHTS = "blend.npz"
+# Log-odds of members are kept within this.
+_FAR = 12.0
+# How strongly each label's weights are drawn to those of all labels; infinity takes these for every label.
+_RIDGES = (np.inf, 300.0, 30.0, 3.0)
+_SHARE_HELD_OUT = 0.2
+
+
+class BlendClassifier(TextClassifier):
+    """Members of any kinds and seeds, and one small regression on their log-odds.
+
+    The weights are fitted on the validation texts: one for each member and a constant, common to all labels, then drawn
+    apart label by label as far as that lowers the cross-validated log-loss. If `fit` gets no validation texts, a fifth
+    of the training texts is held out of all members for it.
+
+    Parameters
+    ----------
+    settings : BlendSettings, optional
+        `of` names the members.
+
+    Attributes
+    ----------
+    members_ : tuple of TextClassifier
+        There after `fit`.
+
+    Examples
+    --------
+    >>> from surelabel.text import BlendClassifier, BlendSettings
+    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> blend = BlendClassifier(BlendSettings(of="linear,linear", members={"linear": {"min_texts": 1}}))
+    >>> blend.fit(texts, labels).predict_proba(["corn"]).argmax()
+    np.int64(0)
+    >>> blend.members_
+    (make('linear', min_texts=1), make('linear', min_texts=1, seed=1))
+    """
+
+    kind = "blend"
+    settings_class = BlendSettings
+    members_: tuple[TextClassifier, ...]
+
+    def __init__(self, settings: Any = None) -> None:
+        super().__init__(settings)
+        self._make_members()  # settings that are wrong are named before anything is fitted
+
+    def _make_members(self) -> list[TextClassifier]:
+        """Return unfitted members; a kind that comes again gets the next seed."""
+        kinds = self.settings.kinds
+        return [
+            make(
+                kind, **{"seed": self.settings.seed + kinds[:place].count(kind), **self.settings.members.get(kind, {})}
+            )
+            for place, kind in enumerate(kinds)
+        ]
+
+    def _fit(
+        self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
+    ) -> list[dict[str, float]]:
+        if training.labels.shape[1] > MANY_LABELS:
+            raise InvalidInputError(
+                f"A blend takes at most {MANY_LABELS:,} labels. Got {training.labels.shape[1]:,}; train one of its "
+                "members alone."
+            )
+        if validation is None:
+            training, validation = self._set_aside(training)
+        members = self._make_members()
+        for place, member in enumerate(members):
+            folder = None if options.checkpoint_folder is None else options.checkpoint_folder / f"member-{place}"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # the blend has told
+                member.fit(
+                    training.texts,
+                    training.labels,
+                    validation=(validation.texts, validation.labels),
+                    checkpoint_folder=folder,
+                    resume=options.resume,
+                    progress=options.progress,
+                )
+        self.members_ = tuple(members)
+        odds = self._odds(validation.texts, None)
+        self._weights = fit_weights(odds, validation.labels, self.settings.seed)
+        losses = [
+            *(log_loss(one, validation.labels) for one in odds),
+            log_loss(self._combined(odds), validation.labels),
+        ]
+        return [{"log_loss": loss} for loss in losses]
+
+    def _set_aside(self, training: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts]:
+        """Hold a fifth of the training texts out."""
+        n_texts = len(training.texts)
+        if n_texts < 2:
+            raise InvalidInputError("A blend needs at least two texts, one of them for validation. Got one.")
+        order = np.random.default_rng(self.settings.seed).permutation(n_texts)
+        n_held = max(1, round(_SHARE_HELD_OUT * n_texts))
+        kept, held = (
+            LabelledTexts([training.texts[i] for i in rows], training.labels[rows])
+            for rows in (np.sort(order[n_held:]), np.sort(order[:n_held]))
+        )
+        return kept, held
+
+    def _odds(self, texts: list[str], batch_size: int | None) -> list[FloatArray]:
+        """Return the log-odds of each member, (n, d) each."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            return [
+                np.clip(scipy.special.logit(member.predict_proba(texts, batch_size=batch_size)), -_FAR, _FAR)
+                for member in self.members_
+            ]
+
+    def _combined(self, odds: list[FloatArray]) -> FloatArray:
+        """Return the blend's log-odds (n, d)."""
+        total = np.zeros(odds[0].shape) + self._weights[-1]
+        for weights, one in zip(self._weights, odds, strict=False):
+            total += weights * one
+        return total
+
+    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
+        return np.asarray(scipy.special.expit(self._combined(self._odds(texts, batch_size))), dtype=np.float64)
+
+    def _write(self, folder: Path) -> None:
+        np.savez(folder / _WEIGHTS, allow_pickle=False, weights=self._weights)
+        for place, member in enumerate(self.members_):
+            member.save(folder / f"member-{place}")
+
+    def _read(self, folder: Path) -> None:
+        kinds = self.settings.kinds
+        self.members_ = tuple(load(folder / f"member-{place}") for place in range(len(kinds)))
+        try:
+            self._weights = read_arrays(folder / _WEIGHTS)["weights"]
+        except (OSError, KeyError, ValueError) as error:
+            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        fits = tuple(member.kind for member in self.members_) == kinds
+        fits = fits and all(member.n_labels_ == self.n_labels_ for member in self.members_)
+        if not fits or self._weights.shape != (len(kinds) + 1, self.n_labels_):
+            raise ArtifactError(f"The saved classifier {folder} is damaged: its members do not fit together.")
+
+
+def fit_weights(odds: list[FloatArray], labels: Any, seed: int) -> FloatArray:
+    """Return weights (m + 1, d) of the members' log-odds and of the constant, fitted on held-out texts.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random((3000, 2)) < 0.5
+    >>> good, noise = 2.0 * truth - 1.0 + rng.normal(size=truth.shape), rng.normal(size=truth.shape)
+    >>> weights = fit_weights([good, noise], truth, seed=0)
+    >>> bool(abs(weights[0] - 2.0).max() < 0.2), bool(abs(weights[1]).max() < 0.2)
+    (True, True)
+    """
+    inputs = np.stack([*odds, np.ones(odds[0].shape)], axis=2)
+    target = np.asarray(labels, dtype=np.float64)
+    halves = np.random.default_rng(seed).permutation(len(target)) % 2
+    losses = np.zeros(len(_RIDGES))
+    for half in (0, 1) if len(target) > 1 else ():
+        fitted = _by_ridge(inputs[halves != half], target[halves != half])
+        for place, weights in enumerate(fitted):
+            losses[place] += log_loss((inputs[halves == half] * weights.T).sum(axis=2), target[halves == half] > 0.5)
+    return _by_ridge(inputs, target)[int(losses.argmin())]
+
+
+def _by_ridge(inputs: FloatArray, target: FloatArray) -> list[FloatArray]:
+    """Return the weights (m + 1, d) for each of the ridges: of all labels first, then drawn apart."""
+    n_inputs = inputs.shape[2]
+    start = np.append(np.full(n_inputs - 1, 1.0 / (n_inputs - 1)), 0.0)
+    common = fit_regression(inputs.reshape(-1, n_inputs), target.ravel(), start, np.ones(n_inputs))
+    found = []
+    for ridge in _RIDGES:
+        if ridge == np.inf:
+            found.append(np.repeat(common[:, None], target.shape[1], axis=1))
+            continue
+        own = [
+            fit_regression(inputs[:, label], target[:, label], common, np.full(n_inputs, ridge))
+            for label in range(target.shape[1])
+        ]
+        found.append(np.column_stack(own))
+    return found

@@ -1,0 +1,177 @@
+"""Vectors of texts by a frozen encoder, computed once and kept on disk by the hash of the text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import safetensors.torch
+import torch
+from transformers import AutoConfig, AutoModel
+
+from surelabel._core.declared_sizes import check_safetensors
+from surelabel._core.extras import import_extra
+from surelabel._core.npz_file import read_arrays
+from surelabel._core.storage import atomic_file
+from surelabel.exceptions import ArtifactError
+from surelabel.text.batching import pad, prediction_batches
+from surelabel.text.bert import fetch_encoder, resolve_model, resolve_pooling
+from surelabel.text.tokenisation import encode, read_tokenizer
+
+__all__ = ["Embedder", "vectors_folder"]
+
+FloatArray = npt.NDArray[np.float32]
+
+# As many tokens as stay in a processor's cache from layer to layer.
+_TOKENS_PER_BATCH = 1_024
+_WEIGHTS, _TOKENIZER, _DESCRIPTION = "encoder.safetensors", "tokenizer.json", "encoder.json"
+
+
+def vectors_folder() -> Path:
+    """Return where vectors are kept: `vectors` in the folder that SURELABEL_CACHE names, or in the platform's cache."""
+    named = os.environ.get("SURELABEL_CACHE")
+    if named:
+        return Path(named).expanduser() / "vectors"
+    platformdirs = import_extra("platformdirs", "corpora", "The folder of kept vectors")
+    return Path(platformdirs.user_cache_dir("surelabel", appauthor=False)) / "vectors"
+
+
+class Embedder:
+    """A frozen encoder: from texts to vectors of length 1.
+
+    Made by `of_model` or `read`. Vectors are kept in one file for each encoder and first two digits of the text's
+    SHA-256, and read from there when the same text comes again. Damaged files are computed anew.
+
+    Parameters
+    ----------
+    encoder : transformers model
+    tokenizer : tokenizers.Tokenizer
+        Which truncates.
+    pooling : {"cls", "mean"}
+    padding : int
+    cache : path or None
+        Folder to keep vectors in; None keeps none.
+    """
+
+    def __init__(self, encoder: Any, tokenizer: Any, pooling: str, padding: int, cache: Path | None) -> None:
+        if getattr(encoder, "pooler", None) is not None:
+            encoder.pooler = None
+        self._encoder = encoder.eval().requires_grad_(False)
+        self._tokenizer = tokenizer
+        self._pooling = pooling
+        self._padding = padding
+        self._cache = cache
+        self.size = int(encoder.config.hidden_size)
+        self._identity = self._hashed() if cache is not None else ""
+
+    @classmethod
+    def of_model(cls, model: str, max_tokens: int, cache: Path | None) -> Self:
+        """Return the encoder of a name, as in `BertSettings`."""
+        folder = resolve_model(model)
+        encoder, tokenizer = fetch_encoder(folder)
+        limit = getattr(encoder.config, "max_position_embeddings", None) or max_tokens
+        backend = tokenizer.backend_tokenizer
+        backend.no_padding()
+        backend.enable_truncation(min(max_tokens, tokenizer.model_max_length, limit))
+        return cls(encoder, backend, resolve_pooling(folder), tokenizer.pad_token_id or 0, cache)
+
+    def write(self, folder: Path) -> None:
+        """Write everything that `read` needs."""
+        self._tokenizer.save(str(folder / _TOKENIZER))
+        self._encoder.config.save_pretrained(folder)
+        safetensors.torch.save_model(self._encoder, str(folder / _WEIGHTS))
+        document = {"pooling": self._pooling, "padding": self._padding}
+        (folder / _DESCRIPTION).write_text(json.dumps(document) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path, cache: Path | None) -> Self:
+        """Return what `write` wrote; ArtifactError if it is damaged."""
+        try:
+            document = json.loads((folder / _DESCRIPTION).read_text(encoding="utf-8"))
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+            check_safetensors(folder / _WEIGHTS)
+            with torch.device("meta"):
+                claimed = sum(one.numel() for one in AutoModel.from_config(config).parameters()) * 4
+            # The pooler, which is not kept, is at most two matrices.
+            if claimed > (folder / _WEIGHTS).stat().st_size + 8 * (config.hidden_size + 1) ** 2:
+                raise ArtifactError(f"The saved classifier {folder} claims {claimed:,} bytes, more than there are.")
+            encoder = AutoModel.from_config(config, trust_remote_code=False)
+            encoder.pooler = None
+            safetensors.torch.load_model(encoder, str(folder / _WEIGHTS))
+            tokenizer = read_tokenizer(folder / _TOKENIZER)
+            return cls(encoder, tokenizer, str(document["pooling"]), int(document["padding"]), cache)
+        except ArtifactError:
+            raise
+        except (OSError, RuntimeError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
+            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+
+    def _hashed(self) -> str:
+        """Return what tells this encoder from others: a hash of its weights, tokenizer and pooling."""
+        found = hashlib.sha256(f"{self._pooling} {self._tokenizer.to_str()}".encode())
+        for name, weights in self._encoder.state_dict().items():
+            found.update(name.encode())
+            found.update(weights.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return found.hexdigest()[:24]
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        """Return the vectors of texts, (n, size) float32."""
+        if self._cache is None:
+            return self._computed(list(texts))
+        hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+        known = self._read({name[:2] for name in hashes})
+        missing = {name: text for name, text in zip(hashes, texts, strict=True) if name not in known}
+        if missing:
+            new = dict(zip(missing, self._computed(list(missing.values())), strict=True))
+            self._keep(new, known)
+            known.update(new)
+        return np.stack([known[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
+
+    @torch.inference_mode()
+    def _computed(self, texts: list[str]) -> FloatArray:
+        """Compute vectors, in batches of like length."""
+        vectors = np.empty((len(texts), self.size), dtype=np.float32)
+        ids = encode(self._tokenizer, texts)
+        counts = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
+        for rows in prediction_batches(counts, _TOKENS_PER_BATCH):
+            batch = pad([ids[row] for row in rows], self._padding)
+            tokens, lengths = batch["input_ids"], batch["lengths"]
+            mask = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
+            states = self._encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+            mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
+            pooled = states[:, 0] if self._pooling == "cls" else mean
+            vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()
+        return vectors
+
+    def _file(self, start: str) -> Path:
+        assert self._cache is not None
+        return self._cache / self._identity / f"{start}.npz"
+
+    def _read(self, starts: set[str]) -> dict[str, Any]:
+        """Return the vectors that are kept of texts whose hashes start so."""
+        known: dict[str, Any] = {}
+        for start in starts:
+            if not self._file(start).is_file():
+                continue
+            try:
+                arrays = read_arrays(self._file(start))
+                hashes, vectors = arrays["hashes"], arrays["vectors"]
+            except (ArtifactError, KeyError):
+                continue
+            if vectors.shape == (len(hashes), self.size) and vectors.dtype == np.float32:
+                known.update(zip(hashes.tolist(), vectors, strict=True))
+        return known
+
+    def _keep(self, new: dict[str, Any], known: dict[str, Any]) -> None:
+        """Write new vectors beside those that are kept; a file is whole or not there."""
+        every = {**known, **new}
+        for start in {name[:2] for name in new}:
+            names = sorted(name for name in every if name.startswith(start))
+            with atomic_file(self._file(start), clean=False) as temporary, temporary.open("wb") as file:
+                np.savez(file, hashes=np.array(names), vectors=np.stack([every[name] for name in names]))

@@ -1,0 +1,58 @@
+"""The hybrid classifier with a tiny encoder: vectors beside terms, kept by text, saved with the encoder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from surelabel.exceptions import ArtifactError
+from surelabel.text import load, make
+from surelabel.text.embedding import Embedder
+
+SETTINGS = {"loss": "svm", "inverse_regularisation": 1.0, "max_tokens": 16}
+
+
+def test_learns_and_saves_the_encoder(topical, tiny_encoder, tmp_path, monkeypatch):
+    monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
+    (texts, labels), (new_texts, new_labels) = topical
+    classifier = make("hybrid", model=str(tiny_encoder), **SETTINGS).fit(texts, labels)
+    probabilities = classifier.predict_proba(new_texts)
+    assert ((probabilities >= 0.5) == new_labels).mean() > 0.75
+    assert classifier._scores.weights.shape[0] == classifier._terms.n_features + 16
+    assert np.abs(classifier._scores.weights[-16:]).max() > 0
+    classifier.save(tmp_path / "saved")
+    monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "other"))
+    assert load(tmp_path / "saved").predict_proba(new_texts) == pytest.approx(probabilities, abs=1e-5)
+    (tmp_path / "saved" / "centre.npz").unlink()
+    with pytest.raises(ArtifactError, match=r"centre\.npz is missing"):
+        load(tmp_path / "saved")
+
+
+def test_vectors_have_length_one_and_padding_does_not_matter(tiny_encoder):
+    embedder = Embedder.of_model(str(tiny_encoder), 16, None)
+    texts = ["wheat corn harvest", "gold", "", "oil barrel crude pipeline opec petrol"]
+    vectors = embedder(texts)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0, abs=1e-5)
+    assert np.vstack([embedder([text]) for text in texts]) == pytest.approx(vectors, abs=1e-5)
+    assert embedder([]).shape == (0, 16)
+
+
+def test_a_text_is_computed_once(tiny_encoder, tmp_path, monkeypatch):
+    computed = []
+    original = Embedder._computed
+    monkeypatch.setattr(Embedder, "_computed", lambda self, texts: computed.append(texts) or original(self, texts))
+    embedder = Embedder.of_model(str(tiny_encoder), 16, tmp_path)
+    first = embedder(["gold mine", "wheat", "gold mine"])
+    again = Embedder.of_model(str(tiny_encoder), 16, tmp_path)(["wheat", "gold mine", "oil"])
+    assert computed == [["gold mine", "wheat"], ["oil"]]
+    assert np.array_equal(again[:2], first[[1, 0]])
+    Embedder.of_model(str(tiny_encoder), 4, tmp_path)(["wheat"])
+    assert computed[-1] == ["wheat"], "another number of tokens is another encoder"
+
+
+def test_damaged_vectors_are_computed_anew(tiny_encoder, tmp_path):
+    embedder = Embedder.of_model(str(tiny_encoder), 16, tmp_path)
+    first = embedder(["gold"])
+    (file,) = tmp_path.rglob("*.npz")
+    file.write_bytes(b"damaged")
+    assert np.array_equal(embedder(["gold"]), first)
