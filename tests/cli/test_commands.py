@@ -157,9 +157,9 @@ def test_train_with_all_that_is_fitted(run, own_file, tmp_path):
 
 
 def test_only_a_blend_has_members(run, own_file, tmp_path):
-    result = run("train", own_file, "--labels", "tags", "--of", "linear,linear", "--out", tmp_path / "model")
-    assert result.exit_code == 2
-    assert "only a blend has members" in result.stderr
+    found = run("train", own_file, *OWN, "--of", "linear,linear", "--out", tmp_path / "model")
+    assert found.code == 2
+    assert "only a blend has members" in found.err
 
 
 def test_calibrate_in_place(run, trained, own_file, tmp_path):
