@@ -225,7 +225,7 @@ def test_other_settings_start_anew(tmp_path, monkeypatch, change):
             train_to_folder(found, tmp_path / "model", QUICK)
     bundle = train_to_folder(found, tmp_path / "model", dataclasses.replace(QUICK, **change))
     assert {**bundle.info.settings, "options": None}.items() >= ({"seed": 1} if "seed" in change else {}).items()
-    assert bundle.info.settings["min_texts"] == (1 if "options" in change else 3)
+    assert bundle.info.settings["min_texts"] == (1 if "options" in change else 2)
 
 
 def test_a_damaged_work_folder_is_made_again(tmp_path):
