@@ -21,6 +21,7 @@ from surelabel import (
     LogLoss,
     LpNorm,
     Mahalanobis,
+    Mixture,
     Penalised,
     SparseProbabilities,
 )
@@ -108,7 +109,7 @@ TAXONOMIES = {
     "group x cardinality": lambda d: ByGroup() * ByCardinality((2,)),
     "cardinality x rarity": lambda d: ByCardinality((1, 2)) * ByRarity(np.arange(d) * 7 % 5 * 10, (20,)),
 }
-MEASURES = [LpNorm(2), LpNorm(math.inf), LogLoss(), Weighted("sum"), "mahalanobis", "penalised"]
+MEASURES = [LpNorm(2), LpNorm(math.inf), LogLoss(), Weighted("sum"), "mahalanobis", "penalised", "mixture"]
 
 
 @pytest.mark.parametrize("taxonomy", TAXONOMIES.values(), ids=TAXONOMIES.keys())
@@ -124,6 +125,8 @@ def test_the_union_over_kinds_is_that_of_brute_force(measure, taxonomy, data):
         measure = Mahalanobis().fit(rng.random((40, d)), rng.random((40, d)) < 0.4)
     elif measure == "penalised":
         measure = Penalised(LpNorm(2), hamming=0.5, cardinality=0.3, pairs=0.2).fit(rng.random((30, d)) < 0.4)
+    elif measure == "mixture":
+        measure = Mixture(0.5).fit(rng.random((30, d)) < 0.4)
     lo = data.draw(st.integers(0, 2))
     limits = (lo, data.draw(st.one_of(st.none(), st.integers(lo, d))))
     groups = data.draw(st.lists(st.sampled_from(["a", "b"]), min_size=n, max_size=n))

@@ -12,8 +12,10 @@ outcome that becomes known moves what the next texts are compared with:
 - `nexcp` (Barber et al., *Conformal prediction beyond exchangeability*, 2023): all scores are, each with the weight
   decay^age: p(Y) = (sum of the weights of scores at least as large + 1) / (sum of all weights + 1).
 
-Two rules keep sets of use. No level is below 1 / (n + 1): a set goes no further than the largest score known, and never
-holds everything. No set is empty: the best guess is always in it.
+A stated rule keeps sets of use: levels stay within 1 / (n + 1) and n / (n + 1). So a set goes no further than the
+largest score known and never holds everything, and not all sets are empty. A classifier that is right more often than
+asked for still has empty sets, or it could not make as many errors. With `keep_best` the best guess is in every set, and
+errors may stay below the significance.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ _VERSION = 1
 _RATE, _DECAY = 0.01, 0.998
 # Settled ids that are remembered, so that a second outcome is noticed.
 _REMEMBERED = 100_000
+_PARAMETERS = ("rate", "window", "decay", "max_pending", "keep_best")
 _ARRAYS = ("predictor", "scores", "levels", "weights", "pending", "thresholds")
 
 
@@ -120,6 +123,8 @@ class OnlineConformal:
         Of "nexcp": the weight of a score falls by this factor with every score that comes after it.
     max_pending : int
         Texts that may wait for their labels; if there are more, the oldest are forgotten.
+    keep_best : bool
+        Whether the best guess is in every set, so that none is empty.
 
     Attributes
     ----------
@@ -157,6 +162,7 @@ class OnlineConformal:
         window: int | None = None,
         decay: float = _DECAY,
         max_pending: int = 100_000,
+        keep_best: bool = False,
     ) -> None:
         who = type(self).__name__
         if not isinstance(predictor, ConformalLabelSets) or predictor.taxonomy is not None:
@@ -182,6 +188,7 @@ class OnlineConformal:
         self.predictor = predictor
         self.method: Method = method
         self.rate, self.window, self.decay, self.max_pending = float(rate), int(width), float(decay), int(max_pending)
+        self.keep_best = bool(keep_best)
         self.n_settled_ = self.n_errors_ = 0
         self.last_ids_: tuple[str, ...] = ()
         self._levels = Levels(float(self._significance), (self.rate,) if method == "aci" else RATES)
@@ -257,8 +264,10 @@ class OnlineConformal:
         names = self._new_ids(ids, len(engine))
         level = self._significance if self.method in ("window", "nexcp") else Fraction(self.level_)
         largest = float(calibration.totals[-1])
-        # The two rules: no further than the largest score, and never without the best guess.
-        thresholds = np.maximum(min(calibration.threshold(level), largest), engine.forced()[1][:, 0])
+        # Sets go no further than the largest score.
+        thresholds = np.full(len(engine), min(calibration.threshold(level), largest))
+        if self.keep_best:
+            thresholds = np.maximum(thresholds, engine.forced()[1][:, 0])
         rows = np.asarray(engine.probabilities)
         for name, row, threshold in zip(names, rows, thresholds.tolist(), strict=True):
             self._pending[name] = _Pending(row.copy(), threshold)
@@ -359,7 +368,7 @@ class OnlineConformal:
         header = {
             "significance": str(self._significance),
             "method": self.method,
-            "parameters": {name: getattr(self, name) for name in ("rate", "window", "decay", "max_pending")},
+            "parameters": {name: getattr(self, name) for name in _PARAMETERS},
             "counts": [self.n_settled_, self.n_errors_, self._next_id],
             "pending": list(self._pending),
             "settled": [[name, list(outcome)] for name, outcome in self._settled.items()],

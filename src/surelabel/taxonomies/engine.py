@@ -20,7 +20,7 @@ from surelabel.calibration import Calibration
 from surelabel.engines import engine_for
 from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold, WrappingEngine
 from surelabel.engines.dense import DenseEngine
-from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.engines.sizes import Bounds, SizeArray, SizeBounds, as_sizes
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.counting import count_by_size
@@ -105,9 +105,15 @@ class _Piece:
         self.outer = outer
         self.inner = inner
 
-    def bounds(self, thresholds: FloatArray, rows: slice) -> list[Bounds]:
+    def bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Bound the numbers of members."""
-        return self._difference(lambda engine: list(engine.bounds(thresholds, rows)))
+        outer = self.outer.bounds(thresholds, rows)
+        if self.inner is None:
+            return outer
+        inner = self.inner.bounds(thresholds, rows)
+        # No difference of sizes is below 0, and none overflows.
+        lower = np.maximum(outer.lower - inner.upper, 0)
+        return SizeBounds(lower, np.maximum(outer.upper - inner.lower, 0))
 
     def with_label(self, row: int, threshold: float, labels: Sequence[int]) -> list[Bounds]:
         """Bound the numbers of members that have each of some labels."""
@@ -280,11 +286,8 @@ class KindsEngine(WrappingEngine):
     def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Add up the kinds."""
         part = slice(0, len(self)) if rows is None else rows
-        sums = [(0, 0)] * len(thresholds)
-        for kind, piece in self.kinds:
-            counted = piece.bounds(np.ascontiguousarray(thresholds[:, kind]), part)
-            sums = [(low + more, high + most) for (low, high), (more, most) in zip(sums, counted, strict=True)]
-        return SizeBounds.of(sums)
+        counted = [piece.bounds(np.ascontiguousarray(thresholds[:, kind]), part) for kind, piece in self.kinds]
+        return SizeBounds(_sum([one.lower for one in counted]), _sum([one.upper for one in counted]))
 
     def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
         """Add up the kinds."""
@@ -371,6 +374,15 @@ class KindsEngine(WrappingEngine):
     def _rank_sums(self, n_cells: int) -> FloatArray:
         """Refuse in the same words."""
         return self._counts_at(np.empty(0), n_cells)
+
+
+def _sum(sizes: Sequence[SizeArray]) -> SizeArray:
+    """Add up sizes, as Python integers if a sum may not fit into 64 bits."""
+    largest = sum(int(one.max(initial=0)) for one in sizes)
+    if largest > np.iinfo(np.int64).max:
+        return as_sizes([sum(row) for row in zip(*(one.tolist() for one in sizes), strict=True)])
+    total: SizeArray = sum((one.astype(np.int64) for one in sizes[1:]), sizes[0].astype(np.int64))
+    return total
 
 
 def _dense_rows(labels: Any) -> Any:
