@@ -203,7 +203,7 @@ def costs(made: Probabilities) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--steps", type=lambda given: given.split(","), help="only these; others stay as they are in the file")
+    parser.add_argument("--steps", type=lambda names: names.split(","), help="only these; the others stay as they are")
     parser.add_argument("--out", type=Path, default=Path("results/promises.json"))
     given = parser.parse_args()
     warnings.simplefilter("ignore", CalibrationWarning)

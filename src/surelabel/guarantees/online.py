@@ -14,8 +14,8 @@ outcome that becomes known moves what the next texts are compared with:
 
 A stated rule keeps sets of use: levels stay within 1 / (n + 1) and n / (n + 1). So a set goes no further than the
 largest score known and never holds everything, and not all sets are empty. A classifier that is right more often than
-asked for still has empty sets, or it could not make as many errors. With `keep_best` the best guess is in every set, and
-errors may stay below the significance.
+asked for still has empty sets, or it could not make as many errors. With `keep_best` the best guess is in every set,
+and errors may stay below the significance.
 """
 
 from __future__ import annotations
