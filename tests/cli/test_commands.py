@@ -153,7 +153,7 @@ def test_train_with_all_that_is_fitted(run, own_file, tmp_path):
     assert not (tmp_path / "other").exists()
     found = run("train", own_file, *OWN, "--out", tmp_path / "other", "--measure", "mahalanobi")
     assert found.code == 2
-    assert "mahalanobis, penalised" in found.err
+    assert "mahalanobis, mixture, penalised" in found.err
 
 
 def test_only_a_blend_has_members(run, own_file, tmp_path):
