@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -47,6 +48,8 @@ _WORK_LIMIT = 20_000
 _LEAST_GAIN, _LEAST_GAIN_NEAR = 0.05, 0.1
 # Settings whose criterion is so little above the best are as good; so many of them are compared by their best guesses.
 _AS_GOOD, _COMPARED = 0.04, 8
+# Share by which the hold-out's sets may be larger at one of the levels: a difference that is chance.
+_LEVEL_CHANCE = 0.02
 # Share of the hold-out's best guesses that may be lost, beside those of LogLoss: a difference that is chance.
 _MOST_LOST = 0.01
 
@@ -71,7 +74,7 @@ class _Part:
         """Return typical sizes of the sets of these texts, one per level, calibrated by the same texts.
 
         The typical size is exp(mean log(1 + N)) - 1, the mean over texts and over levels near to the one asked for: a
-        few huge sets cannot decide it, nor one calibration text.
+        few huge sets cannot decide it, nor one calibration text. It is nan for a level that so few texts cannot tell.
         """
         near = measure.neighbours > 0.0
         scored, sized = (_SCORED_NEAR, _SIZED_NEAR) if near else (_SCORED, _SIZED)
@@ -79,15 +82,23 @@ class _Part:
         totals = totals_of(measure, probabilities, labels)
         calibration = Calibration(measure, totals, labels.shape[1], label_names=None, **self.limits)
         engine = engine_for(calibration, probabilities[:sized], work_limit=_WORK_LIMIT)
-        thresholds = np.array([calibration.threshold(level * nearby) for level in self.levels for nearby in _NEARBY])
-        at, places = np.unique(thresholds, return_inverse=True)
-        logs = np.log1p(engine.counts_at(at, _CELLS)[:, :, 1]).mean(axis=0)[places]
-        return np.asarray(np.expm1(logs.reshape(-1, len(_NEARBY)).mean(axis=1)))
+        nearby = [level * near for level in self.levels for near in _NEARBY]
+        thresholds = np.array([calibration.threshold(level) for level in nearby])
+        at, places = np.unique(thresholds[np.isfinite(thresholds)], return_inverse=True)
+        logs = np.full(len(nearby), np.nan)
+        if len(at):
+            counts = engine.counts_at(at, _CELLS)[:, :, 1]
+            logs[np.isfinite(thresholds)] = np.log1p(counts).mean(axis=0)[places]
+        by_level = logs.reshape(-1, len(_NEARBY))
+        told = np.isfinite(by_level)
+        means = np.where(told, by_level, 0.0).sum(axis=1) / np.maximum(told.sum(axis=1), 1)
+        return np.asarray(np.where(told.any(axis=1), np.expm1(means), np.nan))
 
 
 def _criterion(sizes: FloatArray) -> float:
     """Return what is made small: the geometric mean of typical sizes over levels, 0.1 added so that none decides."""
-    return float(np.exp(np.log(sizes + 0.1).mean()))
+    told = sizes[np.isfinite(sizes)]
+    return float(np.exp(np.log(told + 0.1).mean())) if len(told) else math.inf
 
 
 class _Search:
@@ -224,13 +235,13 @@ def _confirmed(chosen: Mixture, part: _Part, report: Callable[[str], None]) -> M
     plain = chosen.reweighted(weight=0.0, neighbours=0.0)
     sizes, without = part.sizes(chosen), part.sizes(plain)
     right, right_without = part.accuracy(chosen), part.accuracy(plain)
-    carries_over = bool(np.all(sizes <= without)) and _criterion(sizes) <= (1.0 - _LEAST_GAIN) * _criterion(without)
-    carries_over = carries_over and right >= right_without - _MOST_LOST
+    told = np.isfinite(without)
+    carries_over = bool(told.any()) and right >= right_without - _MOST_LOST
+    carries_over = carries_over and bool(np.all(sizes[told] <= (1.0 + _LEVEL_CHANCE) * without[told]))
+    carries_over = carries_over and _criterion(sizes) <= (1.0 - _LEAST_GAIN) * _criterion(without)
     shown, plainly = (", ".join(f"{size:.4g}" for size in values) for values in (sizes, without))
-    outcome = (
+    report(
         f"On the hold-out {chosen!r} has typical sizes of {shown} and best guesses right in {right:.1%}; LogLoss "
         f"{plainly} and {right_without:.1%}: {'confirmed' if carries_over else 'not confirmed, so LogLoss it is'}"
     )
-    _log.info("%s", outcome)
-    report(outcome)
     return chosen if carries_over else plain
