@@ -1,7 +1,8 @@
 """Run the code blocks of a page, top to bottom, in a folder of its own (`page_blocks` says how they are written).
 
 A line of a `bash` block is a command; it must succeed, or end with the code of a comment `# exits N`. Its output is
-what it writes to stdout, and also to stderr where it is meant to fail. Some commands are not run as they stand:
+what it writes to stdout, and also to stderr (without progress) if it is meant to fail. Some commands are not run as
+they stand:
 
 - `surelabel serve ...`, and `python ... &`, are servers: started in the background, waited for until they answer, ended
   by the next one or with the page; other commands that end in `&` are ended with the page;
@@ -46,6 +47,8 @@ PORTS = ("8000", "8786")
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _NOWHERE = "http://127.0.0.1:9"
+# How far a step is, every two seconds: what a page shows must not depend on how busy the machine is.
+_PROGRESS = re.compile(r"^  [a-z][\w ]*: (\d+%, )?\d+ s(, about \d+ s left)?\n", re.MULTILINE)
 _EXITS = re.compile(r"#\s*exits (\d+)\s*$")
 _BACKGROUND = re.compile(r"\s*&\s*(#.*)?$")
 _VARIABLE = re.compile(r"^\w+=")
@@ -268,7 +271,7 @@ def _run(line, place):
             f"{place}: {line}\nended with {done.returncode}, not {expected}.\n"
             f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
         )
-    return done.stdout + (done.stderr if expected else "")
+    return done.stdout + (_PROGRESS.sub("", done.stderr) if expected else "")
 
 
 def _check_elsewhere(words, place):
