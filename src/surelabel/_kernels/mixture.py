@@ -44,7 +44,10 @@ class Listing(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """shift = -log(1 - weight), log_weight, temperature; largest log_prior, cost, and number of labels of a node."""
+    """shift = -log(1 - weight), log_weight, temperature; largest log_prior, cost, and number of labels of a node.
+
+    removes: whether some nodes are their parents with a label removed.
+    """
 
     shift: float
     log_weight: float
@@ -53,25 +56,28 @@ class Settings(NamedTuple):
     largest_cost: float
     most_labels: int
     n_labels: int
+    removes: bool
 
 
 class Texts(NamedTuple):
     """Costs of texts: listed labels of text i are labels[starts[i]:starts[i + 1]], with absent and present costs.
 
-    All other labels cost group[0] absent and group[1] present; their number times either is split[0:2] (absent) in
-    parts without rounding, see `measures/compressed.py`. Dense texts have no starts: costs are (n, d).
+    ratios = exp(-temperature (present - absent)). All other labels have group (absent, present, ratio); their number
+    times either part of split, which add up to group[0], needs no rounding (`measures/compressed.py`). Costs and ratios
+    are (1, columns); of dense texts, which have no starts, (n, d).
     """
 
     starts: Array
     labels: Array
     absent: Array
     present: Array
+    ratios: Array
     group: Array
     split: Array
 
 
 class Scratch(NamedTuple):
-    """Memory for one text: gains and ratios (2 d,) by move, values and weights (N,), partial sums."""
+    """Memory for one text: gains and ratios (2 d,) by move, values and weights (2, N), partial sums."""
 
     gains: Array
     ratios: Array
@@ -81,46 +87,60 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def make_scratch(listing: Any, texts: Any, settings: Any) -> Any:
-    """Make memory for texts, with the gains of unlisted labels filled in."""
-    n_nodes, n_labels = listing.parents.shape[0], settings.n_labels
-    gain = texts.group[1] - texts.group[0]
-    gains = np.empty(2 * n_labels)
-    ratios = np.empty(2 * n_labels)
-    gains[:n_labels] = gain
-    gains[n_labels:] = -gain
-    ratios[:n_labels] = np.exp(-settings.temperature * gain)
-    ratios[n_labels:] = np.exp(settings.temperature * gain)
-    return Scratch(gains, ratios, np.empty((2, n_nodes)), np.empty(N_PARTIALS), np.empty(N_PARTIALS))
-
-
-@njit(cache=True, nogil=True)
-def _set_label(label: int, gain: float, temperature: float, scratch: Any) -> None:
+def _set_label(label: int, gain: float, ratio: float, settings: Any, scratch: Any) -> None:
     """Fill in the moves of one label."""
-    n_labels = scratch.gains.shape[0] // 2
     scratch.gains[label] = gain
-    scratch.gains[n_labels + label] = -gain
-    scratch.ratios[label] = np.exp(-temperature * gain)
-    scratch.ratios[n_labels + label] = np.exp(temperature * gain)
+    scratch.ratios[label] = ratio
+    if settings.removes:
+        scratch.gains[settings.n_labels + label] = -gain
+        scratch.ratios[settings.n_labels + label] = 1.0 / ratio
 
 
 @njit(cache=True, nogil=True)
-def load_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
-    """Load text i: moves, and the exact sum of the costs of its labels absent; return its number of partials."""
-    temperature = settings.temperature
+def make_scratch(listing: Any, texts: Any, settings: Any) -> Any:
+    """Make memory for texts, with the moves of unlisted labels filled in."""
+    scratch = Scratch(
+        np.empty(2 * settings.n_labels),
+        np.empty(2 * settings.n_labels),
+        np.empty((2, listing.parents.shape[0])),
+        np.empty(N_PARTIALS),
+        np.empty(N_PARTIALS),
+    )
+    if texts.starts.shape[0]:
+        for label in listing.used:
+            _set_label(label, texts.group[1] - texts.group[0], texts.group[2], settings, scratch)
+    return scratch
+
+
+@njit(cache=True, nogil=True)
+def load_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> float:
+    """Load the moves of text i; return the sum of the costs of all labels absent, in plain arithmetic."""
+    base = 0.0
+    if texts.starts.shape[0] == 0:
+        absent, present, ratios = texts.absent[i], texts.present[i], texts.ratios[i]
+        for label in listing.used:
+            _set_label(label, present[label] - absent[label], ratios[label], settings, scratch)
+        for k in range(absent.shape[0]):
+            base += absent[k]
+        return base
+    for place in range(texts.starts[i], texts.starts[i + 1]):
+        gain = texts.present[0, place] - texts.absent[0, place]
+        _set_label(texts.labels[place], gain, texts.ratios[0, place], settings, scratch)
+        base += texts.absent[0, place]
+    return base + (settings.n_labels - (texts.starts[i + 1] - texts.starts[i])) * texts.group[0]
+
+
+@njit(cache=True, nogil=True)
+def add_base(texts: Any, i: int, settings: Any, scratch: Any) -> Any:
+    """Add up the costs of all labels of text i absent, without error; return the number of partials."""
     n_partials = np.int64(0)
     if texts.starts.shape[0] == 0:
-        absent, present = texts.absent[i], texts.present[i]
-        for label in listing.used:
-            _set_label(label, present[label] - absent[label], temperature, scratch)
-        for k in range(absent.shape[0]):
-            n_partials = add_to_partials(scratch.base, n_partials, absent[k])
+        for k in range(settings.n_labels):
+            n_partials = add_to_partials(scratch.base, n_partials, texts.absent[i, k])
         return n_partials
     for place in range(texts.starts[i], texts.starts[i + 1]):
-        absent_cost = texts.absent[0, place]
-        _set_label(texts.labels[place], texts.present[0, place] - absent_cost, temperature, scratch)
-        n_partials = add_to_partials(scratch.base, n_partials, absent_cost)
-    n_unlisted = scratch.gains.shape[0] // 2 - (texts.starts[i + 1] - texts.starts[i])
+        n_partials = add_to_partials(scratch.base, n_partials, texts.absent[0, place])
+    n_unlisted = settings.n_labels - (texts.starts[i + 1] - texts.starts[i])
     for part in texts.split:
         n_partials = add_to_partials(scratch.base, n_partials, n_unlisted * part)
     return n_partials
@@ -132,7 +152,7 @@ def unload_text(texts: Any, i: int, settings: Any, scratch: Any) -> None:
     if texts.starts.shape[0]:
         gain = texts.group[1] - texts.group[0]
         for place in range(texts.starts[i], texts.starts[i + 1]):
-            _set_label(texts.labels[place], gain, settings.temperature, scratch)
+            _set_label(texts.labels[place], gain, texts.group[2], settings, scratch)
 
 
 @njit(cache=True, nogil=True)
@@ -161,27 +181,58 @@ def exact_sum_of(texts: Any, i: int, n_base: int, listing: Any, node: int, scrat
 
 
 @njit(cache=True, nogil=True)
-def fill_values(base: float, listing: Any, settings: Any, scratch: Any) -> float:
-    """Write the running L of all nodes and return log_z, the logarithm of the softmax' normaliser."""
+def fill_values(base: float, listing: Any, scratch: Any) -> float:
+    """Write the running L of all nodes; return the sum of their terms, relative to the empty set's."""
     values, weights = scratch.values[0], scratch.values[1]
+    parents, moves, gains, ratios = listing.parents, listing.moves, scratch.gains, scratch.ratios
     values[0], weights[0] = base, 1.0
-    total = listing.factors[0]
-    for node in range(1, values.shape[0]):
-        parent, move = listing.parents[node], listing.moves[node]
-        values[node] = values[parent] + scratch.gains[move]
-        weight = weights[parent] * scratch.ratios[move]
-        weights[node] = weight
-        total += listing.factors[node] * weight
-    temperature = settings.temperature
-    if _SMALLEST_SUM < total < _LARGEST_SUM:
+    n_nodes = values.shape[0]
+    for node in range(1, n_nodes):
+        parent, move = parents[node], moves[node]
+        values[node] = values[parent] + gains[move]
+        weights[node] = weights[parent] * ratios[move]
+    factors = listing.factors
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = n_nodes - n_nodes % 4
+    for node in range(0, whole, 4):
+        a += factors[node] * weights[node]
+        b += factors[node + 1] * weights[node + 1]
+        c += factors[node + 2] * weights[node + 2]
+        d += factors[node + 3] * weights[node + 3]
+    for node in range(whole, n_nodes):
+        a += factors[node] * weights[node]
+    return (a + b) + (c + d)
+
+
+@njit(cache=True, nogil=True)
+def is_usable(total: float) -> bool:
+    """Tell whether a sum of products has kept its digits."""
+    return _SMALLEST_SUM < total < _LARGEST_SUM
+
+
+@njit(cache=True, nogil=True)
+def log_normaliser(total: float, base: float, listing: Any, settings: Any, scratch: Any) -> float:
+    """Return log_z from the sum of terms, or from logarithms if it is not usable; base is correctly rounded then."""
+    temperature, values = settings.temperature, scratch.values[0]
+    if is_usable(total):
         return np.log(total) - temperature * base
     largest = -np.inf
     for node in range(values.shape[0]):
         largest = max(largest, listing.log_prior[node] - temperature * values[node])
-    total = 0.0
+    summed = 0.0
     for node in range(values.shape[0]):
-        total += np.exp(listing.log_prior[node] - temperature * values[node] - largest)
-    return largest + np.log(total)
+        summed += np.exp(listing.log_prior[node] - temperature * values[node] - largest)
+    return largest + np.log(summed)
+
+
+@njit(cache=True, nogil=True)
+def exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
+    """Load text i; return the number of partials of its base, the base, and log_z, all correctly rounded."""
+    load_text(texts, i, listing, settings, scratch)
+    n_base = add_base(texts, i, settings, scratch)
+    base = round_partials(scratch.base, n_base)
+    total = fill_values(base, listing, scratch)
+    return n_base, base, log_normaliser(total, base, listing, settings, scratch)
 
 
 @njit(cache=True, nogil=True)
@@ -211,9 +262,14 @@ def scan_text(
     thresholds (threshold, shifted); flags (N,) uint8, or empty: MEMBER and WITHIN of each node are written.
     """
     threshold, shifted = thresholds
-    n_base = load_text(texts, i, listing, settings, scratch)
-    base = round_partials(scratch.base, n_base)
-    log_z = fill_values(base, listing, settings, scratch)
+    n_base, exact_z = np.int64(-1), 0.0
+    base = load_text(texts, i, listing, settings, scratch)
+    total_of_terms = fill_values(base, listing, scratch)
+    if is_usable(total_of_terms):
+        log_z = np.log(total_of_terms) - settings.temperature * base
+    else:
+        n_base, base, exact_z = exact_text(texts, i, listing, settings, scratch)
+        log_z = exact_z
     margin = _margin(base, threshold, settings)
     farthest = threshold + LOG_2 - settings.shift
     room = threshold + LOG_2 + settings.log_weight + settings.largest_prior - log_z
@@ -235,10 +291,16 @@ def scan_text(
             total = listed_total(value, log_prior, log_z, settings)
             is_member = total <= threshold
             if abs(total - threshold) <= margin:
+                if n_base < 0:
+                    n_base = add_base(texts, i, settings, scratch)
+                    exact_z = np.log(total_of_terms) - settings.temperature * round_partials(scratch.base, n_base)
                 exact = exact_sum_of(texts, i, n_base, listing, node, scratch)
-                is_member = listed_total(exact, log_prior, log_z, settings) <= threshold
+                is_member = listed_total(exact, log_prior, exact_z, settings) <= threshold
         is_within = value <= shifted
         if abs(value - shifted) <= margin:
+            if n_base < 0:
+                n_base = add_base(texts, i, settings, scratch)
+                exact_z = np.log(total_of_terms) - settings.temperature * round_partials(scratch.base, n_base)
             is_within = exact_sum_of(texts, i, n_base, listing, node, scratch) <= shifted
         n_members += is_member
         n_within += is_within
@@ -280,8 +342,7 @@ def totals_of_nodes(
         if i != loaded:
             if loaded >= 0:
                 unload_text(texts, loaded, settings, scratch)
-            n_base = load_text(texts, i, listing, settings, scratch)
-            log_z = fill_values(round_partials(scratch.base, n_base), listing, settings, scratch)
+            n_base, _, log_z = exact_text(texts, i, listing, settings, scratch)
             loaded = i
         sums[j] = exact_sum_of(texts, i, n_base, listing, nodes[j], scratch)
         out[j] = listed_total(sums[j], listing.log_prior[nodes[j]], log_z, settings)
@@ -292,9 +353,7 @@ def best_of_text(
     texts: Any, i: int, listing: Any, candidates: Array, settings: Any, scratch: Any, totals: Array
 ) -> Any:
     """Return the best listed candidate of text i, -1 if there is none; totals (2,) of the two best are written."""
-    n_base = load_text(texts, i, listing, settings, scratch)
-    base = round_partials(scratch.base, n_base)
-    log_z = fill_values(base, listing, settings, scratch)
+    n_base, base, log_z = exact_text(texts, i, listing, settings, scratch)
     values = scratch.values[0]
     bounds = scratch.values[1]
     first, second = np.inf, np.inf

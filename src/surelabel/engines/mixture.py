@@ -33,6 +33,8 @@ from surelabel.measures.mixture import Mixture
 
 # Thresholds that are few enough to check the listed label-sets for each; for more they are scored and sorted once.
 _FEW = 16
+# What the kernels have of dense texts, a row per text.
+_DENSE = ("absent", "present", "ratios")
 # Label-sets of the independent part that are looked at for the best that is not listed.
 _FIRST = 16
 _INDEPENDENT: weakref.WeakKeyDictionary[Calibration, Calibration] = weakref.WeakKeyDictionary()
@@ -92,8 +94,7 @@ class MixtureEngine(WrappingEngine):
         if not isinstance(inner, DenseEngine):
             return inner, self._measure.texts(inner.probabilities)
         inner = inner.priced()
-        none = np.empty(0, dtype=np.int64)
-        return inner, kernel.Texts(none, none, *inner.costs(slice(0, len(inner))), np.zeros(2), np.zeros(2))
+        return inner, self._measure.texts_of_costs(*inner.costs(slice(0, len(inner))))
 
     def _shifted(self, thresholds: FloatArray) -> FloatArray:
         """Return the thresholds of the independent part, (n,)."""
@@ -138,7 +139,7 @@ class MixtureEngine(WrappingEngine):
     def _one(texts: kernel.Texts, i: int) -> kernel.Texts:
         """Return one of several texts."""
         if len(texts.starts) == 0:
-            return texts._replace(absent=texts.absent[i : i + 1], present=texts.present[i : i + 1])
+            return texts._replace(**{name: getattr(texts, name)[i : i + 1] for name in _DENSE})
         return texts._replace(starts=texts.starts[i : i + 2])
 
     def _flags_of(self, texts: kernel.Texts, threshold: float, shifted: float) -> Any:
@@ -265,7 +266,7 @@ class MixtureEngine(WrappingEngine):
             finite = np.flatnonzero(np.isfinite(thresholds[block]))
             members = np.empty(len(finite), dtype=np.int64)
             with_label = np.empty((len(finite), self.n_labels), dtype=np.int32)
-            costs = texts._replace(absent=texts.absent[finite], present=texts.present[finite])
+            costs = texts._replace(**{name: getattr(texts, name)[finite] for name in _DENSE})
             bounds = np.column_stack([thresholds[block][finite], shifted[block][finite]])
             kernel.count_labels(costs, bounds, *self._kernel_arguments(), members, with_label)
             part[finite, :, 0] |= with_label < members[:, None]

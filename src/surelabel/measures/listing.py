@@ -180,8 +180,16 @@ def _make_tree(seen: SeenLabelSets, with_neighbours: bool) -> Tree:
     shares = _shares_of(seen) if with_neighbours else {}
     place: dict[_LabelSet, int] = {(): 0}
     parents, moves = [0], [0]
-    for label_set in counts:
-        for end in range(1, len(label_set) + 1):
+    for label_set in sorted(counts, key=len):
+        # A seen label-set with one label fewer is its parent if there is one, else all of its beginnings are nodes.
+        ends = range(1, len(label_set) + 1)
+        fewer = next((end for end in ends if label_set[: end - 1] + label_set[end:] in counts), None)
+        if fewer is not None:
+            parents.append(place[label_set[: fewer - 1] + label_set[fewer:]])
+            moves.append(label_set[fewer - 1])
+            place[label_set] = len(place)
+            continue
+        for end in ends:
             if label_set[:end] not in place:
                 parents.append(place[label_set[: end - 1]])
                 moves.append(label_set[end - 1])

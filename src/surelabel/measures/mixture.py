@@ -25,6 +25,8 @@ __all__ = ["Mixture"]
 
 IntArray = npt.NDArray[np.int64]
 PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip")
+# Exponents up to which a product of exponentials, and its inverse, are floats with all their digits.
+_LARGEST_EXPONENT = 690.0
 _RANGES = {
     "weight": (0.0, 1.0, "in [0, 1)"),
     "prior": (0.0, math.inf, "0 or more"),
@@ -185,20 +187,33 @@ class Mixture:
             -math.log(self.clip),
             int(np.diff(self.listing.starts).max()),
             self.n_labels,
+            bool(np.any(self.listing.moves >= self.n_labels)),
         )
 
     def texts(self, probabilities: FloatArray | SparseProbabilities) -> kernel.Texts:
         """Return costs of texts as `_kernels.mixture` takes them."""
-        none = np.empty(0, dtype=np.int64)
         if not isinstance(probabilities, SparseProbabilities):
-            absent, present = costs_of(self.independent, probabilities)
-            return kernel.Texts(none, none, absent, present, np.zeros(2), np.zeros(2))
+            return self.texts_of_costs(*costs_of(self.independent, probabilities))
         values = np.append(probabilities.values, probabilities.unlisted)[None, :]
         absent, present = costs_of(self.independent, values)
-        group = (float(absent[0, -1]), float(present[0, -1]))
-        return kernel.Texts(
-            probabilities.starts, probabilities.labels, absent, present, np.array(group), np.array(halves(group[0]))
-        )
+        ratios = self._ratios(absent, present)
+        group = np.array([float(absent[0, -1]), float(present[0, -1]), float(ratios[0, -1])])
+        split = np.array(halves(float(absent[0, -1])))
+        return kernel.Texts(probabilities.starts, probabilities.labels, absent, present, ratios, group, split)
+
+    def texts_of_costs(self, absent: FloatArray, present: FloatArray) -> kernel.Texts:
+        """Return dense texts as `_kernels.mixture` takes them, from their costs (n, d)."""
+        none = np.empty(0, dtype=np.int64)
+        return kernel.Texts(none, none, absent, present, self._ratios(absent, present), np.zeros(3), np.zeros(2))
+
+    def _ratios(self, absent: FloatArray, present: FloatArray) -> FloatArray:
+        """Return by what factors labels change the terms of the softmax.
+
+        They are nan if a label-set's product of them may leave the range of floats: kernels add up logarithms then.
+        """
+        exponents = -self.temperature * (present - absent)
+        limit = _LARGEST_EXPONENT / max(self.settings.most_labels, 1)
+        return np.asarray(np.exp(np.where(np.abs(exponents) <= limit, exponents, np.nan)))
 
     def nodes_of(self, labels: Any) -> IntArray:
         """Return the node of each label-set, (n,), of 0/1 rows (n, d), dense or sparse; -1 if it is not listed."""
