@@ -5,7 +5,7 @@ import { UNLIKE, confidenceWords, credibilityWords, percent, share } from "./wor
 
 function measure(name, value, [style, words, why]) {
   return make("div", {}, make("dt", {}, name),
-    make("dd", {}, make("b", {}, share(value)), " ", make("span", { class: `words ${style}` }, words), make("p", {}, why)));
+    make("dd", {}, make("b", {}, share(value)), " ", words && make("span", { class: `words ${style}` }, words), make("p", {}, why)));
 }
 
 function forcedCard(answer, level) {

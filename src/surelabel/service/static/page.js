@@ -13,6 +13,7 @@ let asking = null;
 let again = null;
 let waiting = 0;
 
+const welcome = [...byId("answer").children];
 const level = () => LEVELS[Number(byId("confidence").value)];
 const say = (text) => { byId("status").textContent = text; };
 
@@ -62,6 +63,7 @@ async function begin() {
     `${model.name} · ${model.labels.length.toLocaleString("en")} labels · ${model.classifier} classifier · calibrated on ${model.n_calibration.toLocaleString("en")} texts · `,
     number(model.n_candidates.readable), " possible label-sets");
   byId("report-link").hidden = !model.has_report;
+  showLevel();
   const examples = model.examples.map((example) => make("button", { type: "button", dir: "auto", title: example.slice(0, 300), click: () => {
     byId("text").value = example;
     countCharacters();
@@ -79,7 +81,18 @@ function countCharacters() {
 function showLevel() {
   byId("confidence-shown").textContent = percent(level());
   byId("confidence").setAttribute("aria-valuetext", percent(level()));
-  byId("confidence-words").textContent = promise(level());
+  byId("confidence-words").textContent = promise(level(), model?.evaluation);
+}
+
+/** Mark the answer as one about an earlier text; without a text show again what stood there at first. */
+function outdate() {
+  const answer = byId("answer");
+  if (byId("text").value.trim() === "") {
+    answer.classList.remove("stale");
+    answer.replaceChildren(...welcome);
+  } else if (byId("forced-title")) {
+    answer.classList.add("stale");
+  }
 }
 
 /** Ask about the text at the level. The last answer stays until the new one is there. */
@@ -100,6 +113,7 @@ async function askNow() {
     const response = await predict([text], asked, { top: TOP, describe: true }, mine.signal);
     if (asking !== mine) return;
     calm();
+    byId("answer").classList.remove("stale");
     showAnswer(byId("answer"), response, model, asked);
     say(spoken(response.answers[0], asked));
   } catch (problem) {
@@ -126,7 +140,10 @@ function listen() {
     event.preventDefault();
     askNow();
   });
-  byId("text").addEventListener("input", countCharacters);
+  byId("text").addEventListener("input", () => {
+    countCharacters();
+    outdate();
+  });
   byId("text").addEventListener("paste", () => setTimeout(() => {
     countCharacters();
     if (byId("text").value.trim()) askNow();
@@ -137,6 +154,7 @@ function listen() {
   byId("clear").addEventListener("click", () => {
     byId("text").value = "";
     countCharacters();
+    outdate();
     byId("text").focus();
   });
   byId("confidence").addEventListener("input", () => {

@@ -11,25 +11,25 @@ const trimmed = (value, digits) => String(Number(value.toFixed(digits)));
 /** Write a level as a percentage. */
 export const percent = (level) => `${trimmed(100 * Number(level), 3)} %`;
 
-/** Say what a confidence level promises. */
-export function promise(level) {
+/** Say what a confidence level promises, and what the model did on its test texts if that was measured. */
+export function promise(level, evaluation) {
   const missed = 1 / (1 - Number(level));
   const often = missed < 2.6 ? `${trimmed(100 / missed, 1)} texts in 100` : `1 text in ${Math.round(missed).toLocaleString("en")}`;
-  return `The true label-set is missed for at most ${often}.`;
+  const asked = `The true label-set is missed for at most ${often}.`;
+  const seen = evaluation?.levels.find((each) => Math.abs(Number(each.significance) - (1 - Number(level))) < 1e-9);
+  if (!seen) return asked;
+  return `${asked} Asked for ${percent(seen.significance)}: ${trimmed(100 * seen.error, 1)} % of ${evaluation.n_texts.toLocaleString("en")} test texts were missed.`;
 }
 
 /** Write a p-value, confidence or credibility. */
 export const share = (value) => (value > 0 && value < 0.001 ? "< 0.001" : value.toFixed(3));
 
-/** Say how sure an answer is: [style, words, explanation]. */
+/** Say what a confidence means: [style, words, explanation]. It is no chance that the best guess is right, so it gets no praise. */
 export function confidenceWords(confidence, credibility) {
   // All others are implausible then, but so is the best.
   if (credibility <= UNLIKE) return ["bad", "Means nothing here", "No label-set fits well, not even the best one."];
-  const why = `Every other label-set has a p-value of ${share(1 - confidence)} or less.`;
-  if (confidence >= 0.99) return ["good", "Very sure", why];
-  if (confidence >= 0.95) return ["good", "Sure", why];
-  if (confidence >= 0.8) return ["fair", "Fairly sure", why];
-  return ["bad", "Not sure", `Another label-set has a p-value of ${share(1 - confidence)}.`];
+  if (confidence < 0.8) return ["bad", "Others fit too", `Another label-set has a p-value of ${share(1 - confidence)}.`];
+  return ["plain", "", `Every other label-set has a p-value of ${share(1 - confidence)} or less. This is not the chance that the best guess is right.`];
 }
 
 /** Say how typical a text is: [style, words, explanation]. */
