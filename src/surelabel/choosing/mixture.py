@@ -74,7 +74,8 @@ class _Part:
         """Return typical sizes of the sets of these texts, one per level, calibrated by the same texts.
 
         The typical size is exp(mean log(1 + N)) - 1, the mean over texts and over levels near to the one asked for: a
-        few huge sets cannot decide it, nor one calibration text. It is nan for a level that so few texts cannot tell.
+        few huge sets cannot decide it, nor one calibration text. It is nan for a level at which
+        no text or only the strangest one would be missed.
         """
         near = measure.neighbours > 0.0
         scored, sized = (_SCORED_NEAR, _SIZED_NEAR) if near else (_SCORED, _SIZED)
@@ -83,7 +84,7 @@ class _Part:
         calibration = Calibration(measure, totals, labels.shape[1], label_names=None, **self.limits)
         engine = engine_for(calibration, probabilities[:sized], work_limit=_WORK_LIMIT)
         nearby = [level * near for level in self.levels for near in _NEARBY]
-        thresholds = np.array([calibration.threshold(level) for level in nearby])
+        thresholds = np.array([calibration.threshold(e) if calibration.rank(e) > 1 else math.inf for e in nearby])
         at, places = np.unique(thresholds[np.isfinite(thresholds)], return_inverse=True)
         logs = np.full(len(nearby), np.nan)
         if len(at):
