@@ -36,15 +36,19 @@ def _listed_anew(folder, **changes):
     file = folder / "classifier" / "classifier.json"
     classifier = json.loads(file.read_text())
     classifier = {**classifier, **changes}
-    for name in classifier["files"]:
-        classifier["files"][name] = hashlib.sha256((folder / "classifier" / name).read_bytes()).hexdigest()
+    _hash(classifier, folder / "classifier")
     file.write_text(json.dumps(classifier))
     document = json.loads((folder / "bundle.json").read_text())
+    _hash(document, folder)
+    (folder / "bundle.json").write_text(json.dumps(document))
+
+
+def _hash(document, folder):
+    """Put the sizes and sums of a folder's files into its description, and the description's own sum."""
     for name in document["files"]:
         content = (folder / name).read_bytes()
         document["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     document["sha256"] = _own_checksum(document)
-    (folder / "bundle.json").write_text(json.dumps(document))
 
 
 def test_the_way_back_from_a_folder(trained, folder):

@@ -25,6 +25,7 @@ DISTRIBUTIONS = {
     "iterstrat": "iterative-stratification",
     "markupsafe": "jinja2",
     "prometheus_client": "prometheus-client",
+    "pydantic_core": "pydantic",
     "starlette": "fastapi",
 }
 # Modules that are imported only where their extra is known to be there.
@@ -36,6 +37,8 @@ MODULES_OF_EXTRAS = {
     "text/bert.py": "text",
     "text/cnn.py": "text",
     "text/convolution.py": "text",
+    "text/embedding.py": "text",
+    "text/hybrid.py": "text",
     "text/neural.py": "text",
     "text/tokenisation.py": "text",
     "text/training.py": "text",
