@@ -69,7 +69,7 @@ class Mixture:
     >>> measure = Mixture(weight=0.5).fit([[1, 1, 0], [0, 0, 1], [1, 0, 0], [1, 1, 0]])
     >>> probabilities = np.array([[0.9, 0.2, 0.4]] * 2)
     >>> measure.score(measure.totals(probabilities, np.array([[1, 1, 0], [1, 0, 1]], dtype=bool))).round(3)
-    array([1.783, 1.937])
+    array([1.727, 1.938])
     """
 
     weight: float = 0.9
