@@ -62,23 +62,25 @@ function plausibleCard(answer, response, model, level) {
   return card;
 }
 
-function bar(pValue, significance) {
+/** Draw a p-value and the limit, on a scale whose end is `largest`. */
+function bar(pValue, significance, largest) {
   const filled = make("span");
-  filled.style.width = `${100 * pValue}%`;
+  filled.style.width = `${(100 * pValue) / largest}%`;
   const mark = make("i");
-  mark.style.left = `${100 * significance}%`;
+  mark.style.left = `${(100 * significance) / largest}%`;
   return make("div", { class: "bar", "aria-hidden": "true" }, filled, mark);
 }
 
 function topCard(answer, response) {
   if (answer.top.length === 0) return null;
   const significance = Number(response.significance);
+  const largest = Math.max(...answer.top.map((each) => each.p_value), significance);
   const items = answer.top.map((each) => make("li", {},
-    labelList(each.labels, "small", { none: "no labels" }), bar(each.p_value, significance),
+    labelList(each.labels, "small", { none: "no labels" }), bar(each.p_value, significance, largest),
     make("span", { class: "p" }, make("span", { class: "visually-hidden" }, "p-value "), share(each.p_value))));
   return make("section", { class: "card", "aria-labelledby": "top-title" },
     make("h2", { id: "top-title" }, answer.size.upper === String(answer.top.length) ? "Plausible label-sets" : "Most plausible label-sets"),
-    make("p", { class: "hint" }, `With their p-values. The mark shows the limit, ${response.significance}.`),
+    make("p", { class: "hint" }, `With their p-values; the longest bar is ${share(largest)}. The line through all bars is the limit, ${response.significance}.`),
     make("ol", { class: "top" }, ...items));
 }
 
