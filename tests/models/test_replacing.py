@@ -9,6 +9,7 @@ import pytest
 
 from bundle_cases import corpus, small_bundle
 from surelabel import ConformalLabelSets, LogLoss, load_bundle
+from surelabel._core import folders
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
 
@@ -28,6 +29,23 @@ def _replace_until(ended, folder, versions):
     while not ended.is_set():
         for version in versions:
             version.save(folder)
+
+
+def test_files_of_an_interrupted_reading_do_not_stay(tmp_path, monkeypatch):
+    one, other = _versions()
+    one.save(tmp_path / "model")
+    copied = folders._Opened.copied
+
+    def replaced_after_the_evaluation(opened, name, copy):
+        result = copied(opened, name, copy)
+        if name == "evaluation.json" and copy is not None:
+            other.save(tmp_path / "model")
+            raise folders._ReplacedError(name, True)
+        return result
+
+    monkeypatch.setattr(folders._Opened, "copied", replaced_after_the_evaluation)
+    loaded = load_bundle(tmp_path / "model")
+    assert (loaded.info.name, loaded.evaluation) == ("other", None)
 
 
 @pytest.mark.parametrize("n_loads", [20, pytest.param(500, marks=pytest.mark.slow)])

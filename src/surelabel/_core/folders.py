@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
 import stat
 import tempfile
 import time
@@ -134,6 +135,9 @@ class FolderFormat:
         """Check a folder, and copy what was checked; again if it is replaced meanwhile."""
         deadline = time.monotonic() + _PATIENCE
         while True:
+            if copy is not None:
+                # What a reading that was interrupted has copied belongs to a folder that is gone.
+                shutil.rmtree(copy, ignore_errors=True)
             try:
                 with _Opened(folder, self) as opened:
                     return self._check_files(opened, copy)
