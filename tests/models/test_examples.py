@@ -34,7 +34,7 @@ def test_examples_show_three_different_texts():
         ({"certain": ()}, "nothing is certain"),
         ({"size": None, "size_bounds": (6, 10**9)}, "6 to 1.0 × 10^9 label-sets"),
         ({"size": 0, "size_bounds": (0, 0), "credibility": 0.01}, "a person should read it"),
-        ({"size": 1, "size_bounds": (1, 1), "open": ()}, "File it."),
+        ({"size": 1, "size_bounds": (1, 1), "open": ()}, "This is not yet a certificate to file it without a person."),
         ({"size": 1, "size_bounds": (1, 1), "credibility": 0.06}, "But its credibility is low"),
         ({"open": tuple(f"l{k}" for k in range(30))}, "l9 and 20 more"),
         ({"certain": (), "size": 1, "size_bounds": (1, 1)}, "no label"),

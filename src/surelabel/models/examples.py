@@ -82,7 +82,7 @@ def in_words(answer: Answer) -> str:
     Examples
     --------
     >>> in_words(Answer(("grain",), 0.99, 0.6, "0.05", 1, (1, 1), 7, ("grain",), (), ()))
-    'Only one label-set of 7 is plausible at significance 0.05: grain. File it.'
+    'Only one label-set of 7 is plausible at significance 0.05: grain. This is not ...'
     """
     lower, upper = answer.size_bounds
     among = f"of {count_words(answer.n_candidates)}"
@@ -113,4 +113,7 @@ def _trust(answer: Answer) -> str:
             f"But its credibility is low ({answer.credibility:.3f}): few calibration texts were as strange, so "
             "a person should read it."
         )
-    return "File it." if answer.size == 1 else "A person only has to choose among the open labels."
+    if answer.size == 1:
+        # A single plausible label-set may be wrong more often than the significance; `Automation` certifies filing.
+        return "This is not yet a certificate to file it without a person."
+    return "A person only has to choose among the open labels."
