@@ -21,7 +21,8 @@ class Examples(Dataset[dict[str, Any]]):
     """Encoded texts with their labels, as a torch dataset."""
 
     ids: list[npt.NDArray[np.int32]]
-    labels: Any  # bool (n_texts, n_labels); a CSR array where they are very many
+    labels: Any  # bool (n_texts, n_labels); a CSR array if they are very many
+    states: Any = None  # KeptStates, if lower layers are frozen
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -34,12 +35,14 @@ class Examples(Dataset[dict[str, Any]]):
     def __getitem__(self, index: int) -> dict[str, Any]:
         dense = isinstance(self.labels, np.ndarray)
         labels = self.labels[index] if dense else self.labels[[index]].toarray()[0]
-        return {"ids": self.ids[index], "labels": labels}
+        example = {"ids": self.ids[index], "labels": labels}
+        return example if self.states is None else {**example, "states": self.states[index]}
 
     def in_order_of_length(self) -> Examples:
         """Return the same examples, the longest first."""
         order = np.argsort(-self.lengths, kind="stable")
-        return Examples([self.ids[i] for i in order], self.labels[order])
+        states = None if self.states is None else self.states.in_order(order)
+        return Examples([self.ids[i] for i in order], self.labels[order], states)
 
     def digest(self) -> str:
         """Return a checksum of ids and labels."""

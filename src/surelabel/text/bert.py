@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib.util
 import json
 from pathlib import Path
@@ -12,11 +14,13 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError, TrainingError
-from surelabel.text.base import LabelledTexts
+from surelabel.text.base import FitOptions, LabelledTexts
+from surelabel.text.batching import Examples
+from surelabel.text.frozen import blocks_of, check_split, freeze_lower, keep_states, states_name, upper_only
 from surelabel.text.mpnet import mpnet_folder
 from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.settings import BertSettings
-from surelabel.text.training import Plan, processor_has_bfloat16, quiet_library
+from surelabel.text.training import Plan, first_process_first, passing_folder, processor_has_bfloat16, quiet_library
 
 __all__ = ["BertClassifier", "EncoderNetwork", "fetch_encoder", "layer_rates", "resolve_model", "resolve_pooling"]
 
@@ -96,9 +100,11 @@ class EncoderNetwork(nn.Module):
         Outputs.
     dropout : float
         Before the new layer.
+    n_frozen : int
+        Lowest layers that are not trained.
     """
 
-    def __init__(self, encoder: Any, pooling: str, n_labels: int, dropout: float) -> None:
+    def __init__(self, encoder: Any, pooling: str, n_labels: int, dropout: float, n_frozen: int = 0) -> None:
         super().__init__()
         # The encoder's own pooler is not used here; several processes would wait for its gradients.
         if getattr(encoder, "pooler", None) is not None:
@@ -106,25 +112,29 @@ class EncoderNetwork(nn.Module):
         self.encoder = encoder
         self.pooling = pooling
         self.dropout = dropout
+        self.n_frozen = n_frozen
         self.head = nn.Linear(encoder.config.hidden_size, n_labels)
         nn.init.normal_(self.head.weight, std=0.02)
 
     def forward(
-        self, input_ids: torch.Tensor, lengths: torch.Tensor, labels: torch.Tensor | None = None
+        self,
+        input_ids: torch.Tensor,
+        lengths: torch.Tensor,
+        labels: torch.Tensor | None = None,
+        states: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
-        """Return logits (B, n_labels), and the loss where labels are given."""
+        """Return logits (B, n_labels), and the loss if labels are given; `states` are those of the frozen layers."""
         mask = torch.arange(input_ids.shape[1], device=input_ids.device) < lengths.unsqueeze(1)
-        states = self.encoder(input_ids=input_ids, attention_mask=mask.long()).last_hidden_state
+        if states is None:
+            states = self.encoder(input_ids=input_ids, attention_mask=mask.long()).last_hidden_state
+        else:
+            with upper_only(self.encoder, self.n_frozen):
+                states = self.encoder(inputs_embeds=states, attention_mask=mask.long()).last_hidden_state
+        assert states is not None
         mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
         pooled = states[:, 0] if self.pooling == "cls" else mean
         pooled = nn.functional.dropout(pooled, self.dropout, self.training)
         return loss_and_logits(self.head(pooled), labels)
-
-
-def _layers(encoder: nn.Module) -> list[nn.Module]:
-    """Return the encoder's transformer blocks, the lowest first: its longest list of modules."""
-    lists = [list(module) for module in encoder.modules() if isinstance(module, nn.ModuleList)]
-    return max(lists, key=len, default=[])
 
 
 def layer_rates(
@@ -135,7 +145,7 @@ def layer_rates(
     Layer i of the encoder, from 0, has rate lowest * growth**i; the embeddings share the lowest layer's;
     what comes after the last layer shares the last one's.
     """
-    layers = _layers(network.encoder)
+    layers = blocks_of(network.encoder)
     in_layers = {id(parameter): place for place, layer in enumerate(layers) for parameter in layer.parameters()}
     groups: list[list[nn.Parameter]] = [[] for _ in range(max(1, len(layers)))]
     place = 0
@@ -181,7 +191,11 @@ class BertClassifier(NeuralClassifier):
         self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(min(limits))
-        self._network = EncoderNetwork(encoder, self._pooling, training.labels.shape[1], settings.dropout)
+        n_labels = training.labels.shape[1]
+        self._network = EncoderNetwork(encoder, self._pooling, n_labels, settings.dropout, settings.frozen_layers)
+        if settings.frozen_layers:
+            freeze_lower(encoder, settings.frozen_layers)
+            check_split(encoder, settings.frozen_layers)
         start_bias(self._network.head, settings.output_bias, training.labels)
         return self._optimizer(self._network), self._plan()
 
@@ -191,12 +205,37 @@ class BertClassifier(NeuralClassifier):
         lowest, growth, head = (
             usual[name] if getattr(self.settings, name) is None else getattr(self.settings, name) for name in usual
         )
-        groups = [
-            {"params": parameters, "lr": rate}
-            for parameters, rate in layer_rates(network, lowest, growth, head)
-            if parameters
-        ]
+        rates = layer_rates(network, lowest, growth, head)
+        trained = [([one for one in parameters if one.requires_grad], rate) for parameters, rate in rates]
+        groups = [{"params": parameters, "lr": rate} for parameters, rate in trained if parameters]
         return torch.optim.AdamW(groups, weight_decay=self.settings.weight_decay, fused=True)
+
+    def _train(
+        self, optimizer: torch.optim.Optimizer, parts: tuple[Examples, Examples], plan: Plan, options: FitOptions
+    ) -> tuple[nn.Module, list[dict[str, float]]]:
+        if not self.settings.frozen_layers:
+            return super()._train(optimizer, parts, plan, options)
+        with contextlib.ExitStack() as opened:
+            folder = options.checkpoint_folder or opened.enter_context(passing_folder())
+            folder.mkdir(parents=True, exist_ok=True)
+            with first_process_first():
+                kept = [self._with_states(part, folder, plan.bfloat16) for part in parts]
+            return super()._train(optimizer, (kept[0], kept[1]), plan, options)
+
+    def _with_states(self, part: Examples, folder: Path, bfloat16: bool) -> Examples:
+        """Return examples with what the frozen layers make of them."""
+        network, settings = self._network, self.settings
+        assert isinstance(network, EncoderNetwork)
+        identity = json.dumps([settings.model, settings.frozen_layers, bfloat16])
+        states = keep_states(
+            network.encoder,
+            settings.frozen_layers,
+            part.ids,
+            folder / states_name(identity, part.ids),
+            padding=self._padding,
+            bfloat16=bfloat16,
+        )
+        return dataclasses.replace(part, states=states)
 
     def _plan(self) -> Plan:
         """Return how to train."""
@@ -231,4 +270,5 @@ class BertClassifier(NeuralClassifier):
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
         encoder = AutoModel.from_config(config, trust_remote_code=False)
-        return EncoderNetwork(encoder, self._pooling, self.n_labels_, self.settings.dropout)
+        settings = self.settings
+        return EncoderNetwork(encoder, self._pooling, self.n_labels_, settings.dropout, settings.frozen_layers)

@@ -81,8 +81,14 @@ class NeuralClassifier(TextClassifier):
         examples, held_out = (
             Examples(encode(self._tokenizer, part.texts), part.labels) for part in (training, validation)
         )
-        self._network, history = train(self._network, optimizer, (examples, held_out), plan, options)
+        self._network, history = self._train(optimizer, (examples, held_out), plan, options)
         return history
+
+    def _train(
+        self, optimizer: torch.optim.Optimizer, parts: tuple[Examples, Examples], plan: Plan, options: FitOptions
+    ) -> tuple[nn.Module, list[dict[str, float]]]:
+        """Return the trained network and its history."""
+        return train(self._network, optimizer, parts, plan, options)
 
     def _set_aside(self, training: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts]:
         """Split a tenth off the training texts for early stopping."""

@@ -244,7 +244,7 @@ def _n_processes() -> int:
 
 
 @contextlib.contextmanager
-def _first_process_first() -> Iterator[None]:
+def first_process_first() -> Iterator[None]:
     """Let the first of several processes go through the block before the others."""
     if _n_processes() == 1:
         yield
@@ -254,7 +254,7 @@ def _first_process_first() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _passing_folder() -> Iterator[Path]:
+def passing_folder() -> Iterator[Path]:
     """Yield a folder that is removed at the end; of several processes the first one's."""
     if _n_processes() == 1:
         with tempfile.TemporaryDirectory(prefix="surelabel-") as name:
@@ -276,10 +276,10 @@ def _passing_folder() -> Iterator[Path]:
 def _checkpoint_folder(options: FitOptions, identity: str) -> Iterator[Path]:
     """Yield the folder for checkpoints: the one asked for, if it holds this run, or a passing one."""
     if options.checkpoint_folder is None:
-        with _passing_folder() as folder:
+        with passing_folder() as folder:
             yield folder
         return
-    with _first_process_first():
+    with first_process_first():
         _prepare_folder(options.checkpoint_folder, options, identity)
     yield options.checkpoint_folder
 
@@ -366,6 +366,11 @@ def _collate(padding: int, examples: list[dict[str, Any]]) -> dict[str, torch.Te
     """Return a batch of examples as tensors."""
     batch = pad([example["ids"] for example in examples], padding)
     batch["labels"] = torch.from_numpy(np.stack([example["labels"] for example in examples])).float()
+    if "states" in examples[0]:
+        batch["states"] = torch.nn.utils.rnn.pad_sequence(
+            [torch.from_numpy(np.asarray(example["states"], dtype=np.float32)) for example in examples],
+            batch_first=True,
+        )
     return batch
 
 
@@ -393,7 +398,7 @@ def _run_trainer(
     )
     trainer.plan = plan
     trainer.remove_callback(PrinterCallback)
-    with _first_process_first():
+    with first_process_first():
         checkpoint = _last_checkpoint(folder)
     state = None
     if checkpoint is not None:
