@@ -147,7 +147,7 @@ class KeptStates:
 
 
 def keep_states(
-    encoder: nn.Module,
+    encoder: Any,
     n_frozen: int,
     ids: Sequence[npt.NDArray[np.int32]],
     file: Path,
