@@ -43,6 +43,7 @@ def test_public_names_are_pinned_and_sorted():
         "plots",
         "predict_dataset",
         "report",
+        "review",
         "rivals",
         "service",
         "text",

@@ -18,7 +18,7 @@ from surelabel import exceptions
 from surelabel._version import __version__
 
 if TYPE_CHECKING:
-    from surelabel import corpora, metrics, plots, report, rivals, service, text
+    from surelabel import corpora, metrics, plots, report, review, rivals, service, text
     from surelabel.choosing import choose_mixture, choose_weights
     from surelabel.classifier import ConformalMultilabelClassifier
     from surelabel.conformal import ConformalLabelSets
@@ -75,13 +75,14 @@ __all__ = [
     "plots",
     "predict_dataset",
     "report",
+    "review",
     "rivals",
     "service",
     "text",
     "train",
 ]
 
-_LAZY_MODULES = ("corpora", "metrics", "plots", "report", "rivals", "service", "text")
+_LAZY_MODULES = ("corpora", "metrics", "plots", "report", "review", "rivals", "service", "text")
 _LAZY_NAMES = {
     "Automation": "surelabel.guarantees.automation",
     "Bundle": "surelabel.models",

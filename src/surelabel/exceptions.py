@@ -12,6 +12,7 @@
           DownloadError                         a corpus could not be fetched
         TrainingError            (RuntimeError) a text classifier could not be trained
         DatasetError             (RuntimeError) prediction over a data set did not finish; what is done is kept
+        ReviewConflictError      (RuntimeError) a text is decided already, or is with another reviewer
 
     UserWarning
       SurelabelWarning
@@ -45,6 +46,7 @@ __all__ = [
     "MissingDependencyError",
     "NotCalibratedError",
     "ProhibitiveSearchError",
+    "ReviewConflictError",
     "SearchLimitError",
     "SurelabelError",
     "SurelabelWarning",
@@ -218,6 +220,24 @@ class DatasetError(SurelabelError, RuntimeError):
     Traceback (most recent call last):
         ...
     surelabel.exceptions.DatasetError: Partition 0 could not be finished: No space left on device. ...
+    """
+
+
+class ReviewConflictError(SurelabelError, RuntimeError):
+    """A decision cannot be saved: the text is decided already, or is with another reviewer.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surelabel.review import NewText, Offer, ReviewStore
+    >>> store = ReviewStore(f"{tempfile.mkdtemp()}/reviews.sqlite")
+    >>> store.add([NewText("7", "Crude rose.", Offer("choose", "", ("oil",)), model="0")])
+    1
+    >>> [text] = store.lease("ann", "choose")
+    >>> store.decide("a key", text.number, "bob", "accept")
+    Traceback (most recent call last):
+        ...
+    surelabel.exceptions.ReviewConflictError: Text '7' is with another reviewer now. Take another text.
     """
 
 

@@ -9,7 +9,7 @@ import pytest
 import surelabel
 from page_runner import ROOT
 
-MODULES = ("corpora", "exceptions", "metrics", "plots", "report", "rivals", "service", "text")
+MODULES = ("corpora", "exceptions", "metrics", "plots", "report", "review", "rivals", "service", "text")
 
 
 def public_names():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from surelabel._core.wording import encodable
@@ -54,16 +54,20 @@ def check_encoding(encoding: Any) -> None:
 
 
 class TextRow(NamedTuple):
-    """A text, its row in the file from 1, and its id; or, with an empty text, why the row cannot be used."""
+    """A text, its row in the file from 1, and its id; or, with an empty text, why the row cannot be used.
+
+    `cells` are those of all columns, if they were asked for.
+    """
 
     number: int
     text: str
     id: str | None = None
     problem: str | None = None
+    cells: Mapping[str, Any] | None = None
 
 
-def read_texts(reader: TableReader, columns: InputColumns) -> Iterator[TextRow]:
-    """Yield the text and id of each row.
+def read_texts(reader: TableReader, columns: InputColumns, *, all_columns: bool = False) -> Iterator[TextRow]:
+    """Yield the text and id of each row, with the cells of all columns if they are asked for.
 
     Raises
     ------
@@ -79,7 +83,7 @@ def read_texts(reader: TableReader, columns: InputColumns) -> Iterator[TextRow]:
         for column in wanted:
             if headings.count(column) != 1:
                 raise CorpusError(_no_column(column, headings, f"{reader.name!r}", is_first_line=True))
-        return wanted
+        return list(dict.fromkeys(headings)) if all_columns else wanted
 
     is_plain = reader.partition.kind == "txt"
     for row in reader.rows(choose):
@@ -90,7 +94,8 @@ def read_texts(reader: TableReader, columns: InputColumns) -> Iterator[TextRow]:
             text = row.cells["text"]
         else:
             text, identity, problem = _text_and_id(reader, row, columns)
-        yield TextRow(row.number, encodable(text), None if identity is None else encodable(identity), problem)
+        cells = row.cells if all_columns else None
+        yield TextRow(row.number, encodable(text), None if identity is None else encodable(identity), problem, cells)
 
 
 def _text_and_id(reader: TableReader, row: Row, columns: InputColumns) -> tuple[str, str | None, str | None]:

@@ -1,0 +1,144 @@
+"""Texts on their way into the queues: read, drawn for the blind check, answered, offered."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from surelabel._core import progress
+from surelabel.answers import exact_level
+from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.models import Bundle
+from surelabel.predicting import InputColumns, TextSource
+from surelabel.review.decisions import NewText
+from surelabel.review.queues import MOST_OPTIONS, Offer, offer_of
+from surelabel.review.store import ReviewStore
+from surelabel.tables.reading import TableReader
+from surelabel.tables.texts import read_texts
+
+__all__ = ["IncomingSettings", "offers_for", "reroute", "take_in"]
+
+_BATCH = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class IncomingSettings:
+    """How texts come into their queues.
+
+    Parameters
+    ----------
+    significance
+        Share of texts whose true label-set may be missed by the label-sets to choose from.
+    check_share : float
+        Share of all texts that is drawn for the blind check.
+    columns : InputColumns
+        Which columns hold text and id.
+    input_format : str, optional
+        Of the file, if its suffix does not say.
+
+    Examples
+    --------
+    >>> IncomingSettings(check_share=0.1).significance
+    '0.05'
+    """
+
+    significance: Any = "0.05"
+    check_share: float = 0.05
+    columns: InputColumns = dataclasses.field(default_factory=InputColumns)
+    input_format: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "significance", exact_level(self.significance))
+        if not 0 <= self.check_share <= 1:
+            raise InvalidInputError(f"The 'check_share' must be from 0 to 1. Got {self.check_share!r} instead.")
+
+
+class Incoming(NamedTuple):
+    """A text with its id and its row in the file."""
+
+    id: str
+    text: str
+    columns: Mapping[str, Any]
+
+
+def take_in(
+    store: ReviewStore,
+    bundle: Bundle,
+    source: str | os.PathLike[str] | Iterable[Incoming],
+    model: str,
+    settings: IncomingSettings | None = None,
+) -> int:
+    """Bring the texts of a file into their queues; those that the store has already are not answered again.
+
+    Parameters
+    ----------
+    store : ReviewStore
+    bundle : Bundle
+    source : path, or iterable of (id, text, columns)
+        CSV, TSV, JSONL, Parquet, XLSX or plain text.
+    model : str
+        Fingerprint of the bundle, see `predicting.models.model_checksum`.
+    settings : IncomingSettings, optional
+
+    Returns
+    -------
+    int
+        How many texts were new.
+    """
+    settings = settings or IncomingSettings()
+    rows = _read(source, settings) if isinstance(source, (str, os.PathLike)) else iter(source)
+    n_new = 0
+    with progress.step("answering texts") as advance:
+        for batch in _batches(rows):
+            new = [batch[place] for place in store.unknown((row.id, row.text) for row in batch)]
+            # Drawn before anything is asked of the model: the draw cannot depend on the answer.
+            drawn = [store.is_drawn(row.id, row.text, settings.check_share) for row in new]
+            offers = offers_for(bundle, [row.text for row in new], settings.significance)
+            n_new += store.add(
+                NewText(row.id, row.text, offer, model, is_blind, row.columns)
+                for row, offer, is_blind in zip(new, offers, drawn, strict=True)
+            )
+            advance(len(batch))
+    return n_new
+
+
+def offers_for(bundle: Bundle, texts: Sequence[str], significance: Any) -> list[Offer]:
+    """Return what reviewers are offered for texts."""
+    if not texts:
+        return []
+    return [offer_of(answer) for answer in bundle.answers(texts, significance=significance, top=MOST_OPTIONS)]
+
+
+def reroute(store: ReviewStore, bundle: Bundle, model: str, significance: Any) -> int:
+    """Offer what another model says for the texts that nobody has decided; return how many there were."""
+    n_changed = 0
+    waiting = (text for text in store.texts() if text.decision is None and text.model != model)
+    for batch in _batches(waiting):
+        offers = offers_for(bundle, [text.text for text in batch], significance)
+        changes = ((text.number, offer, model) for text, offer in zip(batch, offers, strict=True))
+        n_changed += store.reroute(changes)
+    return n_changed
+
+
+def _batches(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield rows in batches."""
+    batch: list[Any] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _read(source: str | os.PathLike[str], settings: IncomingSettings) -> Iterator[Incoming]:
+    """Yield the rows of a file with all their cells; the row's number is the id if there is none."""
+    partition = TextSource(source, settings.columns, settings.input_format).partition
+    reader = TableReader(partition, settings.columns.encoding)
+    for row in read_texts(reader, settings.columns, all_columns=True):
+        if row.problem is not None:
+            raise CorpusError(row.problem)
+        yield Incoming(str(row.number) if row.id is None else row.id, row.text, row.cells or {})

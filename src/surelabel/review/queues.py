@@ -1,0 +1,163 @@
+"""Which queue a text waits in, and what a reviewer is offered for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from surelabel._core.wording import bounds_words
+from surelabel.answers import Answer
+from surelabel.exceptions import InvalidInputError
+
+__all__ = ["CHECK", "CHOOSE", "FILED", "QUEUES", "READ", "Offer", "is_drawn", "offer_of", "queue_of"]
+
+CHOOSE, READ, CHECK, FILED = "choose", "read", "check", "filed"
+QUEUES = (CHOOSE, READ, CHECK, FILED)
+"""The queues, in the order in which a reviewer works through them."""
+
+MOST_OPTIONS = 9
+"""Label-sets that are offered: as many as there are digits to pick one with."""
+
+_VERDICTS = {"file": FILED, "choose": CHOOSE, "read": READ}
+
+
+@dataclasses.dataclass(frozen=True)
+class Offer:
+    """What a reviewer is offered for a text: the verdict, the best guess, label-sets to pick from, tags to consider.
+
+    It is saved with the text and with each decision about it.
+
+    Attributes
+    ----------
+    verdict : {"file", "choose", "read"}
+    reason : str
+        Why, in a sentence.
+    labels : tuple of str
+        The best guess.
+    options : tuple of (labels, p-value)
+        The most plausible label-sets, best first, at most nine.
+    consider : tuple of str
+        Tags to consider, the most probable first.
+    certain : tuple of str
+        Labels of every plausible label-set.
+    size : str
+        How many label-sets are plausible, for people.
+    significance : str
+        The level of the answer, exactly.
+    credibility : float
+    unfamiliar : bool
+        Whether the text is unlike the calibration texts.
+
+    Examples
+    --------
+    >>> Offer("choose", "Two label-sets are plausible.", ("oil",), ((("oil",), 0.6), (("gas", "oil"), 0.2))).options[1]
+    (('gas', 'oil'), 0.2)
+    """
+
+    verdict: str
+    reason: str
+    labels: tuple[str, ...]
+    options: tuple[tuple[tuple[str, ...], float], ...] = ()
+    consider: tuple[str, ...] = ()
+    certain: tuple[str, ...] = ()
+    size: str = ""
+    significance: str = ""
+    credibility: float = 1.0
+    unfamiliar: bool = False
+
+    def __post_init__(self) -> None:
+        if self.verdict not in _VERDICTS:
+            raise InvalidInputError(
+                f"The verdict about a text must be file, choose or read. Got {self.verdict!r} instead."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        values["options"] = [{"labels": list(labels), "p_value": p_value} for labels, p_value in self.options]
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Offer:
+        """Return the inverse of `to_dict`."""
+        plain: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        plain["options"] = tuple((tuple(option["labels"]), option["p_value"]) for option in values["options"])
+        return cls(**plain)
+
+
+def offer_of(answer: Answer) -> Offer:
+    """Return what a reviewer is offered, from what the model says about a text.
+
+    Examples
+    --------
+    >>> from surelabel.answers import PlausibleLabelSet
+    >>> top = (PlausibleLabelSet(("oil",), 0.6), PlausibleLabelSet(("gas", "oil"), 0.2))
+    >>> answer = Answer(("oil",), 0.8, 0.6, "0.05", 2, (2, 2), 7, ("oil",), ("gas",), top)
+    >>> offer = offer_of(answer)
+    >>> offer.verdict, offer.reason, offer.consider
+    ('choose', '2 label-sets are plausible.', ('oil', 'gas'))
+    """
+    verdict, reason = _verdict(answer)
+    options = tuple((option.labels, option.p_value) for option in answer.top[:MOST_OPTIONS])
+    considered = tuple(getattr(answer, "consider", ())) or (*answer.certain, *answer.open[:MOST_OPTIONS])
+    return Offer(
+        verdict=verdict,
+        reason=reason,
+        labels=answer.labels,
+        options=options or ((answer.labels, answer.credibility),),
+        consider=tuple(dict.fromkeys((*considered, *answer.labels))),
+        certain=answer.certain,
+        size=bounds_words(*answer.size_bounds),
+        significance=answer.significance,
+        credibility=answer.credibility,
+        unfamiliar=bool(getattr(answer, "unfamiliar", answer.credibility <= float(_as_number(answer.significance)))),
+    )
+
+
+def _as_number(level: str) -> float:
+    """Return a level that was written as a decimal number or as a fraction."""
+    above, _, below = level.partition("/")
+    return float(above) / float(below or 1)
+
+
+def _verdict(answer: Answer) -> tuple[str, str]:
+    """Return the verdict of the answer and its reason; without one, nothing is filed and the size decides."""
+    decision = getattr(answer, "decision", None)
+    if decision is not None:
+        return str(decision), str(getattr(answer, "reason", "") or "")
+    most = answer.size_bounds[1]
+    if most == 0:
+        return "read", "No label-set is plausible: the text is unlike the calibration texts."
+    if most <= MOST_OPTIONS:
+        return "choose", "1 label-set is plausible." if most == 1 else f"{most} label-sets are plausible."
+    return "read", f"{bounds_words(*answer.size_bounds)} label-sets are plausible: too many to choose from."
+
+
+def queue_of(offer: Offer, *, is_blind: bool) -> str:
+    """Return the queue of a text: Check if it was drawn for the blind check, else the one of its verdict.
+
+    Examples
+    --------
+    >>> offer = Offer("file", "Certified.", ("oil",))
+    >>> queue_of(offer, is_blind=False), queue_of(offer, is_blind=True)
+    ('filed', 'check')
+    """
+    return CHECK if is_blind else _VERDICTS[offer.verdict]
+
+
+def is_drawn(salt: bytes, text_id: str, text_hash: str, share: float) -> bool:
+    """Say whether a text is drawn for the blind check, with probability `share`, whatever the model says about it.
+
+    The draw is a keyed hash: a text that comes again is drawn again or not, as before.
+
+    Examples
+    --------
+    >>> sum(is_drawn(b"salt", str(number), "", 0.1) for number in range(10_000))
+    1028
+    """
+    digest = hashlib.blake2b(f"{text_id}\0{text_hash}".encode("utf-8", "surrogatepass"), key=salt, digest_size=8)
+    return int.from_bytes(digest.digest(), "big") < share * 2**64

@@ -1,0 +1,186 @@
+"""A new calibration from the blind check: the only reviewed texts that are drawn from all, whatever the model says."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from surelabel.answers import Answer, exact_level
+from surelabel.corpora import Corpus, Provenance
+from surelabel.exceptions import DataWarning, InvalidInputError
+from surelabel.models import Bundle, calibrate_bundle
+from surelabel.review.decisions import Decision
+from surelabel.review.queues import offer_of
+from surelabel.review.store import ReviewStore
+
+__all__ = ["CalibrationUpdate", "ModelFigures", "blind_texts", "texts_needed", "update_calibration"]
+
+# Calibration texts that may be as strange as the level's limit: fewer make the limit a matter of chance.
+_LEAST_STRANGE = 10
+_N_FOLDS = 5
+
+
+def texts_needed(significance: Any) -> int:
+    """Return how many checked texts a calibration for a level needs.
+
+    Examples
+    --------
+    >>> texts_needed("0.05"), texts_needed("0.1")
+    (200, 100)
+    """
+    return math.ceil(_LEAST_STRANGE / Fraction(exact_level(significance)))
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFigures:
+    """What a model does on texts whose labels are known: missed at the level, sizes, and what it files.
+
+    Attributes
+    ----------
+    n_texts : int
+    error : float
+        Share of texts whose labels are not among the plausible label-sets.
+    median_size, mean_size : float
+        Plausible label-sets per text.
+    filed : float
+        Share of texts that are filed without a person.
+    filed_wrong : float or None
+        Share of wrong best guesses among those; None if there are none.
+    """
+
+    n_texts: int
+    error: float
+    median_size: float
+    mean_size: float
+    filed: float
+    filed_wrong: float | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CalibrationUpdate:
+    """A model with a new calibration, and what the old and the new one do on the checked texts.
+
+    Attributes
+    ----------
+    bundle : Bundle
+        With the same classifier, calibrated on all checked texts.
+    n_texts : int
+    significance : str
+    before : ModelFigures
+        Of the model as it was.
+    after : ModelFigures
+        Of new calibrations: each fifth of the texts is answered by one that has not seen it.
+    """
+
+    bundle: Bundle
+    n_texts: int
+    significance: str
+    before: ModelFigures
+    after: ModelFigures
+
+
+def blind_texts(store: ReviewStore) -> list[tuple[str, str, Decision]]:
+    """Return number, text and decision of each text of the blind check that is decided."""
+    return [
+        (str(text.number), text.text, text.decision)
+        for text in store.texts(queue="check")
+        if text.is_blind and text.decision is not None
+    ]
+
+
+def update_calibration(
+    store: ReviewStore, bundle: Bundle, *, significance: Any = "0.05", least: int | None = None
+) -> CalibrationUpdate:
+    """Make a new bundle, calibrated on the texts of the blind check; the old one stays as it is.
+
+    Parameters
+    ----------
+    store : ReviewStore
+    bundle : Bundle
+    significance
+        The level at which old and new calibration are compared.
+    least : int, optional
+        Checked texts that are needed; `texts_needed` by default.
+
+    Raises
+    ------
+    InvalidInputError
+        There are too few checked texts.
+    """
+    level = exact_level(significance)
+    least = texts_needed(level) if least is None else least
+    checked = blind_texts(store)
+    if bundle.seen is not None and checked:
+        # Texts of training tell nothing about new ones.
+        trained = bundle.seen.in_training([text for _, text, _ in checked])
+        checked = [item for item, is_seen in zip(checked, trained.tolist(), strict=True) if not is_seen]
+    if len(checked) < least:
+        raise InvalidInputError(
+            f"A calibration at significance {level} needs {least:,} texts of the blind check. "
+            f"There are {len(checked):,}: check more, or draw a larger share."
+        )
+    # Folds by a fixed order, drawn anew from nothing that the texts say.
+    folds = np.random.default_rng(0).permutation(len(checked)) % _N_FOLDS
+    after: list[tuple[Answer, bool, bool]] = []
+    for fold in range(_N_FOLDS):
+        others = [item for item, place in zip(checked, folds, strict=True) if place != fold]
+        own = [item for item, place in zip(checked, folds, strict=True) if place == fold]
+        after += _outcomes(calibrate_bundle(bundle, _corpus(bundle, others)), own, level)
+    return CalibrationUpdate(
+        bundle=calibrate_bundle(bundle, _corpus(bundle, checked)),
+        n_texts=len(checked),
+        significance=level,
+        before=_figures(_outcomes(bundle, checked, level)),
+        after=_figures(after),
+    )
+
+
+def _corpus(bundle: Bundle, checked: Sequence[tuple[str, str, Decision]]) -> Corpus:
+    """Return checked texts as a corpus that is all calibration."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # texts for which no label fits have none
+        return Corpus.from_label_sets(
+            "blind check",
+            [text for _, text, _ in checked],
+            [decision.chosen or () for _, _, decision in checked],
+            ids=[number for number, _, _ in checked],
+            label_names=bundle.label_names,
+            parts={"calibration": range(len(checked))},
+            provenance=Provenance("reviews", "texts of the blind check"),
+        )
+
+
+def _outcomes(
+    bundle: Bundle, checked: Sequence[tuple[str, str, Decision]], significance: str
+) -> list[tuple[Answer, bool, bool]]:
+    """Return each text's answer, whether its labels were missed, and whether the best guess is wrong."""
+    texts = [text for _, text, _ in checked]
+    chosen = [decision.chosen or () for _, _, decision in checked]
+    probabilities = bundle.predict_proba(texts)
+    held = bundle.predictor.predict_set(probabilities, significance=significance).contains(chosen)
+    answers = bundle.answers(texts, significance=significance, top=1)
+    return [
+        (answer, not bool(is_held), set(answer.labels) != set(labels))
+        for answer, is_held, labels in zip(answers, held, chosen, strict=True)
+    ]
+
+
+def _figures(outcomes: Sequence[tuple[Answer, bool, bool]]) -> ModelFigures:
+    """Return the figures of some texts."""
+    sizes = [float(answer.size_bounds[1]) for answer, _, _ in outcomes]
+    wrong_filed = [is_wrong for answer, _, is_wrong in outcomes if offer_of(answer).verdict == "file"]
+    return ModelFigures(
+        n_texts=len(outcomes),
+        error=sum(missed for _, missed, _ in outcomes) / len(outcomes),
+        median_size=statistics.median(sizes),
+        mean_size=statistics.fmean(sizes),
+        filed=len(wrong_filed) / len(outcomes),
+        filed_wrong=sum(wrong_filed) / len(wrong_filed) if wrong_filed else None,
+    )
