@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from surelabel._core import progress
 from surelabel.text.curves import ScoreCurve, log_loss
 from surelabel.text.separating import Candidate, LinearScores, Loss, fit_scores
 
@@ -109,8 +110,7 @@ class Search:
     def summary(self) -> tuple[str, float]:
         """Return the best candidate in words, and its log-loss."""
         assert self._best is not None
-        candidate = self._best.candidate
-        return f"{candidate.loss} with C = {candidate.inverse_regularisation:g}", self._best.log_loss
+        return str(self._best.candidate), self._best.log_loss
 
     def history(self) -> list[dict[str, float]]:
         """Return what was tried, for `history_`."""
@@ -142,9 +142,12 @@ class Search:
         held_out = self._held_out
         fitted = None
         scores = []
-        for features, labels, held in held_out.parts:
-            fitted = fit_scores(features, labels, candidate, self._settings.seed)
-            scores.append(fitted(held))
+        n_labels = held_out.labels.shape[1]
+        name = f"fitting {n_labels:,} labels: trial {len(self.tried) + 1}, {candidate}"
+        with progress.step(name, len(held_out.parts) * n_labels) as advance:
+            for features, labels, held in held_out.parts:
+                fitted = fit_scores(features, labels, candidate, self._settings.seed, advance)
+                scores.append(fitted(held))
         joined = np.concatenate(scores)
         curve = ScoreCurve.fit(joined, held_out.labels, held_out.shares, _SLOPES[loss])
         value = log_loss(curve.logits(joined), held_out.labels)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -35,6 +36,9 @@ class Candidate:
     inverse_regularisation: float
     rare_weight: float = 0.0
 
+    def __str__(self) -> str:
+        return f"{self.loss} with C = {self.inverse_regularisation:g}"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearScores:
@@ -50,7 +54,9 @@ class LinearScores:
         return np.asarray(features @ self.weights, dtype=np.float64) + self.intercepts
 
 
-def fit_scores(features: Any, labels: Any, candidate: Candidate, seed: int) -> LinearScores:
+def fit_scores(
+    features: Any, labels: Any, candidate: Candidate, seed: int, advance: Callable[[], None] | None = None
+) -> LinearScores:
     """Fit one score per label.
 
     Parameters
@@ -61,6 +67,8 @@ def fit_scores(features: Any, labels: Any, candidate: Candidate, seed: int) -> L
         A text with label k costs C ((n - m) / m)^rare_weight, m texts of n having the label.
     seed : int
         Of the orders in which texts are visited.
+    advance : callable, optional
+        Called, from any thread, after each label.
 
     Examples
     --------
@@ -88,6 +96,8 @@ def fit_scores(features: Any, labels: Any, candidate: Candidate, seed: int) -> L
         fit(texts, squares, rule, target, stream, np.zeros(n_texts), found)
         weights[:, label] = found[:-1]
         intercepts[label] = found[-1]
+        if advance is not None:
+            advance()
 
     with concurrent.futures.ThreadPoolExecutor(min(threads_to_use(None), n_labels)) as threads:
         list(threads.map(fit_label, range(n_labels)))
