@@ -39,8 +39,9 @@ class Answer:
     Attributes
     ----------
     labels : tuple of str
-        The forced prediction: the label-set with the highest p-value. Here and below labels are in the order of the
-        label names; if labels have no names, their numbers from 0 are.
+        The best guess. It is the forced prediction, the label-set with the highest p-value, unless a model decides by
+        thresholds for F1. Here and below labels are in the order of the label names; if labels have no names, their
+        numbers from 0 are.
     confidence, credibility : float
         Of the forced prediction, see `ForcedPredictions`.
     significance : str
@@ -164,6 +165,7 @@ def answer_probabilities(
     confidence_level: Any = None,
     top: int = 5,
     describe: bool = False,
+    best_guesses: Any = None,
 ) -> list[Answer]:
     """Answer for texts whose label probabilities are known.
 
@@ -181,6 +183,8 @@ def answer_probabilities(
         Most plausible label-sets to name for each text.
     describe : bool
         Whether to say each prediction set in a sentence: some milliseconds per text.
+    best_guesses : (n, d) bool array or CSR array, optional
+        Labels to give as best guesses, by another rule than the highest p-value; see `surelabel.text.Thresholds`.
 
     Returns
     -------
@@ -208,7 +212,7 @@ def answer_probabilities(
     describe = describe and (not is_sparse(forced.labels) or calibration.n_labels <= MOST_DESCRIBED)
     significance, n_candidates = _as_decimal(level), calibration.n_candidates
     columns = (
-        _named(forced.labels, name),
+        _named(forced.labels if best_guesses is None else best_guesses, name),
         forced.confidence.tolist(),
         forced.credibility.tolist(),
         zip(lower.tolist(), upper.tolist(), strict=True),

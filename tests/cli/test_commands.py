@@ -162,6 +162,29 @@ def test_only_a_blend_has_members(run, own_file, tmp_path):
     assert "only a blend has members" in found.err
 
 
+def test_best_guesses_for_f1(run, own_file, tmp_path):
+    """Trained, evaluated and predicted by thresholds: both rules are named, sets stay the same."""
+    common = ("train", own_file, *OWN, "--no-compare", "--measure", "LogLoss")
+    assert run(*common, "--out", tmp_path / "exact").code == 0
+    trained = run(*common, "--out", tmp_path / "f1", "--decision", "f1")
+    assert trained.code == 0, trained.err
+    assert "Best guess: exactly right for" in trained.out
+    assert "The most plausible label-set, the paper's rule: exactly right for" in trained.out
+    (tmp_path / "new.txt").write_text("\n".join(corpus().part("test").texts[:30]) + "\n")
+    records = {}
+    for name in ("exact", "f1"):
+        out = tmp_path / f"{name}.jsonl"
+        assert run("predict", tmp_path / name, tmp_path / "new.txt", "--out", out).code == 0
+        records[name] = [json.loads(line) for line in out.read_text().splitlines()]
+    bundle = load_bundle(tmp_path / "f1")
+    expected = bundle.answers(corpus().part("test").texts[:30], significance="0.05")
+    assert [record["labels"] for record in records["f1"]] == [list(answer.labels) for answer in expected]
+    for exact, f1 in zip(records["exact"], records["f1"], strict=True):
+        assert [exact[name] for name in ("certain", "open", "size", "top")] == [
+            f1[name] for name in ("certain", "open", "size", "top")
+        ]
+
+
 def test_calibrate_in_place(run, trained, own_file, tmp_path):
     load_bundle(trained).save(tmp_path / "model")
     found = run("calibrate", tmp_path / "model", own_file, *OWN, "--measure", "l2")

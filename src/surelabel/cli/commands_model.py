@@ -20,6 +20,7 @@ from surelabel.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation.evaluate import Evaluation
+    from surelabel.evaluation.metrics import ClassificationMetrics
     from surelabel.models import Bundle
 
 __all__ = ["ModelFolder", "print_evaluations"]
@@ -84,6 +85,13 @@ def train(
             help="Labels whose probabilities are kept for each text [default: all; the highest of over 1,000].",
         ),
     ] = None,
+    decision: Annotated[
+        Literal["exact", "f1"],
+        typer.Option(
+            help="Best guess: exact takes the most plausible label-set; f1 thresholds fitted on the validation part. "
+            "Prediction sets are the same."
+        ),
+    ] = "exact",
     name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
     test: PartSize = None,
     validation: PartSize = None,
@@ -132,6 +140,7 @@ def train(
             constraints=None if constraints is None else LabelConstraints.load(constraints),
             recalibrate=recalibrate,
             listed=_as_listed(listed),
+            decision=decision,
         )
         texts = corpus.load(seed, sizes={part: size for part, size in sizes.items() if size is not None})
         bundle = train_to_folder(texts, out, settings, resume=not fresh)
@@ -394,9 +403,16 @@ def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
     headings = ("measure", "significance", "error rate", "by chance", "mean N", "median N", "N = 1", "N = 0")
     sampled = "" if first.n_sized in (None, first.n_texts) else f", of {first.n_sized:,} texts"
     print_table(headings, rows, title=f"{first.n_texts:,} test texts; N: plausible label-sets{sampled}")
-    say(
-        f"Best guess: exactly right for {first.forced.accuracy:.1%} of texts, micro-F1 {first.forced.f1_micro:.3f}, "
-        f"macro-F1 {first.forced.f1_macro:.3f}."
+    say(f"Best guess: {_guess_words(first.guesses or first.forced)}.")
+    if first.guesses is not None:
+        say(f"The most plausible label-set, the paper's rule: {_guess_words(first.forced)}.")
+
+
+def _guess_words(metrics: ClassificationMetrics) -> str:
+    """Say how good one label-set per text is."""
+    return (
+        f"exactly right for {metrics.accuracy:.1%} of texts, micro-F1 {metrics.f1_micro:.3f}, "
+        f"macro-F1 {metrics.f1_macro:.3f}"
     )
 
 

@@ -96,7 +96,8 @@ class Evaluation:
     """Results of one predictor on one set of texts.
 
     `curve` has the levels at which sets were counted, of `n_sized` texts that are spread evenly; `errors` has the error
-    rates, of all texts, at many more. `s`, `of` and `demand` are None unless they were asked for.
+    rates, of all texts, at many more. `s`, `of` and `demand` are None unless they were asked for. `forced` is of
+    the most plausible label-sets, the paper's rule; `guesses` of best guesses by another rule, if there is one.
     """
 
     measure: dict[str, Any]
@@ -118,6 +119,7 @@ class Evaluation:
     demand: Demand | None = None
     n_sized: int | None = None
     errors: dict[str, float] = dataclasses.field(default_factory=dict)
+    guesses: ClassificationMetrics | None = None
 
     @property
     def standard(self) -> tuple[CurvePoint, ...]:
@@ -156,7 +158,8 @@ class Evaluation:
             fields = {**values}
             for name in ("underlying", "forced"):
                 fields[name] = ClassificationMetrics(**_checked(ClassificationMetrics, fields[name]))
-            for name, kind in (("s", SumCriterion), ("of", SumCriterion), ("demand", Demand)):
+            parts = (("s", SumCriterion), ("of", SumCriterion), ("demand", Demand), ("guesses", ClassificationMetrics))
+            for name, kind in parts:
                 given = fields.get(name)
                 fields[name] = None if given is None else kind(**_checked(kind, given))
             fields["curve"] = tuple(_point_from(point) for point in fields["curve"])
@@ -247,6 +250,7 @@ def evaluate(
     levels: Sequence[str] | None = None,
     criteria: bool = True,
     demand_at: str = MAIN_LEVEL,
+    best_guesses: Any = None,
 ) -> Evaluation:
     """Measure a calibrated predictor on texts with known labels.
 
@@ -264,6 +268,8 @@ def evaluate(
         minutes on thousands of texts. False gives what a user of a model needs, in seconds.
     demand_at : str
         Significance of the demand.
+    best_guesses : (n, d) bool array or CSR array, optional
+        Label-sets that another rule than the highest p-value gives, to be measured as `guesses`.
 
     Examples
     --------
@@ -311,6 +317,7 @@ def evaluate(
         demand=_demand(predictor, checked, demand_at) if criteria else None,
         n_sized=n_sized,
         errors=errors,
+        guesses=None if best_guesses is None else classification_metrics(known, best_guesses),
     )
 
 

@@ -26,6 +26,7 @@ from surelabel.models.folder import (
     BUNDLE,
     CARD,
     CLASSIFIER,
+    DECISION,
     EVALUATION,
     FORCED,
     PREDICTOR,
@@ -37,7 +38,7 @@ from surelabel.models.info import BundleInfo
 from surelabel.models.texts import SeenTexts
 from surelabel.recalibration import Recalibration
 from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.text import TextClassifier
+from surelabel.text import TextClassifier, Thresholds
 
 __all__ = ["Bundle", "load_bundle", "read_evaluations"]
 
@@ -66,6 +67,9 @@ class Bundle:
     seen : SeenTexts or None
         Hashes of the texts of training and calibration, so that none of them counts as new. None in bundles of older
         versions.
+    thresholds : Thresholds or None
+        Rule for the best guess, fitted on validation texts, if it is made for F1; None takes the most plausible
+        label-set. Prediction sets are the same.
 
     Examples
     --------
@@ -88,6 +92,7 @@ class Bundle:
     recalibration: Recalibration | None = None
     forced_totals: FloatArray | None = None
     seen: SeenTexts | None = None
+    thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
         names = self.predictor._calibrated("Bundle").label_names
@@ -104,6 +109,11 @@ class Bundle:
         if self.recalibration is not None and self.info.listed is not None:
             raise InvalidInputError(
                 "A bundle that lists probabilities (of very many labels) cannot recalibrate them. Got a recalibration."
+            )
+        if self.thresholds is not None and len(self.thresholds.values) != len(names):
+            raise InvalidInputError(
+                f"The thresholds of a bundle must be of its {len(names)} labels. "
+                f"Got {len(self.thresholds.values)} instead."
             )
         n_texts = self.predictor.calibration_.n_texts
         if self.forced_totals is not None and self.forced_totals.shape != (n_texts,):
@@ -124,6 +134,15 @@ class Bundle:
         names = self.predictor.calibration_.label_names
         assert names is not None
         return names
+
+    @property
+    def decision(self) -> str:
+        """Rule for the best guess: "exact", the most plausible label-set, or "f1", by thresholds."""
+        return "exact" if self.thresholds is None else "f1"
+
+    def best_guesses(self, probabilities: Any) -> Any:
+        """Return the labels of each text by thresholds; None if best guesses are the most plausible label-sets."""
+        return None if self.thresholds is None else self.thresholds.predict(probabilities)
 
     def predict_proba(self, texts: Iterable[str]) -> FloatArray | SparseProbabilities:
         """Return what the predictor works on: the probability of each label for each text, (n, d).
@@ -172,6 +191,7 @@ class Bundle:
             confidence_level=confidence_level,
             top=top,
             describe=describe,
+            best_guesses=self.best_guesses(probabilities),
         )
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -187,6 +207,8 @@ class Bundle:
                 np.savez_compressed(temporary / FORCED, totals=np.sort(self.forced_totals))
             if self.seen is not None:
                 self.seen.save(temporary / SEEN)
+            if self.thresholds is not None:
+                (temporary / DECISION).write_text(json.dumps(self.thresholds.to_dict()) + "\n", encoding="utf-8")
             (temporary / CARD).write_text(model_card(self), encoding="utf-8")
             if self.evaluation is not None:
                 figures = {name: evaluation.to_dict() for name, evaluation in self.evaluation.items()}
@@ -242,6 +264,7 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
                 recalibration=Recalibration.load(copy / RECALIBRATION) if (copy / RECALIBRATION).is_file() else None,
                 forced_totals=_read_forced(copy / FORCED),
                 seen=SeenTexts.load(copy / SEEN) if (copy / SEEN).is_file() else None,
+                thresholds=_read_thresholds(copy / DECISION),
             )
     except InvalidInputError as error:
         raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error
@@ -258,6 +281,16 @@ def _read_forced(path: Path) -> FloatArray | None:
     except ValueError as error:
         raise error if isinstance(error, ArtifactError) else ArtifactError(f"{path} is damaged: {error}.") from error
     return np.asarray(totals)
+
+
+def _read_thresholds(path: Path) -> Thresholds | None:
+    """Read the rule for best guesses, if a bundle has one."""
+    if not path.is_file():
+        return None
+    try:
+        return Thresholds.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}") from error
 
 
 def read_evaluations(path: Path) -> dict[str, Evaluation] | None:

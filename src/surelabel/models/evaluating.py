@@ -24,6 +24,7 @@ from surelabel.models.bundle import Bundle
 from surelabel.models.fitting import fitted_measure, needs_fitting
 from surelabel.models.steps import calibrated, part_probabilities
 from surelabel.probabilities_file import PartProbabilities
+from surelabel.text import Thresholds
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ def evaluated(
     calibration: PartProbabilities,
     test: PartProbabilities | None,
     kept: MutableMapping[str, Evaluation] | None = None,
+    thresholds: Thresholds | None = None,
 ) -> Figures:
     """Evaluate predictors if there are test texts; evaluations that were kept are not repeated."""
     with progress.step("scoring the best guesses of calibration texts"):
@@ -84,12 +86,15 @@ def evaluated(
     if test is None:
         return Figures(predictors, None, forced_totals)
     kept = {} if kept is None else kept
+    guesses = None if thresholds is None else thresholds.predict(test.probabilities)
     with progress.step(f"evaluating on {len(test):,} texts", len(predictors)) as advance:
         for name, predictor in predictors.items():
             if name not in kept:
                 with progress.step(f"evaluating {name} on {len(test):,} texts"):
                     _log.info("evaluating %s on %d texts", name, len(test))
-                    kept[name] = evaluate(predictor, test.probabilities, test.labels, criteria=False)
+                    kept[name] = evaluate(
+                        predictor, test.probabilities, test.labels, criteria=False, best_guesses=guesses
+                    )
             advance()
     return Figures(predictors, {name: kept[name] for name in predictors}, forced_totals)
 
@@ -290,7 +295,7 @@ def calibrate_bundle(
     chosen = _measure_for(bundle, corpus, bundle.predictor.measure if measure is None else measure, limits)
     measures = {measure_name(chosen): chosen, **(MEASURES if "test" in parts else {})}
     predictors = calibrated_predictors(measures, parts["calibration"], bundle.label_names, limits, constraints)
-    figures = evaluated(predictors, parts["calibration"], parts.get("test"))
+    figures = evaluated(predictors, parts["calibration"], parts.get("test"), thresholds=bundle.thresholds)
     where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
     info = dataclasses.replace(
         bundle.info,
@@ -400,7 +405,8 @@ def evaluate_bundle(
         _log.warning("%d texts were used to train the model; they are left out, %d are new.", n_seen, len(held_out))
     new = bundle_probabilities(bundle, held_out)
     with progress.step(f"evaluating on {len(held_out):,} texts"):
-        evaluation = evaluate(bundle.predictor, new.probabilities, new.labels, criteria=criteria)
+        guesses = bundle.best_guesses(new.probabilities)
+        evaluation = evaluate(bundle.predictor, new.probabilities, new.labels, criteria=criteria, best_guesses=guesses)
     if report is not None:
         name = bundle.info.measure
         report_on(report, bundle, Figures({name: bundle.predictor}, {name: evaluation}), new, held_out, corpus)

@@ -13,10 +13,10 @@ from surelabel._core.storage import locked
 
 DESCRIPTION, CLASSIFIER, PREDICTOR = "bundle.json", "classifier", "predictor.npz"
 EVALUATION, REPORT, CARD = "evaluation.json", "report.html", "README.md"
-RECALIBRATION, FORCED, SEEN = "recalibration.npz", "forced.npz", "texts.npz"
+RECALIBRATION, FORCED, SEEN, DECISION = "recalibration.npz", "forced.npz", "texts.npz", "decision.json"
 
 _NEEDED = (PREDICTOR, CARD, f"{CLASSIFIER}/classifier.json")
-_OPTIONAL = (EVALUATION, FORCED, RECALIBRATION, REPORT, SEEN)
+_OPTIONAL = (DECISION, EVALUATION, FORCED, RECALIBRATION, REPORT, SEEN)
 # Folder of a classifier that is a member of a blend.
 _MEMBER = re.compile(r"member-[0-9]{1,3}")
 _CLASSIFIER_SUFFIXES = (".json", ".npz", ".safetensors")

@@ -35,7 +35,7 @@ from surelabel.models.info import BundleInfo
 from surelabel.models.steps import fitted_classifier, part_probabilities, versions
 from surelabel.models.texts import SeenTexts, repeated_texts
 from surelabel.recalibration import Recalibration
-from surelabel.text import TextClassifier
+from surelabel.text import TextClassifier, Thresholds
 
 __all__ = ["TrainingSettings", "train_bundle", "train_to_folder"]
 
@@ -75,6 +75,9 @@ class TrainingSettings:
     recalibrate : bool
         Correct the classifier's probabilities, label by label, on the validation part; what is fitted there too sees
         the corrected ones. Sets become smaller with some classifiers, larger with others.
+    decision : {"exact", "f1"}
+        Rule for the best guess: the most plausible label-set, which is exactly right most often (the paper's rule), or
+        thresholds for F1, fitted on the validation part. Prediction sets are the same.
     """
 
     kind: str = "linear"
@@ -88,11 +91,20 @@ class TrainingSettings:
     constraints: LabelConstraints | None = None
     recalibrate: bool = False
     listed: int | Literal["all"] | None = None
+    decision: Literal["exact", "f1"] = "exact"
+
+    def __post_init__(self) -> None:
+        if self.decision not in {"exact", "f1"}:
+            raise InvalidInputError(f"The 'decision' must be 'exact' or 'f1'. Got {self.decision!r} instead.")
+        if self.decision == "f1" and self.constraints is not None:
+            raise InvalidInputError(
+                "Best guesses by thresholds (decision 'f1') know no constraints. Use decision 'exact' with constraints."
+            )
 
     @property
     def needs_validation(self) -> bool:
         """Whether something is fitted on the validation part beside the classifier."""
-        return self.recalibrate or needs_fitting(self.measure)
+        return self.recalibrate or self.decision == "f1" or needs_fitting(self.measure)
 
 
 def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_folder: Path | None = None) -> Bundle:
@@ -133,6 +145,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     parts = {name: part_probabilities(classifier, corpus.part(name), listed) for name in names}
     measure, recalibration = _fitted_on_validation(corpus, settings, classifier, listed, work)
     parts = {name: corrected(part, recalibration) for name, part in parts.items()}
+    thresholds = _fitted_thresholds(corpus, settings, classifier, listed, recalibration)
     _log.info("calibrating with %d texts", len(parts["calibration"]))
     calibration = parts["calibration"]
     predictors = calibrated_predictors(
@@ -143,12 +156,19 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         settings.constraints,
     )
     work.keep(next(iter(predictors.values())), recalibration)
-    figures = evaluated(predictors, calibration, parts.get("test"), work.evaluations)
+    figures = evaluated(predictors, calibration, parts.get("test"), work.evaluations, thresholds)
     info = dataclasses.replace(_info(corpus, settings, classifier, notes, figures), listed=listed)
     trained_on = corpus.part(*(name for name in ("train", "validation") if name in corpus.parts))
     seen = SeenTexts.of(trained_on.texts, corpus.part("calibration").texts)
     bundle = Bundle(
-        classifier, figures.predictor, info, figures.evaluations, None, recalibration, figures.forced_totals, seen
+        classifier,
+        figures.predictor,
+        info,
+        evaluation=figures.evaluations,
+        recalibration=recalibration,
+        forced_totals=figures.forced_totals,
+        seen=seen,
+        thresholds=thresholds,
     )
     if "test" not in parts:
         return bundle
@@ -253,7 +273,7 @@ class _Work:
             _describe(folder / "run.json", identity)
             rules = None if settings.constraints is None else settings.constraints.to_dict()
             kept = {"measure": repr(settings.measure), "limits": limits, "rules": rules, "listed": listed}
-            kept |= {"recalibrate": settings.recalibrate, "version": __version__}
+            kept |= {"recalibrate": settings.recalibrate, "decision": settings.decision, "version": __version__}
             self._conformal = folder / "conformal"
             if not _is_described(self._conformal / "conformal.json", kept):
                 shutil.rmtree(self._conformal, ignore_errors=True)
@@ -322,6 +342,20 @@ def _fitted_on_validation(
         seed=settings.seed,
     )
     return measure, recalibration
+
+
+def _fitted_thresholds(
+    corpus: Corpus,
+    settings: TrainingSettings,
+    classifier: TextClassifier,
+    listed: int | None,
+    recalibration: Recalibration | None,
+) -> Thresholds | None:
+    """Return the rule for best guesses, fitted on the validation part; None for the most plausible label-set."""
+    if settings.decision == "exact":
+        return None
+    validation = corrected(part_probabilities(classifier, corpus.part("validation"), listed), recalibration)
+    return Thresholds.fit(validation.probabilities, validation.labels, seed=settings.seed)
 
 
 def _listed(n_labels: int, settings: TrainingSettings) -> int | None:

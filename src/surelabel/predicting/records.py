@@ -70,6 +70,7 @@ class Answerer:
             significance=settings.significance,
             top=settings.top,
             describe=settings.describe,
+            best_guesses=self._bundle.best_guesses(probabilities),
         )
         if settings.p_value_of is not None:
             p_values = predictor.predict_p(probabilities, [list(settings.p_value_of)] * len(batch)).tolist()

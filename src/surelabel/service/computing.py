@@ -155,7 +155,12 @@ class BatchWork:
         """Do the conformal step."""
         name, value = question.level
         return answer_probabilities(
-            self.bundle.predictor, probabilities, top=question.top, describe=question.describe, **{name: value}
+            self.bundle.predictor,
+            probabilities,
+            top=question.top,
+            describe=question.describe,
+            best_guesses=self.bundle.best_guesses(probabilities),
+            **{name: value},
         )
 
     def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[Given]) -> Sequence[Outcome]:

@@ -103,7 +103,10 @@ class PlausibleLabelSetResponse(BaseModel):
 class TextAnswer(BaseModel):
     """What conformal prediction says about one text."""
 
-    labels: list[str] = Field(description="The best guess: the label-set with the highest p-value.")
+    labels: list[str] = Field(
+        description="The best guess: the label-set with the highest p-value; if the model decides for F1, the labels "
+        "above its thresholds."
+    )
     confidence: float = Field(ge=0, le=1, description="1 - the second highest p-value: how implausible all others are.")
     credibility: float = Field(
         ge=0, le=1, description="The highest p-value: low if the text is unlike the calibration texts."
