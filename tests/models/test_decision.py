@@ -66,7 +66,7 @@ def test_it_is_trained_on_validation_texts():
 
 
 def test_what_cannot_be_decided_by_thresholds():
-    with pytest.raises(InvalidInputError, match="'decision' must be 'exact' or 'f1'. Got 'best'"):
+    with pytest.raises(InvalidInputError, match=r"'decision' must be 'exact' or 'f1'. Got 'best'"):
         TrainingSettings(decision="best")
     with pytest.raises(InvalidInputError, match="know no constraints"):
         TrainingSettings(decision="f1", constraints=LabelConstraints(exclusions=[("trade", "oil")]))
@@ -74,7 +74,7 @@ def test_what_cannot_be_decided_by_thresholds():
     parts = {name: rows for name, rows in found.parts.items() if name != "validation"}
     with pytest.raises(CorpusError, match="must have a validation part"):
         train_bundle(dataclasses.replace(found, parts=parts), TrainingSettings(decision="f1"))
-    with pytest.raises(InvalidInputError, match="thresholds of a bundle must be of its 8 labels. Got 3"):
+    with pytest.raises(InvalidInputError, match=r"thresholds of a bundle must be of its 8 labels. Got 3"):
         dataclasses.replace(small_bundle(), thresholds=Thresholds(np.full(3, 0.5), at_least_one=False))
 
 
