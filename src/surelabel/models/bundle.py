@@ -38,7 +38,7 @@ from surelabel.models.info import BundleInfo
 from surelabel.models.texts import SeenTexts
 from surelabel.recalibration import Recalibration
 from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.text import TextClassifier, Thresholds
+from surelabel.text import Explanation, TextClassifier, Thresholds
 
 __all__ = ["Bundle", "load_bundle", "read_evaluations"]
 
@@ -193,6 +193,10 @@ class Bundle:
             describe=describe,
             best_guesses=self.best_guesses(probabilities),
         )
+
+    def explain(self, text: str, label: str | int) -> Explanation:
+        """Say which words of a text speak for a label; see `surelabel.text.TextClassifier.explain`."""
+        return self.classifier.explain(text, label)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the bundle into a folder, whole or not at all; an older bundle there is replaced in one step."""

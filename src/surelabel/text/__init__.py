@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from surelabel.text.blend import BlendClassifier
     from surelabel.text.cnn import RandinitClassifier, Word2vecClassifier
     from surelabel.text.decisions import Thresholds
+    from surelabel.text.explaining import Explanation, WordWeight
     from surelabel.text.hybrid import HybridClassifier
     from surelabel.text.linear import LinearClassifier
     from surelabel.text.settings import (
@@ -44,6 +45,7 @@ __all__ = [
     "BlendClassifier",
     "BlendSettings",
     "CnnSettings",
+    "Explanation",
     "HybridClassifier",
     "HybridSettings",
     "LinearClassifier",
@@ -53,6 +55,7 @@ __all__ = [
     "Thresholds",
     "Word2vecClassifier",
     "Word2vecSettings",
+    "WordWeight",
     "load",
     "make",
     "probabilities_of",
@@ -64,6 +67,7 @@ _MODULES = {
     "BlendClassifier": "blend",
     "BlendSettings": "settings",
     "CnnSettings": "settings",
+    "Explanation": "explaining",
     "HybridClassifier": "hybrid",
     "HybridSettings": "settings",
     "LinearClassifier": "linear",
@@ -73,6 +77,7 @@ _MODULES = {
     "Thresholds": "decisions",
     "Word2vecClassifier": "cnn",
     "Word2vecSettings": "settings",
+    "WordWeight": "explaining",
     "load": "base",
     "make": "base",
     "probabilities_of": "base",

@@ -16,6 +16,7 @@ import scipy.sparse
 from surelabel._core.extras import import_extra
 from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
 from surelabel.labels.sparse import SparseProbabilities
+from surelabel.text.explaining import Explanation
 from surelabel.text.inputs import MANY_LABELS, as_label_names, as_labels, as_texts, warn_about_labels
 from surelabel.text.saving import opened_folder, write_folder
 
@@ -253,6 +254,37 @@ class TextClassifier(abc.ABC):
             raise InvalidInputError("The 'texts' argument must hold at least one text. Got none.")
         return self._predict_sparse(found, int(k), batch_size)
 
+    def explain(self, text: str, label: str | int) -> Explanation:
+        """Say which words of a text speak for a label.
+
+        Parameters
+        ----------
+        text : str
+        label : str or int
+            Name of the label, or its number.
+
+        Returns
+        -------
+        Explanation
+            Of the linear kinds the exact contributions, which add up to the score; of neural kinds gradient times
+            input; of `hybrid` those of its terms are exact, and the vectors' are the rest.
+
+        Examples
+        --------
+        >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+        >>> classifier = make("linear").fit(texts, [[1, 0], [0, 1], [1, 0], [0, 1]] * 5)
+        >>> classifier.explain("Corn prices fell", 0).speaking_for(1)[0].word
+        'Corn'
+        """
+        (checked,) = self._checked_texts([text], None, "explain")
+        names = self.label_names_ or ()
+        number = names.index(label) if label in names else label
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 0 <= number < self.n_labels_:
+            raise InvalidInputError(
+                f"The 'label' argument of explain must be one of the {self.n_labels_:,} labels. Got {label!r} instead."
+            )
+        return self._explain(checked, int(number), names[number] if names else int(number))
+
     def listed_for(self, n_labels: int) -> int | None:
         """Return how many labels to list for each text where there are so many; None to keep all probabilities."""
         return LISTED if n_labels > MANY_LABELS else None
@@ -303,6 +335,10 @@ class TextClassifier(abc.ABC):
     @abc.abstractmethod
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
         """Return probabilities of at least one text."""
+
+    @abc.abstractmethod
+    def _explain(self, text: str, number: int, label: str | int) -> Explanation:
+        """Return the explanation of the label with a number, which is named `label`."""
 
     @abc.abstractmethod
     def _write(self, folder: Path) -> None:

@@ -237,6 +237,10 @@ class BertClassifier(NeuralClassifier):
         )
         return dataclasses.replace(part, states=states)
 
+    def _embedding(self) -> nn.Module:
+        layer: nn.Module = self._network.get_submodule("encoder").get_input_embeddings()  # type: ignore[operator]
+        return layer
+
     def _plan(self) -> Plan:
         """Return how to train."""
         settings = self.settings

@@ -14,6 +14,7 @@ from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier, load, make
 from surelabel.text.curves import fit_regression, log_loss
+from surelabel.text.explaining import Explanation, merged
 from surelabel.text.inputs import MANY_LABELS
 from surelabel.text.settings import BlendSettings
 
@@ -136,6 +137,19 @@ class BlendClassifier(TextClassifier):
         for weights, one in zip(self._weights, odds, strict=False):
             total += weights * one
         return total
+
+    def _explain(self, text: str, number: int, label: str | int) -> Explanation:
+        weights = self._weights[:-1, number].tolist()
+        parts = [
+            (weight, member._explain(text, number, label))
+            for weight, member in zip(weights, self.members_, strict=True)
+        ]
+        words = merged(text, parts)
+        score = float(self._combined(self._odds([text], None))[0, number])
+        intercept = float(self._weights[-1, number])
+        return Explanation(
+            label, score, words, intercept, score - intercept - sum(word.weight for word in words), is_exact=False
+        )
 
     def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         return np.asarray(scipy.special.expit(self._combined(self._odds(texts, batch_size))), dtype=np.float64)

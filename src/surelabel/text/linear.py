@@ -19,6 +19,7 @@ from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.curves import ScoreCurve
+from surelabel.text.explaining import Explanation
 from surelabel.text.searching import HeldOut, Search
 from surelabel.text.separating import LinearScores, fit_scores
 from surelabel.text.settings import LinearSettings
@@ -132,6 +133,21 @@ class LinearClassifier(TextClassifier):
             curve = ScoreCurve(self._curve.coefficients, self._curve.frequencies[learnt], self._curve.limits)
             logits[:, learnt] = curve.logits(self._scores(self._features(texts))[:, learnt])
         return np.asarray(scipy.special.expit(logits), dtype=np.float64)
+
+    def _explain(self, text: str, number: int, label: str | int) -> Explanation:
+        features = self._features([text])
+        if self._shortlists is not None:
+            weights = self._shortlists.weights[[number]].toarray()[0]
+            intercept = float(self._shortlists.intercepts[number])
+        elif np.isnan(self._fixed[number]):
+            weights, intercept = self._scores.weights[:, number], float(self._scores.intercepts[number])
+        else:
+            return Explanation(label, float(self._fixed[number]), (), intercept=float(self._fixed[number]))
+        values = features.data.astype(np.float64) * weights[features.indices]
+        of_terms = features.indices < self._terms.n_features
+        words = self._terms.word_weights(text, features.indices[of_terms], values[of_terms])
+        rest = float(values[~of_terms].sum())
+        return Explanation(label, float(values.sum()) + intercept, words, intercept, rest)
 
     def _write(self, folder: Path) -> None:
         if self._shortlists is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from surelabel._core.declared_sizes import check_safetensors
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.batching import Examples, pad, prediction_batches
-from surelabel.text.tokenisation import encode, read_tokenizer
+from surelabel.text.explaining import Explanation, WordWeight
+from surelabel.text.tokenisation import encode, encode_with_places, read_tokenizer
 from surelabel.text.training import Plan, train
 
 _WEIGHTS, _TOKENIZER = "weights.safetensors", "tokenizer.json"
@@ -114,6 +116,45 @@ class NeuralClassifier(TextClassifier):
                 logits = self._network(**{name: tensor.to(device) for name, tensor in inputs.items()})["logits"]
                 found[batch] = torch.sigmoid(logits.double()).cpu().numpy()
         return found
+
+    def _explain(self, text: str, number: int, label: str | int) -> Explanation:
+        """Multiply the vector of each token by the gradient of the label's log-odds; tokens of a word are added up."""
+        encoding = encode_with_places(self._tokenizer, text)
+        ids = np.asarray(encoding.ids, dtype=np.int32)
+        device = next(self._network.parameters()).device
+        inputs = {name: tensor.to(device) for name, tensor in pad([ids], self._padding).items()}
+        vectors: list[torch.Tensor] = []
+        thread = threading.get_ident()
+
+        def keep(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
+            if threading.get_ident() != thread:  # another thread predicts with the same network
+                return output
+            vectors.append(output.detach().requires_grad_(True))
+            return vectors[0]
+
+        self._network.eval()
+        hook = self._embedding().register_forward_hook(keep)
+        try:
+            with torch.enable_grad():
+                logit = self._network(**inputs)["logits"][0, number]
+                gradient = torch.autograd.grad(logit, vectors[0])[0]
+        finally:
+            hook.remove()
+        weights = (gradient * vectors[0].detach()).sum(dim=2)[0].double().cpu().tolist()[: len(ids)]
+        spans: dict[int, tuple[int, int]] = {}
+        totals: dict[int, float] = {}
+        for (start, end), word, weight in zip(encoding.offsets, encoding.word_ids, weights, strict=True):
+            if word is not None and end > start:
+                first, last = spans.get(word, (start, end))
+                spans[word] = (min(first, start), max(last, end))
+                totals[word] = totals.get(word, 0.0) + weight
+        words = tuple(WordWeight(*spans[word], text[slice(*spans[word])], totals[word]) for word in sorted(spans))
+        score = float(logit.detach())
+        return Explanation(label, score, words, rest=score - sum(totals.values()), is_exact=False)
+
+    def _embedding(self) -> nn.Module:
+        """Return the layer that turns tokens into vectors."""
+        return self._network.get_submodule("embedding")
 
     def _write(self, folder: Path) -> None:
         self._tokenizer.save(str(folder / _TOKENIZER))

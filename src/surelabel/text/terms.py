@@ -16,11 +16,13 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError
+from surelabel.text.explaining import Occurrences, WordWeight, word_weights
 
 __all__ = ["Terms"]
 
 _WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
 _VOCABULARY, _CHARACTERS = "vocabulary.json", "characters.json"
+_CHARACTER_LENGTHS = (3, 5)
 # Different words whose stems are remembered.
 _STEMS_KEPT = 200_000
 
@@ -89,6 +91,22 @@ class Terms:
             return scipy.sparse.csr_array((len(texts), 0), dtype=np.float32)
         return self._weigh(parts[0] if len(parts) == 1 else scipy.sparse.csr_array(scipy.sparse.hstack(parts)))
 
+    def word_weights(self, text: str, columns: Any, values: Any) -> tuple[WordWeight, ...]:
+        """Share values of columns that a text has, (m,) each, out over its words."""
+        occurrences = Occurrences(text, _WORD, self._stem)
+        characters = occurrences.add_characters(*_CHARACTER_LENGTHS) if self.characters else {}
+        n_words = len(self.vocabulary)
+        parts = [
+            (
+                occurrences.places[self.vocabulary[column]]
+                if column < n_words
+                else characters[self.characters[column - n_words]],
+                value,
+            )
+            for column, value in zip(columns.tolist(), values.tolist(), strict=True)
+        ]
+        return word_weights(text, occurrences.spans, parts)
+
     def write(self, folder: Path) -> None:
         """Write the terms as JSON; their weights are the caller's to write."""
         files = {_VOCABULARY: self.vocabulary}
@@ -114,7 +132,7 @@ class Terms:
         return options if self._stem is None else {**options, "preprocessor": self._stem}
 
     def _character_options(self) -> dict[str, Any]:
-        return {"analyzer": "char_wb", "ngram_range": (3, 5)}
+        return {"analyzer": "char_wb", "ngram_range": _CHARACTER_LENGTHS}
 
     def _count(self, texts: list[str], options: dict[str, Any]) -> tuple[list[str], Any]:
         """Return the terms that are kept, and how often each text has them."""

@@ -91,6 +91,18 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.in
     return [np.asarray(one, dtype=np.int32) for one in ids]
 
 
+def encode_with_places(tokenizer: Tokenizer, text: str) -> Any:
+    """Return the encoding of a text with the places of its tokens, cut as `encode` cuts it."""
+    reach = int((tokenizer.truncation or {})["max_length"]) * _CHARACTERS_A_TOKEN
+    beginning = text if len(text) <= reach else _beginning(text, reach)
+    encoding = tokenizer.encode(beginning)
+    return (
+        encoding
+        if len(beginning) == len(text) or len(encoding.ids) * _CHARACTERS_A_TOKEN >= reach
+        else tokenizer.encode(text)
+    )
+
+
 def _beginning(text: str, reach: int) -> str:
     """Return the beginning of a text, cut where a word ends."""
     beginning = text[:reach]

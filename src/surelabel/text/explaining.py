@@ -1,0 +1,170 @@
+"""Which words of a text speak for a label, and which against it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+__all__ = ["Explanation", "Occurrences", "WordWeight", "merged", "word_weights"]
+
+Span = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class WordWeight:
+    """A word of a text, the characters from `start` to `end`, and how much it adds to the score of a label.
+
+    Examples
+    --------
+    >>> WordWeight(4, 8, "corn", 0.7).word
+    'corn'
+    """
+
+    start: int
+    end: int
+    word: str
+    weight: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """What the score of a label is made of: `score` is the sum of the words' weights, `intercept` and `rest`.
+
+    Attributes
+    ----------
+    label : str or int
+        Name of the label, its number if labels have no names.
+    score : float
+        Of the linear classifiers, what the curve to probabilities starts from; of neural ones, the log-odds.
+    words : tuple of WordWeight
+        In the order of the text. What a pair of words adds is shared by the two, and what a term adds that occurs
+        several times is shared by its places.
+    intercept : float
+        What the label has without any word.
+    rest : float
+        What words do not explain: the vectors of `hybrid`; what is not linear in neural classifiers.
+    is_exact : bool
+        Whether the weights are the classifier's own contributions. If not, they are gradient times input, or sums of
+        members of a blend.
+
+    Examples
+    --------
+    >>> from surelabel import text
+    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    >>> classifier = text.make("linear").fit(texts, labels, label_names=["grain", "money"])
+    >>> explanation = classifier.explain("Corn, not dollars", "grain")
+    >>> [(word.word, word.weight > 0) for word in explanation.words]
+    [('Corn', True)]
+    >>> bool(abs(explanation.words[0].weight + explanation.intercept - explanation.score) < 1e-9)
+    True
+    """
+
+    label: str | int
+    score: float
+    words: tuple[WordWeight, ...]
+    intercept: float = 0.0
+    rest: float = 0.0
+    is_exact: bool = True
+
+    def speaking_for(self, most: int = 12) -> list[WordWeight]:
+        """Return the words that speak most for the label, the strongest first."""
+        return sorted((word for word in self.words if word.weight > 0), key=lambda word: -word.weight)[:most]
+
+
+@dataclasses.dataclass
+class Occurrences:
+    """The words of a text, and which of them each term is made of, per place where the term occurs.
+
+    Parameters
+    ----------
+    text : str
+    word : pattern
+        Of words, in lower case.
+    stem : callable, optional
+        Turns a word into the text of its stem.
+    """
+
+    text: str
+    word: str
+    stem: Callable[[str], str] | None = None
+    spans: list[Span] = dataclasses.field(default_factory=list)
+    places: dict[str, list[tuple[int, ...]]] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._lowered = self.text.lower()
+        # A few letters have more characters in lower case than they had.
+        self._origins: Sequence[int] = range(len(self._lowered) + 1)
+        if len(self._lowered) != len(self.text):
+            origins = [place for place, letter in enumerate(self.text) for _ in letter.lower()]
+            self._origins = [*origins, len(self.text)]
+        self._starts: list[int] = []
+        tokens: list[tuple[str, int]] = []
+        for match in re.finditer(self.word, self._lowered):
+            number = self._add_span(match.start(), match.end())
+            parts = [match.group()] if self.stem is None else re.findall(self.word, self.stem(match.group()))
+            tokens += [(part, number) for part in parts]
+        for place, (token, number) in enumerate(tokens):
+            self.places.setdefault(token, []).append((number,))
+            if place:
+                before, other = tokens[place - 1]
+                self.places.setdefault(f"{before} {token}", []).append((other, number))
+
+    def _add_span(self, start: int, end: int) -> int:
+        first, last = self._origins[start], self._origins[end - 1]
+        self.spans.append((first, last + 1))
+        self._starts.append(start)
+        return len(self.spans) - 1
+
+    def add_characters(self, shortest: int, longest: int) -> dict[str, list[tuple[int, ...]]]:
+        """Return where character n-grams occur: in the words of the piece between spaces that has them."""
+        found: dict[str, list[tuple[int, ...]]] = {}
+        n_words = len(self._starts)
+        place = 0
+        for match in re.finditer(r"\S+", self._lowered):
+            within = []
+            while place < n_words and self._starts[place] < match.end():
+                within.append(place)
+                place += 1
+            numbers = tuple(within) or (self._add_span(match.start(), match.end()),)
+            padded = f" {match.group()} "
+            for length in range(shortest, longest + 1):
+                for start in range(max(1, len(padded) - length + 1)):
+                    found.setdefault(padded[start : start + length], []).append(numbers)
+                if len(padded) <= length:
+                    break
+        return found
+
+
+def word_weights(
+    text: str, spans: Sequence[Span], parts: Iterable[tuple[Sequence[tuple[int, ...]], float]]
+) -> tuple[WordWeight, ...]:
+    """Share what terms add out over their words; `parts` are the places of each term and what it adds.
+
+    Examples
+    --------
+    >>> words = word_weights("oil oil gas", [(0, 3), (4, 7), (8, 11)], [([(0,), (1,)], 3.0), ([(1, 2)], 1.0)])
+    >>> [(word.word, word.weight) for word in words]
+    [('oil', 1.5), ('oil', 2.0), ('gas', 0.5)]
+    """
+    weights = [0.0] * len(spans)
+    for places, value in parts:
+        for numbers in places:
+            for number in numbers:
+                weights[number] += value / len(places) / len(numbers)
+    return tuple(
+        WordWeight(start, end, text[start:end], weight)
+        for (start, end), weight in sorted(zip(spans, weights, strict=True))
+        if weight != 0.0
+    )
+
+
+def merged(text: str, members: Iterable[tuple[float, Explanation]]) -> tuple[WordWeight, ...]:
+    """Add the words of several explanations, each times its weight."""
+    totals: dict[Span, float] = {}
+    for factor, explanation in members:
+        for word in explanation.words:
+            span = (word.start, word.end)
+            totals[span] = totals.get(span, 0.0) + factor * word.weight
+    return tuple(WordWeight(*span, text[slice(*span)], weight) for span, weight in sorted(totals.items()))
