@@ -8,6 +8,7 @@ import numpy as np
 from surelabel import Bundle, ConformalLabelSets, LogLoss, corpora, text
 from surelabel.evaluation.evaluate import evaluate
 from surelabel.models import BundleInfo
+from surelabel.models.deciding import DecisionSettings, uncertified
 
 
 @functools.cache
@@ -40,7 +41,10 @@ def small_bundle():
         notes=("made for tests",),
         examples=test.texts[:2],
     )
-    return Bundle(classifier, predictor, info, {"LogLoss": figures})
+    decisions = uncertified(DecisionSettings(max_wrong="0.2"), predictor, found.label_names).calibrate(
+        classifier.predict_proba(calibration.texts), calibration.labels, classifier.known_words(calibration.texts)
+    )
+    return Bundle(classifier, predictor, info, {"LogLoss": figures}, decisions=decisions)
 
 
 def quiet_answers(bundle, texts, **options):

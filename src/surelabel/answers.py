@@ -13,7 +13,9 @@ import numpy as np
 
 from surelabel._core.validation import IntArray, as_level
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.engines.base import Engine
 from surelabel.engines.sparse import MOST_DESCRIBED
+from surelabel.guarantees.decisions import Decisions, Verdict
 from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
 from surelabel.sets.prediction_sets import PredictionSets
@@ -64,6 +66,15 @@ class Answer:
         bounds of the size are known, or if sparse probabilities are of more than 10,000 labels.
     n_more_open : int
         Open labels that are not named: 0, or how many labels a text does not list if each of them is open.
+    decision : {"file", "choose", "read"} or None
+        What to do with the text, see `surelabel.guarantees.decisions`; None if nothing certifies it. If the text is
+        filed, `labels` are what is certified.
+    reason : str or None
+        Why, in plain words.
+    assign, consider : tuple of str
+        Tags to assign and tags to consider, see `TagBounds`: the most probable first.
+    unfamiliar : bool
+        Whether the text is unlike the calibration texts: read it yourself.
     """
 
     labels: tuple[str, ...]
@@ -78,6 +89,11 @@ class Answer:
     top: tuple[PlausibleLabelSet, ...]
     description: str | None = None
     n_more_open: int = 0
+    decision: Verdict | None = None
+    reason: str | None = None
+    assign: tuple[str, ...] = ()
+    consider: tuple[str, ...] = ()
+    unfamiliar: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
@@ -166,6 +182,8 @@ def answer_probabilities(
     top: int = 5,
     describe: bool = False,
     best_guesses: Any = None,
+    decisions: Decisions | None = None,
+    known_words: Any = None,
 ) -> list[Answer]:
     """Answer for texts whose label probabilities are known.
 
@@ -185,6 +203,10 @@ def answer_probabilities(
         Whether to say each prediction set in a sentence: some milliseconds per text.
     best_guesses : (n, d) bool array or CSR array, optional
         Labels to give as best guesses, by another rule than the highest p-value; see `surelabel.text.Thresholds`.
+    decisions : Decisions, optional
+        Certificates for these texts' probabilities; without them no answer has a decision.
+    known_words : (n,) array-like, optional
+        Share of each text's words that the classifier knows, for decisions; None if all words count as known.
 
     Returns
     -------
@@ -221,7 +243,7 @@ def answer_probabilities(
         members.n_more.tolist(),
         members.tops,
     )
-    return [
+    answers = [
         Answer(
             labels=labels,
             confidence=confidence,
@@ -240,3 +262,32 @@ def answer_probabilities(
             zip(*columns, strict=True)
         )
     ]
+    if decisions is None:
+        return answers
+    decided = decisions.decide(engine.probabilities, [answer.size_bounds for answer in answers], known_words)
+    answers = [
+        dataclasses.replace(
+            answer,
+            decision=one.decision,
+            reason=one.reason,
+            assign=tuple(map(name, one.assign)),
+            consider=tuple(map(name, one.consider)),
+            unfamiliar=one.unfamiliar,
+        )
+        for answer, one in zip(answers, decided, strict=True)
+    ]
+    for row, (one, most_plausible) in enumerate(zip(decided, label_indices(forced.labels), strict=True)):
+        if one.labels is not None:
+            answers[row] = dataclasses.replace(answers[row], labels=tuple(map(name, one.labels)))
+            if one.labels != most_plausible:
+                answers[row] = _with_own_trust(answers[row], engine[row : row + 1], one.labels)
+    return answers
+
+
+def _with_own_trust(answer: Answer, engine: Engine, labels: list[int]) -> Answer:
+    """Return the answer with confidence and credibility of a certified label-set that is not the most plausible one.
+
+    That is so if a predictor compares label-sets by their kind, or has another measure than the certificate.
+    """
+    p_value = float(engine.p_values_of(engine.as_rows([tuple(labels)]), None)[0])
+    return dataclasses.replace(answer, credibility=p_value, confidence=1.0 - answer.credibility)

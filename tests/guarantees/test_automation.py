@@ -193,6 +193,8 @@ def test_the_score_is_chosen_on_validation_texts(tmp_path):
     again = Automation.load(tmp_path / "by_size")
     assert np.array_equal(again.scores(probabilities), by_size.scores(probabilities))
     sizes = sets.predict_set(probabilities, significance=0.1).sizes()
+    assert (sizes == 0).any()
+    sizes[sizes == 0] = 2**40  # not even the best guess is plausible: filed last
     assert np.array_equal(-np.floor(-by_size.scores(probabilities) + 1e-9), -np.floor(sizes + 1e-9))
 
 
@@ -343,3 +345,15 @@ def test_automation_end_to_end_over_many_splits():
     assert past <= scipy.stats.binom.isf(DOUBT, 400, 0.05)
     # Not part of the promise, but a rule that files nothing would keep it too: .28 of the texts are filed here.
     assert n_filed / 400 > 0.25
+
+
+def test_a_wrong_guess_among_the_surest_ends_nothing_if_the_sequence_starts_later():
+    scores = np.arange(400.0)[::-1]
+    wrong = np.isin(np.arange(400), [3, 250, 300, *range(350, 400, 2)])
+    assert certified_threshold(scores, wrong, FIVE, SURE) == math.inf
+    # From the 200th best on: until P(Bin(k, .05) <= W) passes .05.
+    late = certified_threshold(scores, wrong, FIVE, SURE, Fraction(1, 2))
+    n_filed = int((scores > late).sum())
+    assert 300 < n_filed < 400
+    tails = [scipy.stats.binom.cdf(wrong[:k].sum(), k, 0.05) for k in range(200, 401)]
+    assert n_filed == 200 + next(k for k, tail in enumerate(tails) if tail > 0.05) - 1

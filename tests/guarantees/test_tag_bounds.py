@@ -224,3 +224,53 @@ def test_with_assurance_most_calibrations_keep_the_bounds():
 def test_without_assurance_about_half_of_the_calibrations_miss_too_many():
     risks = _risks(np.random.default_rng(8), 100, 200)
     assert 20 < (risks[:, 0] > 0.1).sum() < 80
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_adding_texts_is_calibrating_with_all_of_them(sparse, tmp_path):
+    probabilities, labels = _texts(np.random.default_rng(5), 600)
+    probabilities[probabilities < 0.005] = 0.0
+    given_as = (lambda rows: SparseProbabilities(scipy.sparse.csr_array(rows))) if sparse else np.asarray
+    first = TagBounds(0.1, 0.1).calibrate(given_as(probabilities[:400]), labels[:400])
+    first.save(tmp_path / "bounds")
+    before = first.summary_
+    for start in (first, TagBounds.load(tmp_path / "bounds")):
+        more = start.add(given_as(probabilities[400:]), labels[400:])
+        whole = TagBounds(0.1, 0.1).calibrate(given_as(probabilities), labels)
+        assert more.consider_threshold_ == whole.consider_threshold_ != first.consider_threshold_
+        assert more.assign_threshold_ == whole.assign_threshold_ != first.assign_threshold_
+        assert more.add(given_as(probabilities[:1]), labels[:1])._n_texts == 601
+    assert first.summary_ == before
+
+
+def test_bounds_of_an_older_file_cannot_be_added_to(tmp_path):
+    probabilities, labels = _texts(np.random.default_rng(5), 60)
+    TagBounds(0.2, 0.2).calibrate(probabilities, labels).save(tmp_path / "bounds")
+    with np.load(tmp_path / "bounds") as arrays:
+        entries = {name: arrays[name] for name in ("header", "thresholds")}
+    with (tmp_path / "older").open("wb") as stream:
+        np.savez(stream, **entries)
+    older = TagBounds.load(tmp_path / "older")
+    assert older.predict(probabilities).consider.any()
+    with pytest.raises(NotCalibratedError, match="older version"):
+        older.add(probabilities, labels)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": np.array([0.5])},
+        {"true_rows": np.array([-1])},
+        {"values": np.full(3, 2.0)},
+        {"is_true": np.zeros(1, dtype=bool)},
+    ],
+)
+def test_damaged_texts_are_named(change, tmp_path):
+    probabilities, labels = _texts(np.random.default_rng(5), 60)
+    TagBounds(0.2, 0.2).calibrate(probabilities, labels).save(tmp_path / "bounds")
+    with np.load(tmp_path / "bounds") as arrays:
+        entries = {**arrays, **change}
+    with (tmp_path / "damaged").open("wb") as stream:
+        np.savez(stream, **entries)
+    with pytest.raises(ArtifactError, match="is damaged"):
+        TagBounds.load(tmp_path / "damaged")

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import surelabel
-from bundle_cases import corpus, small_bundle
-from surelabel import Bundle, ConformalLabelSets, Recalibration, load_bundle
+from bundle_cases import corpus, quiet_answers, small_bundle
+from surelabel import Automation, Bundle, ConformalLabelSets, Recalibration, TagBounds, load_bundle
 from surelabel.answers import answer_probabilities
 from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.guarantees.decisions import Decisions
+from surelabel.guarantees.familiarity import Familiarity
 from surelabel.models import BundleInfo
 
 TEXTS = list(corpus().part("test").texts[:20])
@@ -68,7 +70,11 @@ def test_a_recalibration_goes_with_it_and_comes_before_the_predictor(tmp_path):
     assert np.array_equal(loaded.predict_proba(TEXTS), expected)
     assert loaded.predict_proba([]).shape == (0, 8)
     assert loaded.answers(TEXTS, significance="0.1") == answer_probabilities(
-        bundle.predictor, expected, significance="0.1"
+        bundle.predictor,
+        expected,
+        significance="0.1",
+        decisions=bundle.decisions,
+        known_words=bundle.classifier.known_words(TEXTS),
     )
     assert "| recalibration | " in (tmp_path / "model" / "README.md").read_text()
     small_bundle().save(tmp_path / "model")
@@ -172,3 +178,43 @@ def test_listed_probabilities_cannot_be_recalibrated():
     info = dataclasses.replace(small_bundle().info, listed=3)
     with pytest.raises(InvalidInputError, match="cannot recalibrate"):
         dataclasses.replace(small_bundle(), info=info, recalibration=recalibration)
+
+
+def test_a_bundle_without_certificates_has_no_decisions(tmp_path):
+    older = dataclasses.replace(small_bundle(), decisions=None)
+    older.save(tmp_path / "model")
+    assert not (tmp_path / "model" / "automation.npz").exists()
+    loaded = load_bundle(tmp_path / "model")
+    assert loaded.decisions is None
+    assert loaded.level == "0.05"
+    answer = loaded.answers(TEXTS[:1])[0]
+    assert (answer.decision, answer.reason, answer.assign, answer.consider) == (None, None, (), ())
+
+
+def test_decisions_must_be_about_the_labels_of_the_bundle():
+    rng = np.random.default_rng(0)
+    probabilities = rng.random((80, 3))
+    other = Decisions(Automation(0.5), TagBounds(0.5, 0.5), Familiarity()).calibrate(
+        probabilities, probabilities > 0.5, np.ones(80)
+    )
+    with pytest.raises(InvalidInputError, match="decisions of a bundle must be about its 8 labels"):
+        dataclasses.replace(small_bundle(), decisions=other)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"level": "1.5"}, "significance"), ({"short_lists": {"max": 3}}, "short_lists"), ({"level": 0.05}, "'level'")],
+)
+def test_a_damaged_level_or_list_is_named(change, named):
+    with pytest.raises(ArtifactError, match=named):
+        BundleInfo.from_dict({**small_bundle().info.to_dict(), **change})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "asdf qwer", "\U0001f600 \U0001f600", "Die Ernte war schlecht in diesem Jahr"]
+)
+def test_texts_unlike_any_seen_are_read(text):
+    answer = quiet_answers(small_bundle(), [text], significance="0.05")[0]
+    assert answer.unfamiliar
+    assert answer.decision == "read"
+    assert answer.reason.endswith("read it yourself.")

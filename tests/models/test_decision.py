@@ -25,8 +25,9 @@ def low():
 
 
 def test_only_the_best_guess_changes(low):
-    exact = small_bundle().answers(TEXTS, significance="0.1")
-    by_thresholds = low.answers(TEXTS, significance="0.1")
+    # Without certificates: what is filed is the most plausible label-set, whatever the rule.
+    exact = dataclasses.replace(small_bundle(), decisions=None).answers(TEXTS, significance="0.1")
+    by_thresholds = dataclasses.replace(low, decisions=None).answers(TEXTS, significance="0.1")
     rows = low.predict_proba(TEXTS) >= 0.02
     names = np.array(low.label_names)
     expected = [tuple(names[row]) if row.any() else answer.labels for row, answer in zip(rows, exact, strict=True)]
@@ -36,6 +37,12 @@ def test_only_the_best_guess_changes(low):
         dataclasses.replace(answer, labels=()) for answer in exact
     ]
     assert (low.decision, small_bundle().decision) == ("f1", "exact")
+
+
+def test_what_is_filed_is_the_most_plausible_label_set_that_was_certified(low):
+    filed = [answer for answer in low.answers(TEXTS, significance="0.1") if answer.decision == "file"]
+    certified = [answer for answer in small_bundle().answers(TEXTS, significance="0.1") if answer.decision == "file"]
+    assert filed == certified != []
 
 
 def test_it_is_in_the_folder(low, tmp_path):

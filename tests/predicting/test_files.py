@@ -37,9 +37,20 @@ def _fields(answer, probabilities, max_open=20):
     """What a record says, written down once more: open labels by falling probability."""
     chance = dict(zip(small_bundle().label_names, probabilities.tolist(), strict=True))
     still_open = sorted(answer.open, key=lambda name: -chance[name])
-    named = {*answer.labels, *answer.certain, *still_open[:max_open]}
+    named = {*answer.labels, *answer.certain, *answer.consider, *still_open[:max_open]}
     values = answer.to_dict()
-    kept = ("labels", "confidence", "credibility", "significance", "size", "size_bounds", "n_candidates", "certain")
+    decided = ("decision", "reason", "assign", "consider", "unfamiliar")
+    kept = (
+        *decided,
+        "labels",
+        "confidence",
+        "credibility",
+        "significance",
+        "size",
+        "size_bounds",
+        "n_candidates",
+        "certain",
+    )
     return {
         **{name: values[name] for name in kept},
         "open": still_open[:max_open],
@@ -123,6 +134,11 @@ def test_the_formats_hold_the_same(source, tmp_path):
         assert row["labels"].split(",") == line["labels"] == record["labels"]
         assert float(row["confidence"]) == line["confidence"] == record["confidence"]
         assert int(row["size"]) == int(line["size"]) == record["size"]
+        assert row["decision"] == line["decision"] == record["decision"]
+        assert row["reason"] == line["reason"] == record["reason"]
+        assert row["unfamiliar"] == str(line["unfamiliar"]) == str(record["unfamiliar"])
+        for name in ("assign", "consider"):
+            assert [tag for tag in row[name].split(",") if tag] == line[name] == record[name]
         assert [name for name in row["open"].split(",") if name] == line["open"] == record["open"]
         chances = dict(cell.split("=") for cell in row["probabilities"].split(","))
         assert {name: float(chance) for name, chance in chances.items()} == record["probabilities"]

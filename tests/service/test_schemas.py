@@ -38,8 +38,15 @@ def test_answer_goes_over_whole():
         (PlausibleLabelSet(("a",), 0.5),),
         "a or so",
         12,
+        "choose",
+        "3 label-sets are plausible: choose one of them.",
+        ("c",),
+        ("c", "b"),
+        unfamiliar=True,
     )
     assert text_answer(answer).model_dump() == {
+        "decision": "choose",
+        "reason": "3 label-sets are plausible: choose one of them.",
         "labels": ["a"],
         "confidence": 0.9,
         "credibility": 0.5,
@@ -47,6 +54,9 @@ def test_answer_goes_over_whole():
         "certain": ["a"],
         "open": ["b", "c"],
         "n_more_open": 12,
+        "assign": ["c"],
+        "consider": ["c", "b"],
+        "unfamiliar": True,
         "top": [{"labels": ["a"], "p_value": 0.5}],
         "description": "a or so",
     }

@@ -152,3 +152,11 @@ def test_older_classifiers_have_no_curve(topical, tmp_path):
     features = classifier._terms.transform(new_texts)
     logits = np.asarray(features @ old["weights"], dtype=np.float64) + old["intercepts"]
     assert classifier._predict(new_texts, None) == pytest.approx(scipy.special.expit(logits))
+
+
+def test_known_words_by_hand():
+    classifier = make("linear", min_texts=1).fit(["wheat and corn", "gold"], [[1, 0], [0, 1]])
+    shares = classifier.known_words(["Wheat AND corn", "wheat qwer", "asdf qwer", "", "!?", "\U0001f600"])
+    assert shares[:3].tolist() == [1.0, 0.5, 0.0]
+    assert np.isnan(shares[3:]).all()
+    assert classifier.knows_words

@@ -12,6 +12,10 @@ two of them the share of wrong best guesses is max_wrong. Given how many texts l
 which true hypothesis comes first, and its W is at least as large as a binomial count at max_wrong. So it is
 rejected with a probability of at most 1 - assurance, and R of the chosen threshold is over max_wrong no more often.
 
+The first rank m is fixed beforehand: as many texts as a certificate needs, and at least `first_share` of all. If it is
+small, a single wrong guess among the very surest ends the sequence before it begins: `choose_score` takes half the
+share that can be filed on validation texts.
+
 **A batch** (`select`). A text's p-value is (1 + the number of certification texts with a wrong best guess and at
 least its score) / (n + 1), and Benjamini-Hochberg selects from the batch (Jin & Candès, *Selection by prediction with
 conformal p-values*, 2023): the expected share of wrong texts among those selected is at most max_wrong.
@@ -53,8 +57,9 @@ SCORES: tuple[Score, ...] = ("total", "margin", "probability", "size")
 _FORMAT = "surelabel-automation"
 _VERSION = 1
 _DEFAULT_MEASURE = LogLoss()
-# The first threshold that is tried leaves this share of the texts over it, or as many as a certificate needs.
-_FIRST_SHARE = 20
+_FIRST_SHARE = Fraction(1, 20)
+# Sizes that are told apart.
+_LARGEST = 2**40
 
 
 class Automation:
@@ -73,9 +78,12 @@ class Automation:
         Limits on the number of labels of a best guess. max_labels must not be taken from the certification texts.
     score : {"total", "margin", "probability", "size"}
         What best guesses are ranked by: the measure's total; its lead over the second label-set; the product of its
-        labels' probabilities; the number of plausible label-sets (equal numbers by total), which needs `reference`.
+        labels' probabilities; the number of plausible label-sets (equal numbers by total, none last), which needs
+        `reference`.
     reference : ConformalLabelSets, optional
         Calibrated on other texts: its prediction sets at significance `max_wrong` are what "size" counts.
+    first_share : float, str, Decimal or Fraction in (0, 1)
+        The first threshold that is tried files this share of the certification texts.
     label_names : sequence of str, optional
     constraints : LabelConstraints, optional
         What a best guess must obey beside the limits.
@@ -127,6 +135,7 @@ class Automation:
         *,
         score: Score = "total",
         reference: ConformalLabelSets | None = None,
+        first_share: Any = _FIRST_SHARE,
         label_names: Sequence[str] | None = None,
         constraints: LabelConstraints | None = None,
         n_jobs: int | None = None,
@@ -134,6 +143,7 @@ class Automation:
         who = type(self).__name__
         self._max_wrong = as_share(max_wrong, "max_wrong", who=who)
         self._assurance = as_share(assurance, "assurance", who=who)
+        self._first_share = as_share(first_share, "first_share", who=who)
         if score not in SCORES:
             raise InvalidInputError(f"The 'score' parameter of {who} must be one of {SCORES}. Got {score!r} instead.")
         if score == "size" and not isinstance(reference, ConformalLabelSets):
@@ -199,16 +209,21 @@ class Automation:
             warnings.simplefilter("ignore", CalibrationWarning)
             predictor = old.add(probabilities, labels)
         scores, wrong = self._outcomes(predictor, probabilities, labels)
-        made = self._again(self.score, self.reference)
+        made = self.again()
         return made._certify(predictor, np.concatenate([self._scores, scores]), np.concatenate([self._wrong, wrong]))
+
+    @property
+    def first_share(self) -> float:
+        """Share of the certification texts that the first threshold files."""
+        return float(self._first_share)
 
     def choose_score(self, probabilities: Any, labels: Any, *, seed: int = 0) -> Automation:
         """Return an automation with the score that ranks validation texts best; it is not calibrated yet.
 
         One half of the validation texts calibrates the prediction sets that "size" counts. On the other half the score
         is taken that files most texts (with an assurance of one half, since these texts are fewer), then the one with
-        fewest wrong best guesses before right ones, then the first of `SCORES`. None of these texts may calibrate the
-        result.
+        fewest wrong best guesses before right ones, then the first of `SCORES`. The first threshold to try is the one
+        that files half of what can be filed there. None of these texts may calibrate the result.
         """
         trial = self._again("total", None).calibrate(probabilities, labels)
         calibration = trial.predictor_.calibration_
@@ -222,11 +237,18 @@ class Automation:
         tried = [self._again(score, reference) for score in SCORES]
         outcomes = [one._outcomes(reference, checked[rest], truth[rest]) for one in tried]
         ranks = [_ranking(*outcome, self._max_wrong) for outcome in outcomes]
-        best = SCORES[ranks.index(max(ranks))]
-        return self._again(best, reference if best == "size" else None)
+        place = ranks.index(max(ranks))
+        best = SCORES[place]
+        chosen = self._again(best, reference if best == "size" else None)
+        chosen._first_share = max(_FIRST_SHARE, _share_within(*outcomes[place], self._max_wrong) / 2)
+        return chosen
+
+    def again(self) -> Automation:
+        """Return an automation with the same parameters that is not calibrated."""
+        return self._again(self.score, self.reference)
 
     def _again(self, score: Score, reference: ConformalLabelSets | None) -> Automation:
-        """Return an automation with the same parameters that is not calibrated."""
+        """Return an automation with the same parameters but a score; it is not calibrated."""
         best = self._best
         return type(self)(
             self._max_wrong,
@@ -236,6 +258,7 @@ class Automation:
             best.max_labels,
             score=score,
             reference=reference,
+            first_share=self._first_share,
             label_names=best.label_names,
             constraints=best.constraints,
             n_jobs=best.n_jobs,
@@ -243,7 +266,7 @@ class Automation:
 
     def _certify(self, predictor: ConformalLabelSets, scores: FloatArray, wrong: BoolArray) -> Automation:
         """Find the threshold, and say what it means."""
-        threshold = certified_threshold(scores, wrong, self._max_wrong, self._assurance)
+        threshold = certified_threshold(scores, wrong, self._max_wrong, self._assurance, self._first_share)
         filed = scores > threshold
         n_filed, n_wrong = int(filed.sum()), int(wrong[filed].sum())
         self.predictor_ = predictor
@@ -292,11 +315,16 @@ class Automation:
         predictor = self._calibrated("scores")
         return self._scored(predictor, predictor.calibration_.as_probabilities(probabilities, who="scores"))
 
-    def _scored(self, predictor: ConformalLabelSets, checked: Any) -> FloatArray:
-        """Return scores of checked probabilities."""
+    def totals(self, probabilities: Any) -> FloatArray:
+        """Return the total of each text's best guess and what the second label-set adds to it, (n, 2)."""
+        predictor = self._calibrated("totals")
+        return _totals_and_margins(predictor, predictor.calibration_.as_probabilities(probabilities, who="totals"))
+
+    def _scored(self, predictor: ConformalLabelSets, checked: Any, guessed: FloatArray | None = None) -> FloatArray:
+        """Return scores of checked probabilities; what `totals` gives for them is not computed again."""
         if self.score == "probability":
             return -totals_of(_DEFAULT_MEASURE, checked, predictor.predict(checked).labels)
-        totals, margins = _totals_and_margins(predictor, checked).T
+        totals, margins = (_totals_and_margins(predictor, checked) if guessed is None else guessed).T
         if self.score == "margin":
             return np.ascontiguousarray(margins)
         if self.score == "total":
@@ -305,24 +333,26 @@ class Automation:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)
             sets = self.reference.predict_set(checked, significance=self._max_wrong)
-        sizes = np.minimum(sets.size_bounds()[0], 2**40).astype(np.float64)
+        sizes = np.minimum(sets.size_bounds()[0], _LARGEST).astype(np.float64)
+        # If not even the best guess is plausible, nothing is less sure.
+        sizes[sizes == 0] = _LARGEST
         return np.asarray(-sizes - totals / (1.0 + totals))
 
     def predict(self, probabilities: Any) -> ForcedPredictions:
         """Return the best guess of each text, with confidence and credibility among the certification texts."""
         return self._calibrated("predict").predict(probabilities)
 
-    def decide(self, probabilities: Any) -> BoolArray:
+    def decide(self, probabilities: Any, totals: FloatArray | None = None) -> BoolArray:
         """Tell for each text, (n,), whether its best guess can be filed without a person.
 
         With probability `assurance` over the certification texts, at most `max_wrong` of all texts for which this is
-        True are wrong. Texts may come one at a time.
+        True are wrong. Texts may come one at a time. `totals` are what the method of that name gives, if at hand.
         """
         predictor = self._calibrated("decide")
         checked = predictor.calibration_.as_probabilities(probabilities, who="decide")
         if math.isinf(self.threshold_):
             return np.full(len(checked), self.threshold_ < 0)
-        return np.asarray(self._scored(predictor, checked) > self.threshold_)
+        return np.asarray(self._scored(predictor, checked, totals) > self.threshold_)
 
     def select(self, probabilities: Any) -> BoolArray:
         """Select from a batch, (n,), the texts whose best guesses can be filed.
@@ -353,6 +383,7 @@ class Automation:
         if self.reference is not None:
             arrays["reference"] = predictor_to_array(self.reference)
         header = {"max_wrong": str(self._max_wrong), "assurance": str(self._assurance), "score": self.score}
+        header["first_share"] = str(self._first_share)
         write_state(path, _FORMAT, _VERSION, header, arrays)
 
     @classmethod
@@ -372,7 +403,11 @@ class Automation:
                 raise ValueError("its scores do not belong to its texts")
             levels = Fraction(header["max_wrong"]), Fraction(header["assurance"])
             made = cls(
-                *levels, score=header["score"], reference=reference, **{name: parameters[name] for name in names}
+                *levels,
+                score=header["score"],
+                reference=reference,
+                first_share=Fraction(header.get("first_share", _FIRST_SHARE)),
+                **{name: parameters[name] for name in names},
             )
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise ArtifactError(f"{file} is damaged: {error}. Save the automation again.") from error
@@ -403,6 +438,13 @@ def _ranking(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> tuple
     return int(filed.sum()), -float(risks.mean())
 
 
+def _share_within(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> Fraction:
+    """Return the largest share of texts, the surest, of which at most `max_wrong` are wrong."""
+    n_wrong = np.cumsum(wrong[np.argsort(-scores, kind="stable")])
+    within = np.flatnonzero(n_wrong <= float(max_wrong) * np.arange(1, len(scores) + 1))
+    return Fraction(int(within[-1]) + 1, len(scores)) if len(within) else Fraction(0)
+
+
 def fewest_texts(max_wrong: Fraction, assurance: Fraction) -> int:
     """Return how many certification texts are needed if no best guess is wrong: (1 - max_wrong)^n <= 1 - assurance.
 
@@ -417,7 +459,13 @@ def fewest_texts(max_wrong: Fraction, assurance: Fraction) -> int:
     return n
 
 
-def certified_threshold(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction, assurance: Fraction) -> float:
+def certified_threshold(
+    scores: FloatArray,
+    wrong: BoolArray,
+    max_wrong: Fraction,
+    assurance: Fraction,
+    first_share: Fraction = _FIRST_SHARE,
+) -> float:
     """Return the lowest threshold that fixed-sequence testing certifies: inf if none, -inf if all texts can be filed.
 
     Examples
@@ -433,7 +481,7 @@ def certified_threshold(scores: FloatArray, wrong: BoolArray, max_wrong: Fractio
     ranked = scores[order]
     # Of a threshold `ranked[k]`, the k texts before it must all be over it; the last one lies below all texts.
     thresholds = np.append(ranked, -np.inf)
-    first = max(fewest_texts(max_wrong, assurance), -(-n_texts // _FIRST_SHARE))
+    first = max(fewest_texts(max_wrong, assurance), math.ceil(first_share * n_texts))
     tried = np.arange(first, n_texts + 1)
     tried = tried[thresholds[tried] < thresholds[tried - 1]]
     n_wrong = np.concatenate([[0], np.cumsum(wrong[order])])

@@ -49,6 +49,9 @@ __all__ = ["RankedTag", "TagBounds", "TagDecisions"]
 _FORMAT = "surelabel-tag-bounds"
 _VERSION = 1
 _ROUNDING = 1e-9
+# Tags with a smaller probability are not kept for adding texts.
+_LEAST_KEPT = 0.01
+_ARRAYS = ("true_rows", "true_values", "rows", "values", "is_true")
 
 
 class TagDecisions(NamedTuple):
@@ -110,6 +113,7 @@ class TagBounds:
     consider_threshold_: float
     assign_threshold_: float
     summary_: str
+    _texts: _Texts | None
 
     def __init__(
         self,
@@ -158,27 +162,40 @@ class TagBounds:
         """
         names = self.label_names if self.label_names is not None else names_of_columns(probabilities)
         names = names if names is not None else names_of_columns(labels)
-        if is_sparse(probabilities):
-            checked: Any = as_sparse_probabilities(probabilities, who="calibrate")
-            tags = as_label_names(names, checked.shape[1], who="calibrate")
-            index = None if tags is None else {name: k for k, name in enumerate(tags)}
-            truth: Any = as_sparse_labels(labels, who="calibrate", shape=checked.shape, index=index)
-            (missing, listed), floor = _sparse_texts(checked, truth), checked.unlisted
-        else:
-            checked = as_probabilities(probabilities, who="calibrate")
-            tags = as_label_names(names, checked.shape[1], who="calibrate")
-            truth = as_labels(
-                labels, who="calibrate", n_labels=checked.shape[1], n_texts=len(checked), label_names=tags
+        checked, tags, texts = _texts_of(probabilities, labels, names, who="calibrate")
+        self._tags, self._n_labels = tags, int(checked.shape[1])
+        return self._fit(texts, checked)
+
+    def add(self, probabilities: Any, labels: Any) -> TagBounds:
+        """Return bounds that are calibrated with more texts; these stay as they are.
+
+        They are what calibrating with all texts at once gives, but that no tag with a probability under 0.01 is
+        assigned: those of the texts before are not kept. What `summary_` says about numbers of tags is counted on the
+        added texts.
+        """
+        self._check_calibrated("add")
+        if self._texts is None:
+            raise NotCalibratedError(
+                "These tag bounds come from a file of an older version, without what is needed to add texts. Call "
+                "'calibrate' with all texts instead."
             )
-            rows, columns = truth.nonzero()
-            everything = np.repeat(np.arange(len(checked)), checked.shape[1])
-            missing, listed = (rows, checked[rows, columns]), (everything, checked.ravel(), truth.ravel())
-            floor = -1.0
-        n_texts = len(checked)
-        self._tags, self._n_labels, self._n_texts = tags, int(checked.shape[1]), n_texts
-        self.consider_threshold_ = self._considered(missing, n_texts)
-        self.assign_threshold_ = max(self._assigned(listed, n_texts), math.nextafter(floor, 2.0))
-        self._describe(n_texts, _counts(checked, self.assign_threshold_), _counts(checked, self.consider_threshold_))
+        checked, _, texts = _texts_of(self._checked(probabilities, "add"), labels, self._tags, who="add")
+        made = self.again()
+        made._tags, made._n_labels = self._tags, self._n_labels
+        return made._fit(self._texts.joined(texts), checked)
+
+    def again(self) -> TagBounds:
+        """Return bounds with the same parameters that are not calibrated."""
+        return type(self)(self._max_missed, self._max_false, assurance=self._assurance, label_names=self.label_names)
+
+    def _fit(self, texts: _Texts, checked: Any) -> TagBounds:
+        """Find the thresholds; tags are counted on the checked texts."""
+        self._n_texts, self._texts = texts.n_texts, texts.trimmed()
+        self.consider_threshold_ = self._considered((texts.true_rows, texts.true_values), texts.n_texts)
+        assigned = self._assigned((texts.rows, texts.values, texts.is_true), texts.n_texts)
+        self.assign_threshold_ = max(assigned, math.nextafter(texts.floor, 2.0))
+        counts = (_counts(checked, threshold) for threshold in (self.assign_threshold_, self.consider_threshold_))
+        self._describe(len(checked), *counts)
         return self
 
     def _describe(self, n_texts: int, n_assigned: float, n_considered: float) -> None:
@@ -193,10 +210,10 @@ class TagBounds:
         if self.consider_threshold_ == 0.0:
             warnings.warn(
                 f"All {self._n_labels} tags of every text must be considered to miss at most "
-                f"{100 * self.max_missed:g} % of the true ones, as far as {n_texts} calibration texts can tell. "
+                f"{100 * self.max_missed:g} % of the true ones, as far as {self._n_texts} calibration texts can tell. "
                 "Calibrate with more texts, or allow more misses.",
                 CalibrationWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _within(self, sums: FloatArray, bound: Fraction, n_texts: int) -> Any:
@@ -301,7 +318,7 @@ class TagBounds:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated bounds to one file, whole or not at all."""
         self._check_calibrated("save")
-        header = {
+        header: dict[str, Any] = {
             "max_missed": str(self._max_missed),
             "max_false": str(self._max_false),
             "assurance": None if self._assurance is None else str(self._assurance),
@@ -310,14 +327,17 @@ class TagBounds:
             "n_texts": self._n_texts,
             "summary": self.summary_,
         }
-        thresholds = np.array([self.consider_threshold_, self.assign_threshold_])
-        write_state(path, _FORMAT, _VERSION, header, {"thresholds": thresholds})
+        arrays = {"thresholds": np.array([self.consider_threshold_, self.assign_threshold_])}
+        if self._texts is not None:
+            arrays |= {name: value for name, value in self._texts._asdict().items() if name in _ARRAYS}
+            header["floor"] = self._texts.floor
+        write_state(path, _FORMAT, _VERSION, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TagBounds:
         """Read a file made by `save`; no code from the file is run."""
-        header, arrays = read_state(path, _FORMAT, _VERSION, ("thresholds",))
-        thresholds = arrays["thresholds"]
+        header, arrays = read_state(path, _FORMAT, _VERSION, ("thresholds",), _ARRAYS)
+        thresholds = arrays.pop("thresholds")
         try:
             n_labels, assurance = header["n_labels"], header["assurance"]
             if type(n_labels) is not int or thresholds.dtype != np.float64 or thresholds.shape != (2,):
@@ -328,11 +348,85 @@ class TagBounds:
             names = as_label_names(header["label_names"], n_labels, who="load")
             made = cls(*levels, assurance=None if assurance is None else Fraction(assurance), label_names=names)
             made._tags, made._n_labels, made._n_texts = names, n_labels, int(header["n_texts"])
+            made._texts = _Texts.of(arrays, made._n_texts, header["floor"]) if arrays else None
             made.summary_ = str(header["summary"])
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise ArtifactError(f"{Path(path)} is damaged: {error}. Save the tag bounds again.") from error
         made.consider_threshold_, made.assign_threshold_ = thresholds.tolist()
         return made
+
+
+class _Texts(NamedTuple):
+    """What thresholds are found from.
+
+    true_rows, true_values : texts and probabilities of their true tags
+    rows, values, is_true : text, probability and truth of every tag that may be assigned, by text
+    n_texts : int
+    floor : float
+        Tags with a probability up to this are not assigned.
+    """
+
+    true_rows: Any
+    true_values: Any
+    rows: Any
+    values: Any
+    is_true: Any
+    n_texts: int
+    floor: float
+
+    @classmethod
+    def of(cls, arrays: dict[str, Any], n_texts: int, floor: Any) -> _Texts:
+        """Return texts from the arrays of a file; ValueError if they are not such texts."""
+        texts = cls(**arrays, n_texts=n_texts, floor=float(floor))
+        for rows, values in ((texts.true_rows, texts.true_values), (texts.rows, texts.values)):
+            is_typed = rows.dtype == np.int64 and values.dtype == np.float64 and texts.is_true.dtype == np.bool_
+            if not is_typed or rows.ndim != 1 or rows.shape != values.shape:
+                raise ValueError("its tags are not those of tag bounds")
+            if len(rows) and not (rows.min() >= 0 and rows.max() < n_texts and values.min() >= 0 and values.max() <= 1):
+                raise ValueError("its tags do not belong to its texts")
+        if texts.is_true.shape != texts.rows.shape or (np.diff(texts.rows) < 0).any():
+            raise ValueError("its tags are not in the order of its texts")
+        return texts
+
+    def trimmed(self) -> _Texts:
+        """Return the texts without improbable tags, which are never assigned when texts are added."""
+        kept = self.values >= _LEAST_KEPT
+        floor = max(self.floor, math.nextafter(_LEAST_KEPT, 0.0))
+        return self._replace(rows=self.rows[kept], values=self.values[kept], is_true=self.is_true[kept], floor=floor)
+
+    def joined(self, others: _Texts) -> _Texts:
+        """Return these texts and others after them, trimmed."""
+        new = others.trimmed()
+        return _Texts(
+            np.concatenate([self.true_rows, new.true_rows + self.n_texts]),
+            np.concatenate([self.true_values, new.true_values]),
+            np.concatenate([self.rows, new.rows + self.n_texts]),
+            np.concatenate([self.values, new.values]),
+            np.concatenate([self.is_true, new.is_true]),
+            self.n_texts + new.n_texts,
+            max(self.floor, new.floor),
+        )
+
+
+def _texts_of(probabilities: Any, labels: Any, names: Any, *, who: str) -> tuple[Any, tuple[str, ...] | None, _Texts]:
+    """Return checked probabilities, the names of tags, and what thresholds are found from."""
+    if is_sparse(probabilities):
+        checked: Any = as_sparse_probabilities(probabilities, who=who)
+        tags = as_label_names(names, checked.shape[1], who=who)
+        index = None if tags is None else {name: k for k, name in enumerate(tags)}
+        truth: Any = as_sparse_labels(labels, who=who, shape=checked.shape, index=index)
+        (missing, listed), floor = _sparse_texts(checked, truth), checked.unlisted
+    else:
+        checked = as_probabilities(probabilities, who=who)
+        tags = as_label_names(names, checked.shape[1], who=who)
+        truth = as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked), label_names=tags)
+        rows, columns = truth.nonzero()
+        everything = np.repeat(np.arange(len(checked)), checked.shape[1])
+        missing, listed = (rows, checked[rows, columns]), (everything, checked.ravel(), truth.ravel())
+        floor = -1.0
+    true_rows, true_values = missing
+    rows, values, is_true = listed
+    return checked, tags, _Texts(true_rows.astype(np.int64), true_values, rows, values, is_true, len(checked), floor)
 
 
 def _sparse_texts(probabilities: SparseProbabilities, truth: Any) -> tuple[Any, Any]:

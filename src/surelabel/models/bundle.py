@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from surelabel import text
+from surelabel._core.levels import MAIN_LEVEL
 from surelabel._core.npz_file import read_arrays
 from surelabel._core.storage import clean_up
 from surelabel._core.validation import FloatArray
@@ -20,6 +21,7 @@ from surelabel.answers import Answer, answer_probabilities
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.guarantees.decisions import Decisions
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.models.card import model_card
 from surelabel.models.folder import (
@@ -70,6 +72,9 @@ class Bundle:
     thresholds : Thresholds or None
         Rule for the best guess, fitted on validation texts, if it is made for F1; None takes the most plausible
         label-set. Prediction sets are the same.
+    decisions : Decisions or None
+        What says whether a text is filed, chosen or read; None in bundles of older versions, whose answers have no
+        decision.
 
     Examples
     --------
@@ -93,6 +98,7 @@ class Bundle:
     forced_totals: FloatArray | None = None
     seen: SeenTexts | None = None
     thresholds: Thresholds | None = None
+    decisions: Decisions | None = None
 
     def __post_init__(self) -> None:
         names = self.predictor._calibrated("Bundle").label_names
@@ -120,6 +126,11 @@ class Bundle:
             raise InvalidInputError(
                 f"The forced totals of a bundle must be of its {n_texts} calibration texts. "
                 f"Got shape {self.forced_totals.shape} instead."
+            )
+        if self.decisions is not None and self.decisions.n_labels != len(names):
+            raise InvalidInputError(
+                f"The decisions of a bundle must be about its {len(names)} labels. "
+                f"Got decisions about {self.decisions.n_labels} instead."
             )
 
     def __repr__(self) -> str:
@@ -171,6 +182,11 @@ class Bundle:
         """Return the p-value of one given label-set a text, (n,): 0/1 rows, or one collection of label names a text."""
         return self.predictor.predict_p(self.predict_proba(texts), labels)
 
+    @property
+    def level(self) -> str:
+        """The significance that answers are for if none is given."""
+        return self.info.level or MAIN_LEVEL
+
     def answers(
         self,
         texts: Iterable[str],
@@ -179,11 +195,29 @@ class Bundle:
         confidence_level: Any = None,
         top: int = 5,
         describe: bool = False,
+        probabilities: FloatArray | SparseProbabilities | None = None,
     ) -> list[Answer]:
-        """Return what a user is told of each text; see `surelabel.answers.Answer`."""
-        probabilities = self.predict_proba(texts)
+        """Return what a user reads about each text, its decision included; see `surelabel.answers.Answer`.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        significance, confidence_level
+            As in `ConformalLabelSets.predict_set`, at most one of the two; the bundle's own level by default.
+        top : int
+            Most plausible label-sets to name for each text.
+        describe : bool
+            Whether to say each prediction set in a sentence.
+        probabilities : (n, d) array or SparseProbabilities, optional
+            What `predict_proba` returns for the texts, if it is at hand.
+        """
+        texts = texts if isinstance(texts, str) else list(texts)
+        if probabilities is None:
+            probabilities = self.predict_proba(texts)
         if len(probabilities) == 0:
             return []
+        if significance is None and confidence_level is None:
+            significance = self.level
         return answer_probabilities(
             self.predictor,
             probabilities,
@@ -192,6 +226,8 @@ class Bundle:
             top=top,
             describe=describe,
             best_guesses=self.best_guesses(probabilities),
+            decisions=self.decisions,
+            known_words=None if self.decisions is None else self.classifier.known_words(texts),
         )
 
     def explain(self, text: str, label: str | int) -> Explanation:
@@ -213,6 +249,8 @@ class Bundle:
                 self.seen.save(temporary / SEEN)
             if self.thresholds is not None:
                 (temporary / DECISION).write_text(json.dumps(self.thresholds.to_dict()) + "\n", encoding="utf-8")
+            if self.decisions is not None:
+                self.decisions.save(temporary)
             (temporary / CARD).write_text(model_card(self), encoding="utf-8")
             if self.evaluation is not None:
                 figures = {name: evaluation.to_dict() for name, evaluation in self.evaluation.items()}
@@ -259,16 +297,18 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
     clean_up(folder.resolve())
     try:
         with BUNDLE.opened(folder) as (copy, document):
+            info = BundleInfo.from_dict(document.get("info"))
             return Bundle(
                 classifier=text.load(copy / CLASSIFIER),
                 predictor=ConformalLabelSets.load(copy / PREDICTOR),
-                info=BundleInfo.from_dict(document.get("info")),
+                info=info,
                 evaluation=read_evaluations(copy / EVALUATION),
                 report=folder / REPORT if (copy / REPORT).is_file() else None,
                 recalibration=Recalibration.load(copy / RECALIBRATION) if (copy / RECALIBRATION).is_file() else None,
                 forced_totals=_read_forced(copy / FORCED),
                 seen=SeenTexts.load(copy / SEEN) if (copy / SEEN).is_file() else None,
                 thresholds=_read_thresholds(copy / DECISION),
+                decisions=Decisions.load(copy, **info.short_lists),
             )
     except InvalidInputError as error:
         raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error

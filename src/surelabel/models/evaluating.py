@@ -17,10 +17,12 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.evaluation.evaluate import Evaluation, evaluate
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
+from surelabel.guarantees.decisions import Decisions
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.models.bundle import Bundle
+from surelabel.models.deciding import DecisionSettings, certified_decisions, settings_of, uncertified
 from surelabel.models.fitting import fitted_measure, needs_fitting
 from surelabel.models.steps import calibrated, part_probabilities
 from surelabel.probabilities_file import PartProbabilities
@@ -260,6 +262,7 @@ def calibrate_bundle(
     part: str | None = None,
     skip_training_texts: bool = False,
     work_folder: Path | None = None,
+    decisions: DecisionSettings | None = None,
 ) -> Bundle:
     """Return the bundle with a new calibration, a new measure, or both; its classifier is not trained again.
 
@@ -277,6 +280,8 @@ def calibrate_bundle(
         Leave out texts that the model was trained with, instead of refusing them.
     work_folder : path, optional
         Where a report is written; None makes none.
+    decisions : DecisionSettings, optional
+        What is promised about decisions; what the bundle promises by default.
 
     Raises
     ------
@@ -296,11 +301,13 @@ def calibrate_bundle(
     measures = {measure_name(chosen): chosen, **(MEASURES if "test" in parts else {})}
     predictors = calibrated_predictors(measures, parts["calibration"], bundle.label_names, limits, constraints)
     figures = evaluated(predictors, parts["calibration"], parts.get("test"), thresholds=bundle.thresholds)
+    certified = _decisions_again(bundle, corpus, held_out, parts["calibration"], figures.predictor, decisions)
     where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
     info = dataclasses.replace(
         bundle.info,
         measure=measure_name(chosen),
         calibrated_on={**where, "part": held_out.name, "n_texts": len(held_out)},
+        short_lists={"max_choices": certified.max_choices, "max_tags": certified.max_tags},
         evaluated_on={} if "test" not in parts else {**where, "part": "test", "n_texts": len(parts["test"])},
     )
     new = dataclasses.replace(
@@ -311,12 +318,36 @@ def calibrate_bundle(
         report=None,
         forced_totals=figures.forced_totals,
         seen=None if bundle.seen is None else bundle.seen.calibrated_with(held_out.texts, add=False),
+        decisions=certified,
     )
     if work_folder is not None and "test" in parts:
         path = work_folder / "report.html"
         report = try_report(path, new, figures, parts["test"], corpus.part("test"), corpus)
         new = dataclasses.replace(new, report=report)
     return new
+
+
+def _decisions_again(
+    bundle: Bundle,
+    corpus: Corpus,
+    held_out: Part,
+    calibration: PartProbabilities,
+    predictor: ConformalLabelSets,
+    settings: DecisionSettings | None,
+) -> Decisions:
+    """Return decisions that are certified with a new calibration.
+
+    What best guesses are ranked by is chosen on the validation texts of the corpus of training if they are at hand. If
+    not, it stays as it was, unless measure or settings are new.
+    """
+    plan = bundle.decisions
+    if plan is None or settings is not None or predictor.measure is not bundle.predictor.measure:
+        plan = uncertified(settings or settings_of(plan), predictor, bundle.label_names)
+    own = corpus.fingerprint() == bundle.info.fingerprint
+    has_validation = own and "validation" in corpus.parts and "validation" not in held_out.name.split("+")
+    validation = bundle_probabilities(bundle, corpus.part("validation")) if has_validation else None
+    known_words = bundle.classifier.known_words(held_out.texts)
+    return certified_decisions(plan, calibration, known_words, validation)
 
 
 def _measure_for(bundle: Bundle, corpus: Corpus, measure: Measure, limits: Limits) -> Measure:
@@ -371,6 +402,10 @@ def add_to_calibration(
     forced = None
     if bundle.forced_totals is not None:
         forced = np.concatenate([bundle.forced_totals, predictor.totals(new.probabilities)])
+    decisions = bundle.decisions
+    if decisions is not None:
+        known_words = bundle.classifier.known_words(held_out.texts)
+        decisions = decisions.add(new.probabilities, new.labels, known_words)
     calibrated_on = {**before, "added": [*added, {**where, "n_texts": len(held_out)}]}
     return dataclasses.replace(
         bundle,
@@ -380,6 +415,7 @@ def add_to_calibration(
         report=None,
         forced_totals=forced,
         seen=None if bundle.seen is None else bundle.seen.calibrated_with(held_out.texts, add=True),
+        decisions=decisions,
     )
 
 

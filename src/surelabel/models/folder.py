@@ -10,13 +10,14 @@ from typing import Any
 
 from surelabel._core.folders import FolderFormat
 from surelabel._core.storage import locked
+from surelabel.guarantees.decisions import AUTOMATION, FAMILIARITY, TAGS
 
 DESCRIPTION, CLASSIFIER, PREDICTOR = "bundle.json", "classifier", "predictor.npz"
 EVALUATION, REPORT, CARD = "evaluation.json", "report.html", "README.md"
 RECALIBRATION, FORCED, SEEN, DECISION = "recalibration.npz", "forced.npz", "texts.npz", "decision.json"
 
 _NEEDED = (PREDICTOR, CARD, f"{CLASSIFIER}/classifier.json")
-_OPTIONAL = (DECISION, EVALUATION, FORCED, RECALIBRATION, REPORT, SEEN)
+_OPTIONAL = (DECISION, EVALUATION, FORCED, RECALIBRATION, REPORT, SEEN, AUTOMATION, TAGS, FAMILIARITY)
 # Folder of a classifier that is a member of a blend.
 _MEMBER = re.compile(r"member-[0-9]{1,3}")
 _CLASSIFIER_SUFFIXES = (".json", ".npz", ".safetensors")

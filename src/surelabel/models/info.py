@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from surelabel.exceptions import ArtifactError
+from surelabel.answers import exact_level
+from surelabel.exceptions import ArtifactError, InvalidInputError
 
 # Fields that bundles of the first versions do not have, and what held there.
-_ADDED: dict[str, Any] = {"listed": None, "drawn": {}}
+_ADDED: dict[str, Any] = {"listed": None, "drawn": {}, "level": None, "short_lists": {}, "verdict": {}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +49,12 @@ class BundleInfo:
     drawn : mapping of part name to size
         How test, validation and calibration part were drawn from the corpus: numbers of texts, or shares, and 0 where
         none was drawn.
+    level : str or None
+        Significance of answers if none is given: the recommended one. None in bundles of older versions.
+    short_lists : mapping
+        How long a short list may be: `max_choices` and `max_tags` of `Decisions`, if they were set.
+    verdict : mapping
+        What the model is good for, see `surelabel.models.verdict`; empty if nothing certifies decisions.
     """
 
     name: str
@@ -67,6 +74,9 @@ class BundleInfo:
     examples: tuple[str, ...] = ()
     listed: int | None = None
     drawn: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    level: str | None = None
+    short_lists: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    verdict: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -82,6 +92,14 @@ class BundleInfo:
         if not isinstance(values, dict) or set(values) != set(fields):
             raise ArtifactError(f"The description of a bundle must have the fields {', '.join(fields)}.")
         checked = {name: _as_kind(values[name], kind, name) for name, kind in fields.items()}
+        try:
+            if checked["level"] is not None:
+                exact_level(checked["level"])
+            is_list = set(checked["short_lists"]) <= {"max_choices", "max_tags"}
+            if not is_list or not all(type(longest) is int for longest in checked["short_lists"].values()):
+                raise InvalidInputError(f"its 'short_lists' are {checked['short_lists']!r:.60}")
+        except InvalidInputError as error:
+            raise ArtifactError(f"The description of a bundle is damaged: {error}") from error
         return cls(**checked)
 
 
@@ -96,7 +114,12 @@ def _plain(value: Any) -> Any:
 
 def _as_kind(value: Any, kind: str, name: str) -> Any:
     """Return a value of JSON as its field's type wants it."""
-    expected: dict[str, tuple[type, ...]] = {"str": (str,), "int | None": (int, type(None)), "tuple": (list,)}
+    expected: dict[str, tuple[type, ...]] = {
+        "str": (str,),
+        "str | None": (str, type(None)),
+        "int | None": (int, type(None)),
+        "tuple": (list,),
+    }
     allowed = expected.get(kind, (list,) if kind.startswith("tuple") else (dict,))
     texts = not kind.startswith("tuple") or (isinstance(value, list) and all(isinstance(each, str) for each in value))
     if not isinstance(value, allowed) or isinstance(value, bool) or not texts:

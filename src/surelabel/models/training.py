@@ -27,6 +27,7 @@ from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, 
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
 from surelabel.models.bundle import Bundle, load_bundle, read_evaluations
+from surelabel.models.deciding import DecisionSettings, certified_decisions, uncertified
 from surelabel.models.evaluating import Figures, Limits, calibrated_predictors, evaluated, try_report
 from surelabel.models.examples import worked_examples
 from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure, needs_fitting
@@ -34,6 +35,7 @@ from surelabel.models.folder import check_target
 from surelabel.models.info import BundleInfo
 from surelabel.models.steps import fitted_classifier, part_probabilities, versions
 from surelabel.models.texts import SeenTexts, repeated_texts
+from surelabel.probabilities_file import PartProbabilities
 from surelabel.recalibration import Recalibration
 from surelabel.text import TextClassifier, Thresholds
 
@@ -78,6 +80,8 @@ class TrainingSettings:
     decision : {"exact", "f1"}
         Rule for the best guess: the most plausible label-set, which is exactly right most often (the paper's rule), or
         thresholds for F1, fitted on the validation part. Prediction sets are the same.
+    decisions : DecisionSettings
+        What is promised about texts that are filed and tags that are named, and how long a short list may be.
     """
 
     kind: str = "linear"
@@ -92,6 +96,7 @@ class TrainingSettings:
     recalibrate: bool = False
     listed: int | Literal["all"] | None = None
     decision: Literal["exact", "f1"] = "exact"
+    decisions: DecisionSettings = dataclasses.field(default_factory=DecisionSettings)
 
     def __post_init__(self) -> None:
         if self.decision not in {"exact", "f1"}:
@@ -143,9 +148,13 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     classifier = _classifier(corpus, settings, work)
     names = [name for name in ("calibration", "test") if name in corpus.parts]
     parts = {name: part_probabilities(classifier, corpus.part(name), listed) for name in names}
-    measure, recalibration = _fitted_on_validation(corpus, settings, classifier, listed, work)
+    plain = _validation(corpus, classifier, listed)
+    measure, recalibration = _fitted_on_validation(corpus, settings, plain if listed is None else None, work)
+    validation = None if plain is None else corrected(plain, recalibration)
     parts = {name: corrected(part, recalibration) for name, part in parts.items()}
-    thresholds = _fitted_thresholds(corpus, settings, classifier, listed, recalibration)
+    thresholds = None
+    if settings.decision == "f1" and validation is not None:
+        thresholds = Thresholds.fit(validation.probabilities, validation.labels, seed=settings.seed)
     _log.info("calibrating with %d texts", len(parts["calibration"]))
     calibration = parts["calibration"]
     predictors = calibrated_predictors(
@@ -157,7 +166,18 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     )
     work.keep(next(iter(predictors.values())), recalibration)
     figures = evaluated(predictors, calibration, parts.get("test"), work.evaluations, thresholds)
-    info = dataclasses.replace(_info(corpus, settings, classifier, notes, figures), listed=listed)
+    decisions = certified_decisions(
+        uncertified(settings.decisions, figures.predictor, corpus.label_names),
+        calibration,
+        classifier.known_words(corpus.part("calibration").texts),
+        validation,
+        seed=settings.seed,
+    )
+    info = dataclasses.replace(
+        _info(corpus, settings, classifier, notes, figures),
+        listed=listed,
+        short_lists=settings.decisions.short_lists,
+    )
     trained_on = corpus.part(*(name for name in ("train", "validation") if name in corpus.parts))
     seen = SeenTexts.of(trained_on.texts, corpus.part("calibration").texts)
     bundle = Bundle(
@@ -169,6 +189,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         forced_totals=figures.forced_totals,
         seen=seen,
         thresholds=thresholds,
+        decisions=decisions,
     )
     if "test" not in parts:
         return bundle
@@ -317,17 +338,23 @@ def _describe(file: Path, identity: Mapping[str, Any]) -> None:
         temporary.write_text(json.dumps(identity, sort_keys=True, default=str), encoding="utf-8")
 
 
+def _validation(corpus: Corpus, classifier: TextClassifier, listed: int | None) -> PartProbabilities | None:
+    """Return the probabilities of the validation part, if there is one."""
+    if "validation" not in corpus.parts or len(corpus.parts["validation"]) == 0:
+        return None
+    return part_probabilities(classifier, corpus.part("validation"), listed)
+
+
 def _fitted_on_validation(
-    corpus: Corpus, settings: TrainingSettings, classifier: TextClassifier, listed: int | None, work: _Work
+    corpus: Corpus, settings: TrainingSettings, validation: PartProbabilities | None, work: _Work
 ) -> tuple[Measure, Recalibration | None]:
     """Return the measure and the correction of probabilities, fitted on the validation part if they must be."""
     kept = work.fitted()
     if kept is not None:
         return kept
     fits = settings.needs_validation or isinstance(settings.measure, Automatic)
-    if not fits or "validation" not in corpus.parts or listed is not None:
+    if not fits or validation is None:
         return fitted_measure(settings.measure, None, None, _limits(corpus, settings)), None
-    validation = part_probabilities(classifier, corpus.part("validation"))
     recalibration = None
     if settings.recalibrate:
         recalibration = Recalibration.fit(validation.probabilities, validation.labels, seed=settings.seed)
@@ -342,20 +369,6 @@ def _fitted_on_validation(
         seed=settings.seed,
     )
     return measure, recalibration
-
-
-def _fitted_thresholds(
-    corpus: Corpus,
-    settings: TrainingSettings,
-    classifier: TextClassifier,
-    listed: int | None,
-    recalibration: Recalibration | None,
-) -> Thresholds | None:
-    """Return the rule for best guesses, fitted on the validation part; None for the most plausible label-set."""
-    if settings.decision == "exact":
-        return None
-    validation = corrected(part_probabilities(classifier, corpus.part("validation"), listed), recalibration)
-    return Thresholds.fit(validation.probabilities, validation.labels, seed=settings.seed)
 
 
 def _listed(n_labels: int, settings: TrainingSettings) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from surelabel._core.validation import FloatArray
-from surelabel.answers import Answer, answer_probabilities
+from surelabel.answers import Answer
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.models import Bundle
 from surelabel.predicting.settings import AnswerSettings
@@ -22,7 +22,12 @@ _PARQUET_SCHEMA: dict[str, Any] = {
     "file": str,
     "id": str,
     "text": str,
+    "decision": str,
+    "reason": str,
     "labels": [str],
+    "assign": [str],
+    "consider": [str],
+    "unfamiliar": bool,
     "confidence": float,
     "credibility": float,
     "significance": str,
@@ -64,13 +69,12 @@ class Answerer:
         if probabilities is None:
             return list(records)
         predictor = self._bundle.predictor
-        answers = answer_probabilities(
-            predictor,
-            probabilities,
+        answers = self._bundle.answers(
+            batch.texts,
             significance=settings.significance,
             top=settings.top,
             describe=settings.describe,
-            best_guesses=self._bundle.best_guesses(probabilities),
+            probabilities=probabilities,
         )
         if settings.p_value_of is not None:
             p_values = predictor.predict_p(probabilities, [list(settings.p_value_of)] * len(batch)).tolist()
@@ -99,9 +103,15 @@ class Answerer:
             ((probabilities(self._index[name]), -self._index[name], name) for name in answer.open), reverse=True
         )
         named = still_open[: self._settings.max_open]
+        chance |= {name: float(f"{probabilities(self._index[name]):.4g}") for name in answer.consider}
         chance |= {name: float(f"{probability:.4g}") for probability, _, name in named}
         return {
+            "decision": answer.decision,
+            "reason": answer.reason,
             "labels": list(answer.labels),
+            "assign": list(answer.assign),
+            "consider": list(answer.consider),
+            "unfamiliar": answer.unfamiliar,
             "confidence": answer.confidence,
             "credibility": answer.credibility,
             "significance": answer.significance,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from surelabel.answers import Answer, answer_probabilities
+from surelabel.answers import Answer
 from surelabel.labels.sparse import SparseProbabilities, stacked
 
 if TYPE_CHECKING:
@@ -154,18 +154,18 @@ class BatchWork:
     def _answer(self, probabilities: Given, question: SetsQuestion) -> list[Answer]:
         """Do the conformal step."""
         name, value = question.level
-        return answer_probabilities(
-            self.bundle.predictor,
-            probabilities,
+        return self.bundle.answers(
+            question.texts,
             top=question.top,
             describe=question.describe,
-            best_guesses=self.bundle.best_guesses(probabilities),
+            probabilities=probabilities,
             **{name: value},
         )
 
     def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[Given]) -> Sequence[Outcome]:
         """Answer questions at one level; where that fails, one by one, so that only the bad one fails."""
-        together = _caught(self._answer, stacked(rows), questions[0])
+        texts = [text for question in questions for text in question.texts]
+        together = _caught(self._answer, stacked(rows), dataclasses.replace(questions[0], texts=texts))
         if isinstance(together, list):
             answers = iter(together)
             return [list(itertools.islice(answers, len(part))) for part in rows]

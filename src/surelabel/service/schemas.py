@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
@@ -103,6 +103,11 @@ class PlausibleLabelSetResponse(BaseModel):
 class TextAnswer(BaseModel):
     """What conformal prediction says about one text."""
 
+    decision: Literal["file", "choose", "read"] | None = Field(
+        description="What to do with the text: file the best guess without a person, choose from a short list, or read "
+        "it; null if the model has no certificates."
+    )
+    reason: str | None = Field(description="Why, in plain words.")
     labels: list[str] = Field(
         description="The best guess: the label-set with the highest p-value; if the model decides for F1, the labels "
         "above its thresholds."
@@ -118,6 +123,12 @@ class TextAnswer(BaseModel):
         "more than 1,000 of them, the most probable ones."
     )
     n_more_open: int = Field(ge=0, description="Open labels that are not named; 0 if all are.")
+    assign: list[str] = Field(description="Tags to assign, the most probable first: few of them are false.")
+    consider: list[str] = Field(
+        description="Tags to consider, the most probable first: few true ones are missing. They include those to "
+        "assign."
+    )
+    unfamiliar: bool = Field(description="Whether the text is unlike the calibration texts: read it yourself.")
     top: list[PlausibleLabelSetResponse] = Field(description="The most plausible label-sets, best first.")
     description: str | None = Field(
         description="The plausible label-sets in a sentence; null if you did not ask for it, or if only bounds of "
@@ -227,6 +238,8 @@ def count_of(lower: int, upper: int) -> Count:
 def text_answer(answer: Answer) -> TextAnswer:
     """Return the answer about one text as the service sends it."""
     return TextAnswer(
+        decision=answer.decision,
+        reason=answer.reason,
         labels=list(answer.labels),
         confidence=answer.confidence,
         credibility=answer.credibility,
@@ -234,6 +247,9 @@ def text_answer(answer: Answer) -> TextAnswer:
         certain=list(answer.certain),
         open=list(answer.open),
         n_more_open=answer.n_more_open,
+        assign=list(answer.assign),
+        consider=list(answer.consider),
+        unfamiliar=answer.unfamiliar,
         top=[PlausibleLabelSetResponse(labels=list(each.labels), p_value=each.p_value) for each in answer.top],
         description=answer.description,
     )

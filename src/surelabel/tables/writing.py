@@ -151,7 +151,8 @@ class _ParquetWriter:
             return self._pyarrow.list_(self._type(kind[0]))
         if isinstance(kind, Mapping):
             return self._pyarrow.struct([(name, self._type(inner)) for name, inner in kind.items()])
-        plain = {str: self._pyarrow.string(), int: self._pyarrow.int64(), float: self._pyarrow.float64()}
+        kinds = self._pyarrow
+        plain = {str: kinds.string(), int: kinds.int64(), float: kinds.float64(), bool: kinds.bool_()}
         return plain[kind]
 
     def write(self, records: Iterable[Record]) -> None:

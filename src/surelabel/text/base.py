@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from surelabel._core.extras import import_extra
-from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
+from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError, NotCalibratedError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.explaining import Explanation
 from surelabel.text.inputs import MANY_LABELS, as_label_names, as_labels, as_texts, warn_about_labels
@@ -285,6 +286,34 @@ class TextClassifier(abc.ABC):
             )
         return self._explain(checked, int(number), names[number] if names else int(number))
 
+    def known_words(self, texts: Iterable[str]) -> npt.NDArray[np.float64]:
+        """Return the share of each text's words that the classifier knows, (n_texts,): nan if a text has no words.
+
+        Linear and hybrid classifiers know the words of their terms, CNNs those of their vocabulary. Of an encoder, a
+        word counts 1 / (pieces that its tokenizer needs for it), and 0 if it has none. A blend asks its first member
+        that can tell. A classifier that cannot tell knows all words.
+
+        Examples
+        --------
+        >>> classifier = make("linear", min_texts=1).fit(["wheat and corn", "gold"], [[1, 0], [0, 1]])
+        >>> classifier.known_words(["Corn and asdf", "qwer", "..."])
+        array([0.66666667, 0.        ,        nan])
+        """
+        with warnings.catch_warnings(action="ignore", category=DataWarning):
+            texts = self._checked_texts(texts, None, "known_words")
+        shares = np.array(self._known(texts), dtype=np.float64)
+        shares[[_has_no_word(text) for text in texts]] = np.nan
+        return shares
+
+    def _known(self, texts: list[str]) -> list[float]:
+        """Return the share of known words of texts; what is returned for texts without words does not count."""
+        return [1.0] * len(texts)
+
+    @property
+    def knows_words(self) -> bool:
+        """Whether the classifier can tell which words it knows."""
+        return type(self)._known is not TextClassifier._known
+
     def listed_for(self, n_labels: int) -> int | None:
         """Return how many labels to list for each text where there are so many; None to keep all probabilities."""
         return LISTED if n_labels > MANY_LABELS else None
@@ -347,6 +376,11 @@ class TextClassifier(abc.ABC):
     @abc.abstractmethod
     def _read(self, folder: Path) -> None:
         """Take up what `_write` wrote; `n_labels_` is set already."""
+
+
+def _has_no_word(text: str) -> bool:
+    """Tell whether a text has neither a letter nor a digit."""
+    return not any(map(str.isalnum, text))
 
 
 def _class_of(kind: str) -> type[TextClassifier]:

@@ -20,11 +20,12 @@ from surelabel.text.frozen import blocks_of, check_split, freeze_lower, keep_sta
 from surelabel.text.mpnet import mpnet_folder
 from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.settings import BertSettings
+from surelabel.text.tokenisation import frequent_words, read_words, shares_of_words
 from surelabel.text.training import Plan, first_process_first, passing_folder, processor_has_bfloat16, quiet_library
 
 __all__ = ["BertClassifier", "EncoderNetwork", "fetch_encoder", "layer_rates", "resolve_model", "resolve_pooling"]
 
-_ENCODER = "encoder.json"
+_ENCODER, _WORDS = "encoder.json", "words.json"
 _PAPER = {"encoder_learning_rate": 2.5e-5, "layer_growth": 1 / 0.9, "head_learning_rate": 4e-4}
 _SENTENCE = {"encoder_learning_rate": 1e-4, "layer_growth": 1.0, "head_learning_rate": 3e-3}
 
@@ -179,6 +180,7 @@ class BertClassifier(NeuralClassifier):
     settings_class = BertSettings
     # As many tokens as stay in a processor's cache from layer to layer; more are slower a token.
     _tokens_a_batch = 1_024
+    _words: frozenset[str] | None
 
     def _prepare(self, training: LabelledTexts) -> tuple[torch.optim.Optimizer, Plan]:
         settings = self.settings
@@ -186,6 +188,7 @@ class BertClassifier(NeuralClassifier):
         self._pooling = resolve_pooling(model) if settings.pooling == "auto" else settings.pooling
         encoder, tokenizer = fetch_encoder(model)
         self._padding = tokenizer.pad_token_id or 0
+        self._words = frequent_words(training.texts)
         limits = [settings.max_tokens, tokenizer.model_max_length]
         limits += [getattr(encoder.config, "max_position_embeddings", None) or settings.max_tokens]
         self._tokenizer = tokenizer.backend_tokenizer
@@ -260,8 +263,14 @@ class BertClassifier(NeuralClassifier):
             bfloat16=wants_bfloat16,
         )
 
+    def _known(self, texts: list[str]) -> list[float]:
+        # Of bundles of older versions the training words are not known, but the pieces of a word are.
+        return super()._known(texts) if self._words is None else shares_of_words(texts, self._words)
+
     def _write(self, folder: Path) -> None:
         super()._write(folder)
+        if self._words is not None:
+            (folder / _WORDS).write_text(json.dumps(sorted(self._words), ensure_ascii=False), encoding="utf-8")
         self._network.get_submodule("encoder").config.save_pretrained(folder)  # type: ignore[union-attr,operator]
         document = {"pooling": self._pooling, "padding": self._padding}
         (folder / _ENCODER).write_text(json.dumps(document) + "\n", encoding="utf-8")
@@ -273,6 +282,7 @@ class BertClassifier(NeuralClassifier):
             config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        self._words = read_words(folder / _WORDS)
         encoder = AutoModel.from_config(config, trust_remote_code=False)
         settings = self.settings
         return EncoderNetwork(encoder, self._pooling, self.n_labels_, settings.dropout, settings.frozen_layers)

@@ -154,6 +154,10 @@ class BlendClassifier(TextClassifier):
     def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         return np.asarray(scipy.special.expit(self._combined(self._odds(texts, batch_size))), dtype=np.float64)
 
+    def _known(self, texts: list[str]) -> list[float]:
+        member = next((member for member in self.members_ if member.knows_words), self.members_[0])
+        return member._known(texts)
+
     def _write(self, folder: Path) -> None:
         np.savez(folder / _WEIGHTS, allow_pickle=False, weights=self._weights)
         for place, member in enumerate(self.members_):

@@ -115,6 +115,9 @@ class LinearClassifier(TextClassifier):
         """Return the features of texts."""
         return self._terms.transform(texts)
 
+    def _known(self, texts: list[str]) -> list[float]:
+        return self._terms.known(texts)
+
     def listed_for(self, n_labels: int) -> int | None:
         """Return as many as a shortlist has where labels are learnt by shortlists: no others have probabilities."""
         return self.settings.shortlist if n_labels > self.settings.many_labels else super().listed_for(n_labels)

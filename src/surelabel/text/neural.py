@@ -21,7 +21,7 @@ from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.batching import Examples, pad, prediction_batches
 from surelabel.text.explaining import Explanation, WordWeight
-from surelabel.text.tokenisation import encode, encode_with_places, read_tokenizer
+from surelabel.text.tokenisation import encode, encode_with_places, known_words, read_tokenizer
 from surelabel.text.training import Plan, train
 
 _WEIGHTS, _TOKENIZER = "weights.safetensors", "tokenizer.json"
@@ -155,6 +155,9 @@ class NeuralClassifier(TextClassifier):
     def _embedding(self) -> nn.Module:
         """Return the layer that turns tokens into vectors."""
         return self._network.get_submodule("embedding")
+
+    def _known(self, texts: list[str]) -> list[float]:
+        return known_words(self._tokenizer, texts)
 
     def _write(self, folder: Path) -> None:
         self._tokenizer.save(str(folder / _TOKENIZER))

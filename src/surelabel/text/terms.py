@@ -25,6 +25,8 @@ _VOCABULARY, _CHARACTERS = "vocabulary.json", "characters.json"
 _CHARACTER_LENGTHS = (3, 5)
 # Different words whose stems are remembered.
 _STEMS_KEPT = 200_000
+# Characters of a text that are read to tell which of its words are terms.
+_READ = 20_000
 
 
 def _stemmer(language: str) -> Callable[[str], str]:
@@ -65,6 +67,7 @@ class Terms:
     def __init__(self, settings: Any) -> None:
         self._settings = settings
         self._stem = None if settings.language is None else _stemmer(settings.language)
+        self._words = re.compile(_WORD)
 
     @property
     def n_features(self) -> int:
@@ -106,6 +109,14 @@ class Terms:
             for column, value in zip(columns.tolist(), values.tolist(), strict=True)
         ]
         return word_weights(text, occurrences.spans, parts)
+
+    def known(self, texts: list[str]) -> list[float]:
+        """Return the share of each text's words that are terms; of a long text its beginning is read."""
+        return [self._known(text[:_READ]) for text in texts]
+
+    def _known(self, text: str) -> float:
+        words = self._words.findall((self._stem or str.lower)(text))
+        return sum(map(self._terms.__contains__, words)) / max(len(words), 1)
 
     def write(self, folder: Path) -> None:
         """Write the terms as JSON; their weights are the caller's to write."""
@@ -156,6 +167,7 @@ class Terms:
             for terms, options in kinds
             if terms
         ]
+        self._terms = frozenset(self.vocabulary)
         pairs = np.array([" " in term for term in self.vocabulary], dtype=np.int8)
         self._groups = np.concatenate([pairs, np.full(len(self.characters), 2, dtype=np.int8)])
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import collections
+import itertools
+import json
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ PADDING, OOV, NUMBER = "[PAD]", "[OOV]", "0"
 """Reserved tokens: ids 0 and 1, and the token that every number becomes."""
 
 _CHARACTERS_A_TOKEN = 32
+# Of the words of training texts so many are kept, and of a text so many characters are compared with them.
+_WORDS_KEPT, _CHARACTERS_READ = 100_000, 20_000
 
 
 def _word_tokenizer(model: Any) -> Tokenizer:
@@ -101,6 +106,67 @@ def encode_with_places(tokenizer: Tokenizer, text: str) -> Any:
         if len(beginning) == len(text) or len(encoding.ids) * _CHARACTERS_A_TOKEN >= reach
         else tokenizer.encode(text)
     )
+
+
+def known_words(tokenizer: Tokenizer, texts: Sequence[str]) -> list[float]:
+    """Return the share of each text's words that a tokenizer knows: a word counts 1 / (number of its pieces).
+
+    Words past the tokenizer's own truncation do not count; a text without words has 0.
+
+    Examples
+    --------
+    >>> tokenizer = train_word_tokenizer(["wheat and corn"], 3, 10)
+    >>> known_words(tokenizer, ["Corn and asdf qwer", ""])
+    [0.5, 0.0]
+    """
+    reach = int((tokenizer.truncation or {})["max_length"]) * _CHARACTERS_A_TOKEN
+    unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or OOV)
+    return [
+        _share_known(encoding.word_ids, encoding.ids, unknown)
+        for encoding in tokenizer.encode_batch([text[:reach] for text in texts], add_special_tokens=False)
+    ]
+
+
+def _share_known(words: Sequence[int | None], ids: Sequence[int], unknown: int | None) -> float:
+    """Return the mean over words of 1 / pieces, 0 for a word with an unknown piece."""
+    n_pieces: dict[int, int] = {}
+    without: set[int] = set()
+    for word, piece in zip(words, ids, strict=True):
+        if word is not None:
+            n_pieces[word] = n_pieces.get(word, 0) + 1
+            if piece == unknown:
+                without.add(word)
+    return sum(1 / count for word, count in n_pieces.items() if word not in without) / max(len(n_pieces), 1)
+
+
+def frequent_words(texts: Sequence[str]) -> frozenset[str]:
+    """Return the words of training texts, of very many the most frequent."""
+    counts = collections.Counter(itertools.chain.from_iterable(words(texts)))
+    return frozenset(word for word, _ in counts.most_common(_WORDS_KEPT))
+
+
+def shares_of_words(texts: Sequence[str], vocabulary: Collection[str]) -> list[float]:
+    """Return the share of each text's words that are in a vocabulary; of a long text its beginning is read.
+
+    Examples
+    --------
+    >>> shares_of_words(["Wheat and asdf!", ""], frequent_words(["wheat and corn"]))
+    [0.6666666666666666, 0.0]
+    """
+    return [
+        sum(word in vocabulary for word in found) / max(len(found), 1)
+        for found in words([text[:_CHARACTERS_READ] for text in texts])
+    ]
+
+
+def read_words(path: Path) -> frozenset[str] | None:
+    """Return the words of a file, None if there is no file; ValueError if it holds something else."""
+    if not path.is_file():
+        return None
+    held = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(held, list) or not all(isinstance(word, str) for word in held):
+        raise ValueError(f"{path.name} is not a list of words")
+    return frozenset(held)
 
 
 def _beginning(text: str, reach: int) -> str:

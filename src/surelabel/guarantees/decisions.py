@@ -1,0 +1,297 @@
+"""What to do with a text: file it, choose from a short list, or read it. The one place that decides.
+
+- **file**: the text is familiar and `Automation` has certified its best guess: of all texts that are filed, at most
+  `max_wrong` are wrong. It is certified on the familiar calibration texts, since only familiar texts are filed.
+- **choose**: a person picks from a short list that keeps its promise: up to `max_choices` plausible label-sets at the
+  level; or, if there are more, up to `max_tags` tags to consider, of which `TagBounds` says how many true ones miss.
+- **read**: the text is unfamiliar, no label-set is plausible, or the list is too long to be a help.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from surelabel._core.validation import BoolArray, IntArray
+from surelabel._core.wording import bounds_words
+from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.guarantees.automation import Automation
+from surelabel.guarantees.familiarity import FAMILIAR, FEW_WORDS, NO_WORDS, Familiarity
+from surelabel.guarantees.tag_bounds import TagBounds
+from surelabel.labels.label_sets import label_indices
+from surelabel.labels.sparse import SparseProbabilities
+
+__all__ = ["CHOOSE", "FILE", "READ", "Decision", "Decisions", "Verdict"]
+
+Verdict: TypeAlias = Literal["file", "choose", "read"]
+"""What can happen to a text."""
+
+FILE: Verdict = "file"
+CHOOSE: Verdict = "choose"
+READ: Verdict = "read"
+
+AUTOMATION, TAGS, FAMILIARITY = "automation.npz", "tags.npz", "familiarity.npz"
+"""The files of decisions in a folder."""
+
+
+class Decision(NamedTuple):
+    """What to do with one text.
+
+    Attributes
+    ----------
+    decision : {"file", "choose", "read"}
+    reason : str
+        Why, in a sentence or two.
+    assign, consider : list of int
+        Tags to assign and tags to consider, by index, the most probable first.
+    unfamiliar : bool
+        Whether the text is unlike the calibration texts.
+    labels : list of int or None
+        The label-set to file, by index; None if the text is not filed.
+    """
+
+    decision: Verdict
+    reason: str
+    assign: list[int]
+    consider: list[int]
+    unfamiliar: bool
+    labels: list[int] | None
+
+
+class Decisions:
+    """Say what to do with texts, from certificates that were made with calibration texts.
+
+    Parameters
+    ----------
+    automation : Automation
+        Certifies what is filed.
+    tag_bounds : TagBounds
+    familiarity : Familiarity
+    max_choices : int
+        Longest list of plausible label-sets that a person is asked to choose from.
+    max_tags : int
+        Longest list of tags to consider that is shorter than reading.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.beta(0.1, 0.4, (1000, 5))
+    >>> labels = rng.random((1000, 5)) < probabilities
+    >>> decisions = Decisions(Automation(max_wrong=0.2, min_labels=0), TagBounds(), Familiarity())
+    >>> decisions = decisions.calibrate(probabilities, labels, known_words=np.ones(1000))
+    >>> new = [[0.99, 0.01, 0.01, 0.01, 0.01], [0.5, 0.5, 0.01, 0.01, 0.01], [0.99, 0.01, 0.01, 0.01, 0.01]]
+    >>> answers = decisions.decide(new, sizes=[(1, 1), (4, 4), (1, 1)], known_words=[1.0, 1.0, np.nan])
+    >>> [answer.decision for answer in answers]
+    ['file', 'choose', 'read']
+    >>> answers[1].reason
+    '4 label-sets are plausible: choose one of them.'
+    """
+
+    def __init__(
+        self,
+        automation: Automation,
+        tag_bounds: TagBounds,
+        familiarity: Familiarity,
+        max_choices: int = 9,
+        max_tags: int = 9,
+    ) -> None:
+        for name, value in (("max_choices", max_choices), ("max_tags", max_tags)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise InvalidInputError(
+                    f"The {name!r} parameter of {type(self).__name__} must be a whole number of 1 or more. "
+                    f"Got {value!r} instead."
+                )
+        self.automation = automation
+        self.tag_bounds = tag_bounds
+        self.familiarity = familiarity
+        self.max_choices = int(max_choices)
+        self.max_tags = int(max_tags)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.automation!r}, {self.tag_bounds!r}, {self.familiarity!r})"
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that decisions are about."""
+        return self.automation.predictor_.calibration_.n_labels
+
+    def calibrate(self, probabilities: Any, labels: Any, known_words: Any) -> Decisions:
+        """Return decisions with certificates from calibration texts; parameters are those of this object.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like or sparse
+        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
+        known_words : (n,) array-like
+            Share of each text's words that the classifier knows, see `TextClassifier.known_words`.
+        """
+        with _without_warnings():
+            automation = self.automation.again().calibrate(probabilities, labels)
+            totals = automation.totals(probabilities)[:, 0]
+            familiarity = Familiarity(self.familiarity.max_flagged).calibrate(totals, known_words)
+            inside = np.flatnonzero(familiarity.within(totals, known_words))
+            if 0 < len(inside) < len(totals):
+                automation = self.automation.again().calibrate(_rows(probabilities, inside), _rows(labels, inside))
+            tags = self.tag_bounds.again().calibrate(probabilities, labels)
+        return self._with(automation, tags, familiarity)
+
+    def add(self, probabilities: Any, labels: Any, known_words: Any) -> Decisions:
+        """Return decisions with certificates from more texts, a fair sample of those that arrive.
+
+        Of the added texts those that are familiar, by the new limits, certify what is filed.
+        """
+        with _without_warnings():
+            totals = self.automation.totals(probabilities)[:, 0]
+            familiarity = self.familiarity.add(totals, known_words)
+            inside = np.flatnonzero(familiarity.within(totals, known_words))
+            automation = self.automation
+            if len(inside):
+                automation = automation.add(_rows(probabilities, inside), _rows(labels, inside))
+            tags = self.tag_bounds.add(probabilities, labels)
+        return self._with(automation, tags, familiarity)
+
+    def _with(self, automation: Automation, tags: TagBounds, familiarity: Familiarity) -> Decisions:
+        """Return decisions with other certificates."""
+        return type(self)(automation, tags, familiarity, self.max_choices, self.max_tags)
+
+    def decide(self, probabilities: Any, sizes: Sequence[tuple[int, int]], known_words: Any = None) -> list[Decision]:
+        """Return what to do with each text.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like or sparse
+        sizes : sequence of (int, int)
+            Bounds of the number of plausible label-sets of each text, at the level that was asked for.
+        known_words : (n,) array-like, optional
+            Share of known words; None if all words count as known.
+        """
+        calibration = self.automation.predictor_.calibration_
+        checked = calibration.as_probabilities(probabilities, who="decide")
+        known = np.ones(len(checked)) if known_words is None else np.asarray(known_words, dtype=np.float64)
+        guessed = self.automation.totals(checked)
+        flags = self.familiarity.flags(guessed[:, 0], known)
+        filed = self.automation.decide(checked, guessed) & (flags == FAMILIAR)
+        labels = self._filed_labels(checked, filed)
+        assign, consider, n_considered = self._tags(checked)
+        answers = []
+        for row, (flag, is_filed, bounds) in enumerate(zip(flags.tolist(), filed.tolist(), sizes, strict=True)):
+            decision: Verdict
+            if is_filed:
+                decision, reason = FILE, self._filing
+            elif flag != FAMILIAR:
+                decision, reason = READ, _unlike(flag, known[row])
+            else:
+                decision, reason = self._route(bounds, n_considered[row])
+            answers.append(Decision(decision, reason, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
+        return answers
+
+    def filed(self, probabilities: Any, known_words: Any) -> BoolArray:
+        """Tell for each text, (n,), whether it is filed."""
+        totals = self.automation.totals(probabilities)
+        is_familiar = self.familiarity.flags(totals[:, 0], known_words) == FAMILIAR
+        return np.asarray(self.automation.decide(probabilities, totals) & is_familiar)
+
+    @property
+    def _filing(self) -> str:
+        """Why a text is filed."""
+        return f"Certified: of the texts that are filed, at most {100 * self.automation.max_wrong:g} % are wrong."
+
+    def _route(self, bounds: tuple[int, int], n_considered: int) -> tuple[Verdict, str]:
+        """Return what to do with a familiar text that is not filed, and why."""
+        lower, upper = bounds
+        if upper == 0:
+            return READ, "No label-set is plausible at this level."
+        if upper == 1:
+            return CHOOSE, "One label-set is plausible, but filing it is not certified: check it."
+        if upper <= self.max_choices:
+            return CHOOSE, f"{bounds_words(lower, upper)} label-sets are plausible: choose one of them."
+        many = f"{bounds_words(lower, upper)} label-sets are plausible"
+        if 0 < n_considered <= self.max_tags:
+            tags = "the tag to consider" if n_considered == 1 else f"the {n_considered} tags to consider"
+            missed = f"{100 * self.tag_bounds.max_missed:g} %"
+            return CHOOSE, f"{many}: choose among {tags}, which miss at most {missed} of the true tags on average."
+        if n_considered == 0:
+            return READ, f"{many}, and no tag stands out."
+        return READ, f"{many}, and {n_considered:,} tags are to be considered: too many to choose from."
+
+    def _filed_labels(self, checked: Any, filed: BoolArray) -> dict[int, list[int]]:
+        """Return the label-sets of the filed texts, by row."""
+        rows = np.flatnonzero(filed)
+        if not len(rows):
+            return {}
+        best, _ = self.automation.predictor_.bind(checked[rows]).forced()
+        return dict(zip(rows.tolist(), label_indices(best), strict=True))
+
+    def _tags(self, checked: Any) -> tuple[list[list[int]], list[list[int]], list[int]]:
+        """Return the tags to assign and to consider, the most probable first, and how many are to be considered.
+
+        Labels that a sparse text does not list are counted, but not named.
+        """
+        bounds, n_texts = self.tag_bounds, len(checked)
+        least = min(bounds.consider_threshold_, bounds.assign_threshold_)
+        if isinstance(checked, SparseProbabilities):
+            kept = np.flatnonzero(checked.values >= least)
+            rows = np.repeat(np.arange(n_texts), checked.n_listed)[kept]
+            columns, values = checked.labels[kept], checked.values[kept]
+            n_more = (checked.shape[1] - checked.n_listed) if checked.unlisted >= least else np.zeros(n_texts, np.int64)
+        else:
+            rows, columns = np.nonzero(checked >= least)
+            values, n_more = checked[rows, columns], np.zeros(n_texts, dtype=np.int64)
+        order = np.lexsort((columns, -values, rows))
+        counts = np.bincount(rows, minlength=n_texts)
+        n_assigned = np.bincount(rows[values >= bounds.assign_threshold_], minlength=n_texts)
+        consider = _split(columns[order], counts)
+        assign = [tags[:n] for tags, n in zip(consider, n_assigned.tolist(), strict=True)]
+        return assign, consider, (counts + n_more).tolist()
+
+    def save(self, folder: Path) -> None:
+        """Write the certificates into a folder, one file each."""
+        self.automation.save(folder / AUTOMATION)
+        self.tag_bounds.save(folder / TAGS)
+        self.familiarity.save(folder / FAMILIARITY)
+
+    @classmethod
+    def load(cls, folder: Path, max_choices: int = 9, max_tags: int = 9) -> Decisions | None:
+        """Read the certificates of a folder, None if it has none; no code from the files is run."""
+        if not (folder / AUTOMATION).is_file():
+            return None
+        return cls(
+            Automation.load(folder / AUTOMATION),
+            TagBounds.load(folder / TAGS),
+            Familiarity.load(folder / FAMILIARITY),
+            max_choices,
+            max_tags,
+        )
+
+
+def _unlike(flag: int, known: float) -> str:
+    """Say why a text is unfamiliar."""
+    if flag == NO_WORDS:
+        none = "It has no words" if math.isnan(known) else "The model knows none of its words"
+        return f"{none}: read it yourself."
+    if flag == FEW_WORDS:
+        return f"The model knows only {100 * known:.0f} % of its words: read it yourself."
+    return "Unlike the calibration texts: no label-set fits it well. Read it yourself."
+
+
+def _without_warnings() -> warnings.catch_warnings[None]:
+    """Keep calibration warnings quiet: the verdict says what they say."""
+    return warnings.catch_warnings(action="ignore", category=CalibrationWarning)
+
+
+def _rows(values: Any, rows: IntArray) -> Any:
+    """Return some rows of probabilities or labels."""
+    return [values[row] for row in rows] if isinstance(values, (list, tuple)) else values[rows]
+
+
+def _split(values: IntArray, counts: IntArray) -> list[list[int]]:
+    """Return values as one list per text."""
+    ends = np.concatenate([[0], np.cumsum(counts)]).tolist()
+    plain = values.tolist()
+    return [plain[start:end] for start, end in itertools.pairwise(ends)]

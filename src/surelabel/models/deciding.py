@@ -1,0 +1,120 @@
+"""What a bundle may file and what it offers to choose from: certificates from calibration texts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from surelabel._core import progress
+from surelabel._core.validation import FloatArray, as_share
+from surelabel.conformal import ConformalLabelSets
+from surelabel.guarantees.automation import Automation
+from surelabel.guarantees.decisions import Decisions
+from surelabel.guarantees.familiarity import Familiarity
+from surelabel.guarantees.tag_bounds import TagBounds
+from surelabel.probabilities_file import PartProbabilities
+
+__all__ = ["DecisionSettings", "certified_decisions", "settings_of", "uncertified"]
+
+# Fewer validation texts do not tell which score ranks best guesses best.
+_FEWEST_TO_CHOOSE = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class DecisionSettings:
+    """What is promised about decisions, and how long a short list may be.
+
+    Parameters
+    ----------
+    max_wrong : float, str, Decimal or Fraction in (0, 1)
+        Largest share of wrong texts among those that are filed.
+    assurance : the same
+        Probability, over calibration texts, that this holds.
+    max_missed : the same
+        Share of the true tags that may be missing from the tags to consider, on average.
+    max_false : the same
+        Share of the tags to assign that may be false, on average.
+    max_choices, max_tags : int
+        Longest list of plausible label-sets, and of tags, that a person is asked to choose from.
+
+    Examples
+    --------
+    >>> DecisionSettings(max_wrong="0.02").max_wrong
+    '0.02'
+    """
+
+    max_wrong: Any = "0.05"
+    assurance: Any = "0.95"
+    max_missed: Any = "0.05"
+    max_false: Any = "0.05"
+    max_choices: int = 9
+    max_tags: int = 9
+
+    def __post_init__(self) -> None:
+        for name in ("max_wrong", "assurance", "max_missed", "max_false"):
+            as_share(getattr(self, name), name, who=type(self).__name__)
+
+    @property
+    def short_lists(self) -> dict[str, int]:
+        """How long short lists may be."""
+        return {"max_choices": self.max_choices, "max_tags": self.max_tags}
+
+
+def settings_of(decisions: Decisions | None) -> DecisionSettings:
+    """Return what decisions promise, the usual if there are none."""
+    if decisions is None:
+        return DecisionSettings()
+    automation, tags = decisions.automation, decisions.tag_bounds
+    return DecisionSettings(
+        automation.max_wrong,
+        automation.assurance,
+        tags.max_missed,
+        tags.max_false,
+        decisions.max_choices,
+        decisions.max_tags,
+    )
+
+
+def uncertified(settings: DecisionSettings, predictor: ConformalLabelSets, label_names: Sequence[str]) -> Decisions:
+    """Return decisions that are yet to be certified, about the best guesses of a predictor."""
+    automation = Automation(
+        settings.max_wrong,
+        settings.assurance,
+        predictor.measure,
+        predictor.min_labels,
+        predictor.max_labels,
+        label_names=label_names,
+        constraints=predictor.constraints,
+    )
+    tags = TagBounds(settings.max_missed, settings.max_false, label_names=label_names)
+    return Decisions(automation, tags, Familiarity(), **settings.short_lists)
+
+
+def certified_decisions(
+    plan: Decisions,
+    calibration: PartProbabilities,
+    known_words: FloatArray,
+    validation: PartProbabilities | None = None,
+    *,
+    seed: int = 0,
+) -> Decisions:
+    """Certify decisions with calibration texts; what best guesses are ranked by is chosen on validation texts.
+
+    Parameters
+    ----------
+    plan : Decisions
+        What is promised; certificates that it has already do not count.
+    calibration : PartProbabilities
+    known_words : (n,) float64
+        Of the calibration texts, see `TextClassifier.known_words`.
+    validation : PartProbabilities, optional
+        Without it, or if it has fewer than 200 texts, the score of the plan is kept.
+    seed : int
+        Of the halves that the score is chosen on.
+    """
+    with progress.step("certifying what can be filed"):
+        if validation is not None and len(validation) >= _FEWEST_TO_CHOOSE:
+            chosen = plan.automation.choose_score(validation.probabilities, validation.labels, seed=seed)
+            plan = Decisions(chosen, plan.tag_bounds, plan.familiarity, plan.max_choices, plan.max_tags)
+        return plan.calibrate(calibration.probabilities, calibration.labels, known_words)
