@@ -27,24 +27,34 @@ def _cumulative_table(absent: Array, present: Array, member: Array, shape: Any, 
     hi, n_cells = shape
     table = np.zeros((max(hi, size) + 1, n_cells))
     table[size, 0] = 1.0
+    # Dearest flips first: for long, few of them fit together, and most of the table stays empty. A row of it is empty
+    # below its first cell.
+    first = np.full(table.shape[0], n_cells)
+    first[size] = 0
+    prices = np.empty(absent.shape[0])
+    for k in range(absent.shape[0]):
+        prices[k] = price_of_flip(absent[k], present[k], False)
+    order = np.argsort(-prices)
     top = size
     for inside in (1, 0):
-        for k in range(absent.shape[0]):
+        for k in order:
             if member[k] != inside:
                 continue
-            steps = np.rint(price_of_flip(absent[k], present[k], False) / cell)
+            steps = np.rint(prices[k] / cell)
             if steps >= n_cells:
                 continue
             shift = int(steps)
             if inside:
                 for c in range(size):
-                    for q in range(n_cells - shift):
+                    for q in range(first[c + 1], n_cells - shift):
                         table[c, q + shift] += table[c + 1, q]
+                    first[c] = min(first[c], first[c + 1] + shift)
             else:
                 top = min(top + 1, hi)
                 for c in range(top, 0, -1):
-                    for q in range(n_cells - shift):
+                    for q in range(first[c - 1], n_cells - shift):
                         table[c, q + shift] += table[c - 1, q]
+                    first[c] = min(first[c], first[c - 1] + shift)
     for c in range(hi + 1):
         for q in range(1, n_cells):
             table[c, q] += table[c, q - 1]
