@@ -1,11 +1,15 @@
 """Classifiers side by side: a tuned linear support vector machine, `linear`, `hybrid`, `blend`, by both decision rules.
 
     python benchmarks/classifiers.py reuters debian-czech --kinds svm,linear,hybrid --out results/classifiers.json
+    python benchmarks/classifiers.py reuters --kinds linear,randinit,linear+randinit --probabilities FOLDER --plain
 
 Every kind learns from the training part; C, thresholds and curves are chosen on the validation part; sets are
 calibrated on the calibration part; figures are of the test part. `svm` is scikit-learn's LinearSVC on its own TF-IDF,
-with C and one threshold chosen for micro-F1 on the validation part: the rival. Seconds are processor time of features,
-choice and fit. Rows of a corpus and kind that the file has already are replaced.
+with C and one threshold chosen for micro-F1 on the validation part: the rival. Kinds joined by + are blended as the
+`blend` classifier does it, from the members' probabilities in the folder. With --plain calibration texts are trained
+on, too, and there are no sets: the paper's tables without ICP. Probabilities that the folder has already are used
+again. Seconds are processor time of features, choice and fit. Rows of a corpus and kind that the file has already are
+replaced.
 """
 
 from __future__ import annotations
@@ -26,15 +30,17 @@ from surelabel.evaluation.metrics import classification_metrics
 from surelabel.exceptions import CalibrationWarning, DataWarning
 from surelabel.probabilities_file import PartProbabilities, Probabilities
 from surelabel.text import Thresholds
+from surelabel.text.blend import combined, fit_weights, log_odds
 
-# Kind and settings of each row; MEMBERS of blends are rows above them.
+# Kind and settings of each row.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear": ("linear", {}),
     "linear-stems": ("linear", {"language": "english"}),
     "linear-characters": ("linear", {"character_weight": 1.0}),
     "hybrid": ("hybrid", {"model": "minilm", "max_tokens": 64}),
-    "blend": ("blend", {"of": "linear,randinit"}),
-    "blend-hybrid": ("blend", {"of": "hybrid,randinit"}),
+    "randinit": ("randinit", {}),
+    "word2vec": ("word2vec", {}),
+    "bert-minilm": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4}),
 }
 LANGUAGES = {"debian-czech": "czech"}
 COSTS = (0.1, 0.3, 1.0, 3.0)
@@ -120,53 +126,114 @@ def conformal_figures(parts: dict[str, PartProbabilities], limits: tuple[int, in
     return figures
 
 
+def plain_figures(parts: dict[str, PartProbabilities], limits: tuple[int, int]) -> dict[str, Any]:
+    """Return how good labels with a probability of 0.5 or more are (the paper's rule without ICP), and at least one."""
+    test = parts["test"]
+    half = test.probabilities >= 0.5
+    exact = half.copy()
+    if limits[0] == 1:
+        empty = ~half.any(axis=1)
+        exact[empty, test.probabilities[empty].argmax(axis=1)] = True
+    return {
+        "half": dataclasses.asdict(classification_metrics(test.labels, half)),
+        "exact": dataclasses.asdict(classification_metrics(test.labels, exact)),
+    }
+
+
 def _bounds(sets: Any) -> list[tuple[float, float]]:
     """Return the size of each set, or its bounds where it cannot be had."""
     return [one.size_bounds for one in sets]
 
 
-def measured(corpus: Any, name: str, kind: str, folder: Path | None) -> dict[str, Any]:
-    """Fit one kind, measure it, keep its probabilities."""
-    labels = {part: corpus.part(part).labels for part in ("train", *PARTS)}
-    texts = {part: corpus.part(part).texts for part in ("train", *PARTS)}
-    validation = (texts["validation"], labels["validation"])
+def svm_probabilities(texts: Any, labels: Any) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """Return the probabilities of the rival by part, what it predicts for the test part, and how it was made."""
+    start = time.process_time()
+    model = TunedSvm().fit(texts["train"], labels["train"], (texts["validation"], labels["validation"]))
+    made = {"seconds": time.process_time() - start, "chosen": {"inverse_regularisation": model.cost}}
+    scores = {part: model.scores(texts[part]) for part in PARTS if part in texts}
+    slope, intercept = model.curve
+    probabilities = {part: scipy.special.expit(slope * values + intercept) for part, values in scores.items()}
+    return probabilities, scores["test"] >= model.threshold, made
+
+
+def classifier_probabilities(
+    texts: Any, labels: Any, kind: str, corpus_name: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fit a classifier; return its probabilities by part, and how it was made."""
+    base, settings = KINDS[kind]
+    if "language" in settings:
+        settings = {**settings, "language": LANGUAGES.get(corpus_name, settings["language"])}
+    start = time.process_time()
+    classifier = text.make(base, **settings)
+    classifier.fit(texts["train"], labels["train"], validation=(texts["validation"], labels["validation"]))
+    made = {
+        "seconds": time.process_time() - start,
+        "chosen": {"settings": settings, "tried": classifier.history_ if base in {"linear", "hybrid"} else None},
+    }
+    return {part: classifier.predict_proba(texts[part]) for part in PARTS if part in texts}, made
+
+
+def blended(members: list[Probabilities]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Blend probabilities with weights fitted on the validation part; return them by part, and the mean weights."""
+
+    def odds(part: str) -> list[Any]:
+        return [log_odds(member.parts[part].probabilities) for member in members]
+
+    start = time.process_time()
+    weights = fit_weights(odds("validation"), members[0].parts["validation"].labels, seed=0)
+    made = {"seconds": time.process_time() - start, "chosen": {"mean_weights": weights.mean(axis=1).tolist()}}
+    probabilities = {part: scipy.special.expit(combined(odds(part), weights)) for part in members[0].parts}
+    return probabilities, made
+
+
+def saved_name(name: str, kind: str, plain: bool) -> str:
+    """Return the name of the file that keeps probabilities."""
+    return f"{name}-plain-{kind}.npz" if plain else f"{name}-{kind}.npz"
+
+
+def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool) -> dict[str, Any]:
+    """Fit one kind, or read or blend its probabilities; measure it."""
+    by_part = {part: corpus.part(part) for part in ("validation", "test") if plain} or {
+        part: corpus.part(part) for part in PARTS
+    }
+    by_part["train"] = corpus.part("train", "calibration") if plain else corpus.part("train")
+    texts, labels = ({part: getattr(one, what) for part, one in by_part.items()} for what in ("texts", "labels"))
     sizes = labels["train"].sum(axis=1)
     limits = (min(1, int(sizes.min())), int(sizes.max()))
-    start, wall = time.process_time(), time.perf_counter()
-    if kind == "svm":
-        model = TunedSvm().fit(texts["train"], labels["train"], validation)
-        seconds = time.process_time() - start
-        scores = {part: model.scores(texts[part]) for part in PARTS}
-        slope, intercept = model.curve
-        probabilities = {part: scipy.special.expit(slope * scores[part] + intercept) for part in PARTS}
-        f1 = classification_metrics(labels["test"], scores["test"] >= model.threshold)
-        chosen: Any = {"inverse_regularisation": model.cost}
+    file = None if folder is None else folder / saved_name(name, kind, plain)
+    guesses = None
+    if "+" in kind:
+        members = [Probabilities.load(file.parent / saved_name(name, each, plain)) for each in kind.split("+")]
+        probabilities, made = blended(members)
+    elif kind == "svm":
+        probabilities, guesses, made = svm_probabilities(texts, labels)
+    elif file is not None and file.is_file():
+        kept = Probabilities.load(file)
+        probabilities = {part: one.probabilities for part, one in kept.parts.items()}
+        made = {key: kept.settings.get(key) for key in ("seconds", "chosen")}
     else:
-        base, settings = KINDS[kind]
-        if "language" in settings:
-            settings = {**settings, "language": LANGUAGES.get(name, settings["language"])}
-        classifier = text.make(base, **settings).fit(texts["train"], labels["train"], validation=validation)
-        seconds = time.process_time() - start
-        probabilities = {part: classifier.predict_proba(texts[part]) for part in PARTS}
+        probabilities, made = classifier_probabilities(texts, labels, kind, name)
+    parts = {
+        part: PartProbabilities(values, labels[part], tuple(map(str, by_part[part].ids)))
+        for part, values in probabilities.items()
+    }
+    if file is not None and not file.is_file():
+        described = {"corpus": name, "classifier": kind, "plain": plain, "seed": 0, **made}
+        Probabilities(parts, corpus.label_names, limits[1], described).save(file)
+    if guesses is None:
         thresholds = Thresholds.fit(probabilities["validation"], labels["validation"])
-        f1 = classification_metrics(labels["test"], thresholds.predict(probabilities["test"]))
-        chosen = {"settings": settings, "tried": classifier.history_ if base in {"linear", "hybrid"} else None}
-    ids = {part: tuple(map(str, corpus.part(part).ids)) for part in PARTS}
-    parts = {part: PartProbabilities(probabilities[part], labels[part], ids[part]) for part in PARTS}
-    if folder is not None:
-        kept = Probabilities(parts, corpus.label_names, limits[1], {"corpus": name, "classifier": kind, "seed": 0})
-        kept.save(folder / f"{name}-{kind}.npz")
+        guesses = thresholds.predict(probabilities["test"])
     return {
         "corpus": name,
         "classifier": kind,
+        "plain": plain,
         "n_train": len(texts["train"]),
         "n_labels": len(corpus.label_names),
-        "seconds": seconds,
-        "wall_seconds": time.perf_counter() - wall,
+        **made,
+        "validation_log_loss": log_loss(probabilities["validation"], labels["validation"]),
         "log_loss": log_loss(probabilities["test"], labels["test"]),
-        "f1": dataclasses.asdict(f1),
-        **conformal_figures(parts, limits),
-        "chosen": chosen,
+        "f1": dataclasses.asdict(classification_metrics(labels["test"], guesses)),
+        **(plain_figures(parts, limits) if plain else conformal_figures(parts, limits)),
     }
 
 
@@ -174,13 +241,18 @@ def as_table(rows: list[dict[str, Any]]) -> str:
     """Return the figures as markdown."""
     head = (
         "| corpus | classifier | acc | micro-F1 | macro-F1 | acc, F1 rule | micro-F1, F1 rule | macro-F1, F1 rule "
-        "| log-loss | mean N .05 | filed | tags at 20 % missed | s |"
+        "| log-loss | mean N .05 | mean N .01 | filed | tags at 20 % missed | s |"
     )
-    lines = [head, "|---|---|" + "---:|" * 11]
+    lines = [head, "|---|---|" + "---:|" * 12]
     for row in rows:
         rules = [f"{row[rule][name]:.3f}" for rule in ("exact", "f1") for name in ("accuracy", "f1_micro", "f1_macro")]
-        sizes = f"{row['mean_size_0.05']:.4g}", f"{row['filed']:.2f}", f"{row['considered_at_20_missed']:.1f}"
-        cells = [row["corpus"], row["classifier"], *rules, f"{row['log_loss']:.3f}", *sizes, f"{row['seconds']:.0f}"]
+        sizes = ["-"] * 4
+        if not row["plain"]:
+            sizes = [f"{row[f'mean_size_{level}']:.4g}" for level in (0.05, 0.01)]
+            sizes += [f"{row['filed']:.2f}", f"{row['considered_at_20_missed']:.1f}"]
+        seconds = "-" if row["seconds"] is None else f"{row['seconds']:.0f}"
+        name = f"{row['corpus']}{', without ICP' if row['plain'] else ''}"
+        cells = [name, row["classifier"], *rules, f"{row['log_loss']:.3f}", *sizes, seconds]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -192,13 +264,18 @@ def limited(corpus: Any, most: int | None) -> Any:
     return dataclasses.replace(corpus, parts={**corpus.parts, "train": corpus.parts["train"][:most]})
 
 
+def _key(row: dict[str, Any]) -> tuple[str, bool, str]:
+    return row["corpus"], row["plain"], row["classifier"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="+")
     parser.add_argument("--kinds", default="svm,linear")
     parser.add_argument("--data", type=Path, help="folder of the corpora [default: as surelabel finds them]")
     parser.add_argument("--train-texts", type=int, help="learn from the first so many training texts")
-    parser.add_argument("--probabilities", type=Path, help="folder to keep probabilities in")
+    parser.add_argument("--probabilities", type=Path, help="folder to keep probabilities in; blends need it")
+    parser.add_argument("--plain", action="store_true", help="train on calibration texts, too; no prediction sets")
     parser.add_argument("--out", type=Path, default=Path("results/classifiers.json"))
     options = parser.parse_args()
     warnings.simplefilter("ignore", DataWarning)
@@ -207,10 +284,11 @@ def main() -> None:
         source = {} if options.data is None or name == "synthetic" else {"path": options.data}
         corpus = limited(corpora.load(name, seed=0, **source), options.train_texts)
         for kind in options.kinds.split(","):
-            row = measured(corpus, name, kind, options.probabilities)
+            row = measured(corpus, name, kind, options.probabilities, options.plain)
             rows = json.loads(options.out.read_text())["rows"] if options.out.is_file() else []
-            rows = [old for old in rows if (old["corpus"], old["classifier"]) != (name, kind)]
-            rows = sorted([*rows, row], key=lambda one: (one["corpus"], one["classifier"]))
+            rows = [{"plain": False, **old} for old in rows]
+            rows = [old for old in rows if _key(old) != _key(row)]
+            rows = sorted([*rows, row], key=_key)
             options.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
             print(as_table([row]), flush=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import importlib.util
 import json
@@ -19,6 +20,7 @@ from surelabel.text.batching import Examples
 from surelabel.text.frozen import blocks_of, check_split, freeze_lower, keep_states, states_name, upper_only
 from surelabel.text.mpnet import mpnet_folder
 from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
+from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.settings import BertSettings
 from surelabel.text.tokenisation import frequent_words, read_words, shares_of_words
 from surelabel.text.training import Plan, first_process_first, passing_folder, processor_has_bfloat16, quiet_library
@@ -181,6 +183,8 @@ class BertClassifier(NeuralClassifier):
     # As many tokens as stay in a processor's cache from layer to layer; more are slower a token.
     _tokens_a_batch = 1_024
     _words: frozenset[str] | None
+    # The network that was quantised, and what came of it.
+    _quantised: tuple[nn.Module, nn.Module] | None = None
 
     def _prepare(self, training: LabelledTexts) -> tuple[torch.optim.Optimizer, Plan]:
         settings = self.settings
@@ -266,6 +270,19 @@ class BertClassifier(NeuralClassifier):
     def _known(self, texts: list[str]) -> list[float]:
         # Of bundles of older versions the training words are not known, but the pieces of a word are.
         return super()._known(texts) if self._words is None else shares_of_words(texts, self._words)
+
+    def _predicting(self) -> tuple[nn.Module, int]:
+        if self.settings.quantise == "none":
+            return super()._predicting()
+        # The weights that are saved stay as they were trained; rounding them again gives the same whole numbers.
+        if self._quantised is None or self._quantised[0] is not self._network:
+            quantised = copy.copy(self._network)
+            quantised._modules = {
+                "encoder": with_int8(self._network.get_submodule("encoder")),
+                "head": copy.deepcopy(self._network.get_submodule("head")).cpu(),
+            }
+            self._quantised = self._network, quantised
+        return self._quantised[1], TOKENS_PER_BATCH
 
     def _write(self, folder: Path) -> None:
         super()._write(folder)

@@ -105,7 +105,7 @@ class BlendClassifier(TextClassifier):
         self._weights = fit_weights(odds, validation.labels, self.settings.seed)
         losses = [
             *(log_loss(one, validation.labels) for one in odds),
-            log_loss(self._combined(odds), validation.labels),
+            log_loss(combined(odds, self._weights), validation.labels),
         ]
         return [{"log_loss": loss} for loss in losses]
 
@@ -126,17 +126,7 @@ class BlendClassifier(TextClassifier):
         """Return the log-odds of each member, (n, d) each."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            return [
-                np.clip(scipy.special.logit(member.predict_proba(texts, batch_size=batch_size)), -_FAR, _FAR)
-                for member in self.members_
-            ]
-
-    def _combined(self, odds: list[FloatArray]) -> FloatArray:
-        """Return the blend's log-odds (n, d)."""
-        total = np.zeros(odds[0].shape) + self._weights[-1]
-        for weights, one in zip(self._weights, odds, strict=False):
-            total += weights * one
-        return total
+            return [log_odds(member.predict_proba(texts, batch_size=batch_size)) for member in self.members_]
 
     def _explain(self, text: str, number: int, label: str | int) -> Explanation:
         weights = self._weights[:-1, number].tolist()
@@ -152,7 +142,8 @@ class BlendClassifier(TextClassifier):
         )
 
     def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
-        return np.asarray(scipy.special.expit(self._combined(self._odds(texts, batch_size))), dtype=np.float64)
+        odds = combined(self._odds(texts, batch_size), self._weights)
+        return np.asarray(scipy.special.expit(odds), dtype=np.float64)
 
     def _known(self, texts: list[str]) -> list[float]:
         member = next((member for member in self.members_ if member.knows_words), self.members_[0])
@@ -174,6 +165,31 @@ class BlendClassifier(TextClassifier):
         fits = fits and all(member.n_labels_ == self.n_labels_ for member in self.members_)
         if not fits or self._weights.shape != (len(kinds) + 1, self.n_labels_):
             raise ArtifactError(f"The saved classifier {folder} is damaged: its members do not fit together.")
+
+
+def log_odds(probabilities: FloatArray) -> FloatArray:
+    """Return the log-odds of a member, kept within limits.
+
+    Examples
+    --------
+    >>> log_odds(np.array([0.0, 0.5, 1.0]))
+    array([-12.,   0.,  12.])
+    """
+    return np.clip(scipy.special.logit(probabilities), -_FAR, _FAR)
+
+
+def combined(odds: list[FloatArray], weights: FloatArray) -> FloatArray:
+    """Return the blend's log-odds (n, d) from its members' and the weights (m + 1, d).
+
+    Examples
+    --------
+    >>> combined([np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])], np.array([[0.5, 1.0], [0.5, 0.0], [0.0, 1.0]]))
+    array([[2., 3.]])
+    """
+    total = np.zeros(odds[0].shape) + weights[-1]
+    for member, one in zip(weights, odds, strict=False):
+        total += member * one
+    return total
 
 
 def fit_weights(odds: list[FloatArray], labels: Any, seed: int) -> FloatArray:

@@ -23,6 +23,7 @@ from surelabel._core.storage import atomic_file
 from surelabel.exceptions import ArtifactError
 from surelabel.text.batching import pad, prediction_batches
 from surelabel.text.bert import fetch_encoder, resolve_model, resolve_pooling
+from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.tokenisation import encode, read_tokenizer
 
 __all__ = ["Embedder", "vectors_folder"]
@@ -58,12 +59,18 @@ class Embedder:
     padding : int
     cache : path or None
         Folder to keep vectors in; None keeps none.
+    quantise : {"none", "int8"}
+        As in `HybridSettings`.
     """
 
-    def __init__(self, encoder: Any, tokenizer: Any, pooling: str, padding: int, cache: Path | None) -> None:
+    def __init__(
+        self, encoder: Any, tokenizer: Any, pooling: str, padding: int, cache: Path | None, quantise: str = "none"
+    ) -> None:
         if getattr(encoder, "pooler", None) is not None:
             encoder.pooler = None
         self._encoder = encoder.eval().requires_grad_(False)
+        self._quantise = quantise
+        self._running = with_int8(self._encoder) if quantise == "int8" else self._encoder
         self._tokenizer = tokenizer
         self._pooling = pooling
         self._padding = padding
@@ -72,7 +79,7 @@ class Embedder:
         self._identity = self._hashed() if cache is not None else ""
 
     @classmethod
-    def of_model(cls, model: str, max_tokens: int, cache: Path | None) -> Self:
+    def of_model(cls, model: str, max_tokens: int, cache: Path | None, quantise: str = "none") -> Self:
         """Return the encoder of a name, as in `BertSettings`."""
         folder = resolve_model(model)
         encoder, tokenizer = fetch_encoder(folder)
@@ -80,7 +87,7 @@ class Embedder:
         backend = tokenizer.backend_tokenizer
         backend.no_padding()
         backend.enable_truncation(min(max_tokens, tokenizer.model_max_length, limit))
-        return cls(encoder, backend, resolve_pooling(folder), tokenizer.pad_token_id or 0, cache)
+        return cls(encoder, backend, resolve_pooling(folder), tokenizer.pad_token_id or 0, cache, quantise)
 
     def write(self, folder: Path) -> None:
         """Write everything that `read` needs."""
@@ -91,7 +98,7 @@ class Embedder:
         (folder / _DESCRIPTION).write_text(json.dumps(document) + "\n", encoding="utf-8")
 
     @classmethod
-    def read(cls, folder: Path, cache: Path | None) -> Self:
+    def read(cls, folder: Path, cache: Path | None, quantise: str = "none") -> Self:
         """Return what `write` wrote; ArtifactError if it is damaged."""
         try:
             document = json.loads((folder / _DESCRIPTION).read_text(encoding="utf-8"))
@@ -106,7 +113,7 @@ class Embedder:
             encoder.pooler = None
             safetensors.torch.load_model(encoder, str(folder / _WEIGHTS))
             tokenizer = read_tokenizer(folder / _TOKENIZER)
-            return cls(encoder, tokenizer, str(document["pooling"]), int(document["padding"]), cache)
+            return cls(encoder, tokenizer, str(document["pooling"]), int(document["padding"]), cache, quantise)
         except ArtifactError:
             raise
         except (OSError, RuntimeError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
@@ -114,7 +121,8 @@ class Embedder:
 
     def _hashed(self) -> str:
         """Return what tells this encoder from others: a hash of its weights, tokenizer and pooling."""
-        found = hashlib.sha256(f"{self._pooling} {self._tokenizer.to_str()}".encode())
+        quantised = "" if self._quantise == "none" else f" {self._quantise}"
+        found = hashlib.sha256(f"{self._pooling} {self._tokenizer.to_str()}{quantised}".encode())
         for name, weights in self._encoder.state_dict().items():
             found.update(name.encode())
             found.update(weights.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
@@ -139,11 +147,11 @@ class Embedder:
         vectors = np.empty((len(texts), self.size), dtype=np.float32)
         ids = encode(self._tokenizer, texts)
         counts = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
-        for rows in prediction_batches(counts, _TOKENS_PER_BATCH):
+        for rows in prediction_batches(counts, _TOKENS_PER_BATCH if self._quantise == "none" else TOKENS_PER_BATCH):
             batch = pad([ids[row] for row in rows], self._padding)
             tokens, lengths = batch["input_ids"], batch["lengths"]
             mask = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
-            states = self._encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+            states = self._running(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
             mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
             pooled = states[:, 0] if self._pooling == "cls" else mean
             vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()

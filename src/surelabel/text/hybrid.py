@@ -44,7 +44,8 @@ class HybridClassifier(LinearClassifier):
     settings_class = HybridSettings
 
     def _fit_features(self, texts: list[str]) -> Any:
-        self._embedder = Embedder.of_model(self.settings.model, self.settings.max_tokens, self._cache())
+        settings = self.settings
+        self._embedder = Embedder.of_model(settings.model, settings.max_tokens, self._cache(), settings.quantise)
         vectors = self._embedder(texts)
         self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         return self._joined(super()._fit_features(texts), vectors)
@@ -72,7 +73,7 @@ class HybridClassifier(LinearClassifier):
         np.savez(folder / _CENTRE, allow_pickle=False, centre=self._centre)
 
     def _read(self, folder: Path) -> None:
-        self._embedder = Embedder.read(folder, self._cache())
+        self._embedder = Embedder.read(folder, self._cache(), self.settings.quantise)
         try:
             self._centre = read_arrays(folder / _CENTRE)["centre"]
         except (OSError, KeyError, ValueError) as error:

@@ -107,13 +107,13 @@ class NeuralClassifier(TextClassifier):
         ids = encode(self._tokenizer, texts)
         lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
         found = np.empty((len(texts), self.n_labels_))
-        device = next(self._network.parameters()).device
-        max_tokens = self._tokens_a_batch if device.type == "cpu" else 65_536
-        self._network.eval()
+        network, max_tokens = self._predicting()
+        device = next(network.parameters()).device
+        network.eval()
         with torch.inference_mode():
             for batch in prediction_batches(lengths, max_tokens, batch_size):
                 inputs = pad([ids[i] for i in batch], self._padding)
-                logits = self._network(**{name: tensor.to(device) for name, tensor in inputs.items()})["logits"]
+                logits = network(**{name: tensor.to(device) for name, tensor in inputs.items()})["logits"]
                 found[batch] = torch.sigmoid(logits.double()).cpu().numpy()
         return found
 
@@ -158,6 +158,11 @@ class NeuralClassifier(TextClassifier):
 
     def _known(self, texts: list[str]) -> list[float]:
         return known_words(self._tokenizer, texts)
+
+    def _predicting(self) -> tuple[nn.Module, int]:
+        """Return the network that predicts, and how many tokens it takes at a time."""
+        device = next(self._network.parameters()).device
+        return self._network, self._tokens_a_batch if device.type == "cpu" else 65_536
 
     def _write(self, folder: Path) -> None:
         self._tokenizer.save(str(folder / _TOKENIZER))

@@ -114,6 +114,9 @@ class HybridSettings(LinearSettings):
         Tokens of a text that the encoder reads.
     keep_vectors : bool
         Keep vectors by the hash of their text in the cache folder, and read them from there.
+    quantise : {"none", "int8"}
+        "int8" computes vectors with whole numbers: about twice as fast on a processor, with slightly other vectors. The
+        classifier is trained and calibrated on these.
 
     Examples
     --------
@@ -126,9 +129,11 @@ class HybridSettings(LinearSettings):
     vector_weight: float = 1.0
     max_tokens: int = 256
     keep_vectors: bool = True
+    quantise: Literal["none", "int8"] = "none"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_choice(self, "quantise", ("none", "int8"))
         _check_range(self, 1e-3, 100, "vector_weight")
         _check_range(self, 3, 1e6, "max_tokens")
 
@@ -313,7 +318,10 @@ class BertSettings:
     weight_decay, batch_size, epochs, patience, seed
         As in `CnnSettings`.
     precision : {"auto", "float32", "bfloat16"}
-        Of training; "auto" takes bfloat16 where the processor computes in it. Prediction is in float32.
+        Of training; "auto" takes bfloat16 if the processor computes in it. Prediction is in float32.
+    quantise : {"none", "int8"}
+        "int8" predicts with whole numbers: about twice as fast on a processor, with slightly other probabilities. The
+        model is calibrated as such, so that its guarantee is that of the quantised classifier.
 
     Examples
     --------
@@ -337,11 +345,13 @@ class BertSettings:
     epochs: int = 10
     patience: int = 3
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    quantise: Literal["none", "int8"] = "none"
     seed: int = 0
 
     def __post_init__(self) -> None:
         _check_choice(self, "pooling", ("auto", "cls", "mean"))
         _check_choice(self, "precision", ("auto", "float32", "bfloat16"))
+        _check_choice(self, "quantise", ("none", "int8"))
         _check_range(self, 3, 1e6, "max_tokens")
         _check_range(self, 0, 1e6, "frozen_layers")
         _check_range(self, 0, 0.99, "dropout", "warmup")

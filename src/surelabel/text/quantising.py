@@ -1,0 +1,79 @@
+"""Encoders with whole numbers: signed int8 weights, one scale per output and per token, sums in int32.
+
+Weights are rounded once. Every token's input is scaled by its own largest value when it comes, so that a text's result
+does not depend on the texts beside it, and sums of whole numbers are the same on every processor. What lies between the
+matrix products (attention, normalisation) stays in float32.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["TOKENS_PER_BATCH", "Int8Linear", "with_int8"]
+
+TOKENS_PER_BATCH = 256
+"""Tokens at a time: the sums in int32, which are larger than the inputs, then stay in a processor's cache."""
+
+_LARGEST = 127.0
+_TINY = 1e-12
+
+
+class Int8Linear(nn.Module):
+    """A linear layer with int8 weights and inputs.
+
+    Parameters
+    ----------
+    linear : nn.Linear
+        The layer that it stands in for.
+
+    Examples
+    --------
+    >>> linear = nn.Linear(3, 2)
+    >>> with torch.no_grad():
+    ...     _ = linear.weight.copy_(torch.tensor([[1.0, 0.5, -1.0], [0.0, 2.0, 0.0]])), linear.bias.copy_(torch.ones(2))
+    >>> Int8Linear(linear)(torch.tensor([[127.0, 0.0, 127.0], [0.0, 1.0, 0.0]])).round(decimals=2)
+    tensor([[1.0000, 1.0000],
+            [1.5000, 3.0000]])
+    """
+
+    weight: torch.Tensor
+    scale: torch.Tensor
+    bias: torch.Tensor
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        given = linear.weight.detach().float()
+        scale = given.abs().amax(dim=1).clamp_min(_TINY) / _LARGEST
+        self.register_buffer("weight", torch.round(given / scale.unsqueeze(1)).to(torch.int8).t().contiguous())
+        self.register_buffer("scale", scale)
+        bias = torch.zeros_like(scale) if linear.bias is None else linear.bias.detach().float()
+        self.register_buffer("bias", bias)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return what the linear layer would, nearly."""
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        scale = rows.abs().amax(dim=1, keepdim=True).clamp_min_(_TINY).div_(_LARGEST)
+        sums = torch._int_mm(torch.round(rows / scale).to(torch.int8), self.weight)
+        outputs = torch.addcmul(self.bias, sums.float().mul_(scale), self.scale)
+        return outputs.reshape(*inputs.shape[:-1], -1)
+
+
+def with_int8(network: Any) -> Any:
+    """Return a copy of a network on the processor, with every linear layer of it replaced.
+
+    Examples
+    --------
+    >>> network = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    >>> type(with_int8(network)[0]).__name__, type(network[0]).__name__
+    ('Int8Linear', 'Linear')
+    """
+    copied = copy.deepcopy(network).cpu().eval().requires_grad_(False)
+    for module in list(copied.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.Linear):
+                setattr(module, name, Int8Linear(child))
+    return copied
