@@ -135,7 +135,7 @@ class BlendClassifier(TextClassifier):
             for weight, member in zip(weights, self.members_, strict=True)
         ]
         words = merged(text, parts)
-        score = float(self._combined(self._odds([text], None))[0, number])
+        score = float(combined(self._odds([text], None), self._weights)[0, number])
         intercept = float(self._weights[-1, number])
         return Explanation(
             label, score, words, intercept, score - intercept - sum(word.weight for word in words), is_exact=False
