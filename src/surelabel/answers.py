@@ -19,6 +19,7 @@ from surelabel.guarantees.decisions import Decisions, Verdict
 from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
 from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.taxonomies.engine import KindsEngine
 
 __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
@@ -75,6 +76,9 @@ class Answer:
         Tags to assign and tags to consider, see `TagBounds`: the most probable first.
     unfamiliar : bool
         Whether the text is unlike the calibration texts: read it yourself.
+    category : str or None
+        The calibration texts that the best guess was compared with, in words, such as "group 'mail', 2 labels"; None
+        if it was compared with all of them.
     """
 
     labels: tuple[str, ...]
@@ -94,6 +98,7 @@ class Answer:
     assign: tuple[str, ...] = ()
     consider: tuple[str, ...] = ()
     unfamiliar: bool = False
+    category: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
@@ -184,6 +189,8 @@ def answer_probabilities(
     best_guesses: Any = None,
     decisions: Decisions | None = None,
     known_words: Any = None,
+    groups: Any = None,
+    assurance: Any = None,
 ) -> list[Answer]:
     """Answer for texts whose label probabilities are known.
 
@@ -207,6 +214,8 @@ def answer_probabilities(
         Certificates for these texts' probabilities; without them no answer has a decision.
     known_words : (n,) array-like, optional
         Share of each text's words that the classifier knows, for decisions; None if all words count as known.
+    groups, assurance
+        As in `ConformalLabelSets.predict_set`.
 
     Returns
     -------
@@ -224,11 +233,12 @@ def answer_probabilities(
     'certain: grain; open: wheat (50 %); 2 label-sets'
     """
     level = as_level(significance, confidence_level, who="answer_probabilities")
-    engine = predictor.bind(probabilities, who="answer_probabilities")
+    engine = predictor.bind(probabilities, groups=groups, who="answer_probabilities")
     calibration = engine.calibration
     name = str if calibration.label_names is None else calibration.label_names.__getitem__
     forced = predictor.predict(engine)
-    sets = predictor.predict_set(engine, significance=level)
+    sets = predictor.predict_set(engine, significance=level, assurance=assurance)
+    categories = engine.names_of(forced.labels) if isinstance(engine, KindsEngine) else [None] * len(engine)
     lower, upper = sets.size_bounds()
     members = _members(sets, forced, upper, top)
     describe = describe and (not is_sparse(forced.labels) or calibration.n_labels <= MOST_DESCRIBED)
@@ -242,6 +252,7 @@ def answer_probabilities(
         _named(members.still_open, name),
         members.n_more.tolist(),
         members.tops,
+        categories,
     )
     answers = [
         Answer(
@@ -257,8 +268,9 @@ def answer_probabilities(
             top=tuple(PlausibleLabelSet(tuple(map(name, each)), p_value) for each, p_value in best),
             description=str(sets[row].describe()) if describe and bounds[0] == bounds[1] else None,
             n_more_open=n_more,
+            category=category,
         )
-        for row, (labels, confidence, credibility, bounds, certain, still_open, n_more, best) in enumerate(
+        for row, (labels, confidence, credibility, bounds, certain, still_open, n_more, best, category) in enumerate(
             zip(*columns, strict=True)
         )
     ]

@@ -26,12 +26,14 @@ _FORMAT = NpzFormat("surelabel-probabilities", 1, "a file of probabilities", opt
 class PartProbabilities:
     """Probabilities (n, d) float64, labels (n, d) bool and text ids of one part of a corpus.
 
-    Of very many labels both are sparse: `SparseProbabilities`, and a bool CSR array.
+    Of very many labels both are sparse: `SparseProbabilities`, and a bool CSR array. `groups` are those of the texts
+    if a bundle is calibrated by groups; files do not hold them.
     """
 
     probabilities: Any
     labels: Any
     ids: tuple[str, ...]
+    groups: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.probabilities)

@@ -7,6 +7,7 @@ from surelabel.cli import (  # noqa: F401
     commands_model,
     commands_predict,
     commands_run,
+    commands_watch,
 )
 from surelabel.cli.application import app, main
 

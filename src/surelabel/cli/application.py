@@ -170,9 +170,9 @@ def common(
     _set_up()
 
 
-def say(message: str) -> None:
+def say(message: str, style: str | None = None) -> None:
     """Print a line of result for people; long lines are left to the terminal."""
-    console.print(terminal_words(message), markup=False, highlight=False, soft_wrap=True)
+    console.print(terminal_words(message), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _fail(error: BaseException, message: str, code: int) -> NoReturn:

@@ -41,6 +41,8 @@ def _said(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     lower, upper = record["size_bounds"]
     unlike = ": unlike the calibration texts" if upper == 0 else ""
     yield "plausible", f"{label_sets_words(lower, upper)} at significance {record['significance']}{unlike}"
+    if record.get("category"):
+        yield "compared", f"with calibration texts of {record['category']}"
     if record["certain"]:
         yield "certain", ", ".join(record["certain"])
     if record["open"]:

@@ -1,4 +1,4 @@
-"""`surelabel compare` and `surelabel watch`."""
+"""`surelabel compare`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 
 from surelabel._core.levels import STANDARD_LEVELS
-from surelabel._core.progress import step
-from surelabel._core.storage import atomic_file
-from surelabel.cli.application import ALARM, Debug, Json, Quiet, Seed, app, say
-from surelabel.cli.commands_model import ModelFolder
-from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
-from surelabel.cli.showing import progress_shown
+from surelabel.cli.application import Debug, Json, Quiet, Seed, app, say
 from surelabel.cli.tables import print_json, print_table
 
 
@@ -75,58 +70,3 @@ def compare(
     say(table.note)
     name = f"{corpus}-{classifier}"
     say(f"Results: {results / 'comparisons' / f'{name}.json'}; figure: {results / 'figures'}/{name}-comparison.svg.")
-
-
-@app.command()
-@takes_corpus
-def watch(
-    folder: ModelFolder,
-    corpus: GivenCorpus,
-    *,
-    alpha: Annotated[str, typer.Option(help="Bound of the probability of a false alarm, ever.")] = "0.01",
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Watch best guesses, which need no labels.")] = False,
-    state: Annotated[
-        Path | None, typer.Option(help="File that a watch resumes from and is written to; made if there is none.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the capital against texts into this SVG file.")] = None,
-    part: Annotated[str | None, typer.Option(help="Part to watch, or all [default: test; all of a new file].")] = None,
-    seed: PartsSeed = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Watch whether texts, in their order, are like those that a model was calibrated on.
-
-    If they are, an alarm is raised with probability alpha at most, however many texts there are. An alarm ends the
-    command with exit code 7.
-
-    \b
-    Examples:
-      surelabel watch models/reuters reuters --plot watch.svg
-      surelabel watch models/tickets tickets-of-june.csv --text body --labels tags --state watch.json
-    """
-    with progress_shown(), step("starting"):
-        from surelabel.models import load_bundle, watch_bundle  # noqa: PLC0415
-
-        bundle = load_bundle(folder)
-        texts = corpus.load(seed, bundle)
-        seen = watch_bundle(bundle, texts, part=part, alpha=alpha, labelled=not unlabelled, state=state)
-    if plot is not None:
-        from surelabel import plots  # noqa: PLC0415
-
-        figure = plots.watch_path({bundle.info.measure: seen.path}, alpha=float(alpha))
-        with atomic_file(plot) as temporary:
-            temporary.write_text(plots.to_svg(figure, title="Exchangeability watch", ink="black"), encoding="utf-8")
-    if as_json:
-        values = {name: getattr(seen, name) for name in ("n_seen", "log10_martingale", "log10_peak", "alarm")}
-        print_json({**values, "alarm_at": seen.alarm_at, "path": seen.path.tolist()})
-    elif seen.alarm:
-        say(
-            f"ALARM at text {seen.alarm_at:,} of {seen.n_seen:,}: the texts are not exchangeable with those of "
-            "calibration, or not with each other. The guarantee does not hold for them as it is stated; calibrate "
-            "again with recent texts (surelabel calibrate)."
-        )
-    else:
-        say(f"No alarm after {seen.n_seen:,} texts (capital 10^{seen.log10_martingale:.1f}). That is no proof.")
-    if seen.alarm:
-        raise typer.Exit(ALARM)

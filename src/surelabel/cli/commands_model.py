@@ -15,6 +15,16 @@ from surelabel._core.progress import step
 from surelabel._core.wording import at_most_words, count_words
 from surelabel.cli.application import BROKEN_PROMISE, Debug, Json, Quiet, Seed, app, say, state
 from surelabel.cli.corpus_options import GivenCorpus, PartSize, PartsSeed, as_size, takes_corpus
+from surelabel.cli.division_options import (
+    By,
+    ByCardinality,
+    ByRarity,
+    CardinalityEdges,
+    MinTexts,
+    RarityEdges,
+    as_division,
+    calibration_words,
+)
 from surelabel.cli.showing import progress_shown
 from surelabel.cli.tables import print_json, print_table
 
@@ -25,11 +35,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelFolder", "print_evaluations"]
 
+_MARKS = {"held": "", "chance": "", "above": "yes", "unknown": ""}
+# Ids of sure but wrong texts in one line; the report has more.
+_MOST_SHOWN = 8
 ModelFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model, made by surelabel train.")]
 _MeasureHelp = (
     "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mixture, mahalanobis, "
     "penalised."
 )
+DateColumn = Annotated[
+    str | None, typer.Option("--date", metavar="COLUMN", help="Column with each text's date: errors by month.")
+]
 FailOnBrokenPromise = Annotated[
     bool,
     typer.Option(
@@ -92,6 +108,13 @@ def train(
             "Prediction sets are the same."
         ),
     ] = "exact",
+    by: By = None,
+    by_cardinality: ByCardinality = False,
+    cardinality_edges: CardinalityEdges = None,
+    by_rarity: ByRarity = False,
+    rarity_edges: RarityEdges = None,
+    min_texts: MinTexts = 0,
+    date: DateColumn = None,
     name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
     test: PartSize = None,
     validation: PartSize = None,
@@ -119,6 +142,7 @@ def train(
       surelabel train reuters --classifier blend --of linear,randinit --out models/reuters-blend
       surelabel train tickets.csv --labels tags --calibration 999 --test 0.1 --out models/tickets
       surelabel train tickets.csv --measure penalised --constraints rules.json --out models/tickets
+      surelabel train tickets.csv --by channel --by-cardinality --min-texts 50 --out models/tickets
     """
     state.to_resume = "run the same command again to resume; --fresh starts over."
     asked = {"test": test, "validation": validation, "calibration": calibration}
@@ -128,6 +152,7 @@ def train(
         from surelabel.measures import MEASURES  # noqa: PLC0415
         from surelabel.models import Automatic, TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
 
+        division = as_division(by, by_cardinality, cardinality_edges, by_rarity, rarity_edges, min_texts)
         settings = TrainingSettings(
             kind=classifier,
             options=_with_members(classifier, of, _as_settings(setting or [])),
@@ -141,8 +166,11 @@ def train(
             recalibrate=recalibrate,
             listed=_as_listed(listed),
             decision=decision,
+            division=division,
+            date=date,
         )
-        texts = corpus.load(seed, sizes={part: size for part, size in sizes.items() if size is not None})
+        drawn = {part: size for part, size in sizes.items() if size is not None}
+        texts = corpus.load(seed, sizes=drawn, columns=[*(() if division is None else division.columns), date])
         bundle = train_to_folder(texts, out, settings, resume=not fresh)
     own = next(iter(bundle.evaluation.values())) if bundle.evaluation else None
     if as_json:
@@ -150,6 +178,7 @@ def train(
         print_json({"folder": str(out), "info": bundle.info.to_dict(), **figures})
     else:
         print_own_evaluation(bundle)
+        say(calibration_words(bundle.predictor))
         say(f"The model is in {out}.")
         if bundle.report is not None:
             say(f"The report, which compares measures too, is {bundle.report}.")
@@ -217,6 +246,15 @@ def calibrate(
     skip_training_texts: Annotated[
         bool, typer.Option("--skip-training-texts", help="Leave out texts of training instead of refusing the file.")
     ] = False,
+    by: By = None,
+    by_cardinality: ByCardinality = False,
+    cardinality_edges: CardinalityEdges = None,
+    by_rarity: ByRarity = False,
+    rarity_edges: RarityEdges = None,
+    min_texts: MinTexts = 0,
+    together: Annotated[
+        bool, typer.Option("--together", help="Calibrate all texts together again, without categories.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Another folder [default: DIR itself].")] = None,
     seed: PartsSeed = None,
     as_json: Json = False,
@@ -226,16 +264,22 @@ def calibrate(
     """Calibrate a model anew, or with another measure, without training it again.
 
     CORPUS is what it was trained on, whose calibration part is taken, or new texts with labels, all of which are.
-    Measure, constraints and recalibration stay the model's; to fit another measure takes what it was trained on.
+    Measure, categories, constraints and recalibration stay the model's unless others are asked for; to fit another
+    measure takes what it was trained on.
 
     \b
     Examples:
       surelabel calibrate models/reuters reuters --measure L4 --out models/reuters-l4
       surelabel calibrate models/tickets tickets-of-may.csv --text body --labels tags
       surelabel calibrate models/tickets tickets-of-june.csv --text body --labels tags --add
+      surelabel calibrate models/tickets tickets.csv --text body --labels tags --by channel
     """
     if add and measure is not None:
         raise typer.BadParameter("texts that are gone cannot be scored again: leave out --measure", param_hint="--add")
+    division: Any = as_division(by, by_cardinality, cardinality_edges, by_rarity, rarity_edges, min_texts)
+    if division is not None and (add or together):
+        option = "--add" if add else "--together"
+        raise typer.BadParameter(f"{option} and other categories exclude each other", param_hint=option)
     state.to_resume = "the model is as it was. Run the command again."
     target = out or folder
     with progress_shown(), step("starting"):
@@ -251,7 +295,8 @@ def calibrate(
         # Two at once would each add their texts to the same old model, and the last one would win.
         with changing(target), tempfile.TemporaryDirectory(prefix="surelabel-") as work:
             bundle = load_bundle(folder)
-            texts = corpus.load(seed, bundle)
+            columns = [bundle.info.group_column] if division is None and not together else ()
+            texts = corpus.load(seed, bundle, columns=columns if division is None else division.columns)
             if add:
                 new = add_to_calibration(bundle, texts, part=part, skip_training_texts=skip_training_texts)
             else:
@@ -262,12 +307,14 @@ def calibrate(
                     part=part,
                     skip_training_texts=skip_training_texts,
                     work_folder=Path(work),
+                    division="none" if together else division,
                 )
             new.save(target)
     if as_json:
         print_json({"folder": str(target), "info": new.info.to_dict(), "figures": figures_of(new.evaluation)})
         return
     print_own_evaluation(new)
+    say(calibration_words(new.predictor))
     n_texts = new.predictor.calibration_.n_texts
     say(f"Calibrated with {n_texts:,} texts ({new.info.measure}). The model is in {target}.")
 
@@ -288,6 +335,7 @@ def evaluate(
             "--criteria", help="The paper's S and OF, the work of its searches and whole curves, too: takes minutes."
         ),
     ] = False,
+    date: DateColumn = None,
     fail_on_broken_promise: FailOnBrokenPromise = False,
     seed: PartsSeed = None,
     as_json: Json = False,
@@ -301,19 +349,21 @@ def evaluate(
       surelabel evaluate models/reuters reuters
       surelabel evaluate models/tickets tickets-of-june.csv --labels tags --fail-on-broken-promise
       surelabel evaluate models/tickets tickets-of-june.csv --text body --labels tags --report june.html
+      surelabel evaluate models/tickets tickets-of-june.csv --labels tags --date received
     """
     state.to_resume = "run the command again."
     with progress_shown(), step("starting"):
         from surelabel.models import evaluate_bundle, load_bundle  # noqa: PLC0415
 
         bundle = load_bundle(folder)
-        texts = corpus.load(seed, bundle)
-        evaluation = evaluate_bundle(bundle, texts, part=part, report=report, criteria=criteria)
+        texts = corpus.load(seed, bundle, columns=[bundle.info.group_column, date])
+        evaluation = evaluate_bundle(bundle, texts, part=part, report=report, criteria=criteria, date=date)
     if as_json:
         print_json({**evaluation.to_dict(), **_judged(evaluation)})
     else:
         print_evaluations({bundle.info.measure: evaluation})
         say(summary_of(evaluation))
+        print_kinds(evaluation)
         if criteria:
             print_criteria(evaluation)
         if report is not None:
@@ -386,7 +436,7 @@ def print_evaluations(evaluations: Mapping[str, Evaluation] | None) -> None:
         return
     first = next(iter(evaluations.values()))
     if first.standard:
-        say(promise_of(first))
+        say(promise_of(first), style="bold red" if first.broken else None)
     rows = [
         (
             figures["measure"],
@@ -414,6 +464,27 @@ def _guess_words(metrics: ClassificationMetrics) -> str:
         f"exactly right for {metrics.accuracy:.1%} of texts, micro-F1 {metrics.f1_micro:.3f}, "
         f"macro-F1 {metrics.f1_macro:.3f}"
     )
+
+
+def print_kinds(evaluation: Evaluation) -> None:
+    """Print who is missed, and which texts looked sure and were wrong."""
+    figures = evaluation.conditional
+    if figures is None:
+        return
+    rows = [
+        (division if k == 0 else "", kind.name, f"{kind.n_texts:,}", f"{kind.missed:.1%}", _MARKS[kind.verdict])
+        for division, kinds in figures.kinds.items()
+        for k, kind in enumerate(kinds)
+    ]
+    title = f"Who is missed at significance {figures.significance}"
+    print_table(("by", "texts with", "texts", "missed", "more than chance"), rows, title=title)
+    if figures.n_sure_wrong:
+        shown = ", ".join(text.id for text in figures.sure_but_wrong[:_MOST_SHOWN])
+        more = ", ..." if figures.n_sure_wrong > _MOST_SHOWN else ""
+        say(
+            f"Sure but wrong: {figures.n_sure_wrong:,} of the {figures.n_sure:,} texts with one plausible label-set "
+            f"({figures.n_sure_wrong / figures.n_sure:.1%}): {shown}{more}."
+        )
 
 
 def print_criteria(evaluation: Evaluation) -> None:

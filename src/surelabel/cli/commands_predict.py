@@ -51,6 +51,16 @@ def predict(
     max_open: Annotated[
         int, typer.Option(min=0, help="Open labels to name per text, the most probable first; the rest is counted.")
     ] = 20,
+    assurance: Annotated[
+        str | None,
+        typer.Option(help="Hold the level for this calibration with this probability, e.g. 0.95; sets are larger."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Group of all texts, if the model is calibrated by groups; instead of --by.")
+    ] = None,
     p_value: Annotated[
         str | None, typer.Option(metavar="LABELS", help="Also give the p-value of this label-set, e.g. grain,wheat.")
     ] = None,
@@ -105,10 +115,11 @@ def predict(
     """Say which label-sets stay plausible for each text.
 
     Fields: row (in the file) and id, labels (the best guess), confidence, credibility, significance, size (how many
-    label-sets stay plausible; size_bounds if only bounds are known) of n_candidates, certain labels, open labels (the
-    most probable first, n_more_open of them not named), probabilities of these labels, the top label-sets with their
-    p-values, and the description if it is asked for. With --json and --out a summary is printed as JSON. Memory does
-    not grow with the input.
+    label-sets stay plausible; size_bounds if only bounds are known) of n_candidates, category (what the best
+    guess is compared with, for models calibrated by categories), certain labels, open labels (the most probable first,
+    n_more_open of them not named), probabilities of these labels, the top label-sets with their p-values, and the
+    description if it is asked for. With --json and --out a summary is printed as JSON. Memory does not grow with the
+    input.
 
     \b
     Examples:
@@ -119,13 +130,16 @@ def predict(
       surelabel predict models/tickets "archive/*.parquet" --out answers --workers 8 --on-error skip
       zcat texts.jsonl.gz | surelabel predict models/reuters - --input-format jsonl --json | jq .certain
     """
-    from surelabel.predicting import AnswerSettings, InputColumns  # noqa: PLC0415
+    from surelabel.predicting import AnswerSettings, InputColumns, with_groups_of  # noqa: PLC0415
 
     if workers is not None and scheduler is not None:
         raise typer.BadParameter("Only one of --workers and --scheduler may be given", param_hint="--scheduler")
     is_dataset = workers is not None or scheduler is not None or _is_dataset(source)
     kind = _format(output, out, as_json=as_json, is_dataset=is_dataset)
     separator = "\t" if separator == r"\t" else separator
+    columns = InputColumns(tuple(text or ("text",)), id_column, encoding, by)
+    if by is not None and group is not None:
+        raise typer.BadParameter("Only one of --by and --group may be given", param_hint="--group")
     settings = AnswerSettings(
         significance,
         confidence_level=confidence_level,
@@ -134,13 +148,15 @@ def predict(
         p_value_of=None if p_value is None else [name.strip() for name in p_value.split(separator) if name.strip()],
         with_text=with_text,
         describe=kind == "blocks" if describe is None else describe,
-        columns=InputColumns(tuple(text or ("text",)), id_column, encoding),
+        columns=with_groups_of(folder, columns) if group is None else columns,
         on_error=on_error,
         separator=separator,
         raw_cells=raw_cells,
         format=None if kind == "blocks" else kind,
         input_format=input_format,
         batch_size=batch_size,
+        assurance=assurance,
+        group=group,
     )
     if resume:
         _check_resume(out, source)
@@ -256,7 +272,7 @@ def _source(source: str, settings: AnswerSettings, seed: Callable[[], int | None
 
         if source in corpora.available():
             corpus = corpora.load(source, seed=seed() or 0)
-            return TextList.of_part(corpus, corpus.part("test"))
+            return TextList.of_part(corpus, corpus.part("test"), settings.columns.group)
     return TextSource(source, settings.columns, settings.input_format)
 
 
@@ -267,7 +283,7 @@ def _to_stdout(folder: Path, source: str, settings: AnswerSettings, kind: str) -
 
     bundle = load_bundle(folder)
     texts = _source(source, settings, lambda: bundle.info.seed)
-    settings.check_labels(bundle.label_names, kind)
+    settings.check_model(bundle.predictor, kind)
     answerer = Answerer(bundle, settings)
     printer = _Printer(kind, settings)
     size = min(settings.batch_size, _TERMINAL_BATCH) if kind == "blocks" else settings.batch_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from surelabel.corpora import Corpus
+    from surelabel.corpora.tabular import Event
     from surelabel.models import Bundle
 
 __all__ = ["Encoding", "GivenCorpus", "Id", "PartSize", "PartsSeed", "Separator", "Text", "as_size", "takes_corpus"]
@@ -83,8 +84,14 @@ class GivenCorpus:
     split_column: SplitColumn = None
     on_error: OnError = "stop"
 
-    def load(self, seed: int | None, bundle: Bundle | None = None, sizes: Mapping[str, Any] | None = None) -> Corpus:
-        """Load the corpus.
+    def load(
+        self,
+        seed: int | None,
+        bundle: Bundle | None = None,
+        sizes: Mapping[str, Any] | None = None,
+        columns: Sequence[str | None] = (),
+    ) -> Corpus:
+        """Load the corpus, with further columns that are kept with its texts.
 
         Parts are drawn from a file to train a model, in `sizes` where they are given, and in the same sizes again
         where it is the file that `bundle` was trained on; of any other file all texts are new to that bundle. They are
@@ -94,7 +101,12 @@ class GivenCorpus:
 
         if seed is None:
             seed = (bundle.info.seed if bundle is not None else None) or 0
-        if self.corpus in corpora.available() and not Path(self.corpus).is_file():
+        more = tuple(column for column in columns if column is not None)
+        if not self.is_file:
+            if more:
+                raise typer.BadParameter(
+                    f"it is for files; {self.corpus} has no column {more[0]!r}", param_hint="CORPUS"
+                )
             if sizes:
                 raise typer.BadParameter(
                     f"it is for files; the parts of {self.corpus} have fixed sizes", param_hint=f"--{next(iter(sizes))}"
@@ -103,18 +115,34 @@ class GivenCorpus:
         if bundle is not None:
             from surelabel.models import is_same_source  # noqa: PLC0415
 
-            whole = corpora.load(self.corpus, seed=seed, test=0, validation=0, calibration=0, **self._reading())
+            none_drawn: dict[str, Any] = {"test": 0, "validation": 0, "calibration": 0}
+            whole = corpora.load(self.corpus, seed=seed, columns=more, **none_drawn, **self._reading())
             if not is_same_source(bundle, whole):
                 return whole
             sizes = bundle.info.drawn
-        return corpora.load(self.corpus, seed=seed, **(sizes or {}), **self._reading())
+        return corpora.load(self.corpus, seed=seed, columns=more, **(sizes or {}), **self._reading())
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file, not the name of a known corpus."""
+        from surelabel import corpora  # noqa: PLC0415
+
+        return Path(self.corpus).is_file() or self.corpus not in corpora.available()
+
+    def events(self) -> Iterator[Event]:
+        """Return the rows of the file as a stream of texts and of labels that become known."""
+        from surelabel.corpora.tabular import read_events  # noqa: PLC0415
+
+        if self.split_column is not None:
+            raise typer.BadParameter("a stream has no parts", param_hint="--split-column")
+        return read_events(self.corpus, **self._reading())
 
     def load_whole(self) -> Corpus:
         """Load the corpus with its own parts alone: none is drawn."""
         from surelabel import corpora  # noqa: PLC0415
 
-        is_named = self.corpus in corpora.available() and not Path(self.corpus).is_file()
-        return corpora.load(self.corpus, test=0, validation=0, calibration=0, **({} if is_named else self._reading()))
+        reading = self._reading() if self.is_file else {}
+        return corpora.load(self.corpus, test=0, validation=0, calibration=0, **reading)
 
     def _reading(self) -> dict[str, Any]:
         """Return how a file is read, as `corpora.load` is told it."""

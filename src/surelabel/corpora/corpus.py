@@ -89,6 +89,8 @@ class Part(_Labelled):
     texts, ids : tuple of str
     label_matrix : scipy.sparse.csr_array of bool, shape (n_texts, n_labels)
     label_names : tuple of str
+    columns : mapping of name to tuple of str
+        What else is known of each text, such as its source or its date.
 
     Examples
     --------
@@ -105,9 +107,27 @@ class Part(_Labelled):
     ids: tuple[str, ...]
     label_matrix: LabelMatrix
     label_names: tuple[str, ...]
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def rows(self, rows: npt.NDArray[np.int64]) -> Part:
+        """Return some of its texts, by their numbers from 0."""
+        return replace(
+            self,
+            texts=_chosen(self.texts, rows),
+            ids=_chosen(self.ids, rows),
+            label_matrix=self.label_matrix[rows],
+            columns={name: _chosen(values, rows) for name, values in self.columns.items()},
+        )
+
+    def column(self, name: str) -> tuple[str, ...]:
+        """Return what a column says of each text; raise if texts were read without it."""
+        if name not in self.columns:
+            had = ", ".join(map(repr, self.columns)) or "none"
+            raise CorpusError(f"The texts must have a column {name!r}. Beside text and labels they have {had}.")
+        return self.columns[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +145,8 @@ class Corpus(_Labelled):
     provenance : Provenance
     split : Split or None
         Which parts were drawn from the training part, and how; None if all parts are the corpus's own.
+    columns : mapping of name to sequence of str
+        What else is known of each text, such as its source or its date.
 
     Examples
     --------
@@ -144,10 +166,12 @@ class Corpus(_Labelled):
     parts: Mapping[str, npt.NDArray[np.int64]]
     provenance: Provenance = field(default_factory=lambda: Provenance("memory", "as given"))
     split: Split | None = None
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for attribute in ("texts", "ids", "label_names"):
             object.__setattr__(self, attribute, tuple(getattr(self, attribute)))
+        object.__setattr__(self, "columns", {name: tuple(values) for name, values in self.columns.items()})
         _check_lengths(self)
         object.__setattr__(self, "label_matrix", as_canonical(self.label_matrix))
         object.__setattr__(self, "parts", _as_parts(self.parts, self.name, len(self.texts)))
@@ -174,6 +198,7 @@ class Corpus(_Labelled):
         label_names: Sequence[str] | None = None,
         parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]] | None = None,
         provenance: Provenance | None = None,
+        columns: Mapping[str, Sequence[str]] | None = None,
     ) -> Corpus:
         """Make a corpus from label names.
 
@@ -186,6 +211,8 @@ class Corpus(_Labelled):
         label_names : sequence of str, default the sorted labels that occur
         parts : mapping of part name to text indices, default everything in "train"
         provenance : Provenance, optional
+        columns : mapping of name to sequence of str, optional
+            What else is known of each text.
 
         Warns
         -----
@@ -208,6 +235,7 @@ class Corpus(_Labelled):
             label_names=tuple(label_names),
             parts={"train": np.arange(len(texts))} if parts is None else _as_index_arrays(parts),
             provenance=provenance or Provenance("memory", "as given"),
+            columns={name: tuple(values) for name, values in (columns or {}).items()},
         )
         _check_labels(corpus)
         _warn_of_texts(corpus)
@@ -254,13 +282,8 @@ class Corpus(_Labelled):
                 f"The parts asked of corpus {self.name!r} must be among {list(self.parts)}. Got {missing[0]!r} instead."
             )
         rows = np.unique(np.concatenate([self.parts[name] for name in names]))
-        return Part(
-            name="+".join(dict.fromkeys(names)),
-            texts=tuple(self.texts[row] for row in rows),
-            ids=tuple(self.ids[row] for row in rows),
-            label_matrix=self.label_matrix[rows],
-            label_names=self.label_names,
-        )
+        name = "+".join(dict.fromkeys(names))
+        return Part(name, self.texts, self.ids, self.label_matrix, self.label_names, self.columns).rows(rows)
 
     def with_parts(
         self, parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]], *, split: Split | None = None
@@ -279,7 +302,7 @@ class Corpus(_Labelled):
         Returns
         -------
         str
-            64 hexadecimal digits. The corpus's name and provenance do not enter.
+            64 hexadecimal digits. The corpus's name, provenance and further columns do not enter.
         """
         digest = hashlib.sha256()
         header: dict[str, Any] = {
@@ -297,6 +320,11 @@ class Corpus(_Labelled):
     def statistics(self) -> Statistics:
         """Return the corpus's row of the corpora table (section 6.1 of the paper)."""
         return statistics(self)
+
+
+def _chosen(values: tuple[str, ...], rows: npt.NDArray[np.int64]) -> tuple[str, ...]:
+    """Return some of the values."""
+    return tuple(values[row] for row in rows)
 
 
 def _rebuilt(values: dict[str, Any]) -> Corpus:
@@ -352,6 +380,12 @@ def _check_lengths(corpus: Corpus) -> None:
         raise CorpusError(f"The ids of corpus {corpus.name!r} must be unique. Got {twice!r} twice.")
     if len(set(corpus.label_names)) != len(corpus.label_names):
         raise CorpusError(f"The label names of corpus {corpus.name!r} must be unique. Got some twice.")
+    for name, values in corpus.columns.items():
+        if len(values) != n_texts:
+            raise CorpusError(
+                f"The column {name!r} of corpus {corpus.name!r} must have {n_texts:,} values, one per text. "
+                f"Got {len(values):,}."
+            )
     expected = (n_texts, len(corpus.label_names))
     if tuple(corpus.label_matrix.shape) != expected:
         raise CorpusError(

@@ -72,6 +72,7 @@ def reduced(corpus: Corpus, n_labels: int = 20) -> Corpus:
         label_names=tuple(corpus.label_names[label] for label in labels),
         parts=parts,
         provenance=replace(corpus.provenance, notes=(*corpus.provenance.notes, note)),
+        columns={name: tuple(values[row] for row in kept) for name, values in corpus.columns.items()},
     )
     if corpus.split is None:
         return split(smaller)

@@ -14,7 +14,7 @@ from surelabel.corpora.corpus import PARTS, Corpus, Provenance
 from surelabel.corpora.places import as_path, sha256
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 from surelabel.tables.reading import SUFFIXES, Partition, Row, TableReader, format_of
-from surelabel.tables.texts import check_encoding, join_texts, looks_like_data
+from surelabel.tables.texts import check_encoding, group_of, join_texts, looks_like_data
 
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
@@ -38,6 +38,7 @@ def read_table(
     encoding: str = "utf-8",
     numeric_labels: bool = False,
     on_error: str = "stop",
+    columns: Sequence[str] = (),
     name: str | None = None,
 ) -> Corpus:
     r"""Read a corpus from a JSONL, CSV, TSV, Parquet or XLSX file, compressed with gzip or not.
@@ -63,6 +64,8 @@ def read_table(
         Whether numbers are label names. If not, a label column of numbers is an error.
     on_error : {"stop", "skip"}
         Whether a row that cannot be read is an error, or is left out with a DataWarning that names it.
+    columns : sequence of str
+        Further columns to keep with the texts, such as a source or a date. Each row must have a value in them.
     name : str, optional
         The corpus's name, default the file's.
 
@@ -92,9 +95,10 @@ def read_table(
         separator,
         is_one_column=isinstance(labels, str),
         numeric_labels=numeric_labels,
+        more=tuple(dict.fromkeys(columns)),
     )
-    for role, columns in (("text", asked.text), ("labels", asked.labels)):
-        if not columns:
+    for role, named in (("text", asked.text), ("labels", asked.labels)):
+        if not named:
             raise InvalidInputError(f"The {role!r} parameter of load must name at least one column. Got none instead.")
     texts: list[_LabelledText] = []
     for part_name, file in files.items():
@@ -114,6 +118,7 @@ def read_table(
             rule=f"text from {list(asked.text)}, labels from {labels!r}",
             checksum=sha256(*files.values()),
         ),
+        columns={column: [each.more[k] for each in texts] for k, column in enumerate(asked.more)},
     )
 
 
@@ -127,11 +132,13 @@ class _Asked(NamedTuple):
     separator: str | None
     is_one_column: bool
     numeric_labels: bool
+    more: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, str]:
         """Return the role of each column that must be there."""
         roles = dict.fromkeys(self.text, "text") | dict.fromkeys(self.labels, "labels")
-        return roles | {column: role for role, column in (("id", self.id), ("part", self.part)) if column}
+        roles |= {column: role for role, column in (("id", self.id), ("part", self.part)) if column}
+        return dict.fromkeys(self.more, "columns") | roles
 
 
 class _LabelledText(NamedTuple):
@@ -140,6 +147,7 @@ class _LabelledText(NamedTuple):
     id: str
     part: str
     place: str
+    more: tuple[str, ...] = ()
 
 
 def _read_file(
@@ -173,6 +181,88 @@ def _read_file(
         warnings.warn(f"{len(problems):,} rows of {path.name!r} are left out. {shown}", DataWarning, stacklevel=4)
 
 
+class Event(NamedTuple):
+    """A row of a stream: a text that arrives, with its labels if they are known; or the labels of an earlier text.
+
+    `labels` are None if they are not known yet, `text` is None if only labels arrive.
+    """
+
+    place: str
+    id: str | None
+    text: str | None
+    labels: frozenset[str] | None
+
+
+def read_events(
+    path: str | Path,
+    *,
+    text: str | Sequence[str] = "text",
+    labels: str | Sequence[str] = "labels",
+    separator: str | None = ",",
+    id: str | None = None,  # noqa: A002  # the column's name in most data
+    encoding: str = "utf-8",
+    numeric_labels: bool = False,
+    on_error: str = "stop",
+) -> Iterator[Event]:
+    r"""Yield the rows of a table as a stream of texts and of labels that become known.
+
+    A row with a text and labels is both. A row whose label cell is empty is a text that waits for its labels; a row
+    without a text has the labels of an earlier text with its id. In JSONL and Parquet a list without names is the empty
+    label-set. Parameters are those of `read_table`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "stream.csv"
+    >>> _ = path.write_text("id,text,labels\na,Oil rose,oil\nb,Gold fell,\nb,,gold\n")
+    >>> [(event.id, event.text, event.labels) for event in read_events(path)]
+    [('a', 'Oil rose', frozenset({'oil'})), ('b', 'Gold fell', None), ('b', None, frozenset({'gold'}))]
+    """
+    file = as_path(path)
+    columns = [
+        (labels,) if isinstance(labels, str) else tuple(labels),
+        (text,) if isinstance(text, str) else tuple(text),
+    ]
+    asked = _Asked(columns[1], columns[0], id, None, separator, isinstance(labels, str), numeric_labels)
+    kind = format_of(file)
+    if kind is None or kind == "txt":
+        raise CorpusError(f"A stream must be a file that ends in one of {list(FORMATS)}. Got {file.name!r}.")
+    reader = TableReader(Partition(str(file), kind), encoding)
+    rows, problems = _rows(reader, asked)
+    for row in rows:
+        try:
+            yield _event(reader, row, asked)
+        except CorpusError as error:
+            problems.append(str(error))
+        if problems and on_error != "skip":
+            break
+    if problems and on_error != "skip":
+        raise CorpusError(problems[0])
+    if problems:
+        warnings.warn(f"{len(problems):,} rows are left out. {problems[0]}", DataWarning, stacklevel=2)
+
+
+def _event(reader: TableReader, row: Row, asked: _Asked) -> Event:
+    """Return what a row of a stream says, or raise."""
+    place = reader.place(row)
+    cells = [row.cells.get(column) for column in asked.labels]
+    text, wrong = join_texts([row.cells.get(column) for column in asked.text])
+    if wrong is not None:
+        raise CorpusError(f"{place} must hold text. Got {wrong} instead.")
+    identity = row.cells.get(asked.id or "id")
+    name = None if _is_missing(identity) else str(identity)
+    names = None
+    if not all(_is_missing(cell) for cell in cells):
+        pairs = zip(asked.labels, cells, strict=True)
+        several = {column for column, cell in pairs if not asked.is_one_column and _is_present(cell, column, place)}
+        names = frozenset(_as_label_set(cells[0], asked.separator, place) if asked.is_one_column else several)
+    if not text and names is None:
+        raise CorpusError(f"{place} must have a text, labels, or both. Got neither.")
+    if not text and name is None:
+        raise CorpusError(f"{place} has labels and no text, so it must have the id of an earlier text. Got none.")
+    return Event(place, name, text or None, names)
+
+
 def _rows(reader: TableReader, asked: _Asked) -> tuple[list[Row], list[str]]:
     """Return the rows with the columns that are asked for, and what is wrong with those that cannot be read."""
     roles = asked.columns()
@@ -201,6 +291,8 @@ def _check_columns(roles: Mapping[str, str], headings: list[str], file: str) -> 
     for column, role in roles.items():
         if column not in headings:
             hint = " Its first line looks like data: has the file no headings?" if looks_like_data(headings) else ""
+            if role == "columns":
+                raise CorpusError(f"{file!r} must have a column {column!r}. It has {headings}.{hint}")
             raise CorpusError(
                 f"The {role!r} column of load must be one of {headings}, the columns of {file!r}. "
                 f"Got {column!r} instead: say which one it is ({_OPTIONS[role]} on the command line).{hint}"
@@ -220,7 +312,17 @@ def _labelled_text(reader: TableReader, row: Row, asked: _Asked, prefix: str, pa
     identity = row.cells.get(asked.id or "id")
     if asked.part is not None:
         part = _part_name(row.cells.get(asked.part), place)
-    return _LabelledText(text, names, f"{prefix}{row.number}" if identity is None else str(identity), part, place)
+    more = tuple(_filled(row.cells.get(column), column, place) for column in asked.more)
+    known = f"{prefix}{row.number}" if identity is None else str(identity)
+    return _LabelledText(text, names, known, part, place, more)
+
+
+def _filled(cell: Any, column: str, place: str) -> str:
+    """Return what a further column says, which must be something."""
+    value, problem = group_of(cell, column)
+    if problem is not None:
+        raise CorpusError(f"{place} {problem}")
+    return value
 
 
 def _check_ids(texts: list[_LabelledText]) -> None:

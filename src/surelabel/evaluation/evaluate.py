@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,24 +21,29 @@ from surelabel.engines import engine_for
 from surelabel.engines.base import Engine
 from surelabel.engines.interacting import InteractingEngine
 from surelabel.evaluation.bands import Verdict, error_band, judge
+from surelabel.evaluation.conditional import Conditional, TextDetails, conditional
 from surelabel.evaluation.criteria import of_criterion, p_value_sums
 from surelabel.evaluation.metrics import (
     ClassificationMetrics,
     SizeStatistics,
     classification_metrics,
+    counts_at_levels,
     error_rates,
     size_curve,
 )
-from surelabel.exceptions import ArtifactError
+from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import measure_to_spec
+from surelabel.taxonomies.engine import KindsEngine
 
 __all__ = ["CurvePoint", "Demand", "Evaluation", "SumCriterion", "evaluate"]
 
 # Cells of the tables that bound sizes past counting; a full evaluation takes the usual number.
 _CELLS = 1024
-# Texts whose sets are counted if labels interact, which takes milliseconds per text.
+# Texts whose sets are counted if labels interact or kinds are counted apart, which takes milliseconds per text.
 _MOST_SIZED = 500
+# Texts whose sets are counted for misses by size.
+_MOST_LOOKED_AT = 2_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +104,7 @@ class Evaluation:
     `curve` has the levels at which sets were counted, of `n_sized` texts that are spread evenly; `errors` has the error
     rates, of all texts, at many more. `s`, `of` and `demand` are None unless they were asked for. `forced` is of
     the most plausible label-sets, the paper's rule; `guesses` of best guesses by another rule, if there is one.
+    `conditional` has misses by kind of text and figures per label, None in files of older versions.
     """
 
     measure: dict[str, Any]
@@ -120,6 +127,7 @@ class Evaluation:
     n_sized: int | None = None
     errors: dict[str, float] = dataclasses.field(default_factory=dict)
     guesses: ClassificationMetrics | None = None
+    conditional: Conditional | None = None
 
     @property
     def standard(self) -> tuple[CurvePoint, ...]:
@@ -162,6 +170,8 @@ class Evaluation:
             for name, kind in parts:
                 given = fields.get(name)
                 fields[name] = None if given is None else kind(**_checked(kind, given))
+            given = fields.get("conditional")
+            fields["conditional"] = None if given is None else Conditional.from_dict(given)
             fields["curve"] = tuple(_point_from(point) for point in fields["curve"])
             fields["errors"] = {str(float(level)): float(error) for level, error in fields.get("errors", {}).items()}
             return cls(**_checked(cls, fields))
@@ -226,8 +236,7 @@ def rough_sizes(engine: Engine, significance: Any) -> FloatArray:
 
     For figures and for choosing texts; it takes a few milliseconds per text, however large sets are.
     """
-    threshold = engine.calibration.threshold(as_level(significance, None, who="rough_sizes"))
-    return engine.counts_at(np.array([threshold]), _CELLS)[:, 0]
+    return counts_at_levels(engine, [as_level(significance, None, who="rough_sizes")], _CELLS)[:, 0]
 
 
 def _sizes(
@@ -236,10 +245,18 @@ def _sizes(
     """Count the sets of texts at some levels, of a sample if that takes long; return how many texts it was, too."""
     if criteria:
         return size_curve(predictor, engine, levels), len(engine)
-    n_sized = min(len(engine), _MOST_SIZED) if isinstance(engine, InteractingEngine) else len(engine)
+    is_slow = isinstance(engine, (InteractingEngine, KindsEngine))
+    n_sized = min(len(engine), _MOST_SIZED) if is_slow else len(engine)
     rows = np.linspace(0, len(engine) - 1, n_sized).round().astype(np.intp)
-    sized = engine if n_sized == len(engine) else predictor.bind(engine.probabilities[rows])
+    sized = engine if n_sized == len(engine) else _some_texts(predictor, engine, rows)
     return size_curve(predictor, sized, levels, n_cells=_CELLS), n_sized
+
+
+def _some_texts(predictor: ConformalLabelSets, engine: Engine, rows: Any) -> Engine:
+    """Return the engine of some texts."""
+    if isinstance(engine, KindsEngine):
+        return engine.of_rows(rows)
+    return predictor.bind(engine.probabilities[rows])
 
 
 def evaluate(
@@ -251,6 +268,8 @@ def evaluate(
     criteria: bool = True,
     demand_at: str = MAIN_LEVEL,
     best_guesses: Any = None,
+    groups: Any = None,
+    details: TextDetails | None = None,
 ) -> Evaluation:
     """Measure a calibrated predictor on texts with known labels.
 
@@ -270,6 +289,11 @@ def evaluate(
         Significance of the demand.
     best_guesses : (n, d) bool array or CSR array, optional
         Label-sets that another rule than the highest p-value gives, to be measured as `guesses`.
+    groups : (n,) array-like, optional
+        The group of each text, if the predictor's taxonomy divides texts by groups. With a taxonomy there are no S and
+        OF, and no demand.
+    details : TextDetails, optional
+        Ids, dates and training texts of labels, for figures by kind of text.
 
     Examples
     --------
@@ -285,7 +309,8 @@ def evaluate(
     ()
     """
     calibration = predictor._calibrated("evaluate")
-    engine = predictor.bind(probabilities, who="evaluate")
+    engine = predictor.bind(probabilities, groups=groups, who="evaluate")
+    research = criteria and not isinstance(engine, KindsEngine)
     checked, known = engine.probabilities, engine.as_labels(labels, who="evaluate")
     if levels is None:
         levels = _large_enough(CURVE_LEVELS if criteria else STANDARD_LEVELS, calibration.n_texts)
@@ -293,8 +318,8 @@ def evaluate(
     forced = predictor.predict(engine)
     errors = dict(zip(names, error_rates(predictor, engine, known, names.values()).tolist(), strict=True))
     sizes, n_sized = _sizes(predictor, engine, levels, criteria)
-    sums = p_value_sums(predictor, engine) if criteria else None
-    of = of_criterion(predictor, engine, known, sums=sums) if criteria else None
+    sums = p_value_sums(predictor, engine) if research else None
+    of = of_criterion(predictor, engine, known, sums=sums) if research else None
     return Evaluation(
         measure=measure_to_spec(calibration.measure),
         n_texts=len(checked),
@@ -314,10 +339,38 @@ def evaluate(
         ),
         s=None if sums is None else SumCriterion(sums.floor, *sums.excess),
         of=None if of is None else SumCriterion(of.floor, *of.excess),
-        demand=_demand(predictor, checked, demand_at) if criteria else None,
+        demand=_demand(predictor, checked, demand_at) if research else None,
         n_sized=n_sized,
         errors=errors,
         guesses=None if best_guesses is None else classification_metrics(known, best_guesses),
+        conditional=_conditional(predictor, engine, known, forced, groups, details),
+    )
+
+
+def _conditional(
+    predictor: ConformalLabelSets, engine: Engine, known: Any, forced: Any, groups: Any, details: TextDetails | None
+) -> Conditional:
+    """Return figures by kind of text at the main level, or at the smallest that the calibration is large enough for."""
+    calibration = engine.calibration
+    enough = _large_enough([MAIN_LEVEL, *STANDARD_LEVELS[2:]], calibration.n_texts)
+    level = enough[0] if enough else STANDARD_LEVELS[-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        missed = ~predictor.predict_set(engine, significance=level).contains(known)
+    most = _MOST_SIZED if isinstance(engine, (InteractingEngine, KindsEngine)) else _MOST_LOOKED_AT
+    rows = np.linspace(0, len(engine) - 1, min(len(engine), most)).round().astype(np.intp)
+    sizes = rough_sizes(_some_texts(predictor, engine, rows), level)[:, 1]
+    names = calibration.label_names or tuple(map(str, range(calibration.n_labels)))
+    return conditional(
+        known,
+        missed,
+        forced,
+        significance=level,
+        n_calibration=calibration.n_texts,
+        label_names=names,
+        sizes=(rows, sizes),
+        groups=None if groups is None else [str(group) for group in groups],
+        details=details,
     )
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level
 from surelabel.conformal import ConformalLabelSets
+from surelabel.engines.base import Engine
 from surelabel.engines.bounds import TABLE_CELLS
 from surelabel.engines.sizes import SizeArray
 from surelabel.evaluation.criteria import PValueSums, of_criterion, p_value_sums, s_criterion
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import as_sparse_labels, is_sparse
+from surelabel.taxonomies.engine import KindsEngine
 
 __all__ = [
     "ClassificationMetrics",
@@ -173,8 +176,12 @@ def size_statistics(
     )
 
 
-def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, levels: Iterable[Any]) -> FloatArray:
+def error_rates(
+    predictor: ConformalLabelSets, probabilities: Any, labels: Any, levels: Iterable[Any], *, groups: Any = None
+) -> FloatArray:
     """Return the share of texts whose true label-set is outside the prediction set, for each significance, (m,).
+
+    `groups` has the group of each text if the predictor's taxonomy divides texts by groups.
 
     Examples
     --------
@@ -182,8 +189,11 @@ def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, 
     >>> error_rates(predictor, [[0.9, 0.1], [0.2, 0.4]], [[1, 0], [1, 0]], [0.3, 0.6])
     array([0.5, 0.5])
     """
-    engine = predictor.bind(probabilities, who="error_rates")
+    engine = predictor.bind(probabilities, groups=groups, who="error_rates")
     calibration, known = engine.calibration, engine.as_labels(labels, who="error_rates")
+    if isinstance(engine, KindsEngine):
+        asked = [as_level(level, None, who="error_rates") for level in levels]
+        return engine.error_rates(known, asked)
     at_least = calibration.n_texts - np.searchsorted(calibration.totals, engine.totals(known), side="left")
     at_least = np.sort(np.where(engine.is_candidate(known), at_least, -1))
     ranks = [calibration.rank(as_level(level, None, who="error_rates")) for level in levels]
@@ -191,7 +201,12 @@ def error_rates(predictor: ConformalLabelSets, probabilities: Any, labels: Any, 
 
 
 def size_curve(
-    predictor: ConformalLabelSets, probabilities: Any, levels: Iterable[Any], *, n_cells: int = TABLE_CELLS
+    predictor: ConformalLabelSets,
+    probabilities: Any,
+    levels: Iterable[Any],
+    *,
+    n_cells: int = TABLE_CELLS,
+    groups: Any = None,
 ) -> list[SizeStatistics]:
     """Return statistics of the sizes of prediction sets for each significance.
 
@@ -205,9 +220,19 @@ def size_curve(
     >>> [curve.mean for curve in metrics.size_curve(predictor, [[0.9, 0.1], [0.7, 0.4]], [0.25, 0.5, 0.75])]
     [1.0, 0.5, 0.5]
     """
-    engine = predictor.bind(probabilities, who="size_curve")
-    thresholds = np.array([engine.calibration.threshold(as_level(level, None, who="size_curve")) for level in levels])
-    order = np.argsort(thresholds, kind="stable")
-    bounds = np.empty((len(engine), len(thresholds), 2))
-    bounds[:, order] = engine.counts_at(thresholds[order], n_cells)
-    return [size_statistics(bounds[:, i, 1], bounds[:, i, 0]) for i in range(len(thresholds))]
+    engine = predictor.bind(probabilities, groups=groups, who="size_curve")
+    bounds = counts_at_levels(engine, [as_level(level, None, who="size_curve") for level in levels], n_cells)
+    return [size_statistics(bounds[:, i, 1], bounds[:, i, 0]) for i in range(bounds.shape[1])]
+
+
+def counts_at_levels(engine: Engine, levels: Sequence[Fraction], n_cells: int) -> FloatArray:
+    """Bound the sizes of the prediction sets of some texts at each of m significances, (n, m, 2)."""
+    order = np.argsort([-float(level) for level in levels], kind="stable")
+    bounds = np.empty((len(engine), len(levels), 2))
+    falling = [levels[place] for place in order]
+    if isinstance(engine, KindsEngine):
+        bounds[:, order] = engine.counts_at_levels(falling, n_cells)
+    else:
+        thresholds = np.array([engine.calibration.threshold(level) for level in falling])
+        bounds[:, order] = engine.counts_at(thresholds, n_cells)
+    return bounds

@@ -42,7 +42,7 @@ from surelabel.labels.sparse import is_sparse
 from surelabel.measures import Measure
 from surelabel.sets.prediction_sets import PredictionSets
 
-__all__ = ["METHODS", "OnlineConformal", "WeightedCalibration"]
+__all__ = ["METHODS", "OnlineConformal", "OutcomeError", "WeightedCalibration"]
 
 Method = Literal["aci", "dtaci", "window", "nexcp"]
 METHODS: tuple[Method, ...] = ("aci", "dtaci", "window", "nexcp")
@@ -51,10 +51,29 @@ METHODS: tuple[Method, ...] = ("aci", "dtaci", "window", "nexcp")
 _FORMAT = "surelabel-online"
 _VERSION = 1
 _RATE, _DECAY = 0.01, 0.998
-# Settled ids that are remembered, so that a second outcome is noticed.
-_REMEMBERED = 100_000
+REMEMBERED = 100_000
+"""Settled ids that are remembered, so that a second outcome is noticed."""
 _PARAMETERS = ("rate", "window", "decay", "max_pending", "keep_best")
-_ARRAYS = ("predictor", "scores", "levels", "weights", "pending", "thresholds")
+ARRAYS = ("scores", "levels", "weights", "pending", "thresholds")
+"""Arrays of a state."""
+
+Reason = Literal["unknown", "settled", "contradicts"]
+
+
+class OutcomeError(InvalidInputError):
+    """An outcome cannot be taken: its text is unknown, or settled with the same or with another label-set.
+
+    Attributes
+    ----------
+    identity : str
+        The id of the text.
+    reason : {"unknown", "settled", "contradicts"}
+    """
+
+    def __init__(self, message: str, identity: str, reason: Reason) -> None:
+        super().__init__(message)
+        self.identity = identity
+        self.reason: Reason = reason
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -282,7 +301,7 @@ class OnlineConformal:
             names = tuple(str(self._next_id + i) for i in range(n_texts))
             self._next_id += n_texts
         else:
-            names = _as_ids(ids, n_texts, "predict_set")
+            names = as_ids(ids, n_texts, "predict_set")
         for name in names:
             if name in self._pending or name in self._settled:
                 raise InvalidInputError(
@@ -311,7 +330,7 @@ class OnlineConformal:
                     "predict_set first, or name the texts by 'ids'."
                 )
         else:
-            names = _as_ids(ids, n_texts, "update")
+            names = as_ids(ids, n_texts, "update")
         calibration = self.predictor.calibration_
         unknown = [name for name in names if name not in self._pending]
         rows = np.array([self._pending[name].probabilities for name in names if name in self._pending])
@@ -339,22 +358,25 @@ class OnlineConformal:
         """Forget scores without weight, and the ids of texts settled long ago."""
         kept = self.window if self.method == "window" else int(np.ceil(np.log(1e-12) / np.log(self.decay)))
         self._scores = self._scores[-max(kept, 1) :]
-        while len(self._settled) > _REMEMBERED:
+        while len(self._settled) > REMEMBERED:
             self._settled.popitem(last=False)
 
     def _refuse(self, name: str, outcome: tuple[int, ...]) -> None:
         """Raise for an outcome of a text that does not wait for one."""
         if name not in self._settled:
-            raise InvalidInputError(
+            raise OutcomeError(
                 f"The 'ids' parameter of update must name texts that wait for their labels. Got {name!r}, which no "
-                "prediction was made for, or which was forgotten."
+                "prediction was made for, or which was forgotten.",
+                name,
+                "unknown",
             )
         how = (
             "with the same label-set"
             if self._settled[name] == outcome
             else "and this label-set contradicts its outcome"
         )
-        raise InvalidInputError(f"The text {name!r} is settled already, {how}. Nothing was changed.")
+        reason: Reason = "settled" if self._settled[name] == outcome else "contradicts"
+        raise OutcomeError(f"The text {name!r} is settled already, {how}. Nothing was changed.", name, reason)
 
     def drop(self, ids: Iterable[Any]) -> None:
         """Forget texts whose labels will never come."""
@@ -363,8 +385,20 @@ class OnlineConformal:
                 raise InvalidInputError(f"The 'ids' parameter of drop must name pending texts. Got {name!r} instead.")
             del self._pending[name]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write state and predictor to one file, whole or not at all."""
+    def is_pending(self, name: str) -> bool:
+        """Whether a text of this id waits for its label-set."""
+        return name in self._pending
+
+    def probabilities_of(self, name: str) -> FloatArray:
+        """Return the probabilities of a text that waits, (d,)."""
+        return self._pending[name].probabilities
+
+    def current(self) -> ConformalLabelSets:
+        """Return a predictor with what the next texts are compared with; cut it at `level_`."""
+        return self.predictor._with(self._calibration())
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the state without the predictor: plain values, and arrays by name."""
         header = {
             "significance": str(self._significance),
             "method": self.method,
@@ -375,40 +409,51 @@ class OnlineConformal:
         }
         n_labels = self.predictor.calibration_.n_labels
         arrays = {
-            "predictor": predictor_to_array(self.predictor),
             "scores": np.array(self._scores),
             "levels": self._levels.levels,
             "weights": self._levels.weights,
             "pending": np.array([text.probabilities for text in self._pending.values()]).reshape(-1, n_labels),
             "thresholds": np.array([text.threshold for text in self._pending.values()], dtype=np.float64),
         }
-        write_state(path, _FORMAT, _VERSION, header, arrays)
+        return header, arrays
+
+    @classmethod
+    def from_state(
+        cls, predictor: ConformalLabelSets, header: dict[str, Any], arrays: dict[str, Any]
+    ) -> OnlineConformal:
+        """Return the inverse of `to_state`; raise ValueError, KeyError or TypeError for anything else."""
+        for name in ARRAYS:
+            if arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
+                raise ValueError(f"its {name} are not numbers")
+        made = cls(predictor, Fraction(header["significance"]), header["method"], **header["parameters"])
+        made.n_settled_, made.n_errors_, made._next_id = (int(count) for count in header["counts"])
+        made._levels.restore(arrays["levels"], arrays["weights"])
+        made._scores = arrays["scores"].tolist()
+        pending = zip(header["pending"], arrays["pending"], arrays["thresholds"].tolist(), strict=True)
+        made._pending = {str(name): _Pending(row, threshold) for name, row, threshold in pending}
+        made._settled.update((str(name), tuple(map(int, outcome))) for name, outcome in header["settled"])
+        if not made._scores or arrays["pending"].shape[1:] != (predictor.calibration_.n_labels,):
+            raise ValueError("its scores or texts are not those of its predictor")
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write state and predictor to one file, whole or not at all."""
+        header, arrays = self.to_state()
+        write_state(path, _FORMAT, _VERSION, header, {"predictor": predictor_to_array(self.predictor), **arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> OnlineConformal:
         """Read a file made by `save`, and continue as if nothing had happened; no code from the file is run."""
         file = Path(path)
-        header, arrays = read_state(file, _FORMAT, _VERSION, _ARRAYS)
+        header, arrays = read_state(file, _FORMAT, _VERSION, ("predictor", *ARRAYS))
         predictor = predictor_from_array(arrays["predictor"], file, measure)
         try:
-            for name in _ARRAYS[1:]:
-                if arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
-                    raise ValueError(f"its {name} are not numbers")
-            made = cls(predictor, Fraction(header["significance"]), header["method"], **header["parameters"])
-            made.n_settled_, made.n_errors_, made._next_id = (int(count) for count in header["counts"])
-            made._levels.restore(arrays["levels"], arrays["weights"])
-            made._scores = arrays["scores"].tolist()
-            pending = zip(header["pending"], arrays["pending"], arrays["thresholds"].tolist(), strict=True)
-            made._pending = {str(name): _Pending(row, threshold) for name, row, threshold in pending}
-            made._settled.update((str(name), tuple(map(int, outcome))) for name, outcome in header["settled"])
-            if not made._scores or arrays["pending"].shape[1:] != (predictor.calibration_.n_labels,):
-                raise ValueError("its scores or texts are not those of its predictor")
+            return cls.from_state(predictor, header, arrays)
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise ArtifactError(f"{file} is damaged: {error}. Save the stream's state again.") from error
-        return made
 
 
-def _as_ids(ids: Iterable[Any], n_texts: int, who: str) -> tuple[str, ...]:
+def as_ids(ids: Iterable[Any], n_texts: int, who: str) -> tuple[str, ...]:
     """Return identifiers as different strings, one per text."""
     names: Sequence[str] = tuple(str(name) for name in ids)
     if len(names) != n_texts or len(set(names)) != n_texts:

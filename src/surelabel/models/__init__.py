@@ -17,6 +17,7 @@ Calibration texts are never used for training or for choosing anything; test tex
 """
 
 from surelabel.models.bundle import Bundle, load_bundle
+from surelabel.models.dividing import Division
 from surelabel.models.evaluating import (
     add_to_calibration,
     calibrate_bundle,
@@ -30,20 +31,23 @@ from surelabel.models.folder import changing, check_target
 from surelabel.models.info import BundleInfo
 from surelabel.models.journey import train
 from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
-from surelabel.models.watching import watch_bundle
+from surelabel.models.watching import adapt_bundle, events_of, watch_bundle, watch_unlabelled
 
 __all__ = [
     "Automatic",
     "Bundle",
     "BundleInfo",
+    "Division",
     "TrainingSettings",
     "WorkedExample",
+    "adapt_bundle",
     "add_to_calibration",
     "any_measure_named",
     "calibrate_bundle",
     "changing",
     "check_target",
     "evaluate_bundle",
+    "events_of",
     "held_out_part",
     "is_same_source",
     "load_bundle",
@@ -51,5 +55,6 @@ __all__ = [
     "train_bundle",
     "train_to_folder",
     "watch_bundle",
+    "watch_unlabelled",
     "worked_examples",
 ]

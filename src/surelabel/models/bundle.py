@@ -166,21 +166,40 @@ class Bundle:
             return probabilities
         return self.recalibration.transform(probabilities)
 
-    def predict(self, texts: Iterable[str]) -> ForcedPredictions:
-        """Return the most plausible label-set of each text, with confidence and credibility."""
-        return self.predictor.predict(self.predict_proba(texts))
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """The groups that the bundle is calibrated with, None if it is not calibrated by groups."""
+        categories = self.predictor.calibration_.categories
+        return None if categories is None or not categories.taxonomy.by_group else categories.groups
+
+    def predict(self, texts: Iterable[str], *, groups: Any = None) -> ForcedPredictions:
+        """Return the most plausible label-set of each text, with confidence and credibility.
+
+        Here and below `groups` has the group of each text, if the bundle is calibrated by groups.
+        """
+        return self.predictor.predict(self.predict_proba(texts), groups=groups)
 
     def predict_set(
-        self, texts: Iterable[str], *, significance: Any = None, confidence_level: Any = None
+        self,
+        texts: Iterable[str],
+        *,
+        significance: Any = None,
+        confidence_level: Any = None,
+        groups: Any = None,
+        assurance: Any = None,
     ) -> PredictionSets:
         """Return the prediction set of each text; exactly one of significance and confidence_level must be given."""
         return self.predictor.predict_set(
-            self.predict_proba(texts), significance=significance, confidence_level=confidence_level
+            self.predict_proba(texts),
+            significance=significance,
+            confidence_level=confidence_level,
+            groups=groups,
+            assurance=assurance,
         )
 
-    def predict_p(self, texts: Iterable[str], labels: Any) -> FloatArray:
-        """Return the p-value of one given label-set a text, (n,): 0/1 rows, or one collection of label names a text."""
-        return self.predictor.predict_p(self.predict_proba(texts), labels)
+    def predict_p(self, texts: Iterable[str], labels: Any, *, groups: Any = None) -> FloatArray:
+        """Return the p-value of one given label-set per text, (n,): 0/1 rows, or collections of label names."""
+        return self.predictor.predict_p(self.predict_proba(texts), labels, groups=groups)
 
     @property
     def level(self) -> str:
@@ -196,6 +215,8 @@ class Bundle:
         top: int = 5,
         describe: bool = False,
         probabilities: FloatArray | SparseProbabilities | None = None,
+        groups: Any = None,
+        assurance: Any = None,
     ) -> list[Answer]:
         """Return what a user reads about each text, its decision included; see `surelabel.answers.Answer`.
 
@@ -228,6 +249,8 @@ class Bundle:
             best_guesses=self.best_guesses(probabilities),
             decisions=self.decisions,
             known_words=None if self.decisions is None else self.classifier.known_words(texts),
+            groups=groups,
+            assurance=assurance,
         )
 
     def explain(self, text: str, label: str | int) -> Explanation:

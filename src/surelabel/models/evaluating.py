@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import logging
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,6 +16,7 @@ from surelabel._core import progress
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
+from surelabel.evaluation.conditional import TextDetails
 from surelabel.evaluation.evaluate import Evaluation, evaluate
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
 from surelabel.guarantees.decisions import Decisions
@@ -23,9 +25,11 @@ from surelabel.labels.sparse import is_sparse
 from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import DecisionSettings, certified_decisions, settings_of, uncertified
+from surelabel.models.dividing import Division, division_notes
 from surelabel.models.fitting import fitted_measure, needs_fitting
 from surelabel.models.steps import calibrated, part_probabilities
 from surelabel.probabilities_file import PartProbabilities
+from surelabel.taxonomies.kinds import Taxonomy
 from surelabel.text import Thresholds
 
 _log = logging.getLogger(__name__)
@@ -57,6 +61,7 @@ def calibrated_predictors(
     label_names: tuple[str, ...],
     limits: Limits,
     constraints: LabelConstraints | None = None,
+    taxonomy: Taxonomy | None = None,
 ) -> dict[str, ConformalLabelSets]:
     """Calibrate measures, by name, with the same texts."""
     predictors = {}
@@ -70,6 +75,8 @@ def calibrated_predictors(
                 label_names,
                 min_labels=limits[0],
                 constraints=constraints,
+                taxonomy=taxonomy,
+                groups=calibration.groups,
             )
             advance()
     return predictors
@@ -81,8 +88,12 @@ def evaluated(
     test: PartProbabilities | None,
     kept: MutableMapping[str, Evaluation] | None = None,
     thresholds: Thresholds | None = None,
+    details: TextDetails | None = None,
 ) -> Figures:
-    """Evaluate predictors if there are test texts; evaluations that were kept are not repeated."""
+    """Evaluate predictors if there are test texts; evaluations that were kept are not repeated.
+
+    `details` of the test texts make figures by kind of text.
+    """
     with progress.step("scoring the best guesses of calibration texts"):
         forced_totals = next(iter(predictors.values())).totals(calibration.probabilities)
     if test is None:
@@ -95,10 +106,22 @@ def evaluated(
                 with progress.step(f"evaluating {name} on {len(test):,} texts"):
                     _log.info("evaluating %s on %d texts", name, len(test))
                     kept[name] = evaluate(
-                        predictor, test.probabilities, test.labels, criteria=False, best_guesses=guesses
+                        predictor,
+                        test.probabilities,
+                        test.labels,
+                        criteria=False,
+                        best_guesses=guesses,
+                        groups=test.groups,
+                        details=details,
                     )
             advance()
     return Figures(predictors, {name: kept[name] for name in predictors}, forced_totals)
+
+
+def details_of(label_texts: Mapping[str, int], names: tuple[str, ...], part: Part, date: str | None) -> TextDetails:
+    """Return what figures by kind of text need: ids, dates, and how many training texts each label has."""
+    counts = [label_texts.get(name, 0) for name in names] if label_texts else None
+    return TextDetails(part.ids, None if date is None else part.column(date), counts)
 
 
 def report_on(
@@ -116,6 +139,9 @@ def report_on(
         probabilities=probabilities.probabilities,
         labels=probabilities.labels,
         texts=held_out.texts,
+        ids=held_out.ids,
+        date=datetime.date.today().isoformat(),
+        groups=probabilities.groups,
         settings={"classifier": info.kind, **info.settings, "listed labels": info.listed or "all"},
         provenance={
             "corpus": corpus.name,
@@ -207,8 +233,7 @@ def _rows_of(part: Part, chosen: BoolArray) -> Part:
         raise InvalidInputError(
             f"All {len(part):,} texts were used to train the model, so they tell nothing about new texts. Take others."
         )
-    texts, ids = (tuple(values[row] for row in rows) for values in (part.texts, part.ids))
-    return dataclasses.replace(part, texts=texts, ids=ids, label_matrix=part.label_matrix[rows])
+    return part.rows(rows)
 
 
 def _check_new(bundle: Bundle, corpus: Corpus, part: Part, *, skip: bool, add: bool) -> Part:
@@ -247,9 +272,12 @@ def _labels_of(bundle: Bundle, part: Part) -> Any:
     return csr_array((matrix.data, places[matrix.indices], matrix.indptr), shape=(len(part), len(columns)))
 
 
-def bundle_probabilities(bundle: Bundle, part: Part) -> PartProbabilities:
-    """Return the bundle's probabilities for a part, with labels in its own order."""
-    made = part_probabilities(bundle, part)
+def bundle_probabilities(bundle: Bundle, part: Part, group_column: str | None = None) -> PartProbabilities:
+    """Return the bundle's probabilities for a part, with labels in its own order, and groups if it has them.
+
+    `group_column` is the bundle's own unless it is about to be calibrated by another one.
+    """
+    made = part_probabilities(bundle, part, group_column=group_column)
     labels = _labels_of(bundle, part)
     return dataclasses.replace(made, labels=labels if is_sparse(made.probabilities) else labels.toarray())
 
@@ -263,8 +291,9 @@ def calibrate_bundle(
     skip_training_texts: bool = False,
     work_folder: Path | None = None,
     decisions: DecisionSettings | None = None,
+    division: Division | Literal["none"] | None = None,
 ) -> Bundle:
-    """Return the bundle with a new calibration, a new measure, or both; its classifier is not trained again.
+    """Return the bundle with a new calibration, measure or division; its classifier is not trained again.
 
     Parameters
     ----------
@@ -282,25 +311,38 @@ def calibrate_bundle(
         Where a report is written; None makes none.
     decisions : DecisionSettings, optional
         What is promised about decisions; what the bundle promises by default.
+    division : Division or "none", optional
+        Calibrate by a column, by number of labels or by rarity; "none" calibrates all texts together. By default as
+        the bundle is.
 
     Raises
     ------
     InvalidInputError
         The model was trained with some of the texts.
     """
+    own = corpus.fingerprint() == bundle.info.fingerprint
+    bundle, taxonomy = _divided(bundle, corpus if own else None, division)
     held_out = _check_new(
         bundle, corpus, held_out_part(bundle, corpus, "calibration", part), skip=skip_training_texts, add=False
     )
     parts = {"calibration": bundle_probabilities(bundle, held_out)}
-    own = corpus.fingerprint() == bundle.info.fingerprint
     if own and "test" in corpus.parts and "test" not in held_out.name.split("+"):
         parts["test"] = bundle_probabilities(bundle, corpus.part("test"))
     limits = (bundle.predictor.min_labels, bundle.predictor.calibration_.max_labels)
     constraints = bundle.predictor.constraints
     chosen = _measure_for(bundle, corpus, bundle.predictor.measure if measure is None else measure, limits)
     measures = {measure_name(chosen): chosen, **(MEASURES if "test" in parts else {})}
-    predictors = calibrated_predictors(measures, parts["calibration"], bundle.label_names, limits, constraints)
-    figures = evaluated(predictors, parts["calibration"], parts.get("test"), thresholds=bundle.thresholds)
+    predictors = calibrated_predictors(
+        measures, parts["calibration"], bundle.label_names, limits, constraints, taxonomy
+    )
+    for note in division_notes(next(iter(predictors.values()))):
+        _log.warning("%s", note)
+    details = (
+        details_of(bundle.info.label_texts, bundle.label_names, corpus.part("test"), None) if "test" in parts else None
+    )
+    figures = evaluated(
+        predictors, parts["calibration"], parts.get("test"), thresholds=bundle.thresholds, details=details
+    )
     certified = _decisions_again(bundle, corpus, held_out, parts["calibration"], figures.predictor, decisions)
     where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
     info = dataclasses.replace(
@@ -348,6 +390,22 @@ def _decisions_again(
     validation = bundle_probabilities(bundle, corpus.part("validation")) if has_validation else None
     known_words = bundle.classifier.known_words(held_out.texts)
     return certified_decisions(plan, calibration, known_words, validation)
+
+
+def _divided(
+    bundle: Bundle, own: Corpus | None, division: Division | Literal["none"] | None
+) -> tuple[Bundle, Taxonomy | None]:
+    """Return the bundle with the column of its groups, and its taxonomy; `own` is the corpus of its training."""
+    old = bundle.predictor.taxonomy
+    if division is None:
+        return bundle, old
+    column, taxonomy = None, None
+    if division != "none":
+        counts = old.counts if old is not None and old.rarity else None
+        if own is not None:
+            counts = np.asarray(_labels_of(bundle, own.part("train")).sum(axis=0))
+        column, taxonomy = division.by, division.taxonomy(counts)
+    return dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, group_column=column)), taxonomy
 
 
 def _measure_for(bundle: Bundle, corpus: Corpus, measure: Measure, limits: Limits) -> Measure:
@@ -398,7 +456,7 @@ def add_to_calibration(
             )
     held_out = _check_new(bundle, corpus, held_out, skip=skip_training_texts, add=True)
     new = bundle_probabilities(bundle, held_out)
-    predictor = bundle.predictor.add(new.probabilities, new.labels)
+    predictor = bundle.predictor.add(new.probabilities, new.labels, groups=new.groups)
     forced = None
     if bundle.forced_totals is not None:
         forced = np.concatenate([bundle.forced_totals, predictor.totals(new.probabilities)])
@@ -420,7 +478,13 @@ def add_to_calibration(
 
 
 def evaluate_bundle(
-    bundle: Bundle, corpus: Corpus, *, part: str | None = None, report: Path | None = None, criteria: bool = False
+    bundle: Bundle,
+    corpus: Corpus,
+    *,
+    part: str | None = None,
+    report: Path | None = None,
+    criteria: bool = False,
+    date: str | None = None,
 ) -> Evaluation:
     """Measure a bundle on texts with known labels; texts that it was trained with are left out, with a warning.
 
@@ -435,6 +499,8 @@ def evaluate_bundle(
         File to write a report into; needs surelabel[plots].
     criteria : bool
         Compute the paper's S and OF, and the demand of its searches, too: takes minutes.
+    date : str, optional
+        Column with the date of each text; errors are then shown by month.
     """
     held_out, n_seen = without_training_texts(bundle, corpus, held_out_part(bundle, corpus, "test", part))
     if n_seen:
@@ -442,7 +508,15 @@ def evaluate_bundle(
     new = bundle_probabilities(bundle, held_out)
     with progress.step(f"evaluating on {len(held_out):,} texts"):
         guesses = bundle.best_guesses(new.probabilities)
-        evaluation = evaluate(bundle.predictor, new.probabilities, new.labels, criteria=criteria, best_guesses=guesses)
+        evaluation = evaluate(
+            bundle.predictor,
+            new.probabilities,
+            new.labels,
+            criteria=criteria,
+            best_guesses=guesses,
+            groups=new.groups,
+            details=details_of(bundle.info.label_texts, bundle.label_names, held_out, date),
+        )
     if report is not None:
         name = bundle.info.measure
         report_on(report, bundle, Figures({name: bundle.predictor}, {name: evaluation}), new, held_out, corpus)

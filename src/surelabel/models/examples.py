@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from surelabel._core.wording import bounds_words, count_words
 from surelabel.answers import Answer, answer_probabilities
 from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation.evaluate import rough_sizes
+from surelabel.exceptions import CalibrationWarning
 
 # An example should be read in a moment.
 _LONGEST = 700
@@ -32,14 +34,18 @@ class WorkedExample:
 
 
 def worked_examples(
-    predictor: ConformalLabelSets, probabilities: Any, texts: Sequence[str], significance: str = "0.05"
+    predictor: ConformalLabelSets,
+    probabilities: Any,
+    texts: Sequence[str],
+    significance: str = "0.05",
+    groups: Sequence[str] | None = None,
 ) -> list[WorkedExample]:
     """Choose up to three of some texts and say in words what the model says of them.
 
     Short texts are preferred. The sure one has one plausible label-set and the highest confidence; the unsure one about
     half a dozen plausible label-sets; the last one is the least like the calibration texts.
     """
-    engine = predictor.bind(probabilities, who="worked_examples")
+    engine = predictor.bind(probabilities, groups=groups, who="worked_examples")
     forced = predictor.predict(engine)
     sizes = rough_sizes(engine, significance)[:, 1]
     is_short = np.array([40 <= len(each) <= _LONGEST for each in texts])
@@ -54,7 +60,10 @@ def worked_examples(
     for title, row in rows.items():
         if row is not None and row not in {example.row for example in examples}:
             one = engine[row : row + 1]
-            answer = answer_probabilities(predictor, one, significance=significance, top=3)[0]
+            with warnings.catch_warnings():
+                # Whoever calibrates says which categories are small.
+                warnings.simplefilter("ignore", CalibrationWarning)
+                answer = answer_probabilities(predictor, one, significance=significance, top=3)[0]
             examples.append(WorkedExample(row, title, answer, in_words(answer)))
     return examples
 

@@ -11,6 +11,7 @@ from surelabel.exceptions import ArtifactError, InvalidInputError
 
 # Fields that bundles of the first versions do not have, and what held there.
 _ADDED: dict[str, Any] = {"listed": None, "drawn": {}, "level": None, "short_lists": {}, "verdict": {}}
+_ADDED |= {"group_column": None, "label_texts": {}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,10 @@ class BundleInfo:
         How long a short list may be: `max_choices` and `max_tags` of `Decisions`, if they were set.
     verdict : mapping
         What the model is good for, see `surelabel.models.verdict`; empty if nothing certifies decisions.
+    group_column : str or None
+        Column of a table that says the group of each text, if the bundle is calibrated by groups.
+    label_texts : mapping of label name to number of texts
+        Training texts of each label; empty in bundles of older versions.
     """
 
     name: str
@@ -77,6 +82,8 @@ class BundleInfo:
     level: str | None = None
     short_lists: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     verdict: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    group_column: str | None = None
+    label_texts: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

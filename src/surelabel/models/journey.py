@@ -15,7 +15,18 @@ from surelabel.models.bundle import Bundle
 from surelabel.models.fitting import Automatic, any_measure_named
 from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
 
-_SETTINGS = ("options", "seed", "min_labels", "max_labels", "name", "constraints", "recalibrate", "listed")
+_SETTINGS = (
+    "options",
+    "seed",
+    "min_labels",
+    "max_labels",
+    "name",
+    "constraints",
+    "recalibrate",
+    "listed",
+    "division",
+    "date",
+)
 
 
 def train(
@@ -44,8 +55,8 @@ def train(
     progress : callable, optional
         Called with a step's name, what is done of it, and how much there is (or None).
     **settings
-        options (of the classifier), seed, min_labels, max_labels, name, constraints, recalibrate and listed, as
-        options of `surelabel train`; all others say how a file is read, as in `corpora.load`.
+        options (of the classifier), seed, min_labels, max_labels, name, constraints, recalibrate, listed, division and
+        date, as in `surelabel.models.TrainingSettings`; all others say how a file is read, as in `corpora.load`.
 
     Returns
     -------
@@ -69,6 +80,9 @@ def train(
     wanted = TrainingSettings(kind=classifier, measure=chosen, compared=MEASURES if compare else {}, **settings)
     with reporting_to(progress):
         if not isinstance(corpus, Corpus):
+            named = (None if wanted.division is None else wanted.division.by, wanted.date)
+            if any(named):
+                reading["columns"] = (*reading.get("columns", ()), *filter(None, named))
             with step("reading texts"):
                 corpus = corpora.load(corpus, seed=wanted.seed, **reading)
         elif reading:

@@ -23,6 +23,7 @@ from surelabel.measures import Measure
 from surelabel.models.bundle import Bundle
 from surelabel.models.texts import repeated_texts
 from surelabel.probabilities_file import PartProbabilities
+from surelabel.taxonomies.kinds import Taxonomy
 from surelabel.text import TextClassifier
 
 _PACKAGES = ("surelabel", "numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "tokenizers", "gensim")
@@ -70,11 +71,17 @@ def fitted_classifier(
         )
 
 
-def part_probabilities(model: TextClassifier | Bundle, part: Part, listed: int | None = None) -> PartProbabilities:
+def part_probabilities(
+    model: TextClassifier | Bundle, part: Part, listed: int | None = None, group_column: str | None = None
+) -> PartProbabilities:
     """Return the probabilities of a classifier, or of a bundle, for a part, with its labels: sparse if they are.
 
-    A bundle knows how many labels it lists; for a classifier `listed` says it, None to keep all.
+    A bundle knows how many labels it lists, and by which column it is calibrated; for a classifier `listed` says it,
+    None to keep all, and `group_column`.
     """
+    if isinstance(model, Bundle):
+        group_column = group_column or model.info.group_column
+    groups = None if group_column is None else part.column(group_column)
 
     def classify(texts: Sequence[str]) -> Any:
         return model.predict_proba(texts) if isinstance(model, Bundle) else text.probabilities_of(model, texts, listed)
@@ -82,7 +89,7 @@ def part_probabilities(model: TextClassifier | Bundle, part: Part, listed: int |
     with _without_warnings_of_empty_texts():
         probabilities = _in_chunks(classify, part, model.info.listed if isinstance(model, Bundle) else listed)
     labels = part.label_matrix if is_sparse(probabilities) else part.labels
-    return PartProbabilities(probabilities, labels, tuple(map(str, part.ids)))
+    return PartProbabilities(probabilities, labels, tuple(map(str, part.ids)), groups)
 
 
 def _in_chunks(classify: Callable[[Sequence[str]], Any], part: Part, listed: int | None) -> Any:
@@ -112,11 +119,13 @@ def calibrated(
     *,
     min_labels: int = 1,
     constraints: LabelConstraints | None = None,
+    taxonomy: Taxonomy | None = None,
+    groups: Sequence[str] | None = None,
 ) -> ConformalLabelSets:
     """Calibrate; texts whose label-set is not a candidate are counted in the evaluation, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         predictor = ConformalLabelSets(
-            measure, min_labels, max_labels, label_names=label_names, constraints=constraints
+            measure, min_labels, max_labels, label_names=label_names, constraints=constraints, taxonomy=taxonomy
         )
-        return predictor.calibrate(probabilities, labels)
+        return predictor.calibrate(probabilities, labels, groups=groups)

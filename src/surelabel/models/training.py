@@ -28,7 +28,15 @@ from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
 from surelabel.models.bundle import Bundle, load_bundle, read_evaluations
 from surelabel.models.deciding import DecisionSettings, certified_decisions, uncertified
-from surelabel.models.evaluating import Figures, Limits, calibrated_predictors, evaluated, try_report
+from surelabel.models.dividing import Division, division_notes
+from surelabel.models.evaluating import (
+    Figures,
+    Limits,
+    calibrated_predictors,
+    details_of,
+    evaluated,
+    try_report,
+)
 from surelabel.models.examples import worked_examples
 from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure, needs_fitting
 from surelabel.models.folder import check_target
@@ -37,6 +45,7 @@ from surelabel.models.steps import fitted_classifier, part_probabilities, versio
 from surelabel.models.texts import SeenTexts, repeated_texts
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.recalibration import Recalibration
+from surelabel.taxonomies.kinds import Taxonomy
 from surelabel.text import TextClassifier, Thresholds
 
 __all__ = ["TrainingSettings", "train_bundle", "train_to_folder"]
@@ -82,6 +91,11 @@ class TrainingSettings:
         thresholds for F1, fitted on the validation part. Prediction sets are the same.
     decisions : DecisionSettings
         What is promised about texts that are filed and tags that are named, and how long a short list may be.
+    division : Division, optional
+        Calibrate by a column of the table, by number of labels or by rarity, so that errors are bounded in every
+        category.
+    date : str, optional
+        Column of the table with the date of each text; errors are then shown by month.
     """
 
     kind: str = "linear"
@@ -97,6 +111,8 @@ class TrainingSettings:
     listed: int | Literal["all"] | None = None
     decision: Literal["exact", "f1"] = "exact"
     decisions: DecisionSettings = dataclasses.field(default_factory=DecisionSettings)
+    division: Division | None = None
+    date: str | None = None
 
     def __post_init__(self) -> None:
         if self.decision not in {"exact", "f1"}:
@@ -142,12 +158,15 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     listed = _listed(len(corpus.label_names), settings)
     with progress.step("looking for texts that are in two parts"):
         notes = (*_notes(corpus), *_constraint_notes(corpus, settings.constraints))
+    group_column = None if settings.division is None else settings.division.by
+    if group_column is not None:
+        corpus.part("calibration").column(group_column)  # before training, not after
     for note in notes:
         _log.warning("%s", note)
     work = _Work(work_folder, corpus, settings, limits, listed)
     classifier = _classifier(corpus, settings, work)
     names = [name for name in ("calibration", "test") if name in corpus.parts]
-    parts = {name: part_probabilities(classifier, corpus.part(name), listed) for name in names}
+    parts = {name: part_probabilities(classifier, corpus.part(name), listed, group_column) for name in names}
     plain = _validation(corpus, classifier, listed)
     measure, recalibration = _fitted_on_validation(corpus, settings, plain if listed is None else None, work)
     validation = None if plain is None else corrected(plain, recalibration)
@@ -163,9 +182,17 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         corpus.label_names,
         limits,
         settings.constraints,
+        _taxonomy(corpus, settings),
     )
     work.keep(next(iter(predictors.values())), recalibration)
-    figures = evaluated(predictors, calibration, parts.get("test"), work.evaluations, thresholds)
+    small = division_notes(next(iter(predictors.values())))
+    for note in small:
+        _log.warning("%s", note)
+    label_texts = _label_texts(corpus)
+    details = None
+    if "test" in parts:
+        details = details_of(label_texts, corpus.label_names, corpus.part("test"), settings.date)
+    figures = evaluated(predictors, calibration, parts.get("test"), work.evaluations, thresholds, details)
     decisions = certified_decisions(
         uncertified(settings.decisions, figures.predictor, corpus.label_names),
         calibration,
@@ -174,9 +201,11 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         seed=settings.seed,
     )
     info = dataclasses.replace(
-        _info(corpus, settings, classifier, notes, figures),
+        _info(corpus, settings, classifier, (*notes, *small), figures),
         listed=listed,
         short_lists=settings.decisions.short_lists,
+        group_column=group_column,
+        label_texts=label_texts,
     )
     trained_on = corpus.part(*(name for name in ("train", "validation") if name in corpus.parts))
     seen = SeenTexts.of(trained_on.texts, corpus.part("calibration").texts)
@@ -195,7 +224,8 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         return bundle
     with progress.step("choosing examples"):
         test = corpus.part("test")
-        examples = worked_examples(bundle.predictor, parts["test"].probabilities, test.texts)
+        held_out = parts["test"]
+        examples = worked_examples(bundle.predictor, held_out.probabilities, test.texts, groups=held_out.groups)
         chosen = tuple(test.texts[example.row] for example in examples)
         bundle = dataclasses.replace(bundle, info=dataclasses.replace(info, examples=chosen))
     if work_folder is not None:
@@ -295,6 +325,8 @@ class _Work:
             rules = None if settings.constraints is None else settings.constraints.to_dict()
             kept = {"measure": repr(settings.measure), "limits": limits, "rules": rules, "listed": listed}
             kept |= {"recalibrate": settings.recalibrate, "decision": settings.decision, "version": __version__}
+            kept["division"] = repr(settings.division)
+            kept["date"] = settings.date
             self._conformal = folder / "conformal"
             if not _is_described(self._conformal / "conformal.json", kept):
                 shutil.rmtree(self._conformal, ignore_errors=True)
@@ -445,6 +477,19 @@ def _limits(corpus: Corpus, settings: TrainingSettings) -> Limits:
     fewest = min(1, int(sizes.min())) if settings.min_labels is None else settings.min_labels
     most = max(int(sizes.max()), fewest, 1) if settings.max_labels is None else settings.max_labels
     return fewest, most
+
+
+def _label_texts(corpus: Corpus) -> dict[str, int]:
+    """Return how many training texts each label has."""
+    counts = np.asarray(corpus.part("train").label_matrix.sum(axis=0)).reshape(-1).tolist()
+    return dict(zip(corpus.label_names, map(int, counts), strict=True))
+
+
+def _taxonomy(corpus: Corpus, settings: TrainingSettings) -> Taxonomy | None:
+    """Return how texts and label-sets are divided."""
+    if settings.division is None:
+        return None
+    return settings.division.taxonomy(np.asarray(corpus.part("train").label_matrix.sum(axis=0)))
 
 
 def _classifier(corpus: Corpus, settings: TrainingSettings, work: _Work) -> TextClassifier:

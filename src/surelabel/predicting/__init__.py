@@ -6,6 +6,7 @@ partition. Both take the same settings, and both are resumed after an interrupti
 
 from surelabel.predicting.datasets import predict_dataset
 from surelabel.predicting.files import Summary, interrupted, predict_batches, predict_file, reporting_empty_texts
+from surelabel.predicting.models import with_groups_of
 from surelabel.predicting.partitions import plan_partitions
 from surelabel.predicting.records import Answerer, Record, answer_writer
 from surelabel.predicting.settings import AnswerSettings
@@ -32,4 +33,5 @@ __all__ = [
     "predict_file",
     "read_batches",
     "reporting_empty_texts",
+    "with_groups_of",
 ]

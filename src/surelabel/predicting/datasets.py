@@ -16,7 +16,7 @@ from surelabel.exceptions import CorpusError, DatasetError, InvalidInputError
 from surelabel.models import Bundle
 from surelabel.predicting.files import Summary
 from surelabel.predicting.jobs import Job, run_job
-from surelabel.predicting.models import bundle_folder, forget_model, label_names_of, model_checksum, place_model
+from surelabel.predicting.models import bundle_folder, forget_model, model_checksum, place_model, predictor_of
 from surelabel.predicting.output import SKIPPED, OutputFolder
 from surelabel.predicting.partitions import Run, plan_partitions
 from surelabel.predicting.settings import AnswerSettings
@@ -93,7 +93,7 @@ def predict_dataset(
         )
     with bundle_folder(bundle) as folder:
         checksum = model_checksum(folder)
-        settings.check_labels(label_names_of(folder), kind)
+        settings.check_model(predictor_of(folder), kind)
         identity = {"model": checksum, "settings": settings.identity(), "format": kind}
         output = OutputFolder(_absolute(out), identity)
         output.check(resume=resume)

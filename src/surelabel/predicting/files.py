@@ -268,7 +268,7 @@ def predict_file(
     with bundle_folder(bundle) as folder:
         model = bundle if isinstance(bundle, Bundle) else load_bundle(folder)
         identity = {"model": model_checksum(folder), "settings": settings.identity()}
-    settings.check_labels(model.label_names, kind)
+    settings.check_model(model.predictor, kind)
     answerer = Answerer(model, settings)
     with locked(target.with_name(f".{target.name}.lock"), target):
         partial = PartialFile(_part_of(target), identity, resume=resume)

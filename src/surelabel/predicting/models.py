@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -12,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from surelabel.conformal import ConformalLabelSets
-from surelabel.exceptions import DatasetError
-from surelabel.models import Bundle, load_bundle
+from surelabel.exceptions import ArtifactError, DatasetError, InvalidInputError
+from surelabel.models import Bundle, BundleInfo, load_bundle
 from surelabel.models.folder import CARD, EVALUATION, FORCED, PREDICTOR, REPORT, check_folder
+from surelabel.tables.texts import InputColumns
 
 # What is known of a model beside its answers.
 _NOT_USED = {CARD, EVALUATION, FORCED, REPORT}
@@ -40,9 +42,30 @@ def model_checksum(folder: Path) -> str:
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
 
 
-def label_names_of(folder: Path) -> tuple[str, ...]:
-    """Return the label names of a bundle, without loading its classifier."""
-    return ConformalLabelSets.load(folder / PREDICTOR).calibration_.label_names or ()
+def predictor_of(folder: Path) -> ConformalLabelSets:
+    """Return the predictor of a bundle, without loading its classifier."""
+    return ConformalLabelSets.load(folder / PREDICTOR)
+
+
+def with_groups_of(folder: Path, columns: InputColumns) -> InputColumns:
+    """Return columns with the one that says the group of each text, if a bundle is calibrated by groups.
+
+    Rows whose group the bundle does not know are then reported when they are read.
+    """
+    try:
+        categories = predictor_of(folder).calibration_.categories
+    except (ArtifactError, OSError):
+        return columns  # loading the bundle says what is wrong with it
+    if categories is None or not categories.taxonomy.by_group:
+        if columns.group is not None:
+            raise InvalidInputError(f"The model is not calibrated by groups. Got the column {columns.group!r}.")
+        return columns
+    column = columns.group or BundleInfo.from_dict(check_folder(folder).get("info")).group_column
+    if column is None:
+        raise InvalidInputError(
+            "The model is calibrated by groups, and does not know the column that says them. Name it with --by."
+        )
+    return dataclasses.replace(columns, group=column, groups=None if categories.has_others else categories.groups)
 
 
 def place_model(checksum: str, folder: Path) -> None:

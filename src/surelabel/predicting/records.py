@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from surelabel._core.validation import FloatArray
 from surelabel.answers import Answer
+from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.models import Bundle
 from surelabel.predicting.settings import AnswerSettings
@@ -31,6 +32,7 @@ _PARQUET_SCHEMA: dict[str, Any] = {
     "confidence": float,
     "credibility": float,
     "significance": str,
+    "category": str,
     "size": str,
     "size_lower": float,
     "size_upper": float,
@@ -69,15 +71,19 @@ class Answerer:
         if probabilities is None:
             return list(records)
         predictor = self._bundle.predictor
+        groups = self._groups(batch)
         answers = self._bundle.answers(
             batch.texts,
             significance=settings.significance,
             top=settings.top,
             describe=settings.describe,
             probabilities=probabilities,
+            groups=groups,
+            assurance=settings.assurance,
         )
         if settings.p_value_of is not None:
-            p_values = predictor.predict_p(probabilities, [list(settings.p_value_of)] * len(batch)).tolist()
+            asked = [list(settings.p_value_of)] * len(batch)
+            p_values = predictor.predict_p(probabilities, asked, groups=groups).tolist()
         for k, answer in enumerate(answers):
             record: dict[str, Any] = {"row": batch.rows[k], **self._of_file()}
             identity = None if batch.ids is None else batch.ids[k]
@@ -92,6 +98,19 @@ class Answerer:
                 record["description"] = answer.description
             records.append(record)
         return sorted(records, key=lambda record: record["row"]) if batch.problems else list(records)
+
+    def _groups(self, batch: TextBatch) -> Sequence[str] | None:
+        """Return the group of each text, None if the model is not calibrated by groups."""
+        if self._bundle.groups is None:
+            return None
+        if self._settings.group is not None:
+            return [self._settings.group] * len(batch)
+        if batch.groups is None:
+            raise InvalidInputError(
+                "The model is calibrated by groups, so each text needs its group: name the column that says it with "
+                "--by, or one group for all texts with --group."
+            )
+        return batch.groups
 
     def _of_file(self) -> dict[str, str]:
         return {} if self._file is None else {"file": self._file}
@@ -115,6 +134,7 @@ class Answerer:
             "confidence": answer.confidence,
             "credibility": answer.credibility,
             "significance": answer.significance,
+            **({} if answer.category is None else {"category": answer.category}),
             "size": answer.size,
             "size_bounds": list(answer.size_bounds),
             "n_candidates": answer.n_candidates,

@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from surelabel._core.validation import as_share
 from surelabel.answers import exact_level
+from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import InvalidInputError
 from surelabel.tables.reading import FORMATS
-from surelabel.tables.texts import InputColumns
+from surelabel.tables.texts import InputColumns, unknown_group
 from surelabel.tables.writing import OUTPUT_FORMATS
 
 ON_ERROR = ("stop", "skip", "mark")
@@ -33,6 +35,10 @@ class AnswerSettings:
         Open labels to name per text, the most probable first; `n_more_open` counts the rest.
     p_value_of : sequence of str, optional
         A label-set whose p-value is given for each text.
+    assurance
+        Probability, over calibrations, that no larger share of texts is missed; see `ConformalLabelSets.predict_set`.
+    group : str, optional
+        The group of all texts, for a model that is calibrated by groups; else `columns` names the column that says it.
     columns : InputColumns
     on_error : {"stop", "skip", "mark"}
         What a row that cannot be read leads to: an error; no answer and an entry in a list of skipped rows; or a record
@@ -71,12 +77,17 @@ class AnswerSettings:
     input_format: str | None = None
     batch_size: int = 512
     partition_bytes: int = 32 * 2**20
+    assurance: Any = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
         given = (self.significance, self.confidence_level)
         level = exact_level(*given) if any(value is not None for value in given) else "0.05"
         object.__setattr__(self, "significance", level)
         object.__setattr__(self, "confidence_level", None)
+        if self.assurance is not None:
+            as_share(self.assurance, "assurance", who="AnswerSettings")
+            object.__setattr__(self, "assurance", str(self.assurance))
         if self.p_value_of is not None:
             object.__setattr__(self, "p_value_of", tuple(self.p_value_of))
         if self.on_error not in ON_ERROR:
@@ -96,10 +107,23 @@ class AnswerSettings:
         for name in ("confidence_level", "batch_size", "partition_bytes"):
             del values[name]
         values["columns"]["text"] = list(self.columns.text)
+        values["columns"]["groups"] = None if self.columns.groups is None else list(self.columns.groups)
         values["p_value_of"] = None if self.p_value_of is None else list(self.p_value_of)
         return values
 
-    def check_labels(self, label_names: Sequence[str], kind: str | None) -> None:
+    def check_model(self, predictor: ConformalLabelSets, kind: str | None) -> None:
+        """Raise unless a model has the labels and groups that are asked for, and labels in a cell can be told apart."""
+        categories = predictor.calibration_.categories
+        has_groups = categories is not None and categories.taxonomy.by_group
+        if self.group is not None and not has_groups:
+            raise InvalidInputError(f"The model is not calibrated by groups. Got the group {self.group!r}.")
+        known = () if categories is None else categories.groups
+        if categories is not None and self.group not in {None, *known} and not categories.has_others:
+            problem = unknown_group(str(self.group), known)
+            raise InvalidInputError(f"{problem[:1].upper()}{problem[1:]}")
+        self._check_labels(predictor.calibration_.label_names or (), kind)
+
+    def _check_labels(self, label_names: Sequence[str], kind: str | None) -> None:
         """Raise unless a model has the labels that are asked for, and labels in one cell can be told apart."""
         unknown = set(self.p_value_of or ()).difference(label_names)
         if unknown:

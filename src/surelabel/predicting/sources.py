@@ -21,7 +21,7 @@ _MOST_NAMED = 5
 
 @dataclasses.dataclass(frozen=True)
 class TextBatch:
-    """Some texts that follow each other: row in the file (from 1), text and id of each.
+    """Some texts that follow each other: row in the file (from 1), text, id and group of each.
 
     `problems` are rows among these that cannot be read, and why; `position` is how much of the source has been read, in
     the unit of its `total`; `n_read` and `digest` count all rows since the beginning, and are their hash.
@@ -34,6 +34,7 @@ class TextBatch:
     position: int = 0
     n_read: int = 0
     digest: str = ""
+    groups: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -104,11 +105,14 @@ def _batches(
         ids = [row.id for row in good]
         has_ids = any(identity is not None for identity in ids)
         numbers, texts = [row.number for row in good], [row.text for row in good]
-        return TextBatch(numbers, texts, ids if has_ids else None, problems, position(), n_read, running.hexdigest())
+        groups = [row.group for row in good if row.group is not None] or None
+        counted = (position(), n_read, running.hexdigest())
+        return TextBatch(numbers, texts, ids if has_ids else None, problems, *counted, groups)
 
     for row in rows:
         n_read += 1
-        running.update(f"{len(row.text)},{row.id},{row.problem}:{row.text}".encode())
+        group = "" if row.group is None else f"{len(row.group)}:{row.group}"
+        running.update(f"{len(row.text)},{row.id},{row.problem}:{row.text}{group}".encode())
         findings.note(row)
         if n_read <= skip:
             if n_read == skip and digest not in {None, running.hexdigest()}:
@@ -217,16 +221,20 @@ class TextList:
 
     is_stdin = False
 
-    def __init__(self, name: str, texts: Sequence[str], ids: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, name: str, texts: Sequence[str], ids: Sequence[str] | None = None, groups: Sequence[str] | None = None
+    ) -> None:
         self.name = name
+        self._groups = groups
         self.total = len(texts)
         self.findings = Findings()
         self._texts, self._ids = texts, ids
 
     @classmethod
-    def of_part(cls, corpus: Corpus, part: Part) -> TextList:
-        """Return the texts of a part of a corpus."""
-        return cls(f"{corpus.name}, {part.name}", part.texts, part.ids)
+    def of_part(cls, corpus: Corpus, part: Part, group: str | None = None) -> TextList:
+        """Return the texts of a part of a corpus, with the column that says their groups if there is one."""
+        groups = None if group is None else part.column(group)
+        return cls(f"{corpus.name}, {part.name}", part.texts, part.ids, groups)
 
     def batches(
         self, batch_size: int = 256, skip: int = 0, digest: str | None = None, on_error: str = "stop"
@@ -238,7 +246,8 @@ class TextList:
         def rows() -> Iterator[TextRow]:
             nonlocal done
             for done, text in enumerate(self._texts, 1):
-                yield TextRow(done, text, None if self._ids is None else self._ids[done - 1])
+                known, group = (None if values is None else values[done - 1] for values in (self._ids, self._groups))
+                yield TextRow(done, text, known, group=group)
 
         options = {"batch_size": batch_size, "skip": skip}
         return _batches(rows(), lambda: done, self.findings, **options, digest=digest, on_error=on_error)

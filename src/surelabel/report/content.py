@@ -13,12 +13,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from surelabel._core.levels import STANDARD_LEVELS
-from surelabel._core.validation import FloatArray
 from surelabel._core.wording import label_sets_words
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.corpora.overlap import seen_before
 from surelabel.engines.sparse import MOST_DESCRIBED
 from surelabel.evaluation.bands import Verdict, error_band, judge
+from surelabel.evaluation.conditional import Conditional, TextDetails, label_figures
 from surelabel.evaluation.evaluate import Evaluation, evaluate, rough_sizes
 from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.exceptions import CalibrationWarning
@@ -26,19 +26,28 @@ from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
 from surelabel.labels.sparse import is_sparse
 from surelabel.plots import printable
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
-from surelabel.sets.prediction_set import PredictionSet
 from surelabel.sets.prediction_sets import PredictionSets
 
 _EXCERPT = 280
-# Texts, spread evenly, whose members are counted label by label.
-_MOST_DOUBTED = 300
+# Labels of fewer true texts say little.
+_FEWEST_TRUE = 5
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 _MAX_NAMES = 12
 # Bound of the probability that a report's watch raises a false alarm.
 WATCH_ALPHA = 0.01
-_MAX_LABELS = 15
-# In larger prediction sets the share of members that have a label is not counted.
-_MAX_COUNTED = 100_000
+_MAX_LABELS = 12
+_SUBJECTS = {
+    "number of true labels": "Texts with {}",
+    "rarest label": "Texts whose rarest label has {}",
+    "group": "Texts of {}",
+    "month": "Texts of {}",
+}
+_REMEDIES = {
+    "number of true labels": "Calibrate by number of labels (--by-cardinality) to keep it for them too; sets grow.",
+    "rarest label": "Calibrate by rarity (--by-rarity) to keep it for them too; sets grow.",
+    "group": "Calibrate with more texts of it.",
+    "month": "Calibrate with recent texts, or let the level follow the errors (surelabel watch --adapt aci).",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +95,10 @@ class Names:
 
 @dataclasses.dataclass(frozen=True)
 class TextExample:
-    """One text, its labels and its prediction set; `row` counts from 1."""
+    """One text, its labels and its prediction set; `row` counts from 1, `id` is what it is called."""
 
     row: int
+    id: str
     excerpt: str | None
     true: Names
     forced: Names
@@ -103,17 +113,18 @@ class TextExample:
 
 @dataclasses.dataclass(frozen=True)
 class LabelDoubt:
-    """How often a label is true, certain and open (in some members of a prediction set, not in all).
+    """A label, and what became of it in the texts that truly have it.
 
-    `doubt` is the mean over texts (300 that are spread evenly, of more) of min(q, 1 - q), q the share of members that
-    have the label.
+    `certain`, `open` and `excluded` are shares of these `true` texts; `precision` and `recall` are of best guesses.
     """
 
     name: str
     true: int
-    certain: int
-    open: int
-    doubt: float
+    certain: float
+    open: float
+    excluded: float
+    precision: float | None
+    recall: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +154,10 @@ class ReportContent:
     n_empty: int
     doubts: tuple[LabelDoubt, ...]
     watch: WatchState | None = None
+    verdict: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    sure_but_wrong: tuple[TextExample, ...] = ()
+    date: str | None = None
 
     @property
     def n_resplits(self) -> int:
@@ -153,6 +168,17 @@ class ReportContent:
     def main(self) -> MeasureResults:
         """The measure that sets, texts and labels are shown of."""
         return self.measures[0]
+
+    @property
+    def conditional(self) -> Conditional | None:
+        """Figures by kind of text."""
+        return self.main.evaluation.conditional
+
+    @property
+    def worst(self) -> GuaranteeRow | None:
+        """The level at which the promise is broken worst, None if it is kept."""
+        broken = [row for row in self.main.rows if row.verdict == "above" and row.error is not None]
+        return max(broken, key=lambda row: (row.error or 0.0) / float(row.significance), default=None)
 
     @property
     def chosen(self) -> GuaranteeRow:
@@ -218,7 +244,15 @@ def _measure(given: ReportInput, checked: CheckedInput, name: str) -> MeasureRes
     if evaluation is None:
         fewest = 1 / (predictor.calibration_.n_texts + 1)
         levels = [level for level in _with_level(STANDARD_LEVELS, given.significance) if float(level) > fewest]
-        evaluation = evaluate(predictor, checked.probabilities, checked.labels, levels=levels, criteria=False)
+        evaluation = evaluate(
+            predictor,
+            checked.probabilities,
+            checked.labels,
+            levels=levels,
+            criteria=False,
+            groups=given.groups,
+            details=TextDetails(given.ids),
+        )
     resplits = given.resplits.get(name, {})
     rows = _guarantee(evaluation, given.significance, resplits)
     n_resplits = max((len(errors) for errors in resplits.values()), default=0)
@@ -246,12 +280,6 @@ def _members(sets: PredictionSets) -> tuple[Any, Any, Any]:
     return csr_array(certain), csr_array(still_open), n_more
 
 
-def _shares(prediction_set: PredictionSet, labels: Any) -> FloatArray:
-    """Return the share of members that have each of some listed labels."""
-    listed, shares, _ = prediction_set.listed_inclusion_bounds()
-    return np.asarray(shares[np.searchsorted(listed, labels), 1])
-
-
 def _excerpt(text: str) -> str:
     """Return the beginning of a text on one line."""
     line = " ".join(printable(text).split())
@@ -265,7 +293,7 @@ class _Reader:
         self.given = given
         self.checked = checked
         self.predictor: ConformalLabelSets = next(iter(given.predictors.values()))
-        engine = self.predictor.bind(checked.probabilities, who="a report")
+        engine = self.predictor.bind(checked.probabilities, groups=given.groups, who="a report")
         self.forced: ForcedPredictions = self.predictor.predict(engine)
         self.sets: PredictionSets = self.predictor.predict_set(engine, significance=given.significance)
         bounds = np.minimum(rough_sizes(engine, given.significance), _LARGEST_FLOAT)
@@ -279,6 +307,7 @@ class _Reader:
         given = _row(forced, row) if is_sparse(forced) else np.flatnonzero(forced[row])
         return TextExample(
             row=row + 1,
+            id=printable(str(row + 1) if self.given.ids is None else self.given.ids[row]),
             excerpt=None if self.given.texts is None else _excerpt(self.given.texts[row]),
             true=_names(self.checked.true_labels(row), self.checked, row),
             forced=_names(given, self.checked, row),
@@ -303,6 +332,11 @@ class _Reader:
         rows = sorted((row for row, size in enumerate(self.sizes) if size[1] > 1), key=lambda row: -self.sizes[row][1])
         return tuple(self.example(row) for row in rows[: self.given.n_examples])
 
+    def sure_but_wrong(self, evaluation: Evaluation) -> tuple[TextExample, ...]:
+        """Return the surest texts whose only plausible label-set is not the true one."""
+        found = () if evaluation.conditional is None else evaluation.conditional.sure_but_wrong
+        return tuple(self.example(text.row - 1) for text in found[: self.given.n_examples])
+
     def empty(self) -> tuple[int, tuple[TextExample, ...]]:
         """Return how many sets are empty, and the texts among them that are least like the calibration texts."""
         rows = [row for row, size in enumerate(self.sizes) if size[1] == 0]
@@ -310,31 +344,43 @@ class _Reader:
         return len(rows), tuple(self.example(row) for row in shown)
 
     def doubts(self) -> tuple[LabelDoubt, ...]:
-        """Return the labels that are furthest from settled, over all prediction sets of texts that list them."""
-        doubt = np.zeros(len(self.checked.label_names))
-        rows = np.unique(np.linspace(0, len(self.sizes) - 1, _MOST_DOUBTED).round().astype(np.intp)).tolist()
-        for row in rows:
-            labels, prediction_set = _row(self.open, row), self.sets[row]
-            if len(labels) == 0:
-                continue
-            if self.sizes[row][1] > _MAX_COUNTED:
-                doubt[labels] += 0.5
-            else:
-                share = _shares(prediction_set, labels)
-                doubt[labels] += np.minimum(share, 1.0 - share)
-        doubt /= len(rows)
-        true, certain, still_open = (each.sum(axis=0) for each in (self.checked.labels, self.certain, self.open))
-        order = [k for k in np.argsort(-doubt, kind="stable").tolist() if still_open[k]]
+        """Return the labels that are certain for the smallest share of the texts that have them."""
+        known = csr_array(self.checked.labels)
+        both = [csr_array(known * csr_array(part)) for part in (self.certain, self.open)]
+        # What a sparse text does not list is open if anything unlisted is.
+        rest = csr_array(known - both[0] - both[1])
+        unlisted = np.asarray(rest[np.flatnonzero(self.n_more > 0)].sum(axis=0)).reshape(-1)
+        true, certain, still_open = (np.asarray(part.sum(axis=0)).reshape(-1) for part in (known, *both))
+        still_open = still_open + unlisted
+        figures = label_figures(known, csr_array(self.forced.labels), self.checked.label_names)
+        enough = true >= min(_FEWEST_TRUE, int(true.max(initial=0)))
+        rows = [k for k in np.flatnonzero(enough & (true > 0)).tolist() if certain[k] < true[k]]
+        rows.sort(key=lambda k: (certain[k] / true[k], figures[k].recall or 0.0, -true[k], k))
         return tuple(
             LabelDoubt(
                 name=printable(self.checked.label_names[k]),
                 true=int(true[k]),
-                certain=int(certain[k]),
-                open=int(still_open[k]),
-                doubt=float(doubt[k]),
+                certain=float(certain[k] / true[k]),
+                open=float(still_open[k] / true[k]),
+                excluded=float((true[k] - certain[k] - still_open[k]) / true[k]),
+                precision=figures[k].precision,
+                recall=figures[k].recall,
             )
-            for k in order[:_MAX_LABELS]
+            for k in rows[:_MAX_LABELS]
         )
+
+
+def _advice(evaluation: Evaluation) -> tuple[str, ...]:
+    """Say for whom the promise is not kept, and what helps."""
+    figures = evaluation.conditional
+    said: dict[str, str] = {}
+    for division, kind in () if figures is None else figures.broken:
+        subject = _SUBJECTS[division].format(kind.name)
+        said.setdefault(
+            division,
+            f"{subject} are missed in {100 * kind.missed:.3g} % of {kind.n_texts:,} cases. {_REMEDIES[division]}",
+        )
+    return tuple(said.values())
 
 
 def _notices(given: ReportInput, checked: CheckedInput) -> tuple[str, ...]:
@@ -408,4 +454,8 @@ def build_content(given: ReportInput) -> ReportContent:
         n_empty=n_empty,
         doubts=reader.doubts(),
         watch=_watched(given, checked) if given.in_order else None,
+        verdict=tuple(map(printable, given.verdict)),
+        advice=tuple(map(printable, _advice(measures[0].evaluation))),
+        sure_but_wrong=reader.sure_but_wrong(measures[0].evaluation),
+        date=given.date,
     )

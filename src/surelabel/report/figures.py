@@ -75,7 +75,8 @@ def _add_validity(album: _Album, given: ReportInput, content: ReportContent, che
     album.add("error-near", near, "Error rate against significance up to 20 %", caption, seen)
     album.add("error", plots.error_curve(evaluations), "Error rate against significance", "The same up to 100 %.", seen)
     predictor = next(iter(given.predictors.values()))
-    p_values = predictor.predict_p(checked.probabilities, checked.labels, smoothing=np.random.default_rng(0))
+    smoothing = np.random.default_rng(0)
+    p_values = predictor.predict_p(checked.probabilities, checked.labels, smoothing=smoothing, groups=given.groups)
     album.add(
         "p-values",
         plots.p_value_histogram(p_values, n_calibration=predictor.calibration_.n_texts),
@@ -108,7 +109,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
     predictor = next(iter(given.predictors.values()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
-        sizes = rough_sizes(predictor.bind(checked.probabilities), content.significance)[:, 1]
+        sizes = rough_sizes(predictor.bind(checked.probabilities, groups=given.groups), content.significance)[:, 1]
     album.add(
         "size-histogram",
         plots.size_histogram(sizes),
@@ -132,7 +133,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
 
 def _add_quality(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
     """Draw how good the classifier is."""
-    forced = next(iter(given.predictors.values())).predict(checked.probabilities)
+    forced = next(iter(given.predictors.values())).predict(checked.probabilities, groups=given.groups)
     right = same_label_sets(forced.labels, checked.labels)
     album.add(
         "confidence",

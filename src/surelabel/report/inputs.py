@@ -28,6 +28,10 @@ class ReportInput:
         Texts with known labels that neither the classifier nor the calibration has seen.
     texts : sequence of str, optional
         The texts; excerpts are shown if they are given.
+    ids : sequence of str, optional
+        By which texts are named; their rows from 1 by default.
+    groups : sequence of str, optional
+        The group of each text, if predictors are calibrated by groups.
     label_names : sequence of str, optional
         Those of the predictors by default.
     settings, provenance : mapping of str to plain values
@@ -43,6 +47,10 @@ class ReportInput:
         Whether texts are in the order in which they came: their exchangeability is then watched.
     warnings : sequence of str
         Shown first.
+    verdict : sequence of str
+        What the model is good for, in sentences; shown at the top.
+    date : str, optional
+        When the report was made.
     significance : str
         Level that sizes, texts and labels are shown at.
     n_examples : int
@@ -63,6 +71,8 @@ class ReportInput:
     probabilities: Any
     labels: Any
     texts: Sequence[str] | None = None
+    ids: Sequence[str] | None = None
+    groups: Sequence[str] | None = None
     label_names: Sequence[str] | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -71,8 +81,10 @@ class ReportInput:
     resplits: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(default_factory=dict)
     in_order: bool = False
     warnings: Sequence[str] = ()
+    verdict: Sequence[str] = ()
+    date: str | None = None
     significance: str = "0.05"
-    n_examples: int = 8
+    n_examples: int = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -150,6 +162,10 @@ def check_input(given: ReportInput) -> CheckedInput:
     if given.texts is not None and len(given.texts) != n_texts:
         raise InvalidInputError(
             f"The 'texts' of a report must be as many as its rows of probabilities, {n_texts}. Got {len(given.texts)}."
+        )
+    if given.ids is not None and len(given.ids) != n_texts:
+        raise InvalidInputError(
+            f"The 'ids' of a report must be as many as its rows of probabilities, {n_texts}. Got {len(given.ids)}."
         )
     _check_evaluations(given, (n_texts, n_labels))
     return CheckedInput(probabilities, labels, names or tuple(f"label {k}" for k in range(n_labels)))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _POWER = re.compile(r" × 10\^(-?\d+)")
+# Labels in the table of all labels.
+_MOST_LABELS = 1_000
 _SPACE = "\N{NO-BREAK SPACE}"
 
 
@@ -104,6 +106,7 @@ def _render(given: ReportInput, content: ReportContent) -> str:
         version=__version__,
         inside=BAND,
         watch_alpha=WATCH_ALPHA,
+        most_labels=_MOST_LABELS,
     )
     return page.strip() + "\n"
 

@@ -96,19 +96,31 @@ class Answerer:
         calibration = self.bundle.predictor.calibration_
         # The smallest level that still rules something out: the set then has members to name.
         level = ("significance", Fraction(2, calibration.n_texts + 2))
-        await self._batcher.ask(SetsQuestion(["warm-up"], level, 5, describe=True, is_served=False))
-        await self._batcher.ask(LabelSetQuestion("warm-up", np.zeros((1, calibration.n_labels), dtype=np.bool_)))
+        groups = None if self.bundle.groups is None else [self.bundle.groups[0]]
+        question = SetsQuestion(["warm-up"], level, 5, describe=True, is_served=False, groups=groups)
+        await self._batcher.ask(question)
+        no_labels = np.zeros((1, calibration.n_labels), dtype=np.bool_)
+        await self._batcher.ask(LabelSetQuestion("warm-up", no_labels, groups))
 
     async def predict(self, request: PredictRequest) -> bytes:
         """Return the answer to a request, as JSON."""
         texts = request.all_texts
         self._check_texts(texts, field="text" if "text" in request.model_fields_set else "texts")
         self._check_top(request.top, len(texts))
+        groups = request.all_groups
+        self._check_groups(groups, field="group" if "group" in request.model_fields_set else "groups")
         answers: list[Answer] = []
         async with self._admitted(len(texts)):
             for start in range(0, len(texts), self._part_texts):
-                some = texts[start : start + self._part_texts]
-                part = SetsQuestion(some, request.level, request.top, request.describe)
+                rows = slice(start, start + self._part_texts)
+                part = SetsQuestion(
+                    texts[rows],
+                    request.level,
+                    request.top,
+                    request.describe,
+                    groups=None if groups is None else groups[rows],
+                    assurance=request.asked_assurance,
+                )
                 answers += await self._batcher.ask(part, is_long=len(texts) > self._part_texts)
         self.metrics.saw_answers(answers)
         if len(answers) <= _PART_TEXTS:
@@ -119,12 +131,13 @@ class Answerer:
         """Return the p-value of a label-set, as JSON."""
         self._check_texts([request.text], field="text")
         self._check_labels(request.labels)
+        self._check_groups(request.all_groups, field="group")
         numbers = sorted({self._label_numbers[name] for name in request.labels})
         calibration = self.bundle.predictor.calibration_
         row = np.zeros((1, calibration.n_labels), dtype=np.bool_)
         row[0, numbers] = True
         async with self._admitted(1):
-            found = await self._batcher.ask(LabelSetQuestion(request.text, row))
+            found = await self._batcher.ask(LabelSetQuestion(request.text, row, request.all_groups))
         response = PValueResponse(
             labels=[self.bundle.label_names[number] for number in numbers],
             p_value=found,
@@ -186,6 +199,27 @@ class Answerer:
                 f"'top' times the number of texts can be {self.settings.max_label_sets:,}. Got {top * n_texts:,}.",
                 "Ask for fewer label-sets, or send the texts in several requests.",
             )
+
+    def _check_groups(self, groups: list[str] | None, *, field: str) -> None:
+        """Check that there are groups if the model needs them, and that it knows them."""
+        known = self.bundle.groups
+        if known is None:
+            if groups is not None:
+                raise _invalid(field, "The model is not calibrated by groups.", f"Leave out {field!r}.")
+            return
+        if groups is None:
+            raise _invalid(
+                "group",
+                f"The model is calibrated by {self.bundle.info.group_column or 'groups'}: each text needs its group.",
+                "Give 'group', or 'groups' with one group per text; GET /v1/model lists them.",
+            )
+        categories = self.bundle.predictor.calibration_.categories
+        takes_others = categories is not None and categories.has_others
+        for number, group in enumerate(groups):
+            if not group.strip() or (group not in known and not takes_others):
+                what = f"has no calibration texts: {group[:80]!r}" if group.strip() else "is empty"
+                place = field if field == "group" else f"groups[{number}]"
+                raise _invalid(place, f"The group {what}.", "Use groups that GET /v1/model lists under 'groups'.")
 
     def _check_labels(self, labels: list[str]) -> None:
         """Check that labels are known."""

@@ -41,6 +41,10 @@ class SetsQuestion:
         Whether to say each prediction set in a sentence.
     is_served : bool
         Whether a client asks, so that the texts are watched.
+    groups : list of str, optional
+        The group of each text, if the model is calibrated by groups.
+    assurance : float or str, optional
+        Of the level.
     """
 
     texts: list[str]
@@ -48,6 +52,8 @@ class SetsQuestion:
     top: int
     describe: bool = False
     is_served: bool = True
+    groups: list[str] | None = None
+    assurance: float | str | None = None
 
     @property
     def n_texts(self) -> int:
@@ -61,6 +67,7 @@ class LabelSetQuestion:
 
     text: str
     labels: BoolArray
+    groups: list[str] | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -111,7 +118,8 @@ class BatchWork:
             if isinstance(question, LabelSetQuestion):
                 outcomes[number] = _caught(self._p_value, rows[number], question)
             else:
-                groups.setdefault((question.level, question.top, question.describe), []).append(number)
+                same = (question.level, question.top, question.describe, question.assurance)
+                groups.setdefault(same, []).append(number)
         for numbers in groups.values():
             asked = [question for number in numbers if isinstance(question := questions[number], SetsQuestion)]
             found = self._answer_together(asked, [rows[number] for number in numbers])
@@ -149,23 +157,25 @@ class BatchWork:
 
     def _p_value(self, probabilities: Given, question: LabelSetQuestion) -> float:
         """Return the p-value of a label-set."""
-        return float(self.bundle.predictor.predict_p(probabilities, question.labels)[0])
+        return float(self.bundle.predictor.predict_p(probabilities, question.labels, groups=question.groups)[0])
 
-    def _answer(self, probabilities: Given, question: SetsQuestion) -> list[Answer]:
-        """Do the conformal step."""
+    def _answer(self, probabilities: Given, *questions: SetsQuestion) -> list[Answer]:
+        """Do the conformal step for questions that ask for the same."""
+        question = questions[0]
         name, value = question.level
         return self.bundle.answers(
-            question.texts,
+            [text for each in questions for text in each.texts],
             top=question.top,
             describe=question.describe,
             probabilities=probabilities,
+            groups=[group for each in questions for group in each.groups or ()] or None,
+            assurance=question.assurance,
             **{name: value},
         )
 
     def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[Given]) -> Sequence[Outcome]:
         """Answer questions at one level; where that fails, one by one, so that only the bad one fails."""
-        texts = [text for question in questions for text in question.texts]
-        together = _caught(self._answer, stacked(rows), dataclasses.replace(questions[0], texts=texts))
+        together = _caught(self._answer, stacked(rows), *questions)
         if isinstance(together, list):
             answers = iter(together)
             return [list(itertools.islice(answers, len(part))) for part in rows]

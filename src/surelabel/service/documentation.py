@@ -50,9 +50,9 @@ def complete_description(
         text["maxLength"] = settings.max_text_chars
     predict["texts"]["maxItems"] = settings.max_texts
     predict["top"]["maximum"] = settings.max_top
-    for name in ("text", "texts"):
+    for name in ("text", "texts", "confidence_level", "assurance", "group", "groups"):
         del predict[name]["default"]
-    del predict["confidence_level"]["default"]
+    del p_value["group"]["default"]
     if 0 < len(label_names) <= _MOST_LABELS:
         p_value["labels"]["items"]["enum"] = label_names
     if settings.token is not None:

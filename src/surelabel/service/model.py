@@ -54,6 +54,8 @@ def describe_model(bundle: Bundle, settings: ServiceSettings) -> ModelResponse:
         n_candidates=count_of(n_candidates, n_candidates),
         n_calibration=calibration.n_texts,
         smallest_p_value=1 / (calibration.n_texts + 1),
+        group_column=bundle.info.group_column if bundle.groups is not None else None,
+        groups=None if bundle.groups is None else list(bundle.groups),
         notes=list(bundle.info.notes),
         evaluation=_evaluated(bundle),
         has_report=bundle.report is not None,

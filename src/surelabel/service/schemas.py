@@ -54,6 +54,13 @@ class PredictRequest(_Request):
         5, ge=0, le=10**6, description="How many of the most plausible label-sets to name for each text."
     )
     describe: bool = Field(False, description="Whether to add a sentence about the plausible label-sets.")
+    assurance: Level = Field(
+        "0.95",
+        description="Hold the level for this calibration with this probability, not only on average over "
+        "calibrations; sets are larger. Leave it out for the average.",
+    )
+    group: str = Field("", description="Group of the text, or of all texts, if the model is calibrated by groups.")
+    groups: Annotated[list[str], FailFast()] = Field([], description="Group of each text; or give `group`.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -62,7 +69,25 @@ class PredictRequest(_Request):
             raise ValueError("exactly one of 'text' and 'texts' must be given")
         if {"significance", "confidence_level"} <= self.model_fields_set:
             raise ValueError("at most one of 'significance' and 'confidence_level' can be given")
+        if {"group", "groups"} <= self.model_fields_set:
+            raise ValueError("at most one of 'group' and 'groups' can be given")
+        if "groups" in self.model_fields_set and len(self.groups) != len(self.all_texts):
+            raise ValueError(
+                f"'groups' must have {len(self.all_texts)} groups, one per text; it has {len(self.groups)}"
+            )
         return self
+
+    @property
+    def all_groups(self) -> list[str] | None:
+        """The group of each text, however they were given."""
+        if "group" in self.model_fields_set:
+            return [self.group] * len(self.all_texts)
+        return self.groups if "groups" in self.model_fields_set else None
+
+    @property
+    def asked_assurance(self) -> float | str | None:
+        """The assurance, None if none was asked for."""
+        return self.assurance if "assurance" in self.model_fields_set else None
 
     @property
     def all_texts(self) -> list[str]:
@@ -82,6 +107,12 @@ class PValueRequest(_Request):
 
     text: str
     labels: Annotated[list[str], FailFast()] = Field(description="Names of labels; none, for the empty label-set.")
+    group: str = Field("", description="Group of the text, if the model is calibrated by groups.")
+
+    @property
+    def all_groups(self) -> list[str] | None:
+        """The group of the text, in a list."""
+        return [self.group] if "group" in self.model_fields_set else None
 
 
 class Count(BaseModel):
@@ -133,6 +164,9 @@ class TextAnswer(BaseModel):
     description: str | None = Field(
         description="The plausible label-sets in a sentence; null if you did not ask for it, or if only bounds of "
         "their number are known."
+    )
+    category: str | None = Field(
+        description="The calibration texts that the best guess was compared with, in words; null if with all of them."
     )
 
 
@@ -197,6 +231,10 @@ class ModelResponse(BaseModel):
     n_candidates: Count
     n_calibration: int = Field(description="Calibration texts.")
     smallest_p_value: float = Field(description="1 / (n_calibration + 1): no smaller significance rules anything out.")
+    group_column: str | None = Field(
+        description="What groups mean, if the model is calibrated by groups: each text then needs its group."
+    )
+    groups: list[str] | None = Field(description="Groups with calibration texts; null if there are none.")
     notes: list[str] = Field(description="What a user of the model should know.")
     evaluation: EvaluationResponse | None = Field(description="Figures of its evaluation, where the bundle has them.")
     has_report: bool = Field(description="Whether /report has something to show.")
@@ -252,4 +290,5 @@ def text_answer(answer: Answer) -> TextAnswer:
         unfamiliar=answer.unfamiliar,
         top=[PlausibleLabelSetResponse(labels=list(each.labels), p_value=each.p_value) for each in answer.top],
         description=answer.description,
+        category=answer.category,
     )

@@ -25,6 +25,10 @@ class InputColumns:
         A column that tells texts apart; "id" if there is such a column.
     encoding : str
         Of text files.
+    group : str, optional
+        A column that says which group each text belongs to, for a model that is calibrated by groups.
+    groups : sequence of str, optional
+        The groups that the model knows; None if others are allowed.
 
     Examples
     --------
@@ -35,6 +39,8 @@ class InputColumns:
     text: tuple[str, ...] = ("text",)
     id: str | None = None
     encoding: str = "utf-8"
+    group: str | None = None
+    groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", tuple(self.text))
@@ -54,7 +60,7 @@ def check_encoding(encoding: Any) -> None:
 
 
 class TextRow(NamedTuple):
-    """A text, its row in the file from 1, and its id; or, with an empty text, why the row cannot be used.
+    """A text, its row in the file from 1, id and group; or, with an empty text, why the row cannot be used.
 
     `cells` are those of all columns, if they were asked for.
     """
@@ -64,6 +70,37 @@ class TextRow(NamedTuple):
     id: str | None = None
     problem: str | None = None
     cells: Mapping[str, Any] | None = None
+    group: str | None = None
+
+
+def group_of(cell: Any, column: str) -> tuple[str, str | None]:
+    """Return what a cell of a column says as a string, or what is wrong with it.
+
+    Examples
+    --------
+    >>> group_of(" mail ", "source"), group_of(None, "source")[1]
+    (('mail', None), "must have a value in the column 'source'. Got nothing; fill it in, or remove the row.")
+    """
+    is_missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
+    value = "" if is_missing else str(cell).strip()
+    if value:
+        return value, None
+    return "", f"must have a value in the column {column!r}. Got nothing; fill it in, or remove the row."
+
+
+def unknown_group(group: str, groups: Sequence[str]) -> str:
+    """Say that a model does not know a group, and what to do.
+
+    Examples
+    --------
+    >>> unknown_group("fax", ["chat", "mail"])
+    "the group 'fax' has no calibration texts; the model has chat, mail. Calibrate with texts of it (surelabel ..."
+    """
+    shown = ", ".join(f"{name:.40}" for name in groups[:8]) + (", ..." if len(groups) > 8 else "")
+    return (
+        f"the group {group!r:.60} has no calibration texts; the model has {shown}. Calibrate with texts of it "
+        "(surelabel calibrate --add), or join small and new groups (--min-texts)."
+    )
 
 
 def read_texts(reader: TableReader, columns: InputColumns, *, all_columns: bool = False) -> Iterator[TextRow]:
@@ -77,32 +114,49 @@ def read_texts(reader: TableReader, columns: InputColumns, *, all_columns: bool 
 
     def choose(headings: list[str]) -> list[str]:
         identity = columns.id or ("id" if "id" in headings else None)
-        wanted = list(dict.fromkeys([*columns.text, *([identity] if identity else [])]))
+        wanted = list(dict.fromkeys([*columns.text, *filter(None, (identity, columns.group))]))
         if not headings:
             raise CorpusError(f"{reader.name!r} must begin with a line of headings. Got an empty file instead.")
         for column in wanted:
             if headings.count(column) != 1:
-                raise CorpusError(_no_column(column, headings, f"{reader.name!r}", is_first_line=True))
+                raise CorpusError(_no_column(column, headings, f"{reader.name!r}", columns, is_first_line=True))
         return list(dict.fromkeys(headings)) if all_columns else wanted
 
     is_plain = reader.partition.kind == "txt"
+    if is_plain and columns.group is not None:
+        raise CorpusError(
+            f"{reader.name!r} has one text per line and no columns, but the model needs a group for each text (column "
+            f"{columns.group!r}). Give a table with that column, or one group for all texts with --group."
+        )
     for row in reader.rows(choose):
-        text, identity, problem = "", None, row.problem
+        text, identity, group, problem = "", None, None, row.problem
         if problem is not None:
             problem = f"{reader.place(row)} {problem}"
         elif is_plain:
             text = row.cells["text"]
         else:
             text, identity, problem = _text_and_id(reader, row, columns)
+            if columns.group is not None and problem is None:
+                group, problem = _group(reader, row, columns)
+        known = None if identity is None else encodable(identity)
         cells = row.cells if all_columns else None
-        yield TextRow(row.number, encodable(text), None if identity is None else encodable(identity), problem, cells)
+        yield TextRow(row.number, encodable(text) if problem is None else "", known, problem, cells, group)
+
+
+def _group(reader: TableReader, row: Row, columns: InputColumns) -> tuple[str | None, str | None]:
+    """Return the group of a row, or what is wrong with it."""
+    assert columns.group is not None
+    group, problem = group_of(row.cells.get(columns.group), columns.group)
+    if problem is None and columns.groups is not None and group not in columns.groups:
+        problem = f"cannot be answered (column {columns.group!r}): {unknown_group(group, columns.groups)}"
+    return (encodable(group), None) if problem is None else (None, f"{reader.place(row)} {problem}")
 
 
 def _text_and_id(reader: TableReader, row: Row, columns: InputColumns) -> tuple[str, str | None, str | None]:
     """Return the text and id of a row, or what is wrong with it."""
-    for column in (*columns.text, *([columns.id] if columns.id else [])):
+    for column in filter(None, (*columns.text, columns.id)):
         if column not in row.cells:
-            return "", None, _no_column(column, list(row.cells), reader.place(row))
+            return "", None, _no_column(column, list(row.cells), reader.place(row), columns)
     text, wrong = join_texts([row.cells[column] for column in columns.text])
     if wrong is not None:
         return "", None, f"{reader.place(row)} must hold text. Got {wrong} instead."
@@ -138,7 +192,9 @@ def looks_like_data(headings: Sequence[str]) -> bool:
     return any(len(name) > 60 or len(name.split()) > 5 or name.replace(".", "", 1).isdigit() for name in headings)
 
 
-def _no_column(column: str, headings: Sequence[str], place: str, *, is_first_line: bool = False) -> str:
+def _no_column(
+    column: str, headings: Sequence[str], place: str, columns: InputColumns, *, is_first_line: bool = False
+) -> str:
     shown = ", ".join(f"{heading!r:.60}" for heading in headings[:12])
     if is_first_line and column in headings:
         return f"{place} must have one column {column!r}. It has several of that name: rename all but one."
@@ -146,5 +202,10 @@ def _no_column(column: str, headings: Sequence[str], place: str, *, is_first_lin
         return (
             f"{place} must begin with a line of headings, such as 'id,text'. Its first line looks like data: {shown}. "
             f"Add headings, one of them {column!r}, or give a .txt file with one text per line."
+        )
+    if column == columns.group:
+        return (
+            f"{place} must have a column {column!r}: the model is calibrated by it. It has {shown}: name the column of "
+            "groups with --by, or one group for all texts with --group."
         )
     return f"{place} must have a column {column!r}. It has {shown}: name the text column with --text."

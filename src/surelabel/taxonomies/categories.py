@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
@@ -207,8 +208,20 @@ class Categories:
             values[rows] = p_values_among(self.category(code, kind), totals[rows], ties)
         return values
 
+    def words_of_small(self, level: Fraction, limits: tuple[int, int]) -> str | None:
+        """Name the categories of all groups whose candidates all stay plausible at a level; None if there is none."""
+        codes = np.arange(self._n_large + (self.has_others and self._n_large < len(self.groups)))
+        candidates = [span is not None for span in self.taxonomy.spans(limits)]
+        return self._small_words(level, codes, candidates, math.ceil(1 / level) - 1)
+
     def warn_of_small(self, level: Fraction, codes: IntArray, candidates: Sequence[bool], fewest: int) -> None:
         """Warn of categories whose candidates all stay plausible; `candidates` tells which kinds have any."""
+        said = self._small_words(level, codes, candidates, fewest)
+        if said is not None:
+            warnings.warn(said, CalibrationWarning, stacklevel=5)
+
+    def _small_words(self, level: Fraction, codes: IntArray, candidates: Sequence[bool], fewest: int) -> str | None:
+        """Name the categories with fewer than `fewest` calibration texts, and say what that means."""
         small = []
         for code in np.unique(codes).tolist():
             for kind in sorted(set(self.kind_codes)):
@@ -216,14 +229,13 @@ class Categories:
                 has_candidates = any(candidates[k] for k in self._kinds if self.kind_codes[k] == kind)
                 if has_candidates and n_texts < fewest:
                     small.append(f"{self.name_of(code, kind)} ({n_texts} texts)")
-        if small:
-            warnings.warn(
-                f"Categories with fewer than {fewest} calibration texts cannot rule anything out at significance "
-                f"{float(level):g}, so all their candidates stay plausible: {_named(small, '; ')}. Calibrate with more "
-                "texts, or join small categories with 'min_texts'.",
-                CalibrationWarning,
-                stacklevel=5,
-            )
+        if not small:
+            return None
+        return (
+            f"Categories with fewer than {fewest} calibration texts cannot rule anything out at significance "
+            f"{float(level):g}, so all their candidates stay plausible: {_named(small, '; ')}. Calibrate with more "
+            "texts, or join small categories with 'min_texts' (--min-texts)."
+        )
 
 
 def _named(names: Sequence[str], separator: str = ", ") -> str:

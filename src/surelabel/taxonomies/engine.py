@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
-from surelabel.calibration import Calibration
+from surelabel.calibration import Calibration, threshold_of
 from surelabel.engines import engine_for
 from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold, WrappingEngine
 from surelabel.engines.dense import DenseEngine
@@ -115,6 +115,14 @@ class _Piece:
         lower = np.maximum(outer.lower - inner.upper, 0)
         return SizeBounds(lower, np.maximum(outer.upper - inner.lower, 0))
 
+    def counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
+        """Bound the numbers of label-sets within each of m ascending thresholds, (n, m, 2)."""
+        outer = self.outer.counts_at(thresholds, n_cells)
+        if self.inner is None:
+            return outer
+        inner = self.inner.counts_at(thresholds, n_cells)
+        return np.maximum(outer - inner[:, :, ::-1], 0.0)
+
     def with_label(self, row: int, threshold: float, labels: Sequence[int]) -> list[Bounds]:
         """Bound the numbers of members that have each of some labels."""
         return self._difference(lambda engine: engine.with_label(row, threshold, labels))
@@ -172,6 +180,12 @@ class KindsEngine(WrappingEngine):
         """Kinds that have candidates."""
         return [(kind, piece) for kind, piece in enumerate(self._pieces) if piece is not None]
 
+    def names_of(self, labels: Any) -> list[str]:
+        """Return the category of one label-set per text in words."""
+        kinds = self.categories.taxonomy.kinds_of(labels)
+        pairs = zip(self.codes.tolist(), kinds.tolist(), strict=True)
+        return [self.categories.name_of(code, kind) for code, kind in pairs]
+
     def warn_of_small(self, level: Fraction, fewest: int) -> None:
         """Warn of categories of these texts with fewer than `fewest` calibration texts."""
         self.categories.warn_of_small(level, self.codes, [piece is not None for piece in self._pieces], fewest)
@@ -190,6 +204,37 @@ class KindsEngine(WrappingEngine):
     def with_work_limit(self, work_limit: int) -> Self:
         """Give every kind another limit."""
         return self._again(self.inner.with_work_limit(work_limit), self.codes)
+
+    def error_rates(self, labels: Any, levels: Sequence[Fraction]) -> FloatArray:
+        """Return the share of texts whose given label-set is outside the set, for each of m significances, (m,)."""
+        kinds = self.categories.taxonomy.kinds_of(labels)
+        totals, is_candidate = self.totals(labels), self.is_candidate(labels)
+        rates = np.empty(len(levels))
+        for place, level in enumerate(levels):
+            limits = self.categories.thresholds([level], np.zeros(len(self), dtype=np.int64), self.codes)
+            within = totals <= limits[np.arange(len(self)), kinds]
+            rates[place] = 1.0 - float((within & is_candidate).mean())
+        return rates
+
+    def counts_at_levels(self, levels: Sequence[Fraction], n_cells: int) -> FloatArray:
+        """Bound the sizes of prediction sets at each of m falling significances, (n, m, 2)."""
+        bounds = np.zeros((len(self), len(levels), 2))
+        for code in np.unique(self.codes).tolist():
+            rows = np.flatnonzero(self.codes == code)
+            part = self if len(rows) == len(self) else self.of_rows(rows)
+            for kind, piece in part.kinds:
+                totals = self.categories.category(code, kind)
+                at = np.array([threshold_of(totals, level) for level in levels])
+                bounds[rows] += piece.counts_at(at, n_cells)
+        return bounds
+
+    def of_rows(self, rows: IntArray) -> KindsEngine:
+        """Return the engine of some texts, in any order."""
+        inner = self.inner
+        chosen = engine_for(
+            inner.calibration, inner.probabilities[rows], inner.search, inner.work_limit, inner.n_jobs
+        ).limited(self.limits)
+        return self._again(chosen, self.codes[rows])
 
     def contains(self, thresholds: FloatArray, labels: Any) -> BoolArray:
         """Compare each label-set with the threshold of its kind."""

@@ -1,0 +1,216 @@
+"""`surelabel watch`: whether texts are like those of calibration, and a level that follows the errors seen."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from surelabel._core.progress import step
+from surelabel._core.storage import atomic_file
+from surelabel.cli.application import ALARM, Debug, Json, Quiet, app, say
+from surelabel.cli.commands_model import ModelFolder
+from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
+from surelabel.cli.showing import progress_shown
+from surelabel.cli.tables import print_json
+
+if TYPE_CHECKING:
+    from surelabel.guarantees.watch import WatchState
+    from surelabel.models import Bundle
+    from surelabel.models.watching import Answered, StreamSummary
+
+
+@app.command()
+@takes_corpus
+def watch(
+    folder: ModelFolder,
+    corpus: GivenCorpus,
+    *,
+    alpha: Annotated[str, typer.Option(help="Bound of the probability of a false alarm, ever.")] = "0.01",
+    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Watch best guesses, which need no labels.")] = False,
+    adapt: Annotated[
+        Literal["aci", "dtaci", "window", "nexcp"] | None,
+        typer.Option(help="Let the level, or the calibration, follow the errors seen; see docs/promises.md."),
+    ] = None,
+    significance: Annotated[
+        str | None, typer.Option("--significance", "-s", help="With --adapt: share of errors to keep [default: 0.05].")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="File that a watch resumes from and is written to; made if there is none.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="With --adapt: a .jsonl file of each text's level and size.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the capital against texts into this SVG file.")] = None,
+    part: Annotated[str | None, typer.Option(help="Part to watch, or all [default: test; all of a new file].")] = None,
+    seed: PartsSeed = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Watch whether texts, in their order, are like those that a model was calibrated on.
+
+    If they are, an alarm is raised with probability alpha at most, however many texts there are. An alarm ends the
+    command with exit code 7.
+
+    With --adapt the level follows the errors seen, so that the share of errors stays as asked for although texts
+    change. A row with an empty label cell is a text that waits for its labels; a row without text has the labels of an
+    earlier text with its id. Rows that were taken before are left out, so a stream can restart.
+
+    \b
+    Examples:
+      surelabel watch models/reuters reuters --plot watch.svg
+      surelabel watch models/tickets tickets-of-june.csv --text body --labels tags --state watch.json
+      surelabel watch models/tickets new-tickets.csv --text body --unlabelled
+      surelabel watch models/tickets stream.csv --text body --labels tags --adapt aci --state stream.npz
+    """
+    _check_options(adapt, unlabelled, significance, out, plot, part)
+    with progress_shown(), step("starting"):
+        from surelabel.models import load_bundle, watch_bundle, watch_unlabelled  # noqa: PLC0415
+
+        bundle = load_bundle(folder)
+        if adapt is not None:
+            stream = _adapted(bundle, corpus, adapt, significance or "0.05", alpha, state, out, seed)
+        elif unlabelled:
+            seen = watch_unlabelled(bundle, _texts(bundle, corpus, seed, part), alpha=alpha, state=state)
+        else:
+            texts = corpus.load(seed, bundle, columns=[bundle.info.group_column])
+            seen = watch_bundle(bundle, texts, part=part, alpha=alpha, state=state)
+    if adapt is not None:
+        _say_stream(stream, out, as_json=as_json)
+        raise typer.Exit(ALARM if stream.outcomes.watch.state.alarm else 0)
+    if plot is not None:
+        from surelabel import plots  # noqa: PLC0415
+
+        figure = plots.watch_path({bundle.info.measure: seen.path}, alpha=float(alpha))
+        with atomic_file(plot) as temporary:
+            temporary.write_text(plots.to_svg(figure, title="Exchangeability watch", ink="black"), encoding="utf-8")
+    if as_json:
+        print_json({**_watched(seen), "path": seen.path.tolist()})
+    else:
+        say(_alarm_words(seen))
+    if seen.alarm:
+        raise typer.Exit(ALARM)
+
+
+def _check_options(
+    adapt: str | None, unlabelled: bool, significance: str | None, out: Path | None, plot: Path | None, part: str | None
+) -> None:
+    """Raise if options do not go together."""
+    if adapt is None:
+        for option, value in (("--significance", significance), ("--out", out)):
+            if value is not None:
+                raise typer.BadParameter("it needs --adapt", param_hint=option)
+        return
+    if unlabelled:
+        raise typer.BadParameter("a level follows errors, which need labels", param_hint="--unlabelled")
+    for option, given in (("--plot", plot), ("--part", part)):
+        if given is not None:
+            raise typer.BadParameter("it cannot go with --adapt", param_hint=option)
+
+
+def _texts(bundle: Bundle, corpus: GivenCorpus, seed: int | None, part: str | None) -> Iterator[list[str]]:
+    """Yield texts without their labels: those of a file, or of a part of a known corpus."""
+    if corpus.is_file:
+        from surelabel.predicting import InputColumns, TextSource  # noqa: PLC0415
+
+        if part is not None:
+            raise typer.BadParameter("all texts of a file are watched without labels", param_hint="--part")
+        columns = InputColumns(tuple(corpus.text or ("text",)), corpus.id_column, corpus.encoding)
+        for batch in TextSource(corpus.corpus, columns).batches(on_error=corpus.on_error):
+            yield batch.texts
+        return
+    from surelabel.models import held_out_part  # noqa: PLC0415
+
+    yield list(held_out_part(bundle, corpus.load(seed, bundle), "test", part).texts)
+
+
+def _adapted(
+    bundle: Bundle,
+    corpus: GivenCorpus,
+    method: Literal["aci", "dtaci", "window", "nexcp"],
+    significance: str,
+    alpha: str,
+    state: Path | None,
+    out: Path | None,
+    seed: int | None,
+) -> StreamSummary:
+    """Answer to a stream."""
+    from surelabel.models import adapt_bundle, events_of, held_out_part  # noqa: PLC0415
+
+    events = corpus.events() if corpus.is_file else events_of(held_out_part(bundle, corpus.load(seed, bundle), "test"))
+    with _written(out) as told:
+        return adapt_bundle(
+            bundle, events, method=method, significance=significance, alpha=alpha, state=state, told=told
+        )
+
+
+@contextlib.contextmanager
+def _written(out: Path | None) -> Iterator[Callable[[Answered], None] | None]:
+    """Yield what writes each answer to a file, which is whole or not there."""
+    if out is None:
+        yield None
+        return
+    from surelabel.tables.writing import to_json  # noqa: PLC0415
+
+    with atomic_file(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        yield lambda answered: print(to_json(dataclasses.asdict(answered)), file=stream)
+
+
+def _watched(seen: WatchState) -> dict[str, Any]:
+    """Return what a watch knows, for JSON."""
+    return {name: getattr(seen, name) for name in ("n_seen", "log10_martingale", "log10_peak", "alarm", "alarm_at")}
+
+
+def _alarm_words(seen: WatchState) -> str:
+    """Say whether there was an alarm."""
+    if seen.alarm:
+        return (
+            f"ALARM at text {seen.alarm_at:,} of {seen.n_seen:,}: the texts are not exchangeable with those of "
+            "calibration, or not with each other. The guarantee does not hold for them as it is stated; calibrate "
+            "again with recent texts (surelabel calibrate), or let the level follow (surelabel watch --adapt aci)."
+        )
+    return f"No alarm after {seen.n_seen:,} texts (capital 10^{seen.log10_martingale:.1f}). That is no proof."
+
+
+def _say_stream(stream: StreamSummary, out: Path | None, *, as_json: bool) -> None:
+    """Say what a stream came to."""
+    outcomes = stream.outcomes
+    online = outcomes.online
+    assert online is not None
+    if as_json:
+        counted = {"n_texts": stream.n_texts, "n_outcomes": stream.n_outcomes, "n_known": stream.n_known}
+        known = {
+            "method": online.method,
+            "significance": online.significance,
+            "level": online.level_,
+            "n_settled": outcomes.n_settled_,
+            "n_missed": outcomes.n_missed_,
+            "n_missed_without_adapting": outcomes.n_fixed_missed_,
+            "n_waiting": outcomes.n_pending_,
+        }
+        print_json({**counted, **known, "watch": _watched(outcomes.watch.state)})
+        return
+    known_words = f" {stream.n_known:,} rows were taken before." if stream.n_known else ""
+    say(
+        f"{stream.n_texts:,} texts answered, {stream.n_outcomes:,} label-sets taken, {outcomes.n_pending_:,} texts "
+        f"wait for theirs.{known_words}"
+    )
+    if outcomes.n_settled_:
+        fixed = outcomes.n_fixed_missed_ / outcomes.n_settled_
+        say(
+            f"Asked for {online.significance:.1%} errors: {outcomes.error_rate_:.1%} of {outcomes.n_settled_:,} "
+            f"settled texts were missed; a level that does not follow would have missed {fixed:.1%}. The level is now "
+            f"{online.level_:.4f} ({online.method})."
+        )
+    if outcomes.watch.state.alarm:
+        say(
+            f"ALARM at settled text {outcomes.watch.state.alarm_at:,}: the texts are not like those of calibration. "
+            "The level follows; calibrate again with recent texts for smaller sets."
+        )
+    if out is not None:
+        say(f"Levels and sizes are in {out}.")

@@ -1,0 +1,292 @@
+"""What became of texts that were answered: labels arrive later, some never, in any order.
+
+`Outcomes` remembers the texts that were answered under an id. When the true label-set of one becomes known, it tells
+whether the answer missed it, lets an `ExchangeabilityWatch` see it and, if the level adapts, an `OnlineConformal`.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import os
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surelabel._core.validation import BoolArray, FloatArray, as_level
+from surelabel.conformal import ConformalLabelSets
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
+from surelabel.guarantees.online import ARRAYS, REMEMBERED, OnlineConformal, OutcomeError, as_ids
+from surelabel.guarantees.watch import ExchangeabilityWatch
+from surelabel.labels.sparse import is_sparse
+from surelabel.measures import Measure
+
+__all__ = ["OutcomeError", "Outcomes"]
+
+_FORMAT, _VERSION = "surelabel-outcomes", 1
+_OWN = ("predictor", "pending")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Given:
+    """A text that waits for its label-set: its probabilities, and what its answer was asked for with."""
+
+    probabilities: FloatArray
+    significance: Fraction
+    assurance: str | None
+    group: str | None
+
+
+class Outcomes:
+    """Texts that were answered under an id, and what became of them. For one thread at a time.
+
+    Parameters
+    ----------
+    predictor : ConformalLabelSets
+        Calibrated; with a taxonomy too, unless the level adapts.
+    online : OnlineConformal, optional
+        What moves the level. Texts that are remembered without a significance are cut at its level.
+    alpha : float
+        Bound of the probability of a false alarm of the watch.
+    max_pending : int
+        Texts that may wait for their labels; if there are more, the oldest are forgotten.
+
+    Attributes
+    ----------
+    n_settled_, n_missed_ : int
+        Texts whose true label-set became known, and those whose answer did not hold it.
+    n_fixed_missed_ : int
+        How many of the settled texts the calibration would have missed at the significance, without adapting.
+    watch : ExchangeabilityWatch
+        Over true label-sets.
+
+    Examples
+    --------
+    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
+    >>> outcomes = Outcomes(predictor)
+    >>> outcomes.remember([[0.8, 0.1], [0.7, 0.4]], ["first", "second"], significance="0.1")
+    >>> outcomes.settle(["second"], [[0, 1]]).tolist(), outcomes.n_pending_
+    ([True], 1)
+    """
+
+    def __init__(
+        self,
+        predictor: ConformalLabelSets,
+        online: OnlineConformal | None = None,
+        *,
+        alpha: Any = 0.01,
+        max_pending: int = 20_000,
+    ) -> None:
+        self.predictor = predictor
+        self.online = online
+        self.max_pending = max_pending
+        self.watch = ExchangeabilityWatch.from_predictor(predictor, alpha=alpha)
+        self.n_settled_ = self.n_missed_ = self.n_fixed_missed_ = 0
+        self._pending: collections.OrderedDict[str, _Given] = collections.OrderedDict()
+        self._settled: collections.OrderedDict[str, tuple[int, ...]] = collections.OrderedDict()
+
+    @property
+    def n_pending_(self) -> int:
+        """Texts that wait for their labels."""
+        return len(self._pending) + (0 if self.online is None else self.online.n_pending_)
+
+    @property
+    def error_rate_(self) -> float:
+        """Share of settled texts whose answer did not hold the true label-set; nan before the first."""
+        return self.n_missed_ / self.n_settled_ if self.n_settled_ else float("nan")
+
+    def __repr__(self) -> str:
+        return f"<Outcomes: {self.n_settled_} texts settled, {self.n_missed_} missed, {self.n_pending_} pending>"
+
+    def is_pending(self, name: str) -> bool:
+        """Whether a text of this id waits for its label-set."""
+        return name in self._pending or (self.online is not None and self.online.is_pending(name))
+
+    def outcome_of(self, name: str) -> tuple[int, ...] | None:
+        """Return the labels, by number, that a text was settled with; None if it was not, or was forgotten."""
+        return self._settled.get(name)
+
+    def check_new(self, ids: Iterable[Any]) -> tuple[str, ...]:
+        """Return ids as strings; raise unless they are new and differ from each other."""
+        names = tuple(str(name) for name in ids)
+        for name in names:
+            waits = self.is_pending(name)
+            if waits or name in self._settled:
+                state = "waits for its labels" if waits else "is settled"
+                raise OutcomeError(
+                    f"The id of a new text must be new. Got {name!r:.80}, which {state}.", name, "settled"
+                )
+        return as_ids(names, len(names), "remember")
+
+    def remember(
+        self,
+        probabilities: Any,
+        ids: Iterable[Any],
+        *,
+        significance: Any = None,
+        assurance: Any = None,
+        groups: Sequence[str] | None = None,
+    ) -> None:
+        """Remember texts that were answered.
+
+        Parameters
+        ----------
+        probabilities : (n, d) array-like, dense
+        ids : n identifiers
+        significance : float, str, Decimal or Fraction, optional
+            What the answers were asked for with. None if the level adapts: they were cut at the level of `online`.
+        assurance, groups
+            What the answers were asked for with.
+        """
+        if is_sparse(probabilities):
+            raise InvalidInputError("Outcomes are for dense probabilities. Got sparse ones instead.")
+        names = self.check_new(ids)
+        rows = self.predictor.calibration_.as_probabilities(probabilities, who="remember")
+        if significance is None:
+            if self.online is None:
+                raise InvalidInputError("The 'significance' of remember must be given, unless the level adapts.")
+            self.online.predict_set(rows, names)
+            return
+        level = as_level(significance, None, who="remember")
+        held = None if assurance is None else str(assurance)
+        for place, name in enumerate(names):
+            group = None if groups is None else groups[place]
+            self._pending[name] = _Given(rows[place].copy(), level, held, group)
+        while len(self._pending) > self.max_pending:
+            self._pending.popitem(last=False)
+
+    def settle(self, ids: Iterable[Any], labels: Any) -> BoolArray:
+        """Take true label-sets that have become known; return which of them the answers missed, (n,).
+
+        Nothing changes if one of them cannot be taken.
+
+        Parameters
+        ----------
+        ids : n identifiers
+        labels : (n, d) 0/1 array-like, or one collection of label names per text
+
+        Raises
+        ------
+        OutcomeError
+            A text is not known, or is settled already.
+        """
+        calibration = self.predictor.calibration_
+        given = list(ids)
+        names = as_ids(given, len(given), "settle")
+        template = np.empty((len(names), calibration.n_labels))
+        known = calibration.as_labels(labels, template, who="settle")
+        outcomes = [tuple(np.flatnonzero(row).tolist()) for row in known]
+        for name, outcome in zip(names, outcomes, strict=True):
+            self._check_waits(name, outcome)
+        rows = np.array([self._probabilities(name) for name in names]).reshape(template.shape)
+        missed = np.empty(len(names), dtype=np.bool_)
+        for place, name in enumerate(names):
+            one = slice(place, place + 1)
+            if name in self._pending:
+                missed[place] = self._is_missed(self._pending.pop(name), known[one])
+                self.n_fixed_missed_ += int(missed[place])
+            else:
+                assert self.online is not None
+                missed[place] = self.online.update(known[one], [name])[0]
+                level = self.online.significance
+                fixed = self.predictor.predict_set(rows[one], significance=level).contains(known[one])
+                self.n_fixed_missed_ += int(not fixed[0])
+            self._settled[name] = outcomes[place]
+        while len(self._settled) > REMEMBERED:
+            self._settled.popitem(last=False)
+        self.watch.update_scores(self.predictor.totals(rows, known))
+        self.n_settled_ += len(names)
+        self.n_missed_ += int(missed.sum())
+        return missed
+
+    def _check_waits(self, name: str, outcome: tuple[int, ...]) -> None:
+        """Raise unless a text waits for its label-set."""
+        if self.is_pending(name):
+            return
+        if name not in self._settled:
+            raise OutcomeError(
+                f"There is no text {name!r:.80} that waits for its labels: it was never answered under this id, or it "
+                "was forgotten.",
+                name,
+                "unknown",
+            )
+        is_same = self._settled[name] == outcome
+        how = "with the same label-set" if is_same else "with another label-set, which this one contradicts"
+        raise OutcomeError(
+            f"The text {name!r:.80} is settled already, {how}. Nothing was changed.",
+            name,
+            "settled" if is_same else "contradicts",
+        )
+
+    def _probabilities(self, name: str) -> FloatArray:
+        """Return the probabilities of a text that waits."""
+        if name in self._pending:
+            return self._pending[name].probabilities
+        assert self.online is not None
+        return self.online.probabilities_of(name)
+
+    def _is_missed(self, given: _Given, labels: BoolArray) -> bool:
+        """Tell whether the answer to a text did not hold its true label-set."""
+        sets = self.predictor.predict_set(
+            given.probabilities[None, :],
+            significance=given.significance,
+            assurance=given.assurance,
+            groups=None if given.group is None else [given.group],
+        )
+        return not bool(sets.contains(labels)[0])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to one file, whole or not at all."""
+        header: dict[str, Any] = {
+            "pending": [[n, str(g.significance), g.assurance, g.group] for n, g in self._pending.items()],
+            "settled": [[name, list(outcome)] for name, outcome in self._settled.items()],
+            "counts": [self.n_settled_, self.n_missed_, self.n_fixed_missed_],
+            "max_pending": self.max_pending,
+            "watch": self.watch.to_dict(),
+        }
+        rows = [given.probabilities for given in self._pending.values()]
+        arrays: dict[str, Any] = {
+            "predictor": predictor_to_array(self.predictor),
+            "pending": np.array(rows).reshape(-1, self.predictor.calibration_.n_labels),
+        }
+        if self.online is not None:
+            header["online"], more = self.online.to_state()
+            arrays |= {f"online.{name}": array for name, array in more.items()}
+        write_state(path, _FORMAT, _VERSION, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> Outcomes:
+        """Read a file made by `save`, and continue as if nothing had happened; no code from the file is run."""
+        file = Path(path)
+        header, arrays = read_state(file, _FORMAT, _VERSION, _OWN, [f"online.{name}" for name in ARRAYS])
+        predictor = predictor_from_array(arrays["predictor"], file, measure)
+        try:
+            online = None
+            if "online" in header:
+                own = {name: arrays[f"online.{name}"] for name in ARRAYS}
+                online = OnlineConformal.from_state(predictor, header["online"], own)
+            made = cls(predictor, online, max_pending=int(header["max_pending"]))
+            made.watch = ExchangeabilityWatch.from_dict(header["watch"], predictor=predictor)
+            made.n_settled_, made.n_missed_, made.n_fixed_missed_ = (int(count) for count in header["counts"])
+            rows = arrays["pending"]
+            if rows.dtype != np.float64 or rows.shape[1:] != (predictor.calibration_.n_labels,):
+                raise ValueError("its texts are not those of its predictor")
+            for (name, level, assurance, group), row in zip(header["pending"], rows, strict=True):
+                kept = [None if value is None else str(value) for value in (assurance, group)]
+                made._pending[str(name)] = _Given(row, as_level(Fraction(level), None, who="load"), *kept)
+            made._settled.update((str(name), tuple(map(int, outcome))) for name, outcome in header["settled"])
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise ArtifactError(f"{file} is damaged: {error}. Start with a new state file.") from error
+        return made
+
+    def check_predictor(self, predictor: ConformalLabelSets, path: str | os.PathLike[str]) -> None:
+        """Raise unless a state that was loaded belongs to this calibration."""
+        mine, other = self.predictor.calibration_, predictor.calibration_
+        if mine.label_names != other.label_names or not np.array_equal(mine.totals, other.totals):
+            raise InvalidInputError(
+                f"The state in {os.fspath(path)} belongs to another model or calibration. Start with a new state file."
+            )
