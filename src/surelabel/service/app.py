@@ -341,8 +341,9 @@ async def _warm_up(app: FastAPI, answerer: Answerer) -> None:
 
 def _add_description(app: FastAPI, model: ModelResponse, settings: ServiceSettings) -> None:
     """Add the OpenAPI description, made once; without the token it has neither texts of the corpus nor label names."""
-    whole = complete_description(app.openapi(), settings, model.examples, model.labels)
-    generic = complete_description(app.openapi(), settings, list(GENERIC_TEXTS), [])
+    by_groups = model.groups is not None
+    whole = complete_description(app.openapi(), settings, model.examples, model.labels, by_groups=by_groups)
+    generic = complete_description(app.openapi(), settings, list(GENERIC_TEXTS), [], by_groups=by_groups)
     app.openapi_schema = whole
 
     @app.get("/openapi.json", include_in_schema=False)

@@ -36,7 +36,12 @@ def body_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def complete_description(
-    plain: dict[str, Any], settings: ServiceSettings, texts: list[str], label_names: list[str]
+    plain: dict[str, Any],
+    settings: ServiceSettings,
+    texts: list[str],
+    label_names: list[str],
+    *,
+    by_groups: bool = False,
 ) -> dict[str, Any]:
     """Return a copy with the bodies' schemas, this service's limits, examples, and label names if there are any."""
     description = copy.deepcopy(plain)
@@ -53,6 +58,9 @@ def complete_description(
     for name in ("text", "texts", "confidence_level", "assurance", "group", "groups"):
         del predict[name]["default"]
     del p_value["group"]["default"]
+    if not by_groups:  # a model that is not calibrated by groups refuses them
+        for properties, name in ((predict, "group"), (predict, "groups"), (p_value, "group")):
+            del properties[name]
     if 0 < len(label_names) <= _MOST_LABELS:
         p_value["labels"]["items"]["enum"] = label_names
     if settings.token is not None:
