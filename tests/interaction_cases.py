@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import cases
 from surelabel import LabelConstraints, LogLoss, LpNorm, Mahalanobis, Mixture, Penalised
+from surelabel.measures.odds import RefinedOdds
 
 WEIGHTS = st.sampled_from([0.0, 0.0, 0.25, 1.0, 1 / 3, 7.5])
 BASES = (LogLoss(), LpNorm(1), LpNorm(2), LpNorm(8), LpNorm(float("inf")), cases.Weighted("sum"), cases.Weighted("max"))
@@ -60,7 +61,16 @@ def mixtures(draw, d):
     weight = draw(st.sampled_from([0.0, 1e-9, 0.5, 0.9, 1 - 1e-9]))
     prior, temperature = draw(st.sampled_from([0.0, 0.5, 1.0])), draw(st.sampled_from([0.0, 1 / 3, 1.0, 40.0]))
     neighbours, clip = draw(st.sampled_from([0.0, 0.0, 0.25])), draw(st.sampled_from([1e-6, 1e-6, 0.25, 1e-15]))
-    return Mixture(weight, prior, temperature, neighbours, clip).fit(draw(label_rows(d)))
+    discount, odds = draw(st.sampled_from([0.0, 0.5])), draw(st.one_of(st.none(), refined_odds(d)))
+    return Mixture(weight, prior, temperature, neighbours, clip, discount, odds=odds).fit(draw(label_rows(d)))
+
+
+@st.composite
+def refined_odds(draw, d):
+    """Slopes and offsets, some of them equal, so that label-sets tie; for each label, or for all labels together."""
+    rows = draw(st.sampled_from([2, 1 + d]))
+    values = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0, -0.25, 3.0]), min_size=rows * d, max_size=rows * d)
+    return RefinedOdds(np.array(draw(values)).reshape(rows, d))
 
 
 def any_measures(d):

@@ -33,6 +33,7 @@ from surelabel.measures import (
 from surelabel.measures.listing import SeenLabelSets
 from surelabel.measures.mahalanobis import Mahalanobis
 from surelabel.measures.mixture import PARAMETERS, Mixture
+from surelabel.measures.odds import RefinedOdds
 from surelabel.measures.penalised import WEIGHTS, Penalised
 from surelabel.taxonomies.categories import Categories
 from surelabel.taxonomies.kinds import Taxonomy
@@ -45,6 +46,7 @@ _MEASURE_ARRAYS = {
     "counts": (np.int64, 1),
     "starts": (np.int64, 1),
     "indices": (np.int64, 1),
+    "odds": (np.float64, 2),
 }
 _FORMAT = NpzFormat(
     "surelabel-predictor",
@@ -144,7 +146,8 @@ def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -
         return Mahalanobis(arrays["matrix"])
     if spec.get("kind") == "mixture":
         seen = SeenLabelSets(arrays["starts"], arrays["indices"], arrays["counts"], spec["n_labels"])
-        return Mixture(**{name: spec[name] for name in PARAMETERS}, seen=seen)
+        odds = RefinedOdds(arrays["odds"]) if "odds" in arrays else None
+        return Mixture(**{name: spec[name] for name in PARAMETERS if name in spec}, seen=seen, odds=odds)
     if spec.get("kind") != "penalised":
         return measure_from_spec(spec)
     base = _stored_measure(spec["measure"], arrays)

@@ -35,8 +35,23 @@ def test_it_is_repeatable_and_the_same_for_sparse_texts():
     training, validation = _texts(100, 0), _texts(90, 1)
     first = choose_mixture(*validation, training[1], random_state=3)
     assert first == choose_mixture(*validation, training[1], random_state=3)
+    plain = choose_mixture(*validation, training[1], random_state=3, refine=False)
     sparse = SparseProbabilities(csr_array(validation[0]), unlisted=0.001)
-    assert first == choose_mixture(sparse, csr_array(validation[1]), csr_array(training[1]), random_state=3)
+    assert plain == choose_mixture(sparse, csr_array(validation[1]), csr_array(training[1]), random_state=3)
+    assert plain.odds is None
+
+
+def test_log_odds_are_refined_if_a_classifier_is_too_sure():
+    training, validation, calibration, test = (_texts(n, seed) for seed, n in enumerate((300, 600, 199, 400)))
+    crooked = [np.clip(part[0] ** np.array([4, 0.25, 1, 4, 0.25, 1]), 1e-6, 1 - 1e-6) for part in (calibration, test)]
+    given = np.clip(validation[0] ** np.array([4, 0.25, 1, 4, 0.25, 1]), 1e-6, 1 - 1e-6)
+    chosen = choose_mixture(given, validation[1], training[1])
+    assert chosen.odds is not None
+    sizes = [
+        ConformalLabelSets(measure).calibrate(crooked[0], calibration[1]).predict_set(crooked[1], significance=0.05)
+        for measure in (chosen, chosen.reweighted(odds=None))
+    ]
+    assert sizes[0].sizes().mean() < 0.9 * sizes[1].sizes().mean()
 
 
 def test_neighbours_are_taken_if_new_label_sets_are_near_to_seen_ones():

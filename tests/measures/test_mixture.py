@@ -17,6 +17,7 @@ from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures import totals_by_costs
 from surelabel.measures.listing import SeenLabelSets
+from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
 
 
 def _formula(measure, seen, row, labels):
@@ -32,11 +33,28 @@ def _formula(measure, seen, row, labels):
             if min(sizes) <= sum(other) <= max(sizes):
                 counts[other] = counts.get(other, 0.0) + measure.neighbours / d
     clipped = [min(max(o, measure.clip), 1 - measure.clip) for o in row]
+    log_odds = [math.log(o / (1 - o)) for o in clipped]
+    if measure.odds is not None:
+        offsets, *by_label = measure.odds.table.tolist()
+        if len(by_label) == 1:
+            log_odds = [a + b * x for a, b, x in zip(offsets, by_label[0], log_odds, strict=True)]
+        else:
+            log_odds = [offsets[k] + math.fsum(by_label[j][k] * log_odds[j] for j in range(d)) for k in range(d)]
+        largest = math.log((1 - measure.clip) / measure.clip)
+        log_odds = [min(max(x, -largest), largest) for x in log_odds]
 
     def log_product(label_set):
-        return math.fsum(math.log(o) if y else math.log1p(-o) for o, y in zip(clipped, label_set, strict=True))
+        signed = (-x if y else x for x, y in zip(log_odds, label_set, strict=True))
+        return -math.fsum(max(x, 0.0) + math.log1p(math.exp(-abs(x))) for x in signed)
 
-    logits = {s: measure.prior * math.log(c) + measure.temperature * log_product(s) for s, c in counts.items()}
+    having = [sum(label_set[k] for label_set in seen) for k in range(d)]
+    frequency = [math.log((n + 0.5) / (len(seen) - n + 0.5)) for n in having]
+
+    def weight_of(label_set):
+        off = math.fsum(x for x, y in zip(frequency, label_set, strict=True) if y)
+        return measure.prior * math.log(counts[label_set]) - measure.discount * off
+
+    logits = {s: weight_of(s) + measure.temperature * log_product(s) for s in counts}
     largest = max(logits.values())
     normaliser = largest + math.log(math.fsum(math.exp(value - largest) for value in logits.values()))
     parts = [math.log1p(-measure.weight) + log_product(labels)]
@@ -53,6 +71,50 @@ def test_a_score_by_hand():
     q = 1.2 / 1.3
     expected = [-math.log(0.5 * 0.4 + 0.5 * q), -math.log(0.5 * 0.1 + 0.5 * (1 - q)), -math.log(0.5 * 0.4)]
     assert totals == pytest.approx(expected, rel=1e-14)
+
+
+def test_a_discount_by_hand():
+    # Seen: {0} twice, {0, 1} once. With half a text on both sides, label 0 has odds 3.5 / 0.5, label 1 odds 1.5 / 2.5.
+    measure = Mixture(0.5, prior=1.0, temperature=1.0, discount=1.0).fit([[1, 0], [1, 0], [1, 1]])
+    totals = measure.totals(np.array([[0.5, 0.5]] * 2), np.array([[1, 0], [1, 1]], dtype=bool))
+    terms = np.array([2 / 7, 1 / (7 * 0.6)])
+    assert totals == pytest.approx(-np.log(0.5 * 0.25 + 0.5 * terms / terms.sum()), rel=1e-14)
+
+
+def test_refined_log_odds_by_hand():
+    # Odds 3 and 1: squared, and halved; then label 0's odds times label 1's new ones.
+    probabilities, labels = np.array([[0.75, 0.5]] * 2), np.array([[1, 0], [0, 1]], dtype=bool)
+    each = Mixture(0.0, odds=RefinedOdds(np.array([[0.0, -math.log(2)], [2.0, 1.0]]))).fit([[1, 0]])
+    assert each.totals(probabilities, labels) == pytest.approx([-math.log(0.9 * 2 / 3), -math.log(0.1 / 3)], rel=1e-14)
+    table = np.array([[0.0, 0.0], [1.0, 1.0], [5.0, 0.0]])
+    across = Mixture(0.0, odds=RefinedOdds(table)).fit([[1, 0]])
+    assert across.totals(probabilities, labels) == pytest.approx([-math.log(0.75 / 4)] * 2, rel=1e-14)
+
+
+def test_log_odds_are_refined_towards_what_texts_say():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(-1.0, 2.0, (4000, 3))
+    labels = rng.random(truth.shape) < 1 / (1 + np.exp(-truth))
+    given = 1 / (1 + np.exp(-(truth * [2.0, 0.5, 1.0] + [1.0, 0.0, 0.0])))
+    slopes = Mixture(0.9).fit(labels).refine(given, labels).odds.table
+    assert slopes[1] == pytest.approx([0.5, 2.0, 1.0], rel=0.15)
+    assert slopes[0] == pytest.approx([-0.5, 0.0, 0.0], abs=0.2)
+    # Label 2 is what label 0 is, and its own probability says nothing.
+    labels[:, 2], given[:, 2] = labels[:, 0], 0.5
+    own, across = (
+        RefinedLogLoss(1e-6, RefinedOdds.of(given, labels, across=way)).costs(given) for way in (False, True)
+    )
+    losses = [np.where(labels, present, absent)[:, 2].mean() for absent, present in (own, across)]
+    assert losses[1] < 0.8 * losses[0]
+
+
+def test_costs_of_refined_log_odds_do_not_depend_on_the_other_texts():
+    rng = np.random.default_rng(1)
+    probabilities = rng.random((50, 7))
+    measure = RefinedLogLoss(1e-6, RefinedOdds(rng.normal(size=(8, 7))))
+    together = measure.costs(probabilities)
+    alone = [measure.costs(row[None]) for row in probabilities]
+    assert all(np.array_equal(np.vstack([one[i] for one in alone]), together[i]) for i in (0, 1))
 
 
 def test_neighbours_share_the_texts_of_label_sets_one_label_away():
@@ -254,6 +316,11 @@ def test_a_fitted_copy_does_not_change():
         (lambda: Mixture(temperature=math.nan), "'temperature' parameter"),
         (lambda: Mixture(neighbours=math.inf), "'neighbours' parameter"),
         (lambda: Mixture(clip=0.7), "'clip' parameter"),
+        (lambda: Mixture(discount=-0.1), "'discount' parameter"),
+        (lambda: RefinedOdds(np.ones((3, 3))), "2 rows or one more than labels"),
+        (lambda: RefinedOdds(np.array([[np.nan], [1.0]])), "finite numbers"),
+        (lambda: Mixture(odds=RefinedOdds(np.ones((2, 3)))).fit([[1, 0]]), "must be of 2 labels"),
+        (lambda: Mixture().fit([[1, 0]]).refine([[0.5, 0.5]], [[1, 0, 1]]), "Mixture.refine"),
         (lambda: SeenLabelSets(np.array([0, 2]), np.array([1, 0]), np.array([1]), 2), "ascending label 'indices'"),
         (lambda: SeenLabelSets(np.array([0, 1]), np.array([2]), np.array([1]), 2), "ascending label 'indices'"),
         (lambda: SeenLabelSets(np.array([0, 1, 2]), np.array([1, 1]), np.array([1, 1]), 2), "each label-set once"),

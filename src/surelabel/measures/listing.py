@@ -145,6 +145,8 @@ class Tree(NamedTuple):
     shares : (N,) float64
         Training texts with a label-set one label away, by the number of labels; 0 for label-sets with fewer or more
         labels than any of training.
+    log_odds : (N,) float64
+        Sum over a node's labels of the log-odds that a training text has the label.
     node_of : dict
         Nodes of listed label-sets, by the bytes of their labels.
     """
@@ -157,7 +159,15 @@ class Tree(NamedTuple):
     used: IntArray
     counts: FloatArray
     shares: FloatArray
+    log_odds: FloatArray
     node_of: dict[bytes, int]
+
+
+def _log_odds_of_labels(seen: SeenLabelSets) -> FloatArray:
+    """Return the log-odds (d,) that a training text has a label, half a text added on both sides."""
+    of_texts = np.repeat(seen.counts, np.diff(seen.starts))
+    having = np.bincount(seen.indices, weights=of_texts, minlength=seen.n_labels)
+    return np.asarray(np.log((having + 0.5) / (seen.counts.sum() - having + 0.5)))
 
 
 def _shares_of(seen: SeenLabelSets) -> dict[_LabelSet, float]:
@@ -206,25 +216,28 @@ def _make_tree(seen: SeenLabelSets, with_neighbours: bool) -> Tree:
     ranks = np.empty(len(place), dtype=np.int64)
     ranks[order] = np.arange(len(place))
     labels = np.fromiter(itertools.chain.from_iterable(place), dtype=np.int64)
+    starts = np.array(list(itertools.accumulate(map(len, place), initial=0)), dtype=np.int64)
+    sums = np.concatenate([[0.0], np.cumsum(_log_odds_of_labels(seen)[labels])])
     listed = ((label_set, node) for label_set, node in place.items() if label_set in counts or label_set in shares)
     return Tree(
         np.array(parents, dtype=np.int64),
         np.array(moves, dtype=np.int64),
-        np.array(list(itertools.accumulate(map(len, place), initial=0)), dtype=np.int64),
+        starts,
         labels,
         ranks,
         np.unique(labels),
         np.array([float(counts.get(label_set, 0)) for label_set in place]),
         np.array([shares.get(label_set, 0.0) for label_set in place]),
+        sums[starts[1:]] - sums[starts[:-1]],
         {np.array(label_set, dtype=np.int64).tobytes(): node for label_set, node in listed},
     )
 
 
-def make_listing(tree: Tree, prior: float, neighbours: float) -> Listing:
+def make_listing(tree: Tree, prior: float, neighbours: float, discount: float) -> Listing:
     """Return a tree with the weights of its label-sets, as kernels take it."""
     texts = tree.counts + neighbours * tree.shares
     log_prior = np.full(len(texts), -np.inf)
-    log_prior[texts > 0] = prior * np.log(texts[texts > 0])
+    log_prior[texts > 0] = prior * np.log(texts[texts > 0]) - discount * tree.log_odds[texts > 0]
     return Listing(
         tree.parents, tree.moves, log_prior, np.exp(log_prior), tree.starts, tree.labels, tree.ranks, tree.used
     )

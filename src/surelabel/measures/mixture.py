@@ -7,12 +7,12 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
 from surelabel._kernels import mixture as kernel
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
@@ -20,11 +20,12 @@ from surelabel.measures.base import costs_of, is_number, totals_by_costs
 from surelabel.measures.compressed import halves, sparse_totals
 from surelabel.measures.listing import MOST_NEIGHBOURS, SeenLabelSets, Tree, make_listing
 from surelabel.measures.log_loss import LogLoss
+from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
 
 __all__ = ["Mixture"]
 
 IntArray = npt.NDArray[np.int64]
-PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip")
+PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip", "discount")
 # Exponents up to which a product of exponentials, and its inverse, are floats with all their digits.
 _LARGEST_EXPONENT = 690.0
 _RANGES = {
@@ -32,6 +33,7 @@ _RANGES = {
     "prior": (0.0, math.inf, "0 or more"),
     "temperature": (0.0, math.inf, "0 or more"),
     "neighbours": (0.0, math.inf, "0 or more"),
+    "discount": (0.0, math.inf, "0 or more"),
 }
 
 
@@ -49,6 +51,10 @@ class Mixture:
     its own in one label, if they have no fewer and no more labels than label-sets of training. That pays if many new
     label-sets are unseen but close to seen ones.
 
+    With `odds`, product is that of refined log-odds: each label's are a line in its own log-odds, or in those of all
+    labels (`refine`). It stays a product over labels, so counting is as before. That pays if a classifier is too sure
+    of some labels, or misses what one label says about another.
+
     Parameters
     ----------
     weight : float
@@ -61,8 +67,15 @@ class Mixture:
         How many texts each training text counts for, spread over all label-sets one label away; 0 or more.
     clip : float
         As of `LogLoss`.
+    discount : float
+        How much of the frequency of its labels is taken off a label-set's count, 0 or more: the logarithm of its weight
+        in the softmax is prior log(count) - discount times the sum over its labels of log(f / (1 - f)), f the share of
+        training texts with the label. The text's probabilities know how frequent labels are; what they do not know is
+        which labels occur together.
     seen : SeenLabelSets, optional
         Label-sets of training and how often they occur; `fit` makes it.
+    odds : RefinedOdds, optional
+        How log-odds are refined, of dense texts; `refine` makes it.
 
     Examples
     --------
@@ -77,8 +90,9 @@ class Mixture:
     temperature: float = 1.0
     neighbours: float = 0.0
     clip: float = 1e-6
+    discount: float = 0.0
     seen: SeenLabelSets | None = None
-    takes_sparse: ClassVar[bool] = True
+    odds: RefinedOdds | None = None
 
     def __post_init__(self) -> None:
         LogLoss(self.clip)
@@ -90,6 +104,11 @@ class Mixture:
                 )
         for name in PARAMETERS:
             object.__setattr__(self, name, float(getattr(self, name)))
+        if self.seen is not None and self.odds is not None and self.odds.n_labels != self.seen.n_labels:
+            raise InvalidInputError(
+                f"The 'odds' of Mixture must be of {self.seen.n_labels} labels, as the label-sets of training are. Got "
+                f"{self.odds.n_labels}."
+            )
         if self.seen is not None and self.neighbours > 0 and self.seen.n_changes > MOST_NEIGHBOURS:
             raise InvalidInputError(
                 f"The 'neighbours' parameter of Mixture must be 0 for so many labels: {self.seen.n_changes:,} changes "
@@ -104,10 +123,10 @@ class Mixture:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mixture):
             return NotImplemented
-        return self.parameters == other.parameters and self.seen == other.seen
+        return (self.parameters, self.seen, self.odds) == (other.parameters, other.seen, other.odds)
 
     def __hash__(self) -> int:
-        return hash((*self.parameters.values(), self.seen))
+        return hash((*self.parameters.values(), self.seen, self.odds))
 
     def __repr__(self) -> str:
         changed = [
@@ -115,10 +134,12 @@ class Mixture:
             for field in dataclasses.fields(self)
             if field.name in PARAMETERS[:3] or (field.name in PARAMETERS and getattr(self, field.name) != field.default)
         ]
+        if self.odds is not None:
+            changed.append("refined")
         return f"Mixture({', '.join(changed)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.parameters, "seen": self.seen}
+        return {**self.parameters, "seen": self.seen, "odds": self.odds}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -138,6 +159,25 @@ class Mixture:
         """Return a copy with other parameters, fitted on the same label-sets."""
         return dataclasses.replace(self, **parameters)
 
+    def refine(self, probabilities: Any, labels: Any, *, across: bool = False) -> Mixture:
+        """Return a copy with log-odds refined on validation texts.
+
+        Parameters
+        ----------
+        probabilities, labels : (m, d) array-likes
+            Of validation texts; never of training or calibration texts.
+        across : bool
+            Whether the log-odds of all labels count for each label; else each label has a slope and an offset.
+        """
+        given = as_probabilities(probabilities, who="Mixture.refine")
+        own = as_labels(labels, who="Mixture.refine", n_labels=given.shape[1], n_texts=len(given))
+        return dataclasses.replace(self, odds=RefinedOdds.of(given, own, clip=self.clip, across=across))
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether texts may be sparse: refined log-odds cost labels differently, also those that a text leaves out."""
+        return self.odds is None
+
     @property
     def fitted(self) -> SeenLabelSets:
         """Label-sets seen in training; an error if the measure is not fitted."""
@@ -154,9 +194,9 @@ class Mixture:
         return self.fitted.n_labels
 
     @property
-    def independent(self) -> LogLoss:
+    def independent(self) -> LogLoss | RefinedLogLoss:
         """The measure of the independent part."""
-        return LogLoss(self.clip)
+        return LogLoss(self.clip) if self.odds is None else RefinedLogLoss(self.clip, self.odds)
 
     def to_spec(self) -> dict[str, Any]:
         """Describe the measure in plain values; `arrays` has the rest."""
@@ -164,12 +204,12 @@ class Mixture:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a file must keep beside `to_spec`."""
-        return self.fitted.arrays()
+        return self.fitted.arrays() if self.odds is None else {**self.fitted.arrays(), "odds": self.odds.table}
 
     @functools.cached_property
     def listing(self) -> kernel.Listing:
         """The listed label-sets as `_kernels.mixture` takes them."""
-        return make_listing(self._tree, self.prior, self.neighbours)
+        return make_listing(self._tree, self.prior, self.neighbours, self.discount)
 
     @property
     def _tree(self) -> Tree:

@@ -96,6 +96,7 @@ def _method(bundle: Bundle) -> list[tuple[str, str]]:
         measure += f", {weights or 'no weight above 0'}"
     if isinstance(predictor.measure, Mixture):
         measure += ", " + ", ".join(f"{name} {value:.3g}" for name, value in predictor.measure.parameters.items())
+        measure += ", refined log-odds" if predictor.measure.odds is not None else ""
     rules = predictor.constraints
     counts = {} if rules is None else {name: len(each) for name, each in rules.to_dict().items() if each}
     corrections = recalibration.methods if recalibration is not None else ()

@@ -130,7 +130,8 @@ def fitted_measure(
     with progress.step(f"choosing the measure on {len(validation):,} validation texts") as advance:
         allowed["progress"] = lambda _: advance()
         mixture = choose_mixture(validation.probabilities, validation.labels, train_labels, _LEVELS, **allowed)
-    return LogLoss() if isinstance(measure, Automatic) and mixture.weight == 0.0 else mixture
+    is_plain = mixture.weight == 0.0 and mixture.odds is None
+    return LogLoss() if isinstance(measure, Automatic) and is_plain else mixture
 
 
 def _with_weights(
