@@ -125,6 +125,22 @@ def test_the_overview_draws_errors_and_sizes():
     assert sizes.get_title() == "of 3 possible ones"
 
 
+def test_classifiers_are_tabulated_by_both_rules(tmp_path):
+    quality = {"accuracy": 0.8491, "f1_micro": 0.888, "f1_macro": 0.53, "hamming_loss": 0.1}
+    better = {"accuracy": 0.8321, "f1_micro": 0.899, "f1_macro": 0.57, "hamming_loss": 0.1}
+    common = {"corpus": "reuters", "classifier": "linear", "f1": better, "log_loss": 0.8612, "seconds": 13.4}
+    sized = {"exact": quality, "mean_size_0.05": 1.79, "mean_size_0.01": 14.2, "filed": 0.791, "plain": False}
+    plain = {"half": quality, "exact": better, "plain": True, "classifier": "linear+randinit", "seconds": None}
+    rows = [{**common, **sized, "considered_at_20_missed": 0.94}, {**common, **plain}]
+    (tmp_path / "classifiers.json").write_text(json.dumps({"rows": rows}))
+    with_sets, without = benchmark_tables(tmp_path)
+    quality_words = ("0.849", "0.888", "0.530", "0.832", "0.899", "0.570", "0.861")
+    assert with_sets.rows == (("reuters", "linear", *quality_words, "1.79", "14.20", "79%", "0.9", "13"),)
+    assert without.rows == (("reuters", "linear+randinit", *quality_words),)
+    assert "the paper's rule" in with_sets.note
+    assert "a probability of 0.5 or more" in without.note
+
+
 def test_the_watch_benchmark_is_tabulated(tmp_path):
     shares = {"orders": 10, "0.01": {"alarms": 0, "share": 0.0, "most_by_chance": 1}}
     kinds = {"random": shares, "calibration first, test shuffled": shares}

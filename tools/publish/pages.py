@@ -30,6 +30,8 @@ _OPENINGS = {
     "engine": "How fast the exact search is, compared with the paper's. {note}",
     "lean-ball": "{note}",
     "watch": "When the exchangeability watch raises its alarm. {note}",
+    "classifiers": "How good the classifiers that come with Surelabel are. {note}",
+    "classifiers-without-icp": "The same, trained with the calibration texts, too. {note}",
     "text": "How fast the text classifiers are. {note}",
     "service": "How fast the service answers. {note}",
 }
