@@ -35,7 +35,7 @@ KINDS = {
 
 
 LISTED = 50
-"""Labels whose probabilities are listed for a text where there are very many and nothing else is said."""
+"""Labels whose probabilities are listed per text if there are very many and nothing else is set."""
 
 # Cells of the dense array of probabilities that the highest are taken from at a time: 32 MiB.
 _DENSE_CELLS = 2**22
@@ -43,7 +43,7 @@ _DENSE_CELLS = 2**22
 
 @dataclasses.dataclass(frozen=True)
 class LabelledTexts:
-    """Checked texts and their labels, bool (n_texts, n_labels); a CSR array where they are sparse and very many."""
+    """Checked texts and their labels, bool (n_texts, n_labels); a CSR array if they are sparse and very many."""
 
     texts: list[str]
     labels: Any
@@ -78,19 +78,19 @@ def highest(probabilities: npt.NDArray[np.float64], k: int) -> Any:
 class TextClassifier(abc.ABC):
     """From texts to label probabilities.
 
-    Made by `make(kind, **settings)`, or by `load(folder)` from where one was saved.
+    Made by `make(kind, **settings)`, or by `load(folder)` from a folder where one was saved.
 
     Parameters
     ----------
     settings : dataclass, optional
-        The settings of the kind; its defaults where None.
+        The settings of the kind; None takes its defaults.
 
     Attributes
     ----------
     n_labels_ : int
         Columns of the probabilities; there after `fit`.
     label_names_ : tuple of str or None
-        Names of the labels where `fit` was given them.
+        Names of the labels if `fit` was given them.
     history_ : list of dict
         For neural kinds one entry an epoch: training loss, validation micro-F1, seconds.
 
@@ -159,7 +159,7 @@ class TextClassifier(abc.ABC):
         label_names : sequence of str, optional
             Kept with the classifier.
         checkpoint_folder : path, optional
-            Where neural kinds leave checkpoints. A run that was killed goes on from the last one and ends
+            Where neural kinds leave checkpoints. A run that was killed resumes from the last one and ends
             with the same classifier as an uninterrupted run.
         resume : bool
             False starts anew and removes the checkpoints in the folder.
@@ -233,7 +233,7 @@ class TextClassifier(abc.ABC):
         texts : iterable of str
             At least one.
         k : int
-            Labels to list for each text; where more are tied, the first are listed.
+            Labels to list per text; if more are tied, the first are listed.
         batch_size : int, optional
             As in `predict_proba`.
 
@@ -315,7 +315,7 @@ class TextClassifier(abc.ABC):
         return type(self)._known is not TextClassifier._known
 
     def listed_for(self, n_labels: int) -> int | None:
-        """Return how many labels to list for each text where there are so many; None to keep all probabilities."""
+        """Return how many labels to list per text if there are so many; None to keep all probabilities."""
         return LISTED if n_labels > MANY_LABELS else None
 
     def _predict_sparse(self, texts: list[str], k: int, batch_size: int | None) -> SparseProbabilities:
@@ -327,7 +327,7 @@ class TextClassifier(abc.ABC):
         return SparseProbabilities(scipy.sparse.vstack(parts, format="csr"))
 
     def _checked_texts(self, texts: Iterable[str], batch_size: int | None, who: str) -> list[str]:
-        """Return texts to predict for, where the classifier is fitted and the batch size can be."""
+        """Return texts to predict for; raise if the classifier is not fitted or the batch size is wrong."""
         if not hasattr(self, "n_labels_"):
             raise NotCalibratedError(
                 f"This {self.kind} classifier is not fitted. Call fit, or load a saved one, before {who}."

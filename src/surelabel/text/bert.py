@@ -48,13 +48,13 @@ def resolve_model(model: str) -> str:
     path = Path(model)
     if path.exists() and not (path / "config.json").is_file():
         raise InvalidInputError(
-            f"The 'model' setting must name a transformers model. The folder {model} is none: it has no config.json."
+            f"The 'model' setting must name a transformers model. The folder {model} has no config.json."
         )
     return model
 
 
 def resolve_pooling(model: str) -> str:
-    """Return "mean" where a model's folder says that it is a sentence encoder with mean pooling, else "cls".
+    """Return "mean" if a model's folder says that it is a sentence encoder with mean pooling, else "cls".
 
     Sentence encoders say so in `1_Pooling/config.json`, the folder that `modules.json` names. Of a model on
     the hub nothing is known before it is fetched, so it counts as plain BERT: set the pooling by hand.
@@ -71,7 +71,7 @@ def resolve_pooling(model: str) -> str:
 
 
 def fetch_encoder(model: str) -> tuple[Any, Any]:
-    """Return a pre-trained encoder and its tokenizer; say what is wrong where there are none."""
+    """Return a pre-trained encoder and its tokenizer; say what is wrong if they cannot be loaded."""
     try:
         with quiet_library():
             tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
@@ -91,7 +91,7 @@ def fetch_encoder(model: str) -> tuple[Any, Any]:
 
 
 class EncoderNetwork(nn.Module):
-    """Encoder, pooling of its last layer, dropout, one logit a label.
+    """Encoder, pooling of its last layer, dropout, one logit per label.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class BertClassifier(NeuralClassifier):
 
     kind = "bert"
     settings_class = BertSettings
-    # As many tokens as stay in a processor's cache from layer to layer; more are slower a token.
+    # As many tokens as stay in a processor's cache from layer to layer; more are slower per token.
     _tokens_a_batch = 1_024
     _words: frozenset[str] | None
     # The network that was quantised, and what came of it.

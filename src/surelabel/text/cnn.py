@@ -24,7 +24,7 @@ _PADDING = 0
 
 
 class ConvolutionalNetwork(nn.Module):
-    """Embedding, convolution over words with its maximum, dense layer, one logit a label.
+    """Embedding, convolution over words with its maximum, dense layer, one logit per label.
 
     Dropout after the maximum and after the dense layer, ReLU after the dense layer. None after the maximum,
     which is no linear function already: with one, training took more epochs for a validation F1 hardly higher.
@@ -60,7 +60,7 @@ class ConvolutionalNetwork(nn.Module):
     def forward(
         self, input_ids: torch.Tensor, lengths: torch.Tensor, labels: torch.Tensor | None = None
     ) -> dict[str, torch.Tensor]:
-        """Return logits (B, n_labels), and the loss where labels are given."""
+        """Return logits (B, n_labels), and the loss if labels are given."""
         x = self.embedding(input_ids)
         if self.training and self.word_dropout:
             kept = torch.rand(x.shape[:2], device=x.device) >= self.word_dropout

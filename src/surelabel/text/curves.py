@@ -69,7 +69,7 @@ class ScoreCurve:
     def fit(cls, scores: FloatArray, labels: Any, shares: FloatArray, slope: float = 1.0) -> ScoreCurve:
         """Fit on held-out texts: scores (n, d), labels (n, d) bool; shares (d,) of training texts with each label.
 
-        `slope` is what the curve is drawn to where there are few texts.
+        `slope` is what the curve is drawn to if there are few texts.
         """
         step = max(1, -(-scores.size // _MOST_PAIRS))
         scores, labels = scores[::step], np.asarray(labels[::step])

@@ -84,7 +84,7 @@ def as_labels(labels: Any, n_texts: int, name: str = "labels") -> Any:
         )
     if len(array) != n_texts:
         raise InvalidInputError(
-            f"The '{name}' argument must have one row a text. Got {len(array)} rows for {n_texts} texts instead."
+            f"The '{name}' argument must have one row per text. Got {len(array)} rows for {n_texts} texts instead."
         )
     if array.dtype == bool:
         return array
@@ -115,7 +115,7 @@ def as_label_names(names: Sequence[str] | None, n_labels: int) -> tuple[str, ...
     found = tuple(str(name) for name in names)
     if len(found) != n_labels or len(set(found)) != n_labels:
         raise InvalidInputError(
-            f"The 'label_names' argument must hold {n_labels} different names, one a label. "
+            f"The 'label_names' argument must hold {n_labels} different names, one per label. "
             f"Got {len(found)} names, {len(set(found))} of them different, instead."
         )
     return found

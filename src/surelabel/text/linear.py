@@ -119,7 +119,7 @@ class LinearClassifier(TextClassifier):
         return self._terms.known(texts)
 
     def listed_for(self, n_labels: int) -> int | None:
-        """Return as many as a shortlist has where labels are learnt by shortlists: no others have probabilities."""
+        """Return as many as a shortlist has if labels are learnt by shortlists: no others have probabilities."""
         return self.settings.shortlist if n_labels > self.settings.many_labels else super().listed_for(n_labels)
 
     def _predict_sparse(self, texts: list[str], k: int, batch_size: int | None) -> SparseProbabilities:

@@ -29,7 +29,7 @@ _SHARE_SET_ASIDE = 0.1
 
 
 def start_bias(layer: nn.Linear, bias: float | None, labels: Any) -> None:
-    """Set an output layer's bias to a number, or to each label's log-odds in the training texts where None.
+    """Set an output layer's bias to a number, or to each label's log-odds in the training texts if None.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def start_bias(layer: nn.Linear, bias: float | None, labels: Any) -> None:
 
 
 def loss_and_logits(logits: torch.Tensor, labels: torch.Tensor | None) -> dict[str, torch.Tensor]:
-    """Return what Trainer expects: logits, and the binary cross-entropy where labels are given."""
+    """Return what Trainer expects: logits, and the binary cross-entropy if labels are given."""
     if labels is None:
         return {"logits": logits}
     loss = nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
@@ -183,7 +183,7 @@ class NeuralClassifier(TextClassifier):
         self._network = network.to(device).eval().requires_grad_(False)
 
     def _check_size(self, folder: Path) -> None:
-        """Raise where the settings claim a larger network than there are weights, before it is allocated."""
+        """Raise if the settings claim a larger network than there are weights, before it is allocated."""
         with torch.device("meta"):
             network = self._rebuild(folder)
         claimed = sum(each.numel() * each.element_size() for each in network.parameters())

@@ -26,7 +26,7 @@ _STEPS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _START = 4
 # C of a logistic regression that is about as smooth as a support vector machine with C = 1.
 _LOGISTIC_FACTOR = 50.0
-# Slope of the curve where there are few texts.
+# Slope of the curve if there are few texts.
 _SLOPES = {"svm": 2.0, "logistic": 1.0}
 
 

@@ -11,7 +11,7 @@ __all__ = ["BertSettings", "BlendSettings", "CnnSettings", "HybridSettings", "Li
 
 
 def _check_range(settings: Any, low: float, high: float, *names: str) -> None:
-    """Raise where a named number lies outside low <= value <= high; None is left alone."""
+    """Raise if a named number lies outside low <= value <= high; None is left alone."""
     for name in names:
         value = getattr(settings, name)
         if value is None:
@@ -24,7 +24,7 @@ def _check_range(settings: Any, low: float, high: float, *names: str) -> None:
 
 
 def _check_choice(settings: Any, name: str, choices: tuple[str, ...]) -> None:
-    """Raise where a named setting is none of the choices."""
+    """Raise if a named setting is not one of the choices."""
     value = getattr(settings, name)
     if value not in choices:
         raise InvalidInputError(
@@ -263,8 +263,8 @@ class Word2vecSettings(CnnSettings):
         Standard deviation that the vectors are scaled to; None leaves them as they are. Published vectors
         are 50 times larger than what a random start does best with, and train much slower unscaled.
     embedding_size : int
-        Components of a word's vector. Where the given vectors have fewer, the rest starts at random, as in
-        `randinit`; where they have more, theirs count.
+        Components of a word's vector. If the given vectors have fewer, the rest starts at random, as in
+        `randinit`; if they have more, theirs count.
 
     Examples
     --------
@@ -304,7 +304,7 @@ class BertSettings:
         starts from their output, which is kept on disk in half precision (with 768 components about 1.5 kB per token).
     pooling : {"auto", "cls", "mean"}
         What of the encoder's last layer goes into the new one: the first token, or the mean of all. "auto"
-        takes the mean where the model's folder says that it was trained so, the first token elsewhere.
+        takes the mean if the model's folder says that it was trained so, else the first token.
     max_tokens : int
         Tokens of a text that are read, at most what the model allows.
     dropout : float

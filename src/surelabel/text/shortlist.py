@@ -26,7 +26,7 @@ __all__ = ["ShortlistModel", "fit_shortlists"]
 
 # Largest components of a centroid that are kept.
 _CENTROID_FEATURES = 200
-# C where none is set.
+# C if none is set.
 _INVERSE_REGULARISATION = 200.0
 # Change of the weights at which a label's regression is done.
 _TOLERANCE = 1e-2
@@ -88,7 +88,7 @@ class ShortlistModel:
 
     @classmethod
     def from_arrays(cls, arrays: Any, n_features: int, n_labels: int) -> ShortlistModel:
-        """Return the model of arrays as `arrays` gives them; ValueError where they do not fit together."""
+        """Return the model of arrays as `arrays` gives them; ValueError if they do not fit together."""
         parts = [arrays[name] for name in ARRAYS]
         centroids = scipy.sparse.csr_array((parts[2], parts[1], parts[0]), shape=(n_features, n_labels))
         weights = scipy.sparse.csr_array((parts[5], parts[4], parts[3]), shape=(n_labels, n_features))
@@ -136,7 +136,7 @@ def _centroids(features: Any, labels: Any) -> Any:
 def _samples(labels: Any, nearest: npt.NDArray[np.int64], max_negatives: int, seed: int) -> Any:
     """Return (learnt labels, starts, texts, signs, importances) of the texts that each label is learnt from.
 
-    Where a label has more negatives than `max_negatives`, so many are drawn, and count for all.
+    If a label has more negatives than `max_negatives`, so many are drawn, and count for all.
     """
     n_texts = labels.shape[0]
     pairs = labels.tocoo()

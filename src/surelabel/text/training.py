@@ -1,7 +1,7 @@
 """The one way in which the neural classifiers are trained: transformers' Trainer.
 
 Batches of like length in an order that depends on seed and epoch alone; early stopping on the validation
-micro-F1; the best epoch's weights at the end; checkpoints from which a killed run goes on to the same
+micro-F1; the best epoch's weights at the end; checkpoints from which a killed run resumes and ends with the same
 weights. A checkpoint counts only once it is whole: a file `complete` is written into it last.
 
 Under torchrun or `accelerate launch` all processes call `fit` with the same texts, share each batch among them, and end
@@ -97,7 +97,7 @@ class Averaged(nn.Module):
 
 
 def micro_f1(predicted: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> float:
-    """Return the micro-averaged F1 of bool arrays (n_texts, n_labels); 0 where nothing is there to find.
+    """Return the micro-averaged F1 of bool arrays (n_texts, n_labels); 0 if there is nothing to find.
 
     Examples
     --------
@@ -171,11 +171,11 @@ class _Trainer(Trainer):
 def _measure(prediction: EvalPrediction) -> dict[str, float]:
     """Return the validation micro-F1 at probability 0.5, and the same with ties broken by the loss.
 
-    Rare labels keep the micro-F1 of the first epochs at 0 while the loss falls: that is no reason to stop.
+    Rare labels keep the micro-F1 of the first epochs at 0 while the loss falls: this is no reason to stop.
     """
     logits, labels = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
     found = micro_f1(logits >= 0, labels.astype(bool))
-    with np.errstate(invalid="ignore"):  # a training that diverged is told of at its end
+    with np.errstate(invalid="ignore"):  # a training that diverged is reported at its end
         loss = float(np.mean(np.logaddexp(0, logits) - logits * labels))
     return {"micro_f1": found, "progress": found - 1e-6 * min(loss, 10.0)}
 
@@ -383,7 +383,7 @@ def _run_trainer(
     folder: Path,
     options: FitOptions,
 ) -> tuple[nn.Module, list[dict[str, float]]]:
-    """Run, or go on with, a training whose checkpoints are in `folder`."""
+    """Run, or resume, a training whose checkpoints are in `folder`."""
     training, validation = parts
     wrapped = Averaged(network) if plan.averaging else network
     trainer = _Trainer(
