@@ -136,7 +136,8 @@ def test_classifiers_are_tabulated_by_both_rules(tmp_path):
     with_sets, without = benchmark_tables(tmp_path)
     quality_words = ("0.849", "0.888", "0.530", "0.832", "0.899", "0.570", "0.861")
     assert with_sets.rows == (("reuters", "linear", *quality_words, "1.79", "14.20", "79%", "0.9", "13"),)
-    assert without.rows == (("reuters", "linear+randinit", *quality_words),)
+    by_three_rules = (*quality_words[:3], *quality_words[3:6], *quality_words[3:6], quality_words[6])
+    assert without.rows == (("reuters", "linear+randinit", *by_three_rules),)
     assert "the paper's rule" in with_sets.note
     assert "a probability of 0.5 or more" in without.note
 
