@@ -184,9 +184,9 @@ def classifiers(document: Document) -> Table:
         "mean N at 0.01", "filed", "tags to consider", "fit, s",
     )  # fmt: skip
     note = (
-        "The first three figures are by the paper's rule, the most plausible label-set; the next three by thresholds for "
-        f"F1 (`--decision f1`). {_MADE} N: plausible label-sets by LogLoss. Filed: texts of which at most 5 % are wrong. Tags to consider: at 20 % "
-        "of labels missed. Seconds are of one processor core, without those of a blend's members."
+        "The first three figures are by the paper's rule, the most plausible label-set; the next three by thresholds "
+        f"for F1 (`--decision f1`). {_MADE} N: plausible label-sets by LogLoss. Filed: texts of which at most "
+        "5 % are wrong. Tags to consider: at 20 % of labels missed. Seconds are of one processor core, without those of a blend's members."
     )
     return Table("classifiers", "Classifiers and their prediction sets", header, rows, note)
 
@@ -201,9 +201,9 @@ def classifiers_plain(document: Document) -> Table:
     others = tuple(f"{name}, {rule}" for rule in ("at least one", "F1 rule") for name in _QUALITY)
     header = ("corpus", "classifier", *_QUALITY, *others, "log-loss")
     note = (
-        "The first three figures are by the paper's rule, labels with a probability of 0.5 or more; the next three give "
-        "a text without such a label its most probable one, which makes the most plausible label-set by LogLoss; the "
-        f"last three are by thresholds for F1. {_MADE}"
+        "The first three figures are by the paper's rule, labels with a probability of 0.5 or more; the next three "
+        "give a text without such a label its most probable one, which makes the most plausible label-set by LogLoss; "
+        f"the last three are by thresholds for F1. {_MADE}"
     )
     return Table("classifiers-without-icp", "Classifiers without conformal prediction", header, rows, note)
 
