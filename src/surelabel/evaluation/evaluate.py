@@ -42,6 +42,8 @@ __all__ = ["CurvePoint", "Demand", "Evaluation", "SumCriterion", "evaluate"]
 _CELLS = 1024
 # Texts whose sets are counted if labels interact or kinds are counted apart, which takes milliseconds per text.
 _MOST_SIZED = 500
+# With more labels than this most sets are bounded by tables, which takes milliseconds per text too.
+_MANY_LABELS = 200
 # Texts whose sets are counted for misses by size.
 _MOST_LOOKED_AT = 2_000
 
@@ -245,7 +247,7 @@ def _sizes(
     """Count the sets of texts at some levels, of a sample if that takes long; return how many texts it was, too."""
     if criteria:
         return size_curve(predictor, engine, levels), len(engine)
-    is_slow = isinstance(engine, (InteractingEngine, KindsEngine))
+    is_slow = isinstance(engine, (InteractingEngine, KindsEngine)) or engine.n_labels > _MANY_LABELS
     n_sized = min(len(engine), _MOST_SIZED) if is_slow else len(engine)
     rows = np.linspace(0, len(engine) - 1, n_sized).round().astype(np.intp)
     sized = engine if n_sized == len(engine) else _some_texts(predictor, engine, rows)
