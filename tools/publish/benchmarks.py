@@ -187,7 +187,7 @@ def classifiers(document: Document) -> Table:
         "The first three figures are by the paper's rule, the most plausible label-set; the next three by thresholds "
         f"for F1 (`--decision f1`). {_MADE} N: plausible label-sets by LogLoss. Filed: texts of which at most "
         "5 % are wrong. Tags to consider: at 20 % of labels missed. Seconds are of one "
-        " processor core, without those of a blend's members."
+        "processor core, without those of a blend's members."
     )
     return Table("classifiers", "Classifiers and their prediction sets", header, rows, note)
 
