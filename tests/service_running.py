@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import re
 import socket
 import threading
 import time
@@ -14,6 +15,7 @@ from surelabel import ConformalLabelSets, LpNorm
 from surelabel.models import Bundle, BundleInfo
 from surelabel.service import ServiceSettings, create_app
 from surelabel.service.connections import limited_connections
+from surelabel.text import Explanation, WordWeight
 
 NAMES = ("corn", "grain", "trade", "wheat", *(f"topic-{number:02d}" for number in range(5, 91)))
 HOSTILE = '<script>alert(1)</script><img src=x onerror="document.title=1"> \u202eevil\u202c שלום 👩‍👩‍👧 \u0000 end'
@@ -39,6 +41,15 @@ class KeywordClassifier:
             if not known:
                 row[:] = 0.45
         return rows
+
+    def known_words(self, texts):
+        return np.ones(len(texts))
+
+    def explain(self, text, label):
+        """Every place where the label's name stands speaks for it."""
+        places = re.finditer(re.escape(label), text)
+        words = tuple(WordWeight(place.start(), place.end(), place.group(), 1.0) for place in places)
+        return Explanation(label, float(len(words)), words)
 
 
 def make_bundle(names=NAMES, **parts):
@@ -80,10 +91,10 @@ class Running:
         return httpx.Client(base_url=self.url, timeout=30, **options)
 
 
-def start(bundle, settings=None, *, wait=True, **options):
+def start(bundle, settings=None, *, wait=True, reviewing=None, **options):
     """Start a service in a thread, on a free port."""
     listening = socket.create_server(("127.0.0.1", 0))
-    app = create_app(bundle, settings or ServiceSettings())
+    app = create_app(bundle, settings or ServiceSettings(), reviewing)
     connections = limited_connections(settings or ServiceSettings())
     config = uvicorn.Config(app, http=connections, log_config=None, access_log=False, ws="none", **options)
     server = uvicorn.Server(config)

@@ -29,7 +29,18 @@ def test_help_has_examples_for_every_command(run):
     assert "surelabel demo" in run("--help").out
     assert "Exit codes" in run("--help").out
     names = [command.callback.__name__ for command in app.registered_commands]
-    assert names == ["demo", "train", "calibrate", "predict", "evaluate", "watch", "compare", "reproduce", "serve"]
+    assert names == [
+        "demo",
+        "train",
+        "calibrate",
+        "predict",
+        "evaluate",
+        "watch",
+        "compare",
+        "reproduce",
+        "serve",
+        "review",
+    ]
     for words in (*([name] for name in names), ["data", "list"], ["data", "get"], ["data", "stats"]):
         found = run(*words, "--help")
         assert found.code == 0
@@ -414,5 +425,6 @@ def test_serve_calls_the_service(run, model, monkeypatch):
     assert run("serve", model, "--port", "0").code == 0
     assert run("serve", model, "--port", "0", "--watch").code == 0
     assert calls == [
-        ((model, "127.0.0.1", 0, "secret"), {"allow_unprotected": False, "watch": watch}) for watch in (False, True)
+        ((model, "127.0.0.1", 0, "secret"), {"allow_unprotected": False, "watch": watch, "review": None})
+        for watch in (False, True)
     ]

@@ -3,23 +3,13 @@
 import csv
 import io
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 
+from browsing import CHECKS, CHROMIUM, FLAGS
 from service_running import HOSTILE, NAMES, make_bundle, serving, start
 from surelabel.service import ServiceSettings
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 TOKEN = "a token of some length"
 
 pytestmark = [
@@ -400,9 +390,6 @@ def test_report_opens_with_its_style_and_without_scripts(browser, tmp_path):
         assert page.eval_on_selector("p", "p => getComputedStyle(p).color") == "rgb(1, 2, 3)"
         assert page.title() == "figures"
         visit.close()
-
-
-CHECKS = Path(__file__).with_name("page_checks.js").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

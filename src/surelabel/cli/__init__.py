@@ -6,6 +6,7 @@ from surelabel.cli import (  # noqa: F401
     commands_demo,
     commands_model,
     commands_predict,
+    commands_review,
     commands_run,
     commands_watch,
 )
@@ -13,5 +14,5 @@ from surelabel.cli.application import app, main
 
 __all__ = ["app", "main"]
 
-_ORDER = ("demo", "train", "calibrate", "predict", "evaluate", "watch", "compare", "reproduce", "serve")
+_ORDER = ("demo", "train", "calibrate", "predict", "evaluate", "watch", "compare", "reproduce", "serve", "review")
 app.registered_commands.sort(key=lambda command: _ORDER.index(getattr(command.callback, "__name__", "")))

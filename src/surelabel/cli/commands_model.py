@@ -29,6 +29,7 @@ from surelabel.cli.showing import progress_shown
 from surelabel.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
+    from surelabel.corpora import Corpus
     from surelabel.evaluation.evaluate import Evaluation
     from surelabel.evaluation.metrics import ClassificationMetrics
     from surelabel.models import Bundle
@@ -116,6 +117,14 @@ def train(
     min_texts: MinTexts = 0,
     date: DateColumn = None,
     name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
+    reviewed: Annotated[
+        str | None,
+        typer.Option(
+            "--with-reviews",
+            metavar="STORE",
+            help="Train with the texts that were decided in a review too; those of its blind check stay out.",
+        ),
+    ] = None,
     test: PartSize = None,
     validation: PartSize = None,
     calibration: PartSize = None,
@@ -171,6 +180,8 @@ def train(
         )
         drawn = {part: size for part, size in sizes.items() if size is not None}
         texts = corpus.load(seed, sizes=drawn, columns=[*(() if division is None else division.columns), date])
+        if reviewed is not None:
+            texts = _with_reviews(texts, reviewed)
         bundle = train_to_folder(texts, out, settings, resume=not fresh)
     own = next(iter(bundle.evaluation.values())) if bundle.evaluation else None
     if as_json:
@@ -196,6 +207,18 @@ def _end(evaluation: Evaluation | None, fail_on_broken_promise: bool) -> None:
     """End with a code of its own if a promise was broken and that was asked for."""
     if fail_on_broken_promise and evaluation is not None and evaluation.broken:
         raise typer.Exit(BROKEN_PROMISE)
+
+
+def _with_reviews(texts: Corpus, store: str) -> Corpus:
+    """Return a corpus with the decided texts of a review among its training texts."""
+    from surelabel.review import ReviewStore, with_reviews  # noqa: PLC0415
+
+    if "://" not in store and not Path(store).is_file():
+        raise typer.BadParameter(f"there is no review {store!r}", param_hint="--with-reviews")
+    with ReviewStore(store) as opened:
+        grown = with_reviews(texts, opened)
+    say(f"{len(grown) - len(texts):,} reviewed texts are among the training texts.")
+    return grown
 
 
 def _as_listed(given: str | None) -> int | Literal["all"] | None:

@@ -57,27 +57,35 @@ def reproduce(
     say(f"The tables are in {results / 'tables'}.")
 
 
+Host = Annotated[str, typer.Option(help="Address to listen on; one that other machines can reach needs a token.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")]
+Token = Annotated[
+    str | None,
+    typer.Option(envvar="SURELABEL_TOKEN", help="Bearer token that clients must send.", show_envvar=True),
+]
+AllowUnprotected = Annotated[
+    bool, typer.Option("--allow-unprotected", help="Let other machines connect without a token.")
+]
+
+
 @app.command()
 def serve(
     folder: ModelFolder,
     *,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; one that other machines can reach needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 8000,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="SURELABEL_TOKEN", help="Bearer token that clients must send.", show_envvar=True),
-    ] = None,
-    allow_unprotected: Annotated[
-        bool, typer.Option("--allow-unprotected", help="Let other machines connect without a token.")
-    ] = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token: Token = None,
+    allow_unprotected: AllowUnprotected = False,
     watch: Annotated[
         bool,
         typer.Option(
             "--watch", help="Check whether texts are like the calibration texts; /metrics has capital and alarm."
         ),
     ] = False,
+    reviews: Annotated[
+        str | None,
+        typer.Option(metavar="STORE", help="Show a review too, at /review: its file, or postgresql://user@host/name."),
+    ] = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -86,8 +94,10 @@ def serve(
     \b
     Examples:
       surelabel serve models/reuters
+      surelabel serve models/tickets --reviews june.csv.reviews.sqlite
       SURELABEL_TOKEN=... surelabel serve models/reuters --host 0.0.0.0 --port 8080
     """
-    from surelabel.service import run  # noqa: PLC0415
+    from surelabel.service import ReviewPlan, run  # noqa: PLC0415
 
-    run(folder, host, port, token, allow_unprotected=allow_unprotected, watch=watch)
+    plan = None if reviews is None else ReviewPlan(reviews)
+    run(folder, host, port, token, allow_unprotected=allow_unprotected, watch=watch, review=plan)

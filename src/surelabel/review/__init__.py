@@ -7,6 +7,7 @@ was decided. `surelabel.service` shows the queues in a browser.
 >>> from surelabel import corpora, train
 >>> from surelabel.review import Decision, Incoming, IncomingSettings, QUEUES, ReviewStore, ReviewText
 >>> from surelabel.review import BlindFigures, CalibrationUpdate, ClosingFigures, ModelFigures
+>>> from surelabel.review import argilla_records, from_label_studio, label_studio_tasks
 >>> from surelabel.review import blind_figures, closing_figures, export, take_in, update_calibration
 >>> corpus = corpora.load("synthetic", n_texts=600, n_labels=5)
 >>> bundle = train(corpus, measure="LogLoss", compare=False)
@@ -49,6 +50,11 @@ See what the blind check says about the model, make a new calibration from it, a
 True
 >>> export(store, f"{folder}/decided.csv")
 120
+
+Other tools take what waits, here nothing any more, and give decisions back:
+
+>>> label_studio_tasks(store), list(argilla_records(store, bundle)), from_label_studio(store, [])
+([], [], Imported(n_saved=0, n_known=0, problems=()))
 """
 
 from surelabel._core.extras import of_extra
@@ -58,6 +64,7 @@ with of_extra("review", "A review"):
     from surelabel.review.exporting import export, exported_rows
     from surelabel.review.figures import BlindFigures, ClosingFigures, blind_figures, closing_figures
     from surelabel.review.incoming import Incoming, IncomingSettings, take_in
+    from surelabel.review.interchange import Imported, argilla_records, from_label_studio, label_studio_tasks
     from surelabel.review.queues import QUEUES, Offer, offer_of
     from surelabel.review.recalibrating import CalibrationUpdate, ModelFigures, update_calibration
     from surelabel.review.store import ReviewStore
@@ -69,6 +76,7 @@ __all__ = [
     "CalibrationUpdate",
     "ClosingFigures",
     "Decision",
+    "Imported",
     "Incoming",
     "IncomingSettings",
     "ModelFigures",
@@ -77,10 +85,13 @@ __all__ = [
     "QueueCounts",
     "ReviewStore",
     "ReviewText",
+    "argilla_records",
     "blind_figures",
     "closing_figures",
     "export",
     "exported_rows",
+    "from_label_studio",
+    "label_studio_tasks",
     "offer_of",
     "take_in",
     "update_calibration",

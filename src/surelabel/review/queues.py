@@ -20,6 +20,7 @@ QUEUES = (CHOOSE, READ, CHECK, FILED)
 MOST_OPTIONS = 9
 """Label-sets that are offered: as many as there are digits to pick one with."""
 
+_MOST_CONSIDERED = 20
 _VERDICTS = {"file": FILED, "choose": CHOOSE, "read": READ}
 
 
@@ -103,18 +104,18 @@ def offer_of(answer: Answer) -> Offer:
     """
     verdict, reason = _verdict(answer)
     options = tuple((option.labels, option.p_value) for option in answer.top[:MOST_OPTIONS])
-    considered = tuple(getattr(answer, "consider", ())) or (*answer.certain, *answer.open[:MOST_OPTIONS])
+    considered = answer.consider or (*answer.certain, *answer.open[:MOST_OPTIONS])
     return Offer(
         verdict=verdict,
         reason=reason,
         labels=answer.labels,
         options=options or ((answer.labels, answer.credibility),),
-        consider=tuple(dict.fromkeys((*considered, *answer.labels))),
+        consider=tuple(dict.fromkeys((*considered[:_MOST_CONSIDERED], *answer.labels))),
         certain=answer.certain,
         size=bounds_words(*answer.size_bounds),
         significance=answer.significance,
         credibility=answer.credibility,
-        unfamiliar=bool(getattr(answer, "unfamiliar", answer.credibility <= float(_as_number(answer.significance)))),
+        unfamiliar=answer.unfamiliar or answer.credibility <= _as_number(answer.significance),
     )
 
 
@@ -125,10 +126,9 @@ def _as_number(level: str) -> float:
 
 
 def _verdict(answer: Answer) -> tuple[str, str]:
-    """Return the verdict of the answer and its reason; without one, nothing is filed and the size decides."""
-    decision = getattr(answer, "decision", None)
-    if decision is not None:
-        return str(decision), str(getattr(answer, "reason", "") or "")
+    """Return the verdict of the answer and its reason; without certificates nothing is filed, and the size decides."""
+    if answer.decision is not None:
+        return answer.decision, answer.reason or ""
     most = answer.size_bounds[1]
     if most == 0:
         return "read", "No label-set is plausible: the text is unlike the calibration texts."

@@ -62,6 +62,10 @@ def with_reviews(corpus: Corpus, store: ReviewStore) -> Corpus:
             **corpus.parts,
             "train": np.concatenate([corpus.parts["train"], np.arange(n_before, n_before + len(new))]),
         },
+        columns={
+            name: [*values, *(str(text.columns.get(name, "")) for text, _ in new)]
+            for name, values in corpus.columns.items()
+        },
         # Not the source alone any more: the same file read again is another corpus.
         provenance=dataclasses.replace(
             corpus.provenance,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from surelabel._core.extras import of_extra
-from surelabel.service.settings import ServiceSettings
+from surelabel.service.settings import ReviewPlan, ServiceSettings
 
 if TYPE_CHECKING:
     from surelabel.service.app import create_app
     from surelabel.service.server import run
 
-__all__ = ["ServiceSettings", "create_app", "run"]
+__all__ = ["ReviewPlan", "ServiceSettings", "create_app", "run"]
 
 
 if not TYPE_CHECKING:  # else a type checker would take any name

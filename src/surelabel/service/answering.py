@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel.exceptions import SearchLimitError
+from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.service.batching import ClosedError, MicroBatcher, QueueFullError
 from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion
 from surelabel.service.errors import ServiceError
@@ -74,14 +74,26 @@ class Answerer:
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
         self._n_requests = 0
         self._part_texts = min(_PART_TEXTS, settings.max_batch_texts)
+        work = BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, self.watch)
+        self._work = work
         self._batcher: MicroBatcher[SetsQuestion | LabelSetQuestion, Any] = MicroBatcher(
-            BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, self.watch),
+            work,
             max_batch_texts=settings.max_batch_texts,
             max_wait=settings.max_wait,
             max_queue_texts=settings.max_queue_texts,
             on_batch=metrics.saw_batch,
         )
         metrics.queue_texts.set_function(lambda: self._batcher.n_waiting)
+
+    def switch(self, bundle: Bundle) -> None:
+        """Answer with another bundle of the same labels from now on."""
+        if self.watch is not None:
+            raise InvalidInputError(
+                "A service that watches its texts cannot switch to another model: start it again with the new one."
+            )
+        if bundle.label_names != self.bundle.label_names:
+            raise InvalidInputError("A service can only switch to a model with the same labels.")
+        self._work.bundle = self.bundle = bundle
 
     def start(self) -> None:
         """Begin to work; call it within a running event loop."""
@@ -104,6 +116,13 @@ class Answerer:
 
     async def predict(self, request: PredictRequest) -> bytes:
         """Return the answer to a request, as JSON."""
+        answers = await self.answers(request)
+        if len(answers) <= _PART_TEXTS:
+            return _predict_response(answers)
+        return await asyncio.to_thread(_predict_response, answers)
+
+    async def answers(self, request: PredictRequest) -> list[Answer]:
+        """Return the answers to a request."""
         texts = request.all_texts
         self._check_texts(texts, field="text" if "text" in request.model_fields_set else "texts")
         self._check_top(request.top, len(texts))
@@ -123,9 +142,7 @@ class Answerer:
                 )
                 answers += await self._batcher.ask(part, is_long=len(texts) > self._part_texts)
         self.metrics.saw_answers(answers)
-        if len(answers) <= _PART_TEXTS:
-            return _predict_response(answers)
-        return await asyncio.to_thread(_predict_response, answers)
+        return answers
 
     async def p_value(self, request: PValueRequest) -> bytes:
         """Return the p-value of a label-set, as JSON."""

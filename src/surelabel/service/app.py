@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from surelabel._version import __version__
 from surelabel.service.answering import Answerer
+from surelabel.service.bodies import read_body
 from surelabel.service.documentation import body_of, complete_description, statuses
 from surelabel.service.errors import ServiceError, as_validation_error, error_response
 from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, check_token, has_token
+from surelabel.service.label_studio import add_label_studio
 from surelabel.service.metrics import ServiceMetrics
 from surelabel.service.model import describe_model
 from surelabel.service.pages import GENERIC_TEXTS, static_files
@@ -39,101 +39,13 @@ from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from surelabel.models import Bundle
+    from surelabel.service.reviewing import Reviewing
 
 _log = logging.getLogger(__name__)
-_Body = TypeVar("_Body", bound=BaseModel)
-# Larger bodies are parsed in a thread.
-_SMALL_BODY = 2**16
-# Times the limit on bodies that are read, but not kept.
-_READ_ON = 4
-
-
-def _too_large(limit: int) -> ServiceError:
-    """Build the error of a body that is over the limit."""
-    return ServiceError(
-        413,
-        "body_too_large",
-        f"A body can have {limit:,} bytes.",
-        "Send fewer or shorter texts.",
-        # The rest of the body is not read, so nothing can follow on this connection.
-        headers={"Connection": "close"},
-    )
-
-
-async def _read_limited(request: Request, limit: int) -> bytes:
-    """Read a body that may have `limit` bytes, whatever its head claims.
-
-    A larger one is read on for a while, without being kept: most clients read an answer only after they have sent all,
-    and would see a broken connection instead of the error.
-    """
-    most = _READ_ON * limit
-    claimed = request.headers.get("content-length", "")
-    if claimed.isdigit() and int(claimed) > most:
-        raise _too_large(limit)
-    body = bytearray()
-    n_bytes = 0
-    async for chunk in request.stream():
-        n_bytes += len(chunk)
-        if n_bytes > most:
-            break
-        if n_bytes <= limit:
-            body += chunk
-    if n_bytes > limit:
-        raise _too_large(limit)
-    return bytes(body)
-
-
-async def _read_body(request: Request, model: type[_Body], settings: ServiceSettings) -> _Body:
-    """Read and check a JSON body."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise ServiceError(
-            415,
-            "not_json",
-            f"The body must be application/json. Got {media_type[:80] or 'no type'!r}.",
-            "Send the header 'Content-Type: application/json'.",
-        )
-    try:
-        async with asyncio.timeout(settings.body_timeout):
-            body = await _read_limited(request, settings.max_body_bytes)
-    except TimeoutError:
-        raise ServiceError(
-            408,
-            "body_timeout",
-            f"The body did not come within {settings.body_timeout:g} s.",
-            "Send it again over a faster connection.",
-            headers={"Connection": "close"},
-        ) from None
-    if len(body) <= _SMALL_BODY:
-        return _checked_body(body, model)
-    return await asyncio.to_thread(_checked_body, body, model)
-
-
-def _checked_body(body: bytes, model: type[_Body]) -> _Body:
-    """Parse and check a JSON body; of many things that are wrong only the first few are looked at."""
-    try:
-        values = from_json(body)
-    except ValueError as error:
-        raise ServiceError(400, "not_json", f"The body is not JSON: {error}.", "Send JSON in UTF-8.") from None
-    if isinstance(values, dict):
-        unknown = list(itertools.islice((name for name in values if name not in model.model_fields), 3))
-        if unknown:
-            raise ServiceError(
-                422,
-                "invalid_request",
-                f"A request has no field {', '.join(repr(name[:80]) for name in unknown)}.",
-                f"Fix the request; its fields are {', '.join(model.model_fields)}.",
-                field=unknown[0][:200],
-            )
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise as_validation_error(error.errors(include_url=False, include_input=False)) from None
 
 
 def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> None:
     """Add what programs call."""
-    model = describe_model(answerer.bundle, settings)
 
     @app.post(
         "/v1/predict",
@@ -144,7 +56,7 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
     )
     async def predict(request: Request) -> Response:
         check_token(request, settings.token)
-        body = await _read_body(request, PredictRequest, settings)
+        body = await read_body(request, PredictRequest, settings)
         return Response(await answerer.predict(body), media_type="application/json")
 
     @app.post(
@@ -156,17 +68,22 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
     )
     async def p_value(request: Request) -> Response:
         check_token(request, settings.token)
-        body = await _read_body(request, PValueRequest, settings)
+        body = await read_body(request, PValueRequest, settings)
         return Response(await answerer.p_value(body), media_type="application/json")
 
-    described = model.model_dump_json().encode()
+    described: dict[Bundle, bytes] = {}
 
     @app.get(
         "/v1/model", response_model=ModelResponse, responses=statuses(401), summary="What the service answers with"
     )
     async def get_model(request: Request) -> Response:
         check_token(request, settings.token)
-        return Response(described, media_type="application/json")
+        bundle = answerer.bundle
+        if bundle not in described:
+            described.clear()
+            model = describe_model(bundle, settings, has_review=app.state.has_review)
+            described[bundle] = model.model_dump_json().encode()
+        return Response(described[bundle], media_type="application/json")
 
 
 def _add_watching(app: FastAPI, metrics: ServiceMetrics, settings: ServiceSettings) -> None:
@@ -218,6 +135,12 @@ def _add_pages(app: FastAPI, report: Path | None, settings: ServiceSettings) -> 
     async def page(request: Request) -> Response:
         return send("index.html", request)
 
+    @app.get("/review", include_in_schema=False)
+    async def review_page(request: Request) -> Response:
+        if not app.state.has_review:
+            raise HTTPException(404)
+        return send("review.html", request)
+
     @app.get("/static/{name}", include_in_schema=False)
     async def static(name: str, request: Request) -> Response:
         return send(name, request)
@@ -246,6 +169,11 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def told(request: Request, error: ServiceError) -> Response:
         return error_response(error)
 
+    @app.exception_handler(RequestValidationError)
+    async def misfit(request: Request, error: RequestValidationError) -> Response:
+        # Of parameters in the address; bodies are read by hand. The first part of a place says where it is.
+        return error_response(as_validation_error([{**one, "loc": one["loc"][1:]} for one in error.errors()]))
+
     @app.exception_handler(ClientDisconnect)
     async def hung_up(request: Request, error: ClientDisconnect) -> Response:
         # Nobody reads this; the status is for the metrics, as nginx counts it.
@@ -269,7 +197,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         )
 
 
-def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastAPI:
+def create_app(bundle: Bundle, settings: ServiceSettings | None = None, reviewing: Reviewing | None = None) -> FastAPI:
     """Make the service of a bundle.
 
     Parameters
@@ -278,6 +206,8 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastA
         As `surelabel.load_bundle` gives it.
     settings : ServiceSettings, optional
         Limits, token, batching.
+    reviewing : Reviewing, optional
+        A review of texts with the same bundle, from `surelabel.service.reviewing`: adds its page at /review.
 
     Returns
     -------
@@ -319,9 +249,16 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None) -> FastA
     )
     app.state.ready = False
     app.state.metrics = metrics
+    app.state.has_review = reviewing is not None
     _add_api(app, answerer, settings)
     _add_watching(app, metrics, settings)
     _add_pages(app, None if bundle.report is None else Path(bundle.report), settings)
+    add_label_studio(app, answerer, settings)
+    if reviewing is not None:
+        from surelabel.service.review_routes import add_review  # noqa: PLC0415 (SQLAlchemy, which may be missing)
+
+        add_review(app, reviewing, settings)
+        reviewing.on_switch = answerer.switch
     _add_error_handlers(app)
     app.add_middleware(Guard, settings=settings, metrics=metrics)
     _add_description(app, describe_model(bundle, settings), settings)

@@ -38,7 +38,7 @@ def _evaluated(bundle: Bundle) -> EvaluationResponse | None:
     )
 
 
-def describe_model(bundle: Bundle, settings: ServiceSettings) -> ModelResponse:
+def describe_model(bundle: Bundle, settings: ServiceSettings, *, has_review: bool = False) -> ModelResponse:
     """Describe a bundle and the limits of its service."""
     calibration = bundle.predictor.calibration_
     n_candidates = calibration.n_candidates
@@ -59,6 +59,7 @@ def describe_model(bundle: Bundle, settings: ServiceSettings) -> ModelResponse:
         notes=list(bundle.info.notes),
         evaluation=_evaluated(bundle),
         has_report=bundle.report is not None,
+        has_review=has_review,
         examples=list(bundle.info.examples) or example_texts(bundle.label_names),
         limits=LimitsResponse(**{name: getattr(settings, name) for name in LimitsResponse.model_fields}),
     )

@@ -238,6 +238,7 @@ class ModelResponse(BaseModel):
     notes: list[str] = Field(description="What a user of the model should know.")
     evaluation: EvaluationResponse | None = Field(description="Figures of its evaluation, where the bundle has them.")
     has_report: bool = Field(description="Whether /report has something to show.")
+    has_review: bool = Field(description="Whether texts are reviewed here, at /review.")
     examples: list[str] = Field(description="Texts to try.")
     limits: LimitsResponse
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
 import warnings
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.service.app import create_app
 from surelabel.service.connections import limited_connections, raise_file_limit
-from surelabel.service.settings import ServiceSettings
+from surelabel.service.settings import ReviewPlan, ServiceSettings
+
+if TYPE_CHECKING:
+    from surelabel.models import Bundle
+    from surelabel.service.reviewing import Reviewing
 
 _log = logging.getLogger(__name__)
 TOKEN_VARIABLE = "SURELABEL_TOKEN"  # noqa: S105 (the variable's name)
@@ -44,6 +50,26 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
+def _prepared(
+    plan: ReviewPlan, bundle: Bundle, bundle_path: str | os.PathLike[str], opened: contextlib.ExitStack
+) -> Reviewing:
+    """Open a review, and bring its texts into their queues."""
+    from surelabel.review import ReviewStore  # noqa: PLC0415 (SQLAlchemy, which may be missing)
+    from surelabel.service.reviewing import Reviewing  # noqa: PLC0415
+
+    store = opened.enter_context(ReviewStore(plan.store, lease_seconds=plan.lease_seconds))
+    folder = Path(bundle_path)
+    used = store.note("model")
+    if used is not None and Path(used).resolve() != folder.resolve():
+        _log.warning("The review was last done with the model %s; now it is %s.", used, folder)
+        store.set_note("model", str(folder))
+    reviewing = Reviewing(store, bundle, folder, plan.incoming)
+    n_new = reviewing.take_in(plan.texts if plan.texts is not None else ())
+    counts = ", ".join(f"{queue} {count.waiting:,}" for queue, count in store.counts().items())
+    _log.info("%d new texts are in their queues. Waiting: %s.", n_new, counts)
+    return reviewing
+
+
 def run(
     bundle_path: str | os.PathLike[str],
     host: str = "127.0.0.1",
@@ -51,6 +77,7 @@ def run(
     token: str | None = None,
     *,
     allow_unprotected: bool = False,
+    review: ReviewPlan | None = None,
     **limits: Any,
 ) -> None:
     """Serve a bundle until SIGINT or SIGTERM; what is running then is finished first.
@@ -65,6 +92,8 @@ def run(
         Bearer token; that of the environment variable SURELABEL_TOKEN where None.
     allow_unprotected : bool
         Serve other machines without a token.
+    review : ReviewPlan, optional
+        A review to show at /review.
     **limits
         Other fields of `ServiceSettings`.
 
@@ -87,8 +116,10 @@ def run(
     # A client chooses the level: too few calibration texts for it is news to the client, whom /v1/model tells.
     warnings.filterwarnings("ignore", category=CalibrationWarning)
     raise_file_limit(settings.max_connections)
-    with _listen(settings) as listening:
-        app = create_app(load_bundle(bundle_path), settings)
+    with _listen(settings) as listening, contextlib.ExitStack() as opened:
+        bundle = load_bundle(bundle_path)
+        reviewing = None if review is None else _prepared(review, bundle, bundle_path, opened)
+        app = create_app(bundle, settings, reviewing)
         config = uvicorn.Config(
             app,
             http=limited_connections(settings),
@@ -100,5 +131,6 @@ def run(
             timeout_graceful_shutdown=int(settings.timeout) + 1,
             ws="none",
         )
-        _log.info("Serving on %s (Ctrl-C ends it).", _address(listening))
+        place = "" if review is None else "review"
+        _log.info("Serving on %s%s (Ctrl-C ends it).", _address(listening), place)
         uvicorn.Server(config).run(sockets=[listening])

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import os
+from typing import TYPE_CHECKING
 
 from surelabel.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from surelabel.review import IncomingSettings
 
 _WHOLE_NUMBERS = {
     "max_body_bytes": 1_024,
@@ -35,6 +40,34 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@dataclasses.dataclass(frozen=True)
+class ReviewPlan:
+    """A review that a service shows at /review.
+
+    Attributes
+    ----------
+    store : path or URL
+        Where decisions are kept, see `surelabel.review.ReviewStore`.
+    texts : path, optional
+        Texts to bring into their queues first.
+    incoming : IncomingSettings, optional
+        Level, share of the blind check, columns of the texts.
+    lease_seconds : float
+        How long a text stays with a reviewer who does nothing.
+
+    Examples
+    --------
+    >>> from surelabel.service import ReviewPlan
+    >>> ReviewPlan("june.sqlite", "june.csv").lease_seconds
+    300.0
+    """
+
+    store: str | os.PathLike[str]
+    texts: str | os.PathLike[str] | None = None
+    incoming: IncomingSettings | None = None
+    lease_seconds: float = 300.0
 
 
 @dataclasses.dataclass(frozen=True)

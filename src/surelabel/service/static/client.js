@@ -14,7 +14,8 @@ const KEY = "surelabel-token";
 export const rememberToken = (token) => (token ? sessionStorage.setItem(KEY, token) : sessionStorage.removeItem(KEY));
 export const hasToken = () => sessionStorage.getItem(KEY) !== null;
 
-async function ask(path, options) {
+/** Return the JSON that the server answers with, or throw a Problem. */
+export async function ask(path, options = {}) {
   const headers = { Accept: "application/json", ...options.headers };
   const token = sessionStorage.getItem(KEY);
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -37,15 +38,23 @@ async function ask(path, options) {
   throw new Problem(response.status, told.code, told.message, told.what_to_do, Number(response.headers.get("Retry-After")) || 0);
 }
 
+/** Send JSON, and return what the server answers. */
+export const send = (path, body, signal) => ask(path, {
+  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal,
+});
+
+/** Return a file that the server makes. */
+export async function getFile(path) {
+  const token = sessionStorage.getItem(KEY);
+  const response = await fetch(path, { headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store", credentials: "omit" });
+  if (!response.ok) throw new Problem(response.status, "no_file", "The file could not be made.", "Try again.");
+  return response.blob();
+}
+
 /** Return what the server says of its model. */
-export const getModel = () => ask("v1/model", {});
+export const getModel = () => ask("v1/model");
 
 /** Return the answers to texts at a confidence level; `describe` asks for each in a sentence too. */
-export function predict(texts, level, { top, describe = false }, signal) {
-  return ask("v1/predict", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ texts: texts.map((text) => text.toWellFormed?.() ?? text), confidence_level: level, top, describe }),
-    signal,
-  });
-}
+export const predict = (texts, level, { top, describe = false }, signal) => send("v1/predict", {
+  texts: texts.map((text) => text.toWellFormed?.() ?? text), confidence_level: level, top, describe,
+}, signal);

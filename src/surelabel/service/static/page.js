@@ -1,9 +1,10 @@
 // The page: what happens when something is entered, moved or pressed.
 
 import { showAnswer } from "./answer.js";
-import { Problem, getModel, hasToken, predict, rememberToken } from "./client.js";
+import { Problem, getModel, predict } from "./client.js";
 import { byId, make, number } from "./dom.js";
 import { TableMode } from "./table.js";
+import { askForToken, endAsking, listenForToken } from "./token.js";
 import { DEFAULT_LEVEL, LEVELS, percent, promise, spoken } from "./words.js";
 
 const TOP = 10;
@@ -26,7 +27,7 @@ function calm() {
 function complain(problem, retry) {
   const known = problem instanceof Problem;
   if (known && problem.status === 401) {
-    askForToken(hasToken());
+    askForToken();
     return;
   }
   byId("problem-title").textContent = known ? problem.message : "Something went wrong on this page.";
@@ -34,16 +35,6 @@ function complain(problem, retry) {
   byId("again").hidden = !retry;
   byId("problem").hidden = false;
   again = retry;
-}
-
-function askForToken(wrong) {
-  rememberToken(null);
-  byId("token-form").hidden = false;
-  byId("main").hidden = true;
-  byId("model-line").textContent = "";
-  byId("token-problem").textContent = wrong ? "That token is wrong." : "";
-  byId("token").select();
-  byId("token").focus();
 }
 
 /** Learn about the model, and show what depends on it. */
@@ -55,14 +46,12 @@ async function begin() {
     return;
   }
   calm();
-  const tokenAsked = !byId("token-form").hidden;
-  byId("token-form").hidden = true;
-  byId("main").hidden = false;
-  if (tokenAsked) byId("text").focus();
+  if (endAsking()) byId("text").focus();
   byId("model-line").replaceChildren(
     `${model.name} · ${model.labels.length.toLocaleString("en")} labels · ${model.classifier} classifier · calibrated on ${model.n_calibration.toLocaleString("en")} texts · `,
     number(model.n_candidates.readable), " possible label-sets");
   byId("report-link").hidden = !model.has_report;
+  byId("review-link").hidden = !model.has_review;
   showLevel();
   const examples = model.examples.map((example) => make("button", { type: "button", dir: "auto", title: example.slice(0, 300), click: () => {
     byId("text").value = example;
@@ -163,11 +152,7 @@ function listen() {
     if (!byId("panel-text").hidden && byId("text").value.trim()) waiting = setTimeout(askNow, DEBOUNCE);
   });
   byId("again").addEventListener("click", () => again?.());
-  byId("token-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    rememberToken(byId("token").value.trim());
-    begin();
-  });
+  listenForToken(begin);
   for (const tab of ["text", "table"]) {
     const other = tab === "text" ? "table" : "text";
     byId(`tab-${tab}`).addEventListener("click", () => chooseTab(tab));

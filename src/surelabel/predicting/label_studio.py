@@ -1,0 +1,97 @@
+"""Answers in the form of Label Studio: one prediction per plausible label-set, its score is the p-value."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["LabelConfig", "predictions_of"]
+
+_TAG = re.compile(r"<\s*(\w+)\b([^>]*)>")
+_ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelConfig:
+    """Which control of a labelling interface takes the labels, which object shows the text, and which field holds it.
+
+    Examples
+    --------
+    >>> LabelConfig.parse('<View><Text name="body" value="$content"/><Choices name="tags" toName="body"/></View>')
+    LabelConfig(from_name='tags', to_name='body', field='content')
+    """
+
+    from_name: str = "labels"
+    to_name: str = "text"
+    field: str = "text"
+
+    @classmethod
+    def parse(cls, xml: str | None) -> LabelConfig:
+        """Return the names of an interface; the usual ones if it has no choices or no text."""
+        tags = [
+            (name.lower(), {key: double or single for key, double, single in _ATTRIBUTE.findall(rest)})
+            for name, rest in _TAG.findall(xml or "")
+        ]
+        choices = next((values for name, values in tags if name == "choices"), {})
+        texts = {values.get("name"): values for name, values in tags if name in {"text", "hypertext"}}
+        to_name = choices.get("toName") or next((name for name in texts if name), None) or cls.to_name
+        field = texts.get(to_name, {}).get("value", "").removeprefix("$") or cls.field
+        return cls(choices.get("name") or cls.from_name, to_name, field)
+
+    def xml(self, label_names: Sequence[str]) -> str:
+        """Return an interface for texts and labels.
+
+        Examples
+        --------
+        >>> print(LabelConfig().xml(["oil & gas"]))
+        <View>
+          <Text name="text" value="$text"/>
+          <Choices name="labels" toName="text" choice="multiple">
+            <Choice value="oil &amp; gas"/>
+          </Choices>
+        </View>
+        """
+        control = f'<Choices name="{self.from_name}" toName="{self.to_name}" choice="multiple">'
+        choices = "".join(f'    <Choice value="{_escaped(name)}"/>\n' for name in label_names)
+        return (
+            f'<View>\n  <Text name="{self.to_name}" value="${self.field}"/>\n'
+            f"  {control}\n{choices}  </Choices>\n</View>"
+        )
+
+
+def _escaped(name: str) -> str:
+    """Return a name as it stands in an attribute of XML."""
+    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        name = name.replace(mark, entity)
+    return name
+
+
+def predictions_of(
+    label_sets: Iterable[tuple[Sequence[str], float]], model: str, config: LabelConfig | None = None
+) -> list[dict[str, Any]]:
+    """Return one prediction per label-set, given with their p-values.
+
+    Examples
+    --------
+    >>> [prediction] = predictions_of([(("gas", "oil"), 0.2)], "surelabel 1")
+    >>> prediction["score"], prediction["result"][0]["value"]
+    (0.2, {'choices': ['gas', 'oil']})
+    """
+    config = config or LabelConfig()
+    return [
+        {
+            "model_version": model,
+            "score": p_value,
+            "result": [
+                {
+                    "from_name": config.from_name,
+                    "to_name": config.to_name,
+                    "type": "choices",
+                    "value": {"choices": list(labels)},
+                }
+            ],
+        }
+        for labels, p_value in label_sets
+    ]
