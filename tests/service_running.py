@@ -12,7 +12,8 @@ import numpy as np
 import uvicorn
 
 from surelabel import ConformalLabelSets, LpNorm
-from surelabel.models import Bundle, BundleInfo
+from surelabel.models import Bundle, BundleInfo, DecisionSettings
+from surelabel.models.deciding import uncertified
 from surelabel.service import ServiceSettings, create_app
 from surelabel.service.connections import limited_connections
 from surelabel.text import Explanation, WordWeight
@@ -26,6 +27,7 @@ class KeywordClassifier:
 
     kind = "keyword"
     label_names_ = NAMES
+    tells_words = False
 
     def predict_proba(self, texts):
         names = self.label_names_
@@ -43,7 +45,11 @@ class KeywordClassifier:
         return rows
 
     def known_words(self, texts):
-        return np.ones(len(texts))
+        if not self.tells_words:
+            return np.ones(len(texts))
+        known = {*self.label_names_, "maybe"}
+        words = [text.lower().replace(",", " ").split() for text in texts]
+        return np.array([np.mean([word in known for word in row]) if row else np.nan for row in words])
 
     def explain(self, text, label):
         """Every place where the label's name stands speaks for it."""
@@ -52,8 +58,11 @@ class KeywordClassifier:
         return Explanation(label, float(len(words)), words)
 
 
-def make_bundle(names=NAMES, **parts):
-    """Calibrate on texts of one to three label names; some have a label too few or too many, a few twenty too many."""
+def make_bundle(names=NAMES, *, max_wrong=None, **parts):
+    """Calibrate on texts of one to three label names; some have a label too few or too many, a few twenty too many.
+
+    With `max_wrong` it decides what to do with a text.
+    """
     rng = np.random.default_rng(0)
     classifier = KeywordClassifier()
     classifier.label_names_ = names
@@ -68,7 +77,12 @@ def make_bundle(names=NAMES, **parts):
     labels[wrong, rng.integers(0, 12, size=int(wrong.sum()))] ^= True
     labels[~labels.any(axis=1), 0] = True
     labels[:16, 60:80] = True
-    predictor = ConformalLabelSets(LpNorm(2), label_names=names).calibrate(classifier.predict_proba(texts), labels)
+    probabilities = classifier.predict_proba(texts)
+    predictor = ConformalLabelSets(LpNorm(2), label_names=names).calibrate(probabilities, labels)
+    if max_wrong is not None:
+        classifier.tells_words = True
+        plan = uncertified(DecisionSettings(max_wrong=max_wrong), predictor, names)
+        parts["decisions"] = plan.calibrate(probabilities, labels, classifier.known_words(texts))
     info = BundleInfo("keywords", "keyword", "2025-01-01T00:00:00Z", {}, {}, "made up", "0", {}, {}, 0, "L2")
     return dataclasses.replace(Bundle(classifier, predictor, info), **parts)
 

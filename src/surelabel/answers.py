@@ -79,6 +79,8 @@ class Answer:
     category : str or None
         The calibration texts that the best guess was compared with, in words, such as "group 'mail', 2 labels"; None
         if it was compared with all of them.
+    picture : str or None
+        What `describe` draws of the prediction set, as SVG; None if it was not asked for, or as `description`.
     """
 
     labels: tuple[str, ...]
@@ -99,6 +101,7 @@ class Answer:
     consider: tuple[str, ...] = ()
     unfamiliar: bool = False
     category: str | None = None
+    picture: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
@@ -186,6 +189,7 @@ def answer_probabilities(
     confidence_level: Any = None,
     top: int = 5,
     describe: bool = False,
+    picture: bool = False,
     best_guesses: Any = None,
     decisions: Decisions | None = None,
     known_words: Any = None,
@@ -208,6 +212,8 @@ def answer_probabilities(
         Most plausible label-sets to name for each text.
     describe : bool
         Whether to say each prediction set in a sentence: some milliseconds per text.
+    picture : bool
+        Whether to draw each prediction set.
     best_guesses : (n, d) bool array or CSR array, optional
         Labels to give as best guesses, by another rule than the highest p-value; see `surelabel.text.Thresholds`.
     decisions : Decisions, optional
@@ -241,7 +247,7 @@ def answer_probabilities(
     categories = engine.names_of(forced.labels) if isinstance(engine, KindsEngine) else [None] * len(engine)
     lower, upper = sets.size_bounds()
     members = _members(sets, forced, upper, top)
-    describe = describe and (not is_sparse(forced.labels) or calibration.n_labels <= MOST_DESCRIBED)
+    is_told = (describe or picture) and (not is_sparse(forced.labels) or calibration.n_labels <= MOST_DESCRIBED)
     significance, n_candidates = _as_decimal(level), calibration.n_candidates
     columns = (
         _named(forced.labels if best_guesses is None else best_guesses, name),
@@ -253,6 +259,11 @@ def answer_probabilities(
         members.n_more.tolist(),
         members.tops,
         categories,
+        # Only sets of a known size are described.
+        [
+            sets[row].describe() if is_told and at_least == at_most else None
+            for row, (at_least, at_most) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True))
+        ],
     )
     answers = [
         Answer(
@@ -266,12 +277,13 @@ def answer_probabilities(
             certain=certain,
             open=still_open,
             top=tuple(PlausibleLabelSet(tuple(map(name, each)), p_value) for each, p_value in best),
-            description=str(sets[row].describe()) if describe and bounds[0] == bounds[1] else None,
+            description=str(told) if describe and told is not None else None,
             n_more_open=n_more,
             category=category,
+            picture=told.to_svg() if picture and told is not None else None,
         )
-        for row, (labels, confidence, credibility, bounds, certain, still_open, n_more, best, category) in enumerate(
-            zip(*columns, strict=True)
+        for labels, confidence, credibility, bounds, certain, still_open, n_more, best, category, told in zip(
+            *columns, strict=True
         )
     ]
     if decisions is None:

@@ -15,7 +15,7 @@ ANSWER = Answer(("grain", "wheat"), 0.9, 0.6, "0.05", 6, (6, 6), 10**17, ("grain
 
 def test_examples_show_three_different_texts():
     texts = corpus().part("test").texts
-    examples = worked_examples(small_bundle().predictor, small_bundle().predict_proba(texts), texts)
+    examples = worked_examples(small_bundle(), small_bundle().predict_proba(texts), texts)
     assert len({example.row for example in examples}) == len(examples) >= 2
     sure = examples[0]
     assert sure.answer.size == 1

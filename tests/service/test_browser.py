@@ -1,6 +1,7 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright."""
 
 import csv
+import dataclasses
 import io
 import re
 
@@ -11,6 +12,7 @@ from service_running import HOSTILE, NAMES, make_bundle, serving, start
 from surelabel.service import ServiceSettings
 
 TOKEN = "a token of some length"
+CHECKS = Path(__file__).with_name("page_checks.js").read_text(encoding="utf-8")
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"),
@@ -193,6 +195,86 @@ def test_a_huge_set_is_readable(visit):
     assert visit.page.locator(".chips.open li").count() == 90
 
 
+@pytest.fixture(scope="module")
+def deciding():
+    """A service whose model decides, and recommends another level than the usual."""
+    bundle = make_bundle(max_wrong="0.2")
+    automation = bundle.decisions.automation
+    automation.threshold_ = automation.scores(bundle.predict_proba(["corn wheat", "corn wheat maybe"])).mean()
+    info = dataclasses.replace(bundle.info, level="0.2")
+    with serving(dataclasses.replace(bundle, info=info)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("text", "style", "title", "reason"),
+    [
+        ("corn wheat", "file", "File it", "at most 20 % are wrong"),
+        ("corn wheat maybe", "choose", "Choose from a short list", "plausible"),
+        ("nothing that is known here", "read", "Read it yourself", "knows none of its words"),
+    ],
+)
+def test_the_verdict_comes_first_with_its_reason(browser, deciding, text, style, title, reason):
+    visit = Visit(browser, deciding.url)
+    visit.page.wait_for_selector("#examples:not([hidden])")
+    visit.ask(text)
+    visit.wait_for("#verdict-title", title)
+    first = visit.page.locator("#answer > section").first
+    assert first.get_attribute("class") == f"card verdict {style}"
+    assert reason in first.inner_text()
+    assert visit.text("#status").startswith(f"{title}. ")
+    assert visit.page.locator(".warning").count() == 0  # said once, in the verdict
+    assert visit.page.evaluate(CHECKS) == []
+    visit.page.fill("#text", "another text")
+    assert visit.page.get_attribute("#answer", "class") == "stale"
+    visit.close()
+
+
+def test_the_level_of_the_model_and_the_picture_are_on_the_page(browser, deciding):
+    visit = Visit(browser, deciding.url)
+    visit.page.wait_for_selector("#examples:not([hidden])")
+    assert visit.text("#confidence-shown") == "80 %"
+    visit.slide("95 %")
+    visit.ask("corn wheat maybe")
+    visit.wait_for("#plausible-title", "At 95 % confidence")
+    picture = visit.page.locator("img.picture")
+    picture.wait_for()
+    assert visit.page.wait_for_function("document.querySelector('img.picture').naturalWidth > 0")
+    assert "corn" in picture.get_attribute("alt")
+    visit.close()
+
+
+def test_on_a_phone_the_answer_scrolls_into_view(browser, deciding):
+    visit = Visit(browser, deciding.url, reduced_motion="reduce")
+    visit.page.set_viewport_size({"width": 390, "height": 700})
+    visit.page.wait_for_selector("#examples:not([hidden])")
+    visit.ask("corn wheat")
+    visit.page.wait_for_selector("#verdict-title")
+    visit.page.wait_for_function(
+        "document.getElementById('verdict-title').getBoundingClientRect().bottom < innerHeight"
+    )
+    top = visit.page.evaluate("scrollY")
+    assert top > 0
+    # Moving the slider leaves it under the thumb.
+    visit.page.locator("#confidence").scroll_into_view_if_needed()
+    before = visit.page.evaluate("scrollY")
+    visit.slide("90 %")
+    visit.wait_for("#plausible-title", "At 90 % confidence")
+    assert visit.page.evaluate("scrollY") == before
+    visit.close()
+
+
+def test_a_table_has_decisions(browser, deciding):
+    visit = Visit(browser, deciding.url)
+    visit.page.wait_for_selector("#examples:not([hidden])")
+    upload(visit.page, "texts.csv", b"text\ncorn wheat\nnothing known\ncorn maybe wheat")
+    visit.page.click("#run-table")
+    visit.page.wait_for_selector("#download")
+    assert visit.text("#table-decided") == "What to do: file 1, choose 1, read 1."
+    assert visit.page.locator("#table-result tbody tr").nth(1).locator("td").nth(2).inner_text() == "read"
+    visit.close()
+
+
 def utf16(text):
     """Return the code units that JavaScript has for a text, half pairs too."""
     octets = text.encode("utf-16-le", "surrogatepass")
@@ -212,7 +294,7 @@ def test_hostile_texts_stay_texts(visit, text):
     page.click("#ask")
     page.wait_for_selector("#forced-title")
     assert page.title() == "Surelabel: which labels are sure"
-    assert page.locator("main script, main img").count() == 0
+    assert page.locator("main script, main img:not(.picture)").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -223,7 +305,7 @@ def test_hostile_label_names_stay_texts(browser):
         visit.page.wait_for_selector("#examples:not([hidden])")
         visit.ask(names[0])
         visit.wait_for(".chips.large li", "<img/src=x>")
-        assert visit.page.locator("main img, main script").count() == 0
+        assert visit.page.locator("main img:not(.picture), main script").count() == 0
         visit.close()
 
 
@@ -236,6 +318,7 @@ def test_examples_are_asked_at_once(visit):
 def test_an_empty_text_is_not_asked(visit):
     visit.page.click("#ask")
     visit.wait_for("#status", "Enter a text first")
+    assert visit.text("#text-problem") == "Enter a text first."
     assert not any("/v1/predict" in url for url in visit.requests)
     assert visit.page.evaluate("document.activeElement.id") == "text"
 
@@ -349,10 +432,11 @@ def test_table(visit):
     assert download.value.suggested_filename == "texts-answers.csv"
     found = list(csv.reader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig"), newline="")))
     assert [row[:2] for row in found] == [[cell.replace("\r\n", "\n") for cell in row] for row in rows]
-    assert found[0][2:5] == ["surelabel_labels", "surelabel_confidence", "surelabel_credibility"]
-    assert found[1][2] == "corn"
-    assert found[-1][2] == "trade"
-    assert all(0 <= float(row[3]) <= 1 for row in found[1:])
+    assert found[0][2:5] == ["surelabel_decision", "surelabel_reason", "surelabel_labels"]
+    assert found[0][7:9] == ["surelabel_confidence", "surelabel_credibility"]
+    assert found[1][4] == "corn"
+    assert found[-1][4] == "trade"
+    assert all(0 <= float(row[7]) <= 1 for row in found[1:])
 
 
 def test_table_with_semicolons_old_encoding_and_a_text_that_is_too_long(visit):

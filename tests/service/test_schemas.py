@@ -43,6 +43,7 @@ def test_answer_goes_over_whole():
         ("c",),
         ("c", "b"),
         unfamiliar=True,
+        picture="<svg/>",
     )
     assert text_answer(answer).model_dump() == {
         "decision": "choose",
@@ -59,13 +60,15 @@ def test_answer_goes_over_whole():
         "unfamiliar": True,
         "top": [{"labels": ["a"], "p_value": 0.5}],
         "description": "a or so",
+        "category": None,
+        "picture": "<svg/>",
     }
 
 
 @pytest.mark.parametrize(
     ("body", "level"),
     [
-        ('{"text": "a"}', ("significance", "0.05")),
+        ('{"text": "a"}', ("significance", None)),
         ('{"texts": ["a"], "significance": 0.07}', ("significance", 0.07)),
         ('{"texts": ["a"], "significance": ".070"}', ("significance", ".070")),
         ('{"text": "a", "confidence_level": "0.9"}', ("confidence_level", "0.9")),

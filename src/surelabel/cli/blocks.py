@@ -37,6 +37,8 @@ def _said(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "error" in record:
         yield "no answer", record["error"]
         return
+    if record["decision"] is not None:
+        yield record["decision"], record["reason"]
     yield "best guess", f"{_names(record['labels'])}, confidence {record['confidence']:.3f}"
     lower, upper = record["size_bounds"]
     unlike = ": unlike the calibration texts" if upper == 0 else ""
@@ -52,6 +54,9 @@ def _said(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "open", f"{chances}{f' and {n_more:,} more' if n_more else ''}"
     elif record["n_more_open"]:
         yield "open", f"{record['n_more_open']:,} labels"
+    if record["consider"]:
+        shown, n_more = record["consider"][:_MOST_SHOWN], len(record["consider"][_MOST_SHOWN:])
+        yield "consider", f"{', '.join(shown)}{f' and {n_more:,} more' if n_more else ''}"
     for k, member in enumerate(record["top"]):
         yield "" if k else "p-values", f"{member['p_value']:.3f}  {_names(member['labels'])}"
     if "p_value" in record:

@@ -61,7 +61,7 @@ def demo(
         say("   (The test texts of Reuters are later in time than the others: they are missed a little more often.)")
     say("3. Three texts")
     test = corpus.part("test")
-    for example in worked_examples(bundle.predictor, bundle.predict_proba(test.texts), test.texts):
+    for example in worked_examples(bundle, bundle.predict_proba(test.texts), test.texts):
         say(f"\n   {example.title.upper()}")
         say(_indented(textwrap.shorten(test.texts[example.row], 300, placeholder=" ..."), "   | "))
         say(_indented(example.words, "   "))

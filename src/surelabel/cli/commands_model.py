@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tempfile
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from surelabel.corpora import Corpus
     from surelabel.evaluation.evaluate import Evaluation
     from surelabel.evaluation.metrics import ClassificationMetrics
-    from surelabel.models import Bundle
+    from surelabel.models import Bundle, DecisionSettings
 
 __all__ = ["ModelFolder", "print_evaluations"]
 
@@ -46,6 +47,22 @@ _MeasureHelp = (
 )
 DateColumn = Annotated[
     str | None, typer.Option("--date", metavar="COLUMN", help="Column with each text's date: errors by month.")
+]
+MaxWrong = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="Share of wrong texts among those that are filed [default: 0.05].")
+]
+Assurance = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="How sure it is that no more are wrong [default: 0.95].")
+]
+MaxMissed = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE", help="Share of true tags that tags to consider may miss [default: 0.05]."),
+]
+MaxFalse = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="Share of tags to assign that may be false [default: 0.05].")
+]
+MaxChoices = Annotated[
+    int | None, typer.Option(min=1, help="Longest list of label-sets that a person chooses from [default: 9].")
 ]
 FailOnBrokenPromise = Annotated[
     bool,
@@ -116,6 +133,11 @@ def train(
     rarity_edges: RarityEdges = None,
     min_texts: MinTexts = 0,
     date: DateColumn = None,
+    max_wrong: MaxWrong = None,
+    assurance: Assurance = None,
+    max_missed: MaxMissed = None,
+    max_false: MaxFalse = None,
+    max_choices: MaxChoices = None,
     name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
     reviewed: Annotated[
         str | None,
@@ -159,7 +181,13 @@ def train(
     with progress_shown(), step("starting"):
         from surelabel.labels.constraints import LabelConstraints  # noqa: PLC0415
         from surelabel.measures import MEASURES  # noqa: PLC0415
-        from surelabel.models import Automatic, TrainingSettings, any_measure_named, train_to_folder  # noqa: PLC0415
+        from surelabel.models import (  # noqa: PLC0415
+            Automatic,
+            DecisionSettings,
+            TrainingSettings,
+            any_measure_named,
+            train_to_folder,
+        )
 
         division = as_division(by, by_cardinality, cardinality_edges, by_rarity, rarity_edges, min_texts)
         settings = TrainingSettings(
@@ -177,6 +205,7 @@ def train(
             decision=decision,
             division=division,
             date=date,
+            decisions=as_promises(DecisionSettings(), max_wrong, assurance, max_missed, max_false, max_choices),
         )
         drawn = {part: size for part, size in sizes.items() if size is not None}
         texts = corpus.load(seed, sizes=drawn, columns=[*(() if division is None else division.columns), date])
@@ -190,6 +219,7 @@ def train(
     else:
         print_own_evaluation(bundle)
         say(calibration_words(bundle.predictor))
+        print_verdict(bundle.info.verdict)
         say(f"The model is in {out}.")
         if bundle.report is not None:
             say(f"The report, which compares measures too, is {bundle.report}.")
@@ -266,6 +296,11 @@ def calibrate(
     add: Annotated[
         bool, typer.Option("--add", help="Beside the texts that it is calibrated with, which are not needed.")
     ] = False,
+    max_wrong: MaxWrong = None,
+    assurance: Assurance = None,
+    max_missed: MaxMissed = None,
+    max_false: MaxFalse = None,
+    max_choices: MaxChoices = None,
     skip_training_texts: Annotated[
         bool, typer.Option("--skip-training-texts", help="Leave out texts of training instead of refusing the file.")
     ] = False,
@@ -303,6 +338,13 @@ def calibrate(
     if division is not None and (add or together):
         option = "--add" if add else "--together"
         raise typer.BadParameter(f"{option} and other categories exclude each other", param_hint=option)
+    promises = (max_wrong, assurance, max_missed, max_false, max_choices)
+    if add and any(value is not None for value in promises):
+        raise typer.BadParameter(
+            "a promise is certified with all texts at once: leave out --max-wrong, --assurance, --max-missed, "
+            "--max-false and --max-choices, or calibrate without --add",
+            param_hint="--add",
+        )
     state.to_resume = "the model is as it was. Run the command again."
     target = out or folder
     with progress_shown(), step("starting"):
@@ -312,6 +354,7 @@ def calibrate(
             calibrate_bundle,
             changing,
             load_bundle,
+            settings_of,
         )
 
         chosen = None if measure is None else any_measure_named(measure)
@@ -331,6 +374,7 @@ def calibrate(
                     skip_training_texts=skip_training_texts,
                     work_folder=Path(work),
                     division="none" if together else division,
+                    decisions=as_promises(settings_of(bundle.decisions), *promises) if any(promises) else None,
                 )
             new.save(target)
     if as_json:
@@ -338,6 +382,7 @@ def calibrate(
         return
     print_own_evaluation(new)
     say(calibration_words(new.predictor))
+    print_verdict(new.info.verdict)
     n_texts = new.predictor.calibration_.n_texts
     say(f"Calibrated with {n_texts:,} texts ({new.info.measure}). The model is in {target}.")
 
@@ -376,19 +421,21 @@ def evaluate(
     """
     state.to_resume = "run the command again."
     with progress_shown(), step("starting"):
-        from surelabel.models import evaluate_bundle, load_bundle  # noqa: PLC0415
+        from surelabel.models import load_bundle, measure_bundle  # noqa: PLC0415
 
         bundle = load_bundle(folder)
         texts = corpus.load(seed, bundle, columns=[bundle.info.group_column, date])
-        evaluation = evaluate_bundle(bundle, texts, part=part, report=report, criteria=criteria, date=date)
+        evaluation, verdict = measure_bundle(bundle, texts, part=part, report=report, criteria=criteria, date=date)
+    judged = {} if verdict is None else verdict.to_dict()
     if as_json:
-        print_json({**evaluation.to_dict(), **_judged(evaluation)})
+        print_json({**evaluation.to_dict(), **_judged(evaluation), "verdict": judged})
     else:
         print_evaluations({bundle.info.measure: evaluation})
         say(summary_of(evaluation))
         print_kinds(evaluation)
         if criteria:
             print_criteria(evaluation)
+        print_verdict(judged, bundle.level)
         if report is not None:
             say(f"The report is {report}.")
     _end(evaluation, fail_on_broken_promise)
@@ -421,6 +468,34 @@ def print_own_evaluation(bundle: Bundle) -> None:
         name, evaluation = next(iter(bundle.evaluation.items()))
         print_evaluations({name: evaluation})
         say(summary_of(evaluation))
+
+
+def print_verdict(verdict: Mapping[str, Any], level: str | None = None) -> None:
+    """Say what a model is good for; `level` is its default, if that is not the recommended one."""
+    if not verdict:
+        return
+    say("Verdict:")
+    *lines, last = verdict["words"]
+    for line in lines:
+        say(f"  {line}")
+    default = "the default of this model" if level in {None, verdict["level"]} else f"the model's default is {level}"
+    say(f"  {last[:-1]}; {default}.")
+
+
+def as_promises(
+    usual: DecisionSettings,
+    max_wrong: str | None,
+    assurance: str | None,
+    max_missed: str | None,
+    max_false: str | None,
+    max_choices: int | None,
+) -> DecisionSettings:
+    """Return what is promised: as given, else as usual."""
+    given = {"max_wrong": max_wrong, "assurance": assurance, "max_missed": max_missed, "max_false": max_false}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if max_choices is not None:
+        changes |= {"max_choices": max_choices, "max_tags": max_choices}
+    return dataclasses.replace(usual, **changes)
 
 
 def promise_of(evaluation: Evaluation) -> str:

@@ -44,7 +44,8 @@ def predict(
     ],
     *,
     significance: Annotated[
-        str | None, typer.Option("--significance", "-s", help="Share of texts that may be missed [default: 0.05].")
+        str | None,
+        typer.Option("--significance", "-s", help="Share of texts that may be missed [default: the model's own]."),
     ] = None,
     confidence_level: Annotated[str | None, typer.Option(help="The same as 1 - significance, e.g. 0.95.")] = None,
     top: Annotated[int, typer.Option(min=0, max=10_000, help="Top label-sets per text.")] = 5,

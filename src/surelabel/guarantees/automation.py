@@ -290,7 +290,9 @@ class Automation:
         if n_texts < least:
             reason = f"{n_texts:,} certification texts are too few: {least:,} are needed even if no best guess is wrong"
         else:
-            reason = f"{100 * wrong_share:.0f} % of best guesses are wrong, and the surest are wrong too often"
+            reason = (
+                f"{100 * wrong_share:.0f} % of best guesses are wrong, and too many of the surest to certify anything"
+            )
         return f"Nothing can be filed with {promise}): {reason}."
 
     def _calibrated(self, who: str) -> ConformalLabelSets:

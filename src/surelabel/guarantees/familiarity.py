@@ -9,7 +9,7 @@ often get one confident label-set. Two figures tell such texts apart, each compa
 Let n be the number of calibration texts and k = floor(max_flagged * n). At most k of them are flagged:
 
 1. A text without any word is always flagged, and so is one without a known word, as long as no more than k calibration
-   texts have none. The k texts are reduced by those.
+   texts have none. The k texts are reduced by all of these.
 2. Of the rest, the w = ceil(k / 2)-th lowest share of known words (from 0) is the limit: a lower share is flagged.
 3. Of what is left, as many of the strangest as k still allows: a larger total than the next one is flagged.
 
@@ -106,10 +106,10 @@ class Familiarity:
         if not len(strange):
             raise InvalidInputError("calibrate needs at least one calibration text. Got none.")
         n_allowed = math.floor(self._max_flagged * len(strange))
-        n_unknown = int(np.count_nonzero(known == 0))
-        self.flags_unknown_ = n_unknown <= n_allowed
-        rest = ~(np.isnan(known) | (self.flags_unknown_ & (known == 0)))
-        n_allowed -= n_unknown if self.flags_unknown_ else 0
+        has_none, is_unknown = np.isnan(known), known == 0
+        self.flags_unknown_ = bool(np.count_nonzero(has_none | is_unknown) <= n_allowed)
+        rest = ~(has_none | is_unknown) if self.flags_unknown_ else ~has_none
+        n_allowed = max(0, n_allowed - int(np.count_nonzero(~rest)))
         self.fewest_known_ = _limit(known[rest], -(-n_allowed // 2))
         flagged = rest & (known < self.fewest_known_)
         rest &= ~flagged

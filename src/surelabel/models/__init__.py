@@ -5,6 +5,7 @@
     bundle.json       what it is, and size and SHA-256 of every other file
     classifier/       the text classifier: JSON, arrays, safetensors
     predictor.npz     the calibrated predictor, with the label names
+    automation.npz    what certifies that a text can be filed; tags.npz and familiarity.npz beside it
     recalibration.npz the correction of the classifier's probabilities (if there is one)
     evaluation.json   figures on the test texts, per measure (if it was evaluated)
     report.html       the report about them (if one was made)
@@ -17,6 +18,7 @@ Calibration texts are never used for training or for choosing anything; test tex
 """
 
 from surelabel.models.bundle import Bundle, load_bundle
+from surelabel.models.deciding import DecisionSettings, settings_of
 from surelabel.models.dividing import Division
 from surelabel.models.evaluating import (
     add_to_calibration,
@@ -24,6 +26,7 @@ from surelabel.models.evaluating import (
     evaluate_bundle,
     held_out_part,
     is_same_source,
+    measure_bundle,
 )
 from surelabel.models.examples import WorkedExample, worked_examples
 from surelabel.models.fitting import Automatic, any_measure_named
@@ -31,13 +34,16 @@ from surelabel.models.folder import changing, check_target
 from surelabel.models.info import BundleInfo
 from surelabel.models.journey import train
 from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
+from surelabel.models.verdict import ModelVerdict
 from surelabel.models.watching import adapt_bundle, events_of, watch_bundle, watch_unlabelled
 
 __all__ = [
     "Automatic",
     "Bundle",
     "BundleInfo",
+    "DecisionSettings",
     "Division",
+    "ModelVerdict",
     "TrainingSettings",
     "WorkedExample",
     "adapt_bundle",
@@ -51,6 +57,8 @@ __all__ = [
     "held_out_part",
     "is_same_source",
     "load_bundle",
+    "measure_bundle",
+    "settings_of",
     "train",
     "train_bundle",
     "train_to_folder",

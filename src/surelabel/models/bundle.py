@@ -214,6 +214,7 @@ class Bundle:
         confidence_level: Any = None,
         top: int = 5,
         describe: bool = False,
+        picture: bool = False,
         probabilities: FloatArray | SparseProbabilities | None = None,
         groups: Any = None,
         assurance: Any = None,
@@ -229,6 +230,8 @@ class Bundle:
             Most plausible label-sets to name for each text.
         describe : bool
             Whether to say each prediction set in a sentence.
+        picture : bool
+            Whether to draw each prediction set.
         probabilities : (n, d) array or SparseProbabilities, optional
             What `predict_proba` returns for the texts, if it is at hand.
         """
@@ -246,6 +249,7 @@ class Bundle:
             confidence_level=confidence_level,
             top=top,
             describe=describe,
+            picture=picture,
             best_guesses=self.best_guesses(probabilities),
             decisions=self.decisions,
             known_words=None if self.decisions is None else self.classifier.known_words(texts),

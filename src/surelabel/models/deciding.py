@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from surelabel._core import progress
-from surelabel._core.validation import FloatArray, as_share
+from surelabel._core.validation import FloatArray, IntArray, as_share
 from surelabel.conformal import ConformalLabelSets
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.decisions import Decisions
@@ -15,7 +17,7 @@ from surelabel.guarantees.familiarity import Familiarity
 from surelabel.guarantees.tag_bounds import TagBounds
 from surelabel.probabilities_file import PartProbabilities
 
-__all__ = ["DecisionSettings", "certified_decisions", "settings_of", "uncertified"]
+__all__ = ["DecisionSettings", "certified_decisions", "label_counts", "settings_of", "uncertified"]
 
 # Fewer validation texts do not tell which score ranks best guesses best.
 _FEWEST_TO_CHOOSE = 200
@@ -89,6 +91,11 @@ def uncertified(settings: DecisionSettings, predictor: ConformalLabelSets, label
     )
     tags = TagBounds(settings.max_missed, settings.max_false, label_names=label_names)
     return Decisions(automation, tags, Familiarity(), **settings.short_lists)
+
+
+def label_counts(label_texts: Mapping[str, int], names: Sequence[str]) -> IntArray | None:
+    """Return the number of training texts of each label, None if it is not known."""
+    return np.array([label_texts.get(name, 0) for name in names], dtype=np.int64) if label_texts else None
 
 
 def certified_decisions(

@@ -7,7 +7,7 @@ import datetime
 import logging
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -24,10 +24,17 @@ from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.models.bundle import Bundle
-from surelabel.models.deciding import DecisionSettings, certified_decisions, settings_of, uncertified
+from surelabel.models.deciding import (
+    DecisionSettings,
+    certified_decisions,
+    label_counts,
+    settings_of,
+    uncertified,
+)
 from surelabel.models.dividing import Division, division_notes
 from surelabel.models.fitting import fitted_measure, needs_fitting
 from surelabel.models.steps import calibrated, part_probabilities
+from surelabel.models.verdict import ModelVerdict, judge
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.taxonomies.kinds import Taxonomy
 from surelabel.text import Thresholds
@@ -120,7 +127,7 @@ def evaluated(
 
 def details_of(label_texts: Mapping[str, int], names: tuple[str, ...], part: Part, date: str | None) -> TextDetails:
     """Return what figures by kind of text need: ids, dates, and how many training texts each label has."""
-    counts = [label_texts.get(name, 0) for name in names] if label_texts else None
+    counts = label_counts(label_texts, names)
     return TextDetails(part.ids, None if date is None else part.column(date), counts)
 
 
@@ -343,13 +350,15 @@ def calibrate_bundle(
     figures = evaluated(
         predictors, parts["calibration"], parts.get("test"), thresholds=bundle.thresholds, details=details
     )
-    certified = _decisions_again(bundle, corpus, held_out, parts["calibration"], figures.predictor, decisions)
+    certified, verdict = _decisions_again(bundle, corpus, held_out, parts["calibration"], figures.predictor, decisions)
     where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
     info = dataclasses.replace(
         bundle.info,
         measure=measure_name(chosen),
         calibrated_on={**where, "part": held_out.name, "n_texts": len(held_out)},
         short_lists={"max_choices": certified.max_choices, "max_tags": certified.max_tags},
+        level=verdict.level,
+        verdict=verdict.to_dict(),
         evaluated_on={} if "test" not in parts else {**where, "part": "test", "n_texts": len(parts["test"])},
     )
     new = dataclasses.replace(
@@ -376,8 +385,8 @@ def _decisions_again(
     calibration: PartProbabilities,
     predictor: ConformalLabelSets,
     settings: DecisionSettings | None,
-) -> Decisions:
-    """Return decisions that are certified with a new calibration.
+) -> tuple[Decisions, ModelVerdict]:
+    """Return decisions that are certified with a new calibration, and the verdict on them.
 
     What best guesses are ranked by is chosen on the validation texts of the corpus of training if they are at hand. If
     not, it stays as it was, unless measure or settings are new.
@@ -389,7 +398,13 @@ def _decisions_again(
     has_validation = own and "validation" in corpus.parts and "validation" not in held_out.name.split("+")
     validation = bundle_probabilities(bundle, corpus.part("validation")) if has_validation else None
     known_words = bundle.classifier.known_words(held_out.texts)
-    return certified_decisions(plan, calibration, known_words, validation)
+    certified = certified_decisions(plan, calibration, known_words, validation)
+    name, part = "calibration", calibration
+    if validation is not None:
+        name, part = "validation", validation
+        known_words = bundle.classifier.known_words(corpus.part("validation").texts)
+    counts = label_counts(bundle.info.label_texts, bundle.label_names)
+    return certified, judge(predictor, certified, part, known_words, name=name, training_counts=counts)
 
 
 def _divided(
@@ -460,15 +475,18 @@ def add_to_calibration(
     forced = None
     if bundle.forced_totals is not None:
         forced = np.concatenate([bundle.forced_totals, predictor.totals(new.probabilities)])
-    decisions = bundle.decisions
+    decisions, info = bundle.decisions, bundle.info
     if decisions is not None:
         known_words = bundle.classifier.known_words(held_out.texts)
         decisions = decisions.add(new.probabilities, new.labels, known_words)
+        counts = label_counts(bundle.info.label_texts, bundle.label_names)
+        verdict = judge(predictor, decisions, new, known_words, name="added", training_counts=counts)
+        info = dataclasses.replace(info, level=verdict.level, verdict=verdict.to_dict())
     calibrated_on = {**before, "added": [*added, {**where, "n_texts": len(held_out)}]}
     return dataclasses.replace(
         bundle,
         predictor=predictor,
-        info=dataclasses.replace(bundle.info, calibrated_on=calibrated_on, evaluated_on={}),
+        info=dataclasses.replace(info, calibrated_on=calibrated_on, evaluated_on={}),
         evaluation=None,
         report=None,
         forced_totals=forced,
@@ -486,6 +504,26 @@ def evaluate_bundle(
     criteria: bool = False,
     date: str | None = None,
 ) -> Evaluation:
+    """Measure a bundle on texts with known labels: the figures of `measure_bundle`, which has the parameters."""
+    return measure_bundle(bundle, corpus, part=part, report=report, criteria=criteria, date=date).evaluation
+
+
+class Measured(NamedTuple):
+    """Figures of a bundle on texts with known labels, and the verdict on its decisions; None if it makes none."""
+
+    evaluation: Evaluation
+    verdict: ModelVerdict | None
+
+
+def measure_bundle(
+    bundle: Bundle,
+    corpus: Corpus,
+    *,
+    part: str | None = None,
+    report: Path | None = None,
+    criteria: bool = False,
+    date: str | None = None,
+) -> Measured:
     """Measure a bundle on texts with known labels; texts that it was trained with are left out, with a warning.
 
     Parameters
@@ -520,4 +558,14 @@ def evaluate_bundle(
     if report is not None:
         name = bundle.info.measure
         report_on(report, bundle, Figures({name: bundle.predictor}, {name: evaluation}), new, held_out, corpus)
-    return evaluation
+    if bundle.decisions is None:
+        return Measured(evaluation, None)
+    verdict = judge(
+        bundle.predictor,
+        bundle.decisions,
+        new,
+        bundle.classifier.known_words(held_out.texts),
+        name=held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out",
+        training_counts=label_counts(bundle.info.label_texts, bundle.label_names),
+    )
+    return Measured(evaluation, verdict)

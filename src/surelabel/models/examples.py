@@ -12,9 +12,10 @@ import numpy as np
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel._core.wording import bounds_words, count_words
 from surelabel.answers import Answer, answer_probabilities
-from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation.evaluate import rough_sizes
 from surelabel.exceptions import CalibrationWarning
+from surelabel.guarantees.decisions import CHOOSE, FILE, READ
+from surelabel.models.bundle import Bundle
 
 # An example should be read in a moment.
 _LONGEST = 700
@@ -34,38 +35,62 @@ class WorkedExample:
 
 
 def worked_examples(
-    predictor: ConformalLabelSets,
+    bundle: Bundle,
     probabilities: Any,
     texts: Sequence[str],
-    significance: str = "0.05",
+    significance: str | None = None,
     groups: Sequence[str] | None = None,
 ) -> list[WorkedExample]:
     """Choose up to three of some texts and say in words what the model says of them.
 
-    Short texts are preferred. The sure one has one plausible label-set and the highest confidence; the unsure one about
-    half a dozen plausible label-sets; the last one is the least like the calibration texts.
+    Short texts are preferred. The first has one plausible label-set and the highest confidence, and is one to file if
+    there is any; the second has about half a dozen plausible label-sets, and is one to choose for; the last one is the
+    least like the calibration texts, and is one to read. The level is the bundle's own by default.
     """
+    level = significance or bundle.level
+    predictor, decisions = bundle.predictor, bundle.decisions
     engine = predictor.bind(probabilities, groups=groups, who="worked_examples")
     forced = predictor.predict(engine)
-    sizes = rough_sizes(engine, significance)[:, 1]
+    bounds = rough_sizes(engine, level)
+    sizes = bounds[:, 1]
     is_short = np.array([40 <= len(each) <= _LONGEST for each in texts])
     is_single = np.asarray(sizes == 1, dtype=bool)
     distance = np.where(sizes > 1, np.abs(np.log(np.maximum(sizes, 1)) - np.log(_UNSURE_SIZE)), np.inf)
-    rows = {
-        "a sure one": _best(forced.confidence + 1e-3 * forced.credibility, is_single, is_short),
-        "an unsure one": _best(-distance, np.isfinite(distance), is_short),
-        "one that a person should see": _best(-forced.credibility, forced.credibility < LOW_CREDIBILITY, is_short),
-    }
+    allowed = {"a sure one": is_single, "an unsure one": np.isfinite(distance)}
+    allowed["one that a person should see"] = forced.credibility < LOW_CREDIBILITY
+    if decisions is not None:
+        whole = [(int(lower), int(upper)) for lower, upper in bounds.tolist()]
+        decided = np.array(
+            [one.decision for one in decisions.decide(engine.probabilities, whole, _known(bundle, texts))]
+        )
+        for title, verdict in zip(allowed, (FILE, CHOOSE, READ), strict=True):
+            # Texts with this verdict, if there are any; like the others, if there are any of those.
+            is_such = decided == verdict
+            choices = (allowed[title] & is_such, is_such)
+            allowed[title] = next((mask for mask in choices if mask.any()), allowed[title])
+    values = (forced.confidence + 1e-3 * forced.credibility, -distance, -forced.credibility)
     examples: list[WorkedExample] = []
-    for title, row in rows.items():
+    for (title, mask), value in zip(allowed.items(), values, strict=True):
+        row = _best(value, mask, is_short)
         if row is not None and row not in {example.row for example in examples}:
-            one = engine[row : row + 1]
             with warnings.catch_warnings():
-                # Whoever calibrates says which categories are small.
+                # Whoever calibrates says which categories are small, and which texts are empty.
                 warnings.simplefilter("ignore", CalibrationWarning)
-                answer = answer_probabilities(predictor, one, significance=significance, top=3)[0]
+                answer = answer_probabilities(
+                    predictor,
+                    engine[row : row + 1],
+                    significance=level,
+                    top=3,
+                    decisions=decisions,
+                    known_words=_known(bundle, [texts[row]]),
+                )[0]
             examples.append(WorkedExample(row, title, answer, in_words(answer)))
     return examples
+
+
+def _known(bundle: Bundle, texts: Sequence[str]) -> FloatArray | None:
+    """Return the share of known words of texts, if decisions need it."""
+    return None if bundle.decisions is None else bundle.classifier.known_words(texts)
 
 
 def _best(values: FloatArray, allowed: BoolArray, preferred: BoolArray) -> int | None:
@@ -98,8 +123,7 @@ def in_words(answer: Answer) -> str:
     if upper == 0:
         return (
             f"No label-set {among} is plausible at significance {answer.significance}: even the best, "
-            f"{_listed(answer.labels)}, has p = {answer.credibility:.3f}. The text is unlike the calibration texts: "
-            "a person should read it."
+            f"{_listed(answer.labels)}, has p = {answer.credibility:.3f}. {_trust(answer)}"
         )
     if lower == upper == 1:
         return (
@@ -116,7 +140,11 @@ def in_words(answer: Answer) -> str:
 
 
 def _trust(answer: Answer) -> str:
-    """Say what to do with an answer that names label-sets."""
+    """Say what to do, and why."""
+    if answer.decision is not None:
+        return f"{answer.decision.capitalize()}: {answer.reason}"
+    if answer.size_bounds[1] == 0:
+        return "The text is unlike the calibration texts: a person should read it."
     if answer.credibility < LOW_CREDIBILITY:
         return (
             f"But its credibility is low ({answer.credibility:.3f}): few calibration texts were as strange, so "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from surelabel.corpora import Corpus
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures import MEASURES, Measure
 from surelabel.models.bundle import Bundle
+from surelabel.models.deciding import DecisionSettings
 from surelabel.models.fitting import Automatic, any_measure_named
 from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
 
@@ -26,7 +28,9 @@ _SETTINGS = (
     "listed",
     "division",
     "date",
+    "decision",
 )
+_PROMISES = tuple(field.name for field in dataclasses.fields(DecisionSettings))
 
 
 def train(
@@ -55,8 +59,10 @@ def train(
     progress : callable, optional
         Called with a step's name, what is done of it, and how much there is (or None).
     **settings
-        options (of the classifier), seed, min_labels, max_labels, name, constraints, recalibrate, listed, division and
-        date, as in `surelabel.models.TrainingSettings`; all others say how a file is read, as in `corpora.load`.
+        options (of the classifier), seed, min_labels, max_labels, name, constraints, recalibrate, listed, division,
+        date and decision, as in `surelabel.models.TrainingSettings`; what is promised: max_wrong, assurance,
+        max_missed, max_false and max_choices, as in `surelabel.models.DecisionSettings`; all others say how a file is
+        read, as in `corpora.load`.
 
     Returns
     -------
@@ -72,12 +78,15 @@ def train(
     >>> bundle.answers(["Crude, a barrel, petroleum."], significance="0.1")[0].certain
     ('oil',)
     """
+    promised = DecisionSettings(**{name: settings.pop(name) for name in list(settings) if name in _PROMISES})
     reading = {name: settings.pop(name) for name in list(settings) if name not in _SETTINGS}
     if isinstance(measure, str):
         chosen: Measure | Automatic = Automatic() if measure.lower() == "auto" else any_measure_named(measure)
     else:
         chosen = measure
-    wanted = TrainingSettings(kind=classifier, measure=chosen, compared=MEASURES if compare else {}, **settings)
+    wanted = TrainingSettings(
+        kind=classifier, measure=chosen, compared=MEASURES if compare else {}, decisions=promised, **settings
+    )
     with reporting_to(progress):
         if not isinstance(corpus, Corpus):
             named = (None if wanted.division is None else wanted.division.by, wanted.date)

@@ -27,7 +27,7 @@ from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, 
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
 from surelabel.models.bundle import Bundle, load_bundle, read_evaluations
-from surelabel.models.deciding import DecisionSettings, certified_decisions, uncertified
+from surelabel.models.deciding import DecisionSettings, certified_decisions, label_counts, uncertified
 from surelabel.models.dividing import Division, division_notes
 from surelabel.models.evaluating import (
     Figures,
@@ -43,6 +43,7 @@ from surelabel.models.folder import check_target
 from surelabel.models.info import BundleInfo
 from surelabel.models.steps import fitted_classifier, part_probabilities, versions
 from surelabel.models.texts import SeenTexts, repeated_texts
+from surelabel.models.verdict import judge
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.recalibration import Recalibration
 from surelabel.taxonomies.kinds import Taxonomy
@@ -167,7 +168,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     classifier = _classifier(corpus, settings, work)
     names = [name for name in ("calibration", "test") if name in corpus.parts]
     parts = {name: part_probabilities(classifier, corpus.part(name), listed, group_column) for name in names}
-    plain = _validation(corpus, classifier, listed)
+    plain = _validation(corpus, classifier, listed, group_column)
     measure, recalibration = _fitted_on_validation(corpus, settings, plain if listed is None else None, work)
     validation = None if plain is None else corrected(plain, recalibration)
     parts = {name: corrected(part, recalibration) for name, part in parts.items()}
@@ -220,14 +221,14 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         thresholds=thresholds,
         decisions=decisions,
     )
+    bundle = _judged(bundle, corpus, validation, calibration)
     if "test" not in parts:
         return bundle
     with progress.step("choosing examples"):
         test = corpus.part("test")
-        held_out = parts["test"]
-        examples = worked_examples(bundle.predictor, held_out.probabilities, test.texts, groups=held_out.groups)
+        examples = worked_examples(bundle, parts["test"].probabilities, test.texts, groups=parts["test"].groups)
         chosen = tuple(test.texts[example.row] for example in examples)
-        bundle = dataclasses.replace(bundle, info=dataclasses.replace(info, examples=chosen))
+        bundle = dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, examples=chosen))
     if work_folder is not None:
         report = try_report(work_folder / "report.html", bundle, figures, parts["test"], test, corpus)
         bundle = dataclasses.replace(bundle, report=report)
@@ -370,11 +371,29 @@ def _describe(file: Path, identity: Mapping[str, Any]) -> None:
         temporary.write_text(json.dumps(identity, sort_keys=True, default=str), encoding="utf-8")
 
 
-def _validation(corpus: Corpus, classifier: TextClassifier, listed: int | None) -> PartProbabilities | None:
+def _validation(
+    corpus: Corpus, classifier: TextClassifier, listed: int | None, group_column: str | None
+) -> PartProbabilities | None:
     """Return the probabilities of the validation part, if there is one."""
     if "validation" not in corpus.parts or len(corpus.parts["validation"]) == 0:
         return None
-    return part_probabilities(classifier, corpus.part("validation"), listed)
+    return part_probabilities(classifier, corpus.part("validation"), listed, group_column)
+
+
+def _judged(bundle: Bundle, corpus: Corpus, validation: PartProbabilities | None, calibration: Any) -> Bundle:
+    """Return the bundle with the verdict on it, from validation texts; from calibration texts if there are none."""
+    assert bundle.decisions is not None
+    name, part = ("calibration", calibration) if validation is None else ("validation", validation)
+    verdict = judge(
+        bundle.predictor,
+        bundle.decisions,
+        part,
+        bundle.classifier.known_words(corpus.part(name).texts),
+        name=name,
+        training_counts=label_counts(bundle.info.label_texts, corpus.label_names),
+    )
+    info = dataclasses.replace(bundle.info, level=verdict.level, verdict=verdict.to_dict())
+    return dataclasses.replace(bundle, info=info)
 
 
 def _fitted_on_validation(

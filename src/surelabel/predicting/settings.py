@@ -24,7 +24,8 @@ class AnswerSettings:
     Parameters
     ----------
     significance, confidence_level
-        Share of texts whose true label-set may be missed; or 1 minus that. At most one of the two; 0.05 by default.
+        Share of texts whose true label-set may be missed; or 1 minus that. At most one of the two; the model's own
+        level by default.
     top : int
         Most plausible label-sets to name per text.
     with_text : bool
@@ -82,7 +83,7 @@ class AnswerSettings:
 
     def __post_init__(self) -> None:
         given = (self.significance, self.confidence_level)
-        level = exact_level(*given) if any(value is not None for value in given) else "0.05"
+        level = exact_level(*given) if any(value is not None for value in given) else None
         object.__setattr__(self, "significance", level)
         object.__setattr__(self, "confidence_level", None)
         if self.assurance is not None:

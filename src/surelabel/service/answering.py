@@ -109,7 +109,7 @@ class Answerer:
         # The smallest level that still rules something out: the set then has members to name.
         level = ("significance", Fraction(2, calibration.n_texts + 2))
         groups = None if self.bundle.groups is None else [self.bundle.groups[0]]
-        question = SetsQuestion(["warm-up"], level, 5, describe=True, is_served=False, groups=groups)
+        question = SetsQuestion(["warm-up"], level, 5, describe=True, picture=True, is_served=False, groups=groups)
         await self._batcher.ask(question)
         no_labels = np.zeros((1, calibration.n_labels), dtype=np.bool_)
         await self._batcher.ask(LabelSetQuestion("warm-up", no_labels, groups))
@@ -137,6 +137,7 @@ class Answerer:
                     request.level,
                     request.top,
                     request.describe,
+                    request.picture,
                     groups=None if groups is None else groups[rows],
                     assurance=request.asked_assurance,
                 )

@@ -39,6 +39,8 @@ class SetsQuestion:
         Label-sets to name for each text.
     describe : bool
         Whether to say each prediction set in a sentence.
+    picture : bool
+        Whether to draw each prediction set.
     is_served : bool
         Whether a client asks, so that the texts are watched.
     groups : list of str, optional
@@ -51,6 +53,7 @@ class SetsQuestion:
     level: tuple[str, Any]
     top: int
     describe: bool = False
+    picture: bool = False
     is_served: bool = True
     groups: list[str] | None = None
     assurance: float | str | None = None
@@ -118,7 +121,7 @@ class BatchWork:
             if isinstance(question, LabelSetQuestion):
                 outcomes[number] = _caught(self._p_value, rows[number], question)
             else:
-                same = (question.level, question.top, question.describe, question.assurance)
+                same = (question.level, question.top, question.describe, question.picture, question.assurance)
                 groups.setdefault(same, []).append(number)
         for numbers in groups.values():
             asked = [question for number in numbers if isinstance(question := questions[number], SetsQuestion)]
@@ -167,6 +170,7 @@ class BatchWork:
             [text for each in questions for text in each.texts],
             top=question.top,
             describe=question.describe,
+            picture=question.picture,
             probabilities=probabilities,
             groups=[group for each in questions for group in each.groups or ()] or None,
             assurance=question.assurance,

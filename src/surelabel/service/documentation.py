@@ -55,7 +55,7 @@ def complete_description(
         text["maxLength"] = settings.max_text_chars
     predict["texts"]["maxItems"] = settings.max_texts
     predict["top"]["maximum"] = settings.max_top
-    for name in ("text", "texts", "confidence_level", "assurance", "group", "groups"):
+    for name in ("text", "texts", "significance", "confidence_level", "assurance", "group", "groups"):
         del predict[name]["default"]
     del p_value["group"]["default"]
     if not by_groups:  # a model that is not calibrated by groups refuses them

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 PAGE_POLICY = (
-    f"{_NOTHING}; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    f"{_NOTHING}; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""Content-security policy of the page: its own files and nothing else; markup from strings is impossible."""
+"""Content-security policy of the page: its own files, and pictures that it was sent, in which nothing runs."""
 REPORT_POLICY = f"{_NOTHING}; style-src 'unsafe-inline'; img-src data:; sandbox allow-popups allow-top-navigation"
 """Content-security policy of the report: its inline style, no script."""
 

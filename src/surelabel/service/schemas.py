@@ -12,7 +12,6 @@ from surelabel._core.wording import bounds_words
 if TYPE_CHECKING:
     from surelabel.answers import Answer
 
-DEFAULT_SIGNIFICANCE = "0.05"
 # A decimal number between 0 and 1 with at most 40 digits.
 _DECIMAL = r"^0?\.[0-9]{0,19}[1-9][0-9]{0,19}$"
 Level = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | Annotated[str, Field(pattern=_DECIMAL)]
@@ -45,9 +44,9 @@ class PredictRequest(_Request):
     text: str = Field("", description="One text; or give `texts`.")
     texts: Annotated[list[str], FailFast()] = Field([], min_length=1, description="Several texts; or give `text`.")
     significance: Level = Field(
-        DEFAULT_SIGNIFICANCE,
+        "0.05",
         description="Share of texts whose true label-set may be missed, taken as the decimal number that you write; "
-        "a number, or a string of digits.",
+        "a number, or a string of digits. By default the model's own `level`, see /v1/model.",
     )
     confidence_level: Level = Field("0.95", description="1 - significance; give one of the two.")
     top: WholeNumber = Field(
@@ -61,6 +60,7 @@ class PredictRequest(_Request):
     )
     group: str = Field("", description="Group of the text, or of all texts, if the model is calibrated by groups.")
     groups: Annotated[list[str], FailFast()] = Field([], description="Group of each text; or give `group`.")
+    picture: bool = Field(False, description="Whether to add a picture of the plausible label-sets.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -95,11 +95,11 @@ class PredictRequest(_Request):
         return [self.text] if "text" in self.model_fields_set else self.texts
 
     @property
-    def level(self) -> tuple[str, float | str]:
-        """The level: how it was given, and its value."""
+    def level(self) -> tuple[str, float | str | None]:
+        """The level: how it was given, and its value; None stands for the model's own."""
         if "confidence_level" in self.model_fields_set:
             return "confidence_level", self.confidence_level
-        return "significance", self.significance
+        return "significance", self.significance if "significance" in self.model_fields_set else None
 
 
 class PValueRequest(_Request):
@@ -168,6 +168,9 @@ class TextAnswer(BaseModel):
     category: str | None = Field(
         description="The calibration texts that the best guess was compared with, in words; null if with all of them."
     )
+    picture: str | None = Field(
+        description="The plausible label-sets as a picture, an SVG document; null as `description` is."
+    )
 
 
 class PredictResponse(BaseModel):
@@ -235,6 +238,11 @@ class ModelResponse(BaseModel):
         description="What groups mean, if the model is calibrated by groups: each text then needs its group."
     )
     groups: list[str] | None = Field(description="Groups with calibration texts; null if there are none.")
+    level: str = Field(description="The significance of answers if a request gives none: the recommended one.")
+    max_wrong: float | None = Field(
+        description="Largest share of wrong texts among those that are filed; null if the model has no certificates."
+    )
+    verdict: list[str] = Field(description="What the model is good for, in plain words; empty if that is not known.")
     notes: list[str] = Field(description="What a user of the model should know.")
     evaluation: EvaluationResponse | None = Field(description="Figures of its evaluation, where the bundle has them.")
     has_report: bool = Field(description="Whether /report has something to show.")
@@ -292,4 +300,5 @@ def text_answer(answer: Answer) -> TextAnswer:
         top=[PlausibleLabelSetResponse(labels=list(each.labels), p_value=each.p_value) for each in answer.top],
         description=answer.description,
         category=answer.category,
+        picture=answer.picture,
     )

@@ -1,7 +1,7 @@
 // Showing the answer about one text.
 
 import { labelList, make, number } from "./dom.js";
-import { UNLIKE, confidenceWords, credibilityWords, percent, share } from "./words.js";
+import { UNLIKE, VERDICTS, confidenceWords, credibilityWords, percent, share } from "./words.js";
 
 function measure(name, value, [style, words, why]) {
   return make("div", {}, make("dt", {}, name),
@@ -18,8 +18,28 @@ function forcedCard(answer, level) {
       measure("Credibility", answer.credibility, credibilityWords(answer.credibility))));
 }
 
+/** Say what to do with the text, and why: the first thing to read. */
+function verdictCard(answer) {
+  if (!answer.decision) return null;
+  const card = make("section", { class: `card verdict ${answer.decision}`, "aria-labelledby": "verdict-title" },
+    make("h2", { id: "verdict-title" }, VERDICTS[answer.decision]), make("p", {}, answer.reason));
+  if (answer.decision === "file") card.append(labelList(answer.labels, "large", { none: "no labels" }));
+  if (answer.decision === "choose" && answer.consider.length > 0) {
+    card.append(make("h3", {}, "Tags to consider ", make("span", {}, "the most probable first")), labelList(answer.consider, "small", { limit: 20 }));
+  }
+  return card;
+}
+
+/** Show what `describe()` draws. The picture is sent by the server; in an image nothing of it can run. */
+function pictureCard(answer) {
+  if (!answer.picture) return null;
+  return make("section", { class: "card", "aria-labelledby": "picture-title" },
+    make("h2", { id: "picture-title" }, "The plausible label-sets in a picture"),
+    make("img", { class: "picture", alt: answer.description ?? "", src: `data:image/svg+xml,${encodeURIComponent(answer.picture)}` }));
+}
+
 function unlikeWarning(answer) {
-  if (answer.credibility > UNLIKE) return null;
+  if (answer.decision || answer.credibility > UNLIKE) return null;
   return make("div", { class: "warning", role: "note" }, make("p", {},
     make("strong", {}, "This text is unlike the texts that the model was calibrated on. "),
     "The guarantee holds for texts like those. Treat the labels as a guess, and have a person read the text."));
@@ -88,6 +108,7 @@ function topCard(answer, response) {
 export function showAnswer(element, response, model, level) {
   const answer = response.answers[0];
   element.replaceChildren(...[
-    unlikeWarning(answer), forcedCard(answer, level), plausibleCard(answer, response, model, level), topCard(answer, response),
+    verdictCard(answer), unlikeWarning(answer), forcedCard(answer, level), plausibleCard(answer, response, model, level), topCard(answer, response),
+    pictureCard(answer),
   ].filter(Boolean));
 }

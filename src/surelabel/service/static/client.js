@@ -54,7 +54,7 @@ export async function getFile(path) {
 /** Return what the server says of its model. */
 export const getModel = () => ask("v1/model");
 
-/** Return the answers to texts at a confidence level; `describe` asks for each in a sentence too. */
+/** Return the answers to texts at a confidence level; `describe` asks for each in a sentence and a picture too. */
 export const predict = (texts, level, { top, describe = false }, signal) => send("v1/predict", {
-  texts: texts.map((text) => text.toWellFormed?.() ?? text), confidence_level: level, top, describe,
+  texts: texts.map((text) => text.toWellFormed?.() ?? text), confidence_level: level, top, describe, picture: describe,
 }, signal);

@@ -5,7 +5,7 @@ import { Problem, getModel, predict } from "./client.js";
 import { byId, make, number } from "./dom.js";
 import { TableMode } from "./table.js";
 import { askForToken, endAsking, listenForToken } from "./token.js";
-import { DEFAULT_LEVEL, LEVELS, percent, promise, spoken } from "./words.js";
+import { DEFAULT_LEVEL, LEVELS, percent, placeOf, promise, spoken } from "./words.js";
 
 const TOP = 10;
 const DEBOUNCE = 200;
@@ -13,6 +13,7 @@ let model = null;
 let asking = null;
 let again = null;
 let waiting = 0;
+let moved = false;
 
 const welcome = [...byId("answer").children];
 const level = () => LEVELS[Number(byId("confidence").value)];
@@ -52,6 +53,7 @@ async function begin() {
     number(model.n_candidates.readable), " possible label-sets");
   byId("report-link").hidden = !model.has_report;
   byId("review-link").hidden = !model.has_review;
+  if (!moved) byId("confidence").value = String(placeOf(model.level));
   showLevel();
   const examples = model.examples.map((example) => make("button", { type: "button", dir: "auto", title: example.slice(0, 300), click: () => {
     byId("text").value = example;
@@ -84,13 +86,21 @@ function outdate() {
   }
 }
 
+/** On a narrow page the answer is below what was asked: bring it into view. */
+function showResult() {
+  if (!matchMedia("(max-width: 56rem)").matches) return;
+  const calmly = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  byId("result").scrollIntoView({ behavior: calmly ? "auto" : "smooth", block: "start" });
+}
+
 /** Ask about the text at the level. The last answer stays until the new one is there. */
-async function askNow() {
+async function askNow({ scroll = true } = {}) {
   clearTimeout(waiting);
   asking?.abort();
   const text = byId("text").value;
   if (!model || text.trim() === "") {
     say("Enter a text first.");
+    byId("text-problem").textContent = "Enter a text first.";
     byId("text").focus();
     return;
   }
@@ -105,8 +115,9 @@ async function askNow() {
     byId("answer").classList.remove("stale");
     showAnswer(byId("answer"), response, model, asked);
     say(spoken(response.answers[0], asked));
+    if (scroll) showResult();
   } catch (problem) {
-    if (problem.name !== "AbortError" && asking === mine) complain(problem, askNow);
+    if (problem.name !== "AbortError" && asking === mine) complain(problem, () => askNow());
   } finally {
     if (asking === mine) byId("answer").removeAttribute("aria-busy");
   }
@@ -130,6 +141,7 @@ function listen() {
     askNow();
   });
   byId("text").addEventListener("input", () => {
+    byId("text-problem").textContent = "";
     countCharacters();
     outdate();
   });
@@ -147,9 +159,10 @@ function listen() {
     byId("text").focus();
   });
   byId("confidence").addEventListener("input", () => {
+    moved = true;
     showLevel();
     clearTimeout(waiting);
-    if (!byId("panel-text").hidden && byId("text").value.trim()) waiting = setTimeout(askNow, DEBOUNCE);
+    if (!byId("panel-text").hidden && byId("text").value.trim()) waiting = setTimeout(() => askNow({ scroll: false }), DEBOUNCE);
   });
   byId("again").addEventListener("click", () => again?.());
   listenForToken(begin);

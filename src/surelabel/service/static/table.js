@@ -8,7 +8,7 @@ import { UNLIKE, percent, share } from "./words.js";
 const MOST_BYTES = 50 * 2 ** 20;
 const MOST_SHOWN = 50;
 const MOST_TEXTS = 64;
-const HEADINGS = ["labels", "confidence", "credibility", "significance", "plausible_at_least", "plausible_at_most", "certain", "open", "more_open", "problem"];
+const HEADINGS = ["decision", "reason", "labels", "assign", "consider", "confidence", "credibility", "significance", "plausible_at_least", "plausible_at_most", "certain", "open", "more_open", "problem"];
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 /** What is on the page in table mode. */
@@ -165,11 +165,14 @@ export class TableMode {
   /** Show how far it is, the first rows, and the download. */
   show() {
     const running = !byId("stop-table").hidden;
-    const unusual = this.answers.filter((answer) => answer.credibility <= UNLIKE).length;
+    const counts = ["file", "choose", "read"].map((decision) => [decision, this.answers.filter((answer) => answer.decision === decision).length]);
+    const decided = counts.filter(([, n]) => n > 0).map(([decision, n]) => `${decision} ${n.toLocaleString("en")}`).join(", ");
+    const unusual = this.answers.filter(isUnlike).length;
     byId("table-result").replaceChildren(make("section", { class: "card answers", "aria-labelledby": "table-title" },
       make("h2", { id: "table-title" }, `Answers at ${percent(this.level)} confidence`),
       make("p", { id: "table-done" }, this.countWords()),
       running ? make("progress", { id: "table-progress", max: this.rows.length, value: this.answers.length, "aria-label": "Rows answered" }) : null,
+      !running && decided ? make("p", { id: "table-decided" }, `What to do: ${decided}.`) : null,
       !running && unusual ? make("p", { class: "fair" }, `Unlike the calibration texts: ${unusual.toLocaleString("en")}. Let a person look at these.`) : null,
       !running && this.answers.length ? make("div", { class: "actions" },
         make("button", { id: "download", class: "primary", type: "button", click: () => this.download() }, "Download answers (CSV)")) : null,
@@ -180,7 +183,7 @@ export class TableMode {
     const column = Number(byId("column").value);
     const shown = this.answers.slice(0, MOST_SHOWN);
     const caption = this.answers.length > shown.length ? `The first ${shown.length} rows; the download has all.` : "All rows.";
-    const head = [["", "Row"], ["", "Text"], ["", "Best guess"], ["n", "Confidence"], ["n", "Credibility"], ["n", "Plausible"]];
+    const head = [["", "Row"], ["", "Text"], ["", "Decision"], ["", "Best guess"], ["n", "Confidence"], ["n", "Credibility"], ["n", "Plausible"]];
     return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Answers, row by row" }, make("table", {}, make("caption", {}, caption),
       make("thead", {}, make("tr", {}, ...head.map(([style, name]) => make("th", { scope: "col", class: style }, name)))),
       make("tbody", {}, ...shown.map((answer, k) => previewRow(k, this.rows[k][column] ?? "", answer)))));
@@ -200,10 +203,13 @@ export class TableMode {
   }
 }
 
+/** Tell whether a text is unlike the calibration texts; a model without certificates can only tell by credibility. */
+const isUnlike = (answer) => (answer.decision ? answer.unfamiliar : answer.credibility <= UNLIKE);
+
 function answerCells(answer, significance, joint) {
-  if (answer.problem) return ["", "", "", significance, "", "", "", "", "", answer.problem];
+  if (answer.problem) return ["", "", "", "", "", "", "", significance, "", "", "", "", "", answer.problem];
   return [
-    answer.labels.join(joint), answer.confidence, answer.credibility, significance, answer.size.lower, answer.size.upper,
+    answer.decision ?? "", answer.reason ?? "", answer.labels.join(joint), answer.assign.join(joint), answer.consider.join(joint), answer.confidence, answer.credibility, significance, answer.size.lower, answer.size.upper,
     answer.certain.join(joint), answer.open.join(joint), answer.n_more_open, "",
   ];
 }
@@ -211,9 +217,9 @@ function answerCells(answer, significance, joint) {
 function previewRow(k, text, answer) {
   const excerpt = text.length > 160 ? `${text.slice(0, 160)}…` : text;
   const first = [make("td", {}, String(k + 1)), make("td", { class: "text", dir: "auto" }, excerpt)];
-  if (answer.problem) return make("tr", {}, ...first, make("td", { colspan: "4" }, answer.problem));
-  return make("tr", { class: answer.credibility <= UNLIKE ? "unusual" : null }, ...first,
-    make("td", { class: "labels" }, labelList(answer.labels, "small", { none: "no labels", limit: 10 })), make("td", { class: "n" }, share(answer.confidence)),
-    make("td", { class: "n" }, share(answer.credibility), answer.credibility <= UNLIKE ? make("span", { class: "visually-hidden" }, " unlike the calibration texts") : null),
+  if (answer.problem) return make("tr", {}, ...first, make("td", { colspan: "5" }, answer.problem));
+  return make("tr", { class: isUnlike(answer) ? "unusual" : null }, ...first,
+    make("td", { title: answer.reason ?? "" }, answer.decision ?? ""), make("td", { class: "labels" }, labelList(answer.labels, "small", { none: "no labels", limit: 10 })), make("td", { class: "n" }, share(answer.confidence)),
+    make("td", { class: "n" }, share(answer.credibility), isUnlike(answer) ? make("span", { class: "visually-hidden" }, " unlike the calibration texts") : null),
     make("td", { class: "n" }, number(answer.size.readable)));
 }

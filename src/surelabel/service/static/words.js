@@ -3,6 +3,8 @@
 /** Levels of the slider, as the decimals that are sent. */
 export const LEVELS = ["0.5", "0.6", "0.7", "0.8", "0.85", "0.9", "0.95", "0.975", "0.98", "0.99", "0.995", "0.999"];
 export const DEFAULT_LEVEL = "0.95";
+/** What to do with a text. */
+export const VERDICTS = { file: "File it", choose: "Choose from a short list", read: "Read it yourself" };
 /** Credibility at which a text is called unlike the calibration texts. */
 export const UNLIKE = 0.05;
 
@@ -10,6 +12,12 @@ const trimmed = (value, digits) => String(Number(value.toFixed(digits)));
 
 /** Write a level as a percentage. */
 export const percent = (level) => `${trimmed(100 * Number(level), 3)} %`;
+
+/** Return the place on the slider of a significance; that of the usual level if it has none. */
+export function placeOf(significance) {
+  const place = LEVELS.findIndex((level) => Math.abs(1 - Number(level) - Number(significance)) < 1e-9);
+  return place >= 0 ? place : LEVELS.indexOf(DEFAULT_LEVEL);
+}
 
 /** Say what a confidence level promises, and what the model did on its test texts if that was measured. */
 export function promise(level, evaluation) {
@@ -51,6 +59,7 @@ export function phrase(labels) {
 /** Say the answer in a sentence, for screen readers. */
 export function spoken(answer, level) {
   const size = answer.size.readable.replace("10^", "10 to the power of ");
-  const unlike = answer.credibility <= UNLIKE ? " Caution: the text is unlike the calibration texts." : "";
-  return `Best guess: ${phrase(answer.labels)}. At ${percent(level)} confidence, ${size} ${size === "1" ? "label-set is" : "label-sets are"} plausible.${unlike}`;
+  const unlike = !answer.decision && answer.credibility <= UNLIKE ? " Caution: the text is unlike the calibration texts." : "";
+  const verdict = answer.decision ? `${VERDICTS[answer.decision]}. ${answer.reason} ` : "";
+  return `${verdict}Best guess: ${phrase(answer.labels)}. At ${percent(level)} confidence, ${size} ${size === "1" ? "label-set is" : "label-sets are"} plausible.${unlike}`;
 }

@@ -1,0 +1,247 @@
+"""What a model is good for, in plain words: how many texts it can file, how long lists are, and whom it misses."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from surelabel._core import progress
+from surelabel._core.levels import MAIN_LEVEL, STANDARD_LEVELS
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._core.wording import count_words
+from surelabel.conformal import ConformalLabelSets
+from surelabel.engines.base import Engine
+from surelabel.exceptions import CalibrationWarning
+from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions
+from surelabel.labels.sparse import is_sparse
+from surelabel.probabilities_file import PartProbabilities
+from surelabel.sets.prediction_sets import PredictionSets
+
+__all__ = ["Missed", "ModelVerdict", "judge"]
+
+# A level is recommended if at least so many texts have a short list of plausible label-sets.
+_MOST = 0.5
+# A label is rare with fewer training texts than this.
+_RARE = 20
+# A kind of texts is named if so few texts, or chance with this probability, do not explain its misses.
+_FEWEST, _CHANCE = 20, 0.01
+# Texts that are judged: more do not change the words.
+_MOST_TEXTS = 2_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Missed:
+    """Texts of one kind, and the share of them whose true label-set is missed."""
+
+    kind: str
+    n_texts: int
+    missed: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelVerdict:
+    """What a model is good for, measured on some texts.
+
+    Attributes
+    ----------
+    part : str
+        Which texts: "validation", "calibration" or "test".
+    n_texts : int
+    level : str
+        The recommended significance: the smallest of 0.05, 0.1 and 0.2 at which half of the texts have a short list
+        of plausible label-sets, among those that the calibration texts can give; if there is none, the smallest.
+    file, choose, read : float
+        Shares of the texts, at that level.
+    wrong_filed, wrong_choose, wrong_read : float or None
+        Shares of wrong best guesses among them; None if there is no such text.
+    filing : str
+        What can be filed, and how sure that is, or why nothing can.
+    typical_choices : int or None
+        Plausible label-sets of the middle text that is to be chosen for; None if there is no such text.
+    considered, n_labels : float, int
+        Tags to consider per text, of so many.
+    max_missed : float
+        Share of the true tags that may be missing from them.
+    missed : float
+        Share of the texts whose true label-set is missed at the level.
+    not_kept : tuple of Missed
+        Kinds of texts that are missed more often than was asked for and than chance explains.
+    """
+
+    part: str
+    n_texts: int
+    level: str
+    file: float
+    choose: float
+    read: float
+    wrong_filed: float | None
+    wrong_choose: float | None
+    wrong_read: float | None
+    filing: str
+    typical_choices: int | None
+    considered: float
+    n_labels: int
+    max_missed: float
+    missed: float
+    not_kept: tuple[Missed, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The verdict, one sentence or two per entry."""
+        filed, chosen, read = map(_percent, (self.file, self.choose, self.read))
+        first = f"Of {self.n_texts:,} {self.part} texts {filed} are filed, for {chosen} a person chooses from a short"
+        lines = [f"{first} list, and {read} are to be read.", self.filing]
+        if self.typical_choices is not None:
+            lists = "label-set" if self.typical_choices == 1 else "label-sets"
+            lines.append(
+                f"A typical text to choose for has {count_words(self.typical_choices)} plausible {lists} at "
+                f"significance {self.level}."
+            )
+        lines.append(
+            f"To miss at most {_percent(self.max_missed)} of the true tags, consider {self.considered:.1f} of "
+            f"{self.n_labels:,} tags per text."
+        )
+        if self.not_kept:
+            kinds = "; ".join(f"{one.kind} ({_percent(one.missed)} of {one.n_texts:,} missed)" for one in self.not_kept)
+            lines.append(
+                f"The promise of {_percent(float(self.level))} errors is about all texts together. It is not kept for "
+                f"{kinds}."
+            )
+        lines.append(f"Recommended: significance {self.level}.")
+        return tuple(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, the words included."""
+        values = dataclasses.asdict(self)
+        values["not_kept"] = [dataclasses.asdict(one) for one in self.not_kept]
+        return {**values, "words": list(self.words)}
+
+
+def judge(
+    predictor: ConformalLabelSets,
+    decisions: Decisions,
+    part: PartProbabilities,
+    known_words: FloatArray,
+    *,
+    name: str,
+    training_counts: IntArray | None = None,
+    level: str | None = None,
+) -> ModelVerdict:
+    """Measure what a model is good for.
+
+    Parameters
+    ----------
+    predictor : ConformalLabelSets
+        Calibrated.
+    decisions : Decisions
+    part : PartProbabilities
+        Texts with known labels; of more than 2,000 a regular sample.
+    known_words : (n,) float64
+        See `TextClassifier.known_words`.
+    name : str
+        Which texts these are, for people.
+    training_counts : (d,) int, optional
+        Training texts of each label, to tell which are rare.
+    level : str, optional
+        The significance; recommended if it is not given.
+    """
+    rows = np.linspace(0, len(part) - 1, min(len(part), _MOST_TEXTS)).round().astype(np.intp)
+    probabilities, labels = part.probabilities[rows], part.labels[rows]
+    with progress.step(f"judging decisions on {len(rows):,} {name} texts"):
+        groups = None if part.groups is None else [part.groups[row] for row in rows]
+        engine = predictor.bind(probabilities, groups=groups, who="judge")
+        level, sets, bounds = _sets_at(predictor, engine, level, decisions.max_choices)
+        answers = decisions.decide(probabilities, bounds, known_words[rows])
+        missed = ~np.asarray(sets.contains(labels))
+        wrong = _differ(predictor.predict(engine).labels, labels)
+    verdicts = np.array([answer.decision for answer in answers])
+    choices = [upper for (_, upper), verdict in zip(bounds, verdicts, strict=True) if verdict == CHOOSE]
+    shares = {verdict: verdicts == verdict for verdict in (FILE, CHOOSE, READ)}
+    return ModelVerdict(
+        part=name,
+        n_texts=len(rows),
+        level=level,
+        file=float(shares[FILE].mean()),
+        choose=float(shares[CHOOSE].mean()),
+        read=float(shares[READ].mean()),
+        wrong_filed=_mean(wrong[shares[FILE]]),
+        wrong_choose=_mean(wrong[shares[CHOOSE]]),
+        wrong_read=_mean(wrong[shares[READ]]),
+        filing=decisions.automation.summary_,
+        typical_choices=None if not choices else sorted(choices)[len(choices) // 2],
+        considered=float(np.mean([len(answer.consider) for answer in answers])),
+        n_labels=predictor.calibration_.n_labels,
+        max_missed=decisions.tag_bounds.max_missed,
+        missed=float(missed.mean()),
+        not_kept=tuple(_not_kept(labels, missed, float(level), training_counts)),
+    )
+
+
+def _percent(share: float) -> str:
+    """Write a share for people, with a decimal if it is small.
+
+    Examples
+    --------
+    >>> _percent(0.81), _percent(0.004), _percent(0.0)
+    ('81 %', '0.4 %', '0 %')
+    """
+    return f"{100 * share:.1f} %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
+
+
+def _possible_levels(n_calibration: int) -> Sequence[str]:
+    """Return the levels that may be recommended: those that rule something out."""
+    usual = [level for level in STANDARD_LEVELS if float(level) >= float(MAIN_LEVEL)]
+    return [level for level in usual if float(level) * (n_calibration + 1) > 1] or usual[-1:]
+
+
+def _sets_at(
+    predictor: ConformalLabelSets, engine: Engine, level: str | None, max_choices: int
+) -> tuple[str, PredictionSets, list[tuple[int, int]]]:
+    """Return a level, the prediction sets there and bounds of their sizes; the recommended level if none is given."""
+    levels = _possible_levels(predictor.calibration_.n_texts) if level is None else [level]
+    tried = []
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+        for one in levels:
+            sets = predictor.predict_set(engine, significance=one)
+            lower, upper = sets.size_bounds()
+            tried.append((one, sets, list(zip(lower.tolist(), upper.tolist(), strict=True))))
+            if np.mean([1 <= most <= max_choices for most in upper.tolist()]) >= _MOST:
+                return tried[-1]
+    return tried[0]
+
+
+def _differ(first: Any, second: Any) -> BoolArray:
+    """Tell for each row, (n,), whether two label-sets differ."""
+    return np.asarray((first != second).sum(axis=1)).ravel() > 0
+
+
+def _mean(values: BoolArray) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _not_kept(labels: Any, missed: BoolArray, level: float, training_counts: IntArray | None) -> list[Missed]:
+    """Return the kinds of texts that are missed more often than asked for, and than chance explains."""
+    n_true = np.asarray(labels.sum(axis=1)).ravel()
+    kinds = {
+        "texts without a label": n_true == 0,
+        "texts with one label": n_true == 1,
+        "texts with two labels": n_true == 2,
+        "texts with three labels or more": n_true >= 3,
+    }
+    if training_counts is not None:
+        rare = np.asarray(training_counts < _RARE)
+        n_rare = (labels @ rare.astype(np.int64)) if is_sparse(labels) else labels[:, rare].sum(axis=1)
+        kinds[f"texts with a rare label (fewer than {_RARE} training texts)"] = np.asarray(n_rare).ravel() > 0
+    named = []
+    for kind, members in kinds.items():
+        n_texts, n_missed = int(members.sum()), int(missed[members].sum())
+        # P(at least so many misses) if each has the level as its probability.
+        chance = 1.0 if n_missed == 0 else float(scipy.special.bdtrc(n_missed - 1, max(n_texts, 1), level))
+        if n_texts >= _FEWEST and chance < _CHANCE:
+            named.append(Missed(kind, n_texts, n_missed / n_texts))
+    return named
