@@ -12,7 +12,6 @@ from service_running import HOSTILE, NAMES, make_bundle, serving, start
 from surelabel.service import ServiceSettings
 
 TOKEN = "a token of some length"
-CHECKS = Path(__file__).with_name("page_checks.js").read_text(encoding="utf-8")
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"),
