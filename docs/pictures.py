@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -197,6 +198,31 @@ def cost_curve() -> Figure:
 
 
 # Name of the file: what draws it, its title, and what a screen reader says of it.
+@drawn
+def kinds() -> Figure:
+    """Draw misses by number of true labels on three corpora, plain and with a promise for each number."""
+    results = json.loads((DOCS.parent / "results" / "promises.json").read_text(encoding="utf-8"))
+    corpora = {"reuters-linear": "Reuters", "arxiv-20k-linear": "arXiv", "debian-czech-linear": "Czech packages"}
+    figure = new_figure(6.4, 2.8)
+    names = ("1 label", "2 labels", "3 or more labels")
+    (first, _, _), (second, _, _) = SERIES[:2]
+    styles = {"plain": {"color": first}, "by cardinality": {"color": "white", "edgecolor": second, "hatch": "///"}}
+    for axes, (key, title) in zip(figure.subplots(1, 3, sharey=True), corpora.items(), strict=True):
+        for shift, (calibration, style) in zip((-0.19, 0.19), styles.items(), strict=True):
+            misses = results[key]["misses"][calibration]["misses"]
+            heights = [misses[f"by cardinality: {name}"]["share"] for name in names]
+            bars = axes.bar(np.arange(3) + shift, heights, 0.36, label=calibration, **style)
+            axes.bar_label(bars, [f"{height:.0%}" for height in heights], padding=2, fontsize=7)
+        axes.axhline(0.05, color=INK, linewidth=0.8, linestyle=_DASHES, label="significance")
+        axes.set_xticks(range(3), ["1", "2", "3 or more"])
+        axes.set(xlabel="true labels")
+        axes.set_title(title)
+        format_shares(axes.yaxis)
+    figure.axes[0].set(ylabel="true label-set missed")
+    add_legend(figure.axes[2], loc="upper right")
+    return figure
+
+
 PICTURES: dict[str, tuple[Callable[[], Figure], str, str]] = {
     "p-values": (
         p_values,
@@ -217,6 +243,11 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str, str]] = {
         watch,
         "The watch's capital",
         "It stays low while texts are exchangeable, and passes the alarm line after the change at text 600.",
+    ),
+    "kinds": (
+        kinds,
+        "Misses by number of true labels",
+        "Plain, 24 % of arXiv texts and 55 % of Reuters texts with three or more labels are missed.",
     ),
     "calibration-size": (
         calibration_size,

@@ -23,6 +23,21 @@ def test_compare_prints_a_table_and_writes_results(run, tmp_path):
     assert list(json.loads(alone.out)["guarantees"]) == ["L2"]
 
 
+def test_compare_takes_a_file_and_a_model(run, trained, own_file, tmp_path):
+    folders = ("--runs", tmp_path / "runs", "--results", tmp_path / "results", "--quiet")
+    chosen = ("--measure", "LogLoss", "--rival", "seen", "--significance", "0.1", "--splits", "2", "--json")
+    alone = run("compare", own_file, *OWN, *chosen, *folders)
+    assert alone.code == 0, alone.err
+    with_model = run("compare", own_file, *OWN, "--model", trained, *chosen, *folders)
+    assert with_model.code == 0, with_model.err
+    for said in (alone, with_model):
+        assert len(json.loads(said.out)["guarantees"]) == 2
+    assert (tmp_path / "results" / "comparisons" / f"{own_file.stem}-linear.md").is_file()
+    other = run("compare", "synthetic", "--model", trained, *chosen, *folders)
+    assert other.code == 2
+    assert "must be on what it was trained on" in other.err
+
+
 def test_compare_refuses_what_it_does_not_know(run, tmp_path):
     folders = ("--runs", tmp_path / "runs", "--results", tmp_path)
     assert run("compare", "roiters", *folders).code == 2

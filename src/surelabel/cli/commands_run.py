@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.markdown import Markdown
@@ -86,6 +86,16 @@ def serve(
         str | None,
         typer.Option(metavar="STORE", help="Show a review too, at /review: its file, or postgresql://user@host/name."),
     ] = None,
+    adapt: Annotated[
+        Literal["aci", "dtaci", "window", "nexcp"] | None,
+        typer.Option(help="Let the level follow the errors that POST /v1/outcomes shows."),
+    ] = None,
+    significance: Annotated[
+        str | None, typer.Option("--significance", "-s", help="With --adapt: share of errors to keep [default: 0.05].")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="File that answers under an id and their outcomes are kept in.")
+    ] = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -96,8 +106,13 @@ def serve(
       surelabel serve models/reuters
       surelabel serve models/tickets --reviews june.csv.reviews.sqlite
       SURELABEL_TOKEN=... surelabel serve models/reuters --host 0.0.0.0 --port 8080
+      surelabel serve models/tickets --adapt aci --state outcomes.npz
     """
+    if significance is not None and adapt is None:
+        raise typer.BadParameter("it needs --adapt; requests name their own level", param_hint="--significance")
+    more = {} if significance is None else {"adapt_significance": significance}
     from surelabel.service import ReviewPlan, run  # noqa: PLC0415
 
     plan = None if reviews is None else ReviewPlan(reviews)
-    run(folder, host, port, token, allow_unprotected=allow_unprotected, watch=watch, review=plan)
+    settings: dict[str, Any] = {"watch": watch, "review": plan, "adapt": adapt, "state": state, **more}
+    run(folder, host, port, token, allow_unprotected=allow_unprotected, **settings)

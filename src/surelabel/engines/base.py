@@ -113,6 +113,10 @@ class Engine:
         """Return the engine of the same texts with another limit on the steps that counting may take."""
         return self._with(work_limit=work_limit)
 
+    def with_jobs(self, n_jobs: int | None) -> Self:
+        """Return the engine of the same texts with another number of threads."""
+        return self._with(n_jobs=n_jobs)
+
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some attributes changed; it shares the others."""
         made = copy.copy(self)

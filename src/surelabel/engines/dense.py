@@ -142,14 +142,14 @@ class DenseEngine(Engine):
             absent, present, within = self.membership(at, slice(block.start + first, block.stop + first))
             limited = ~np.isposinf(at)
             if limited.all():
-                return self._count(absent, present, within)
+                return self.counted(absent, present, within)
             bounds = SizeBounds.of([(self.n_candidates,) * 2] * len(limited))
-            bounds.put(limited, self._count(absent[limited], present[limited], within[limited]))
+            bounds.put(limited, self.counted(absent[limited], present[limited], within[limited]))
             return bounds
 
         return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
 
-    def _count(self, absent: FloatArray, present: FloatArray, thresholds: FloatArray, n_shares: int = 1) -> SizeBounds:
+    def counted(self, absent: FloatArray, present: FloatArray, thresholds: FloatArray, n_shares: int = 1) -> SizeBounds:
         """Count or bound the members of rows of costs (m, d); `n_shares` rows share the work that a text may take."""
         if self.is_maximum:
             exact = [count_of_maximum(*row, self.limits) for row in zip(absent, present, thresholds, strict=True)]
@@ -181,7 +181,7 @@ class DenseEngine(Engine):
         absent, present, at = self._one(row, threshold)
         size = self.n_candidates
         if not np.isposinf(threshold):
-            _, size = self._count(absent[None, :], present[None, :], np.array([at]))[0]
+            _, size = self.counted(absent[None, :], present[None, :], np.array([at]))[0]
         if size > limit:
             return np.asarray(super().members(row, threshold, limit))
         words = np.empty((size, n_words(self.n_labels)), dtype=np.uint64)
@@ -238,7 +238,7 @@ class DenseEngine(Engine):
             held = np.asarray(labels[start : start + step], dtype=np.intp)
             without = np.tile(absent, (len(held), 1))
             without[np.arange(len(held)), held] = np.inf
-            bounds += self._count(without, np.tile(present, (len(held), 1)), np.full(len(held), at), len(labels))
+            bounds += self.counted(without, np.tile(present, (len(held), 1)), np.full(len(held), at), len(labels))
         return bounds
 
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:

@@ -247,11 +247,15 @@ def _sizes(
     """Count the sets of texts at some levels, of a sample if that takes long; return how many texts it was, too."""
     if criteria:
         return size_curve(predictor, engine, levels), len(engine)
-    is_slow = isinstance(engine, (InteractingEngine, KindsEngine)) or engine.n_labels > _MANY_LABELS
-    n_sized = min(len(engine), _MOST_SIZED) if is_slow else len(engine)
+    n_sized = min(len(engine), _MOST_SIZED) if _is_slow(engine) else len(engine)
     rows = np.linspace(0, len(engine) - 1, n_sized).round().astype(np.intp)
     sized = engine if n_sized == len(engine) else _some_texts(predictor, engine, rows)
     return size_curve(predictor, sized, levels, n_cells=_CELLS), n_sized
+
+
+def _is_slow(engine: Engine) -> bool:
+    """Whether counting the sets of a text takes milliseconds."""
+    return isinstance(engine, (InteractingEngine, KindsEngine)) or engine.n_labels > _MANY_LABELS
 
 
 def _some_texts(predictor: ConformalLabelSets, engine: Engine, rows: Any) -> Engine:
@@ -359,7 +363,7 @@ def _conditional(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         missed = ~predictor.predict_set(engine, significance=level).contains(known)
-    most = _MOST_SIZED if isinstance(engine, (InteractingEngine, KindsEngine)) else _MOST_LOOKED_AT
+    most = _MOST_SIZED if _is_slow(engine) else _MOST_LOOKED_AT
     rows = np.linspace(0, len(engine) - 1, min(len(engine), most)).round().astype(np.intp)
     sizes = rough_sizes(_some_texts(predictor, engine, rows), level)[:, 1]
     names = calibration.label_names or tuple(map(str, range(calibration.n_labels)))

@@ -16,13 +16,17 @@ from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import BoolArray
 from surelabel._core.wording import count_words
+from surelabel.corpora import Corpus
 from surelabel.evaluation.compare import Comparison, ComparisonRecord, ComparisonRow, compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.experiments.run import Folders, probabilities_of, rounded
 from surelabel.experiments.settings import Settings
 from surelabel.experiments.tables import Table, three
 from surelabel.measures import MEASURES, LogLoss, Measure
+from surelabel.models import Bundle
+from surelabel.models.evaluating import bundle_probabilities
 from surelabel.models.fitting import any_measure_named, fitted_measure
+from surelabel.models.steps import fitted_classifier, part_probabilities
 from surelabel.probabilities_file import Probabilities
 from surelabel.rivals import (
     BonferroniRelevance,
@@ -116,14 +120,102 @@ def compare_run(
     An interrupted comparison is resumed: what was measured is kept beside the probabilities. Writes
     `<out>/comparisons/<corpus>-<classifier>.json`, the table beside it, and a figure to `<out>/figures`.
     """
-    probabilities = probabilities_of(settings, folders)
-    seen = corpora.load(settings.corpus, seed=settings.seed).part("train").labels
+    return _compared(
+        probabilities_of(settings, folders),
+        corpora.load(settings.corpus, seed=settings.seed).part("train").labels,
+        folders.runs / settings.name,
+        out,
+        f"{settings.corpus}-{settings.classifier}",
+        measures=measures,
+        rivals=rivals,
+        levels=levels,
+        n_splits=n_splits,
+        seed=seed,
+        n_sized=n_sized,
+    )
+
+
+def compare_corpus(
+    corpus: Corpus,
+    runs: Path,
+    out: Path,
+    *,
+    classifier: str = "linear",
+    bundle: Bundle | None = None,
+    training_seed: int = 0,
+    **asked: Any,
+) -> Comparison:
+    """Compare measures and rivals on a corpus of a user's own, with a classifier or with the one of a bundle.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        With training, calibration and test parts; with a bundle, those that it was trained with.
+    runs, out : path
+        Where probabilities are kept, and where results go.
+    classifier : str
+        Trained on the training part, if there is no bundle.
+    bundle : Bundle, optional
+    training_seed : int
+    **asked
+        As in `compare_run`: measures, rivals, levels, n_splits, seed, n_sized.
+    """
+    if bundle is not None and corpus.fingerprint() != bundle.info.fingerprint:
+        raise InvalidInputError(
+            f"A comparison with a model must be on what it was trained on, {bundle.info.corpus!r}, divided in the same "
+            f"way: its other parts are known to be new. Got {corpus.name!r}."
+        )
+    kind = classifier if bundle is None else bundle.info.kind
+    source = (
+        corpus.fingerprint()[:8] if bundle is None else f"model-{bundle.info.created}-{bundle.info.fingerprint[:8]}"
+    )
+    folder = runs / f"{corpus.name}-{kind}-{source}-seed{training_seed}"
+    probabilities = _own_probabilities(corpus, folder, kind, bundle, training_seed)
+    return _compared(probabilities, corpus.part("train").labels, folder, out, f"{corpus.name}-{kind}", **asked)
+
+
+def _own_probabilities(
+    corpus: Corpus, folder: Path, classifier: str, bundle: Bundle | None, seed: int
+) -> Probabilities:
+    """Return the probabilities of a corpus, from their file if they were made before."""
+    file = folder / "probabilities.npz"
+    if file.is_file():
+        try:
+            return Probabilities.load(file)
+        except ArtifactError as error:
+            _log.warning("%s; it is made again", error)
+    names = [name for name in ("validation", "calibration", "test") if name in corpus.parts]
+    if bundle is not None:
+        parts = {name: bundle_probabilities(bundle, corpus.part(name)) for name in names}
+    else:
+        fitted = fitted_classifier(corpus, corpus.part("train"), classifier, {"seed": seed}, folder / "checkpoints")
+        parts = {name: part_probabilities(fitted, corpus.part(name)) for name in names}
+    described = {"corpus": {"name": corpus.name, "fingerprint": corpus.fingerprint()}, "classifier": classifier}
+    largest = int(corpus.part("train").labels.sum(axis=1).max())
+    made = Probabilities(parts, tuple(corpus.label_names), largest, described)
+    made.save(file)
+    return made
+
+
+def _compared(
+    probabilities: Probabilities,
+    seen: BoolArray,
+    folder: Path,
+    out: Path,
+    name: str,
+    *,
+    measures: Sequence[str] = FITTED_AND_NOT,
+    rivals: Sequence[str] = tuple(RIVALS),
+    levels: Sequence[Any] = STANDARD_LEVELS,
+    n_splits: int = 10,
+    seed: int = 0,
+    n_sized: int | None = None,
+) -> Comparison:
+    """Compare on probabilities that are kept in a folder; write table, figure and results."""
     others = make_rivals(rivals, seen, probabilities.max_labels)
     made = make_measures(measures, probabilities, seen)
-    folder = folders.runs / settings.name
     done = _KeptRecords(folder / "comparison.json", _key(folder / "probabilities.npz", levels, n_sized))
     compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed, n_sized=n_sized, done=done)
-    name = f"{settings.corpus}-{settings.classifier}"
     table = comparison_table(compared, name)
     figure = plots.to_svg(
         plots.comparison(compared),

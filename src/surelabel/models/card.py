@@ -14,6 +14,8 @@ from surelabel.measures.penalised import Penalised
 if TYPE_CHECKING:
     from surelabel.models.bundle import Bundle
 
+# Labels in the card; the report has all.
+_MOST_LABELS = 50
 _USE = """```python
 import surelabel
 
@@ -38,6 +40,7 @@ def model_card(bundle: Bundle) -> str:
         _summary(bundle),
         f"## Use\n\n{_USE}",
         *_figures(bundle.evaluation),
+        *_kinds(bundle.evaluation),
         "## Where it comes from",
         _table(("what", "value"), _origin(bundle)),
         "## How label-sets are judged",
@@ -135,6 +138,40 @@ def _figures(evaluation: Mapping[str, Evaluation] | None) -> list[str]:
         )
     table = _table(("measure", "significance", "error rate", "mean N", "median N"), rows)
     return [f"## Figures on {first.n_texts:,} test texts", summary, table]
+
+
+def _kinds(evaluation: Mapping[str, Evaluation] | None) -> list[str]:
+    """Return who is missed, and what is known of each label; the broken promise comes first."""
+    figures = next(iter(evaluation.values())) if evaluation else None
+    if figures is None or figures.conditional is None:
+        return []
+    known = figures.conditional
+    broken = [
+        f"**{_plain(division)}, {_plain(kind.name)}: {kind.missed:.1%} of {kind.n_texts:,} texts are missed, more than "
+        f"chance explains.**"
+        for division, kind in known.broken
+    ]
+    rows = [
+        (division, kind.name, f"{kind.n_texts:,}", f"{kind.missed:.1%}")
+        for division, kinds in known.kinds.items()
+        for kind in kinds
+    ]
+    sure = f"Sure but wrong: {known.n_sure_wrong:,} of {known.n_sure:,} texts with one plausible label-set."
+    shown = sorted(known.labels, key=lambda label: (-label.support, label.name))[:_MOST_LABELS]
+    labels = [(label.name, label.support, _share(label.precision), _share(label.recall)) for label in shown]
+    more = len(known.labels) - len(shown)
+    return [
+        f"## Who is missed at significance {known.significance}",
+        *broken,
+        _table(("by", "texts with", "texts", "missed"), rows),
+        sure,
+        f"## Labels{f', the {len(shown)} most frequent' if more else ''}",
+        _table(("label", "test texts", "precision", "recall"), labels),
+    ]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _table(headings: tuple[str, ...], rows: Any) -> str:

@@ -16,7 +16,10 @@ from surelabel.service.batching import ClosedError, MicroBatcher, QueueFullError
 from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion
 from surelabel.service.errors import ServiceError
 from surelabel.service.metrics import ServiceMetrics
+from surelabel.service.outcomes import OutcomeError, ServiceOutcomes
 from surelabel.service.schemas import (
+    OutcomesRequest,
+    OutcomesResponse,
     PredictRequest,
     PredictResponse,
     PValueRequest,
@@ -38,6 +41,16 @@ _PART_TEXTS = 16
 def _invalid(field: str | None, message: str, what_to_do: str) -> ServiceError:
     """Build the error of a request that passes a limit or names what there is not."""
     return ServiceError(422, "invalid_request", message, what_to_do, field=field)
+
+
+def _refused(error: OutcomeError, field: str) -> ServiceError:
+    """Build the error of an id that is not known, or is in use or settled already."""
+    status, code, what_to_do = {
+        "unknown": (404, "unknown_text", "Send the id that the text was answered under."),
+        "settled": (409, "already_settled", "Nothing more is to be done; give each text an id of its own."),
+        "contradicts": (409, "contradicting_outcome", "Find out which label-set is right; the first one stays."),
+    }[error.reason]
+    return ServiceError(status, code, str(error), what_to_do, field=field)
 
 
 def _busy(code: str, message: str, seconds: int = 1) -> ServiceError:
@@ -71,10 +84,12 @@ class Answerer:
         self.watch = ServiceWatch(bundle.predictor, bundle.forced_totals) if settings.watch else None
         if self.watch is not None:
             metrics.show_watch(self.watch)
+        self.outcomes = ServiceOutcomes(bundle.predictor, settings)
+        metrics.show_outcomes(self.outcomes)
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
         self._n_requests = 0
         self._part_texts = min(_PART_TEXTS, settings.max_batch_texts)
-        work = BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, self.watch)
+        work = BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, self.watch, self.outcomes)
         self._work = work
         self._batcher: MicroBatcher[SetsQuestion | LabelSetQuestion, Any] = MicroBatcher(
             work,
@@ -87,12 +102,14 @@ class Answerer:
 
     def switch(self, bundle: Bundle) -> None:
         """Answer with another bundle of the same labels from now on."""
-        if self.watch is not None:
+        if self.watch is not None or self.outcomes.is_kept:
             raise InvalidInputError(
-                "A service that watches its texts cannot switch to another model: start it again with the new one."
+                "A service that watches its texts, or keeps outcomes, cannot switch to another model: start it again "
+                "with the new one."
             )
         if bundle.label_names != self.bundle.label_names:
             raise InvalidInputError("A service can only switch to a model with the same labels.")
+        self.outcomes.restart(bundle.predictor)
         self._work.bundle = self.bundle = bundle
 
     def start(self) -> None:
@@ -102,6 +119,7 @@ class Answerer:
     async def close(self) -> None:
         """Take nothing more and finish what runs."""
         await self._batcher.close()
+        await asyncio.to_thread(self.outcomes.save)
 
     async def warm_up(self) -> None:
         """Answer a text of no client: what is compiled or loaded on first use is then there."""
@@ -128,6 +146,8 @@ class Answerer:
         self._check_top(request.top, len(texts))
         groups = request.all_groups
         self._check_groups(groups, field="group" if "group" in request.model_fields_set else "groups")
+        ids = request.all_ids
+        self._check_ids(ids, len(texts))
         answers: list[Answer] = []
         async with self._admitted(len(texts)):
             for start in range(0, len(texts), self._part_texts):
@@ -140,8 +160,13 @@ class Answerer:
                     request.picture,
                     groups=None if groups is None else groups[rows],
                     assurance=request.asked_assurance,
+                    ids=None if ids is None else ids[rows],
+                    adapts=self.outcomes.adapts and not request.names_level,
                 )
-                answers += await self._batcher.ask(part, is_long=len(texts) > self._part_texts)
+                try:
+                    answers += await self._batcher.ask(part, is_long=len(texts) > self._part_texts)
+                except OutcomeError as error:  # another request took the id meanwhile
+                    raise _refused(error, "ids") from None
         self.metrics.saw_answers(answers)
         return answers
 
@@ -162,6 +187,47 @@ class Answerer:
             is_candidate=bool(calibration.is_candidate(row)[0]),
         )
         return response.model_dump_json().encode()
+
+    async def settle(self, request: OutcomesRequest) -> bytes:
+        """Take true label-sets that have become known, and return what they come to, as JSON."""
+        for number, outcome in enumerate(request.outcomes):
+            self._check_labels(outcome.labels, place=f"outcomes[{number}].labels")
+        ids = [outcome.id for outcome in request.outcomes]
+        if len(set(ids)) < len(ids):
+            twice = next(name for name in ids if ids.count(name) > 1)
+            raise ServiceError(
+                409,
+                "id_twice",
+                f"The id {twice[:80]!r} is there twice.",
+                "Send one outcome per text.",
+                field="outcomes",
+            )
+        labels = [list(dict.fromkeys(outcome.labels)) for outcome in request.outcomes]
+        try:
+            missed = await asyncio.to_thread(self.outcomes.settle, ids, labels)
+        except OutcomeError as error:
+            raise _refused(error, f"outcomes[{ids.index(error.identity)}].id") from None
+        response = OutcomesResponse(missed=missed.tolist(), **self.outcomes.counts())
+        return response.model_dump_json().encode()
+
+    def _check_ids(self, ids: list[str] | None, n_texts: int) -> None:
+        """Check that ids are as many as texts, different and new, and that this model's texts can be remembered."""
+        if ids is None:
+            return
+        if len(set(ids)) != n_texts or len(ids) != n_texts:
+            raise ServiceError(
+                409,
+                "ids_do_not_fit",
+                f"{n_texts:,} texts need as many different ids. Got {len(ids):,}, of which {len(set(ids)):,} differ.",
+                "Give 'id' with 'text', or 'ids' with one id per text.",
+                field="ids",
+            )
+        if self.bundle.info.listed is not None:
+            raise _invalid("ids", "Texts of a model with very many labels are not remembered.", "Leave out the ids.")
+        try:
+            self.outcomes.check_new(ids)
+        except OutcomeError as error:
+            raise _refused(error, "ids") from None
 
     @contextlib.asynccontextmanager
     async def _admitted(self, n_texts: int) -> AsyncIterator[None]:
@@ -239,12 +305,12 @@ class Answerer:
                 place = field if field == "group" else f"groups[{number}]"
                 raise _invalid(place, f"The group {what}.", "Use groups that GET /v1/model lists under 'groups'.")
 
-    def _check_labels(self, labels: list[str]) -> None:
+    def _check_labels(self, labels: list[str], *, place: str = "labels") -> None:
         """Check that labels are known."""
         for number, name in enumerate(labels):
             if name not in self._label_numbers:
                 raise _invalid(
-                    f"labels[{number}]",
+                    f"{place}[{number}]",
                     f"There is no label {name[:80]!r}.",
                     "Use names that GET /v1/model lists under 'labels'.",
                 )

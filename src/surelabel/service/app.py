@@ -30,6 +30,8 @@ from surelabel.service.pages import GENERIC_TEXTS, static_files
 from surelabel.service.schemas import (
     HealthResponse,
     ModelResponse,
+    OutcomesRequest,
+    OutcomesResponse,
     PredictRequest,
     PredictResponse,
     PValueRequest,
@@ -50,7 +52,7 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
     @app.post(
         "/v1/predict",
         response_model=PredictResponse,
-        responses=statuses(400, 401, 408, 413, 415, 422),
+        responses=statuses(400, 401, 408, 409, 413, 415, 422),
         openapi_extra=body_of(PredictRequest),
         summary="Plausible label-sets of texts",
     )
@@ -70,6 +72,18 @@ def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> Non
         check_token(request, settings.token)
         body = await read_body(request, PValueRequest, settings)
         return Response(await answerer.p_value(body), media_type="application/json")
+
+    @app.post(
+        "/v1/outcomes",
+        response_model=OutcomesResponse,
+        responses=statuses(400, 401, 404, 408, 409, 413, 415, 422),
+        openapi_extra=body_of(OutcomesRequest),
+        summary="True label-sets of texts that were answered under an id",
+    )
+    async def outcomes(request: Request) -> Response:
+        check_token(request, settings.token)
+        body = await read_body(request, OutcomesRequest, settings)
+        return Response(await answerer.settle(body), media_type="application/json")
 
     described: dict[Bundle, bytes] = {}
 
@@ -222,7 +236,7 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, reviewin
     >>> bundle = train_bundle(corpora.load("synthetic", n_texts=300, n_labels=5), TrainingSettings(compared={}))
     >>> app = create_app(bundle, ServiceSettings(max_texts=16))
     >>> app.title, sorted(path for path in app.openapi()["paths"] if path.startswith("/v1"))
-    ('Surelabel', ['/v1/model', '/v1/p-value', '/v1/predict'])
+    ('Surelabel', ['/v1/model', '/v1/outcomes', '/v1/p-value', '/v1/predict'])
     """
     settings = settings or ServiceSettings()
     metrics = ServiceMetrics()

@@ -7,6 +7,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from surelabel.labels.sparse import SparseProbabilities, stacked
 if TYPE_CHECKING:
     from surelabel._core.validation import BoolArray, FloatArray
     from surelabel.models import Bundle
+    from surelabel.service.outcomes import ServiceOutcomes
     from surelabel.service.watching import ServiceWatch
 
 _log = logging.getLogger(__name__)
@@ -47,6 +49,10 @@ class SetsQuestion:
         The group of each text, if the model is calibrated by groups.
     assurance : float or str, optional
         Of the level.
+    ids : list of str, optional
+        Under which the texts are remembered.
+    adapts : bool
+        Whether the level is the one that follows errors, instead of `level`.
     """
 
     texts: list[str]
@@ -57,6 +63,8 @@ class SetsQuestion:
     is_served: bool = True
     groups: list[str] | None = None
     assurance: float | str | None = None
+    ids: list[str] | None = None
+    adapts: bool = False
 
     @property
     def n_texts(self) -> int:
@@ -95,6 +103,8 @@ class BatchWork:
         Told the seconds that the two take; of the conformal step also the seconds of processor time.
     watch : ServiceWatch, optional
         Told the probabilities of texts that were answered.
+    outcomes : ServiceOutcomes, optional
+        Remembers texts that were answered under an id.
     """
 
     def __init__(
@@ -103,11 +113,13 @@ class BatchWork:
         saw_classifier: Callable[[float], None],
         saw_conformal: Callable[[float, float], None],
         watch: ServiceWatch | None = None,
+        outcomes: ServiceOutcomes | None = None,
     ) -> None:
         self.bundle = bundle
         self._saw_classifier = saw_classifier
         self._saw_conformal = saw_conformal
         self._watch = watch
+        self._kept = outcomes
 
     def __call__(self, questions: list[SetsQuestion | LabelSetQuestion]) -> list[Outcome]:
         """Return an answer a question, or the exception that it ended with."""
@@ -121,7 +133,8 @@ class BatchWork:
             if isinstance(question, LabelSetQuestion):
                 outcomes[number] = _caught(self._p_value, rows[number], question)
             else:
-                same = (question.level, question.top, question.describe, question.picture, question.assurance)
+                asked_for = (question.top, question.describe, question.picture)
+                same = (question.level, *asked_for, question.assurance, question.adapts)
                 groups.setdefault(same, []).append(number)
         for numbers in groups.values():
             asked = [question for number in numbers if isinstance(question := questions[number], SetsQuestion)]
@@ -163,10 +176,28 @@ class BatchWork:
         return float(self.bundle.predictor.predict_p(probabilities, question.labels, groups=question.groups)[0])
 
     def _answer(self, probabilities: Given, *questions: SetsQuestion) -> list[Answer]:
-        """Do the conformal step for questions that ask for the same."""
+        """Do the conformal step for questions that ask for the same, and remember texts with an id."""
         question = questions[0]
-        name, value = question.level
-        return self.bundle.answers(
+        if self._kept is not None:
+            # All of them before anything is remembered: what fails together is tried one by one.
+            self._kept.check_new([name for each in questions for name in each.ids or ()])
+        if question.adapts and self._kept is not None:
+            with self._kept.answering() as (predictor, level):
+                bundle = dataclasses.replace(self.bundle, predictor=predictor, forced_totals=None)
+                answers = self._said(bundle, probabilities, questions, ("significance", Fraction(level)))
+                self._remember(probabilities, questions, {})
+            return [dataclasses.replace(answer, significance=f"{level:.6f}") for answer in answers]
+        answers = self._said(self.bundle, probabilities, questions, question.level)
+        asked = {"significance": Fraction(answers[0].significance), "assurance": question.assurance}
+        self._remember(probabilities, questions, asked)
+        return answers
+
+    def _said(
+        self, bundle: Bundle, probabilities: Given, questions: Sequence[SetsQuestion], level: tuple[str, Any]
+    ) -> list[Answer]:
+        """Return the answers of a bundle at a level."""
+        question = questions[0]
+        return bundle.answers(
             [text for each in questions for text in each.texts],
             top=question.top,
             describe=question.describe,
@@ -174,8 +205,18 @@ class BatchWork:
             probabilities=probabilities,
             groups=[group for each in questions for group in each.groups or ()] or None,
             assurance=question.assurance,
-            **{name: value},
+            **{level[0]: level[1]},
         )
+
+    def _remember(self, probabilities: Given, questions: Sequence[SetsQuestion], asked: dict[str, Any]) -> None:
+        """Remember texts with an id."""
+        start = 0
+        for question in questions:
+            stop = start + question.n_texts
+            if question.ids is not None and self._kept is not None:
+                groups = {} if question.groups is None or not asked else {"groups": question.groups}
+                self._kept.remember(probabilities[start:stop], question.ids, **asked, **groups)
+            start = stop
 
     def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[Given]) -> Sequence[Outcome]:
         """Answer questions at one level; where that fails, one by one, so that only the bad one fails."""

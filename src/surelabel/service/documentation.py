@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from surelabel.service.errors import STATUS_TEXTS
-from surelabel.service.schemas import ErrorResponse, PredictRequest, PValueRequest
+from surelabel.service.schemas import ErrorResponse, OutcomesRequest, PredictRequest, PValueRequest
 from surelabel.service.settings import ServiceSettings
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -46,7 +46,8 @@ def complete_description(
     """Return a copy with the bodies' schemas, this service's limits, examples, and label names if there are any."""
     description = copy.deepcopy(plain)
     _, definitions = models_json_schema(
-        [(PredictRequest, "validation"), (PValueRequest, "validation")], ref_template=_REFERENCES
+        [(model, "validation") for model in (PredictRequest, PValueRequest, OutcomesRequest)],
+        ref_template=_REFERENCES,
     )
     schemas = description["components"]["schemas"]
     schemas.update(definitions["$defs"])
@@ -55,13 +56,15 @@ def complete_description(
         text["maxLength"] = settings.max_text_chars
     predict["texts"]["maxItems"] = settings.max_texts
     predict["top"]["maximum"] = settings.max_top
-    for name in ("text", "texts", "significance", "confidence_level", "assurance", "group", "groups"):
+    optional = ("significance", "confidence_level", "assurance", "group", "groups", "id", "ids")
+    for name in ("text", "texts", *optional):
         del predict[name]["default"]
     del p_value["group"]["default"]
     if not by_groups:  # a model that is not calibrated by groups refuses them
         for properties, name in ((predict, "group"), (predict, "groups"), (p_value, "group")):
             del properties[name]
     if 0 < len(label_names) <= _MOST_LABELS:
+        schemas["Outcome"]["properties"]["labels"]["items"]["enum"] = label_names
         p_value["labels"]["items"]["enum"] = label_names
     if settings.token is not None:
         description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -81,6 +84,7 @@ def _add_examples(paths: dict[str, Any], texts: list[str], labels: list[str]) ->
             "several texts": {"value": {"texts": texts, "confidence_level": "0.9", "top": 3}},
         },
         "/v1/p-value": {"a label-set": {"value": {"text": texts[0], "labels": labels}}},
+        "/v1/outcomes": {"one outcome": {"value": {"outcomes": [{"id": "ticket-1", "labels": labels}]}}},
     }
     for path, shown in examples.items():
         paths[path]["post"]["requestBody"]["content"]["application/json"]["examples"] = shown

@@ -13,7 +13,7 @@ STATUS_TEXTS = {
     404: "There is nothing at this address.",
     405: "The address does not take this method.",
     408: "The body did not come in time.",
-    409: "Somebody else has decided, or holds the text.",
+    409: "The id is in use or settled already; in a review, somebody else has decided or holds the text.",
     413: "The body is larger than the service takes.",
     415: "The body is of a type other than application/json.",
     421: "The request is addressed to a host name that the service does not answer for.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -11,6 +11,7 @@ from surelabel._version import __version__
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
+    from surelabel.service.outcomes import ServiceOutcomes
     from surelabel.service.watching import ServiceWatch
 
 __all__ = ["ServiceMetrics"]
@@ -87,6 +88,20 @@ class ServiceMetrics:
         capital.set_function(lambda: watch.state.log10_martingale)
         alarm = Gauge("surelabel_watch_alarm", "1 from the watch's alarm on.", registry=self.registry)
         alarm.set_function(lambda: float(watch.state.alarm))
+
+    def show_outcomes(self, outcomes: ServiceOutcomes) -> None:
+        """Add what became of answers under an id."""
+
+        def gauge(name: str, words: str, value: Callable[[dict[str, Any]], float]) -> None:
+            made = Gauge(f"surelabel_outcomes_{name}", words, registry=self.registry)
+            made.set_function(lambda: value(outcomes.counts()))
+
+        gauge("settled", "Texts whose true label-set is known.", lambda known: known["n_settled"])
+        gauge("missed", "Those whose answer did not hold it.", lambda known: known["n_missed"])
+        gauge("waiting", "Texts that wait for their outcome.", lambda known: known["n_waiting"])
+        gauge("alarm", "1 from the alarm of outcomes on.", lambda known: float(known["alarm"]))
+        if outcomes.adapts:
+            gauge("level", "The level of the next text, which follows errors.", lambda known: float(known["level"]))
 
     def saw_batch(self, n_requests: int, n_texts: int) -> None:
         """Count a batch."""

@@ -22,6 +22,7 @@ def _as_whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+Identity = Annotated[str, Field(min_length=1, max_length=200)]
 WholeNumber = Annotated[int, BeforeValidator(_as_whole)]
 
 
@@ -61,6 +62,10 @@ class PredictRequest(_Request):
     group: str = Field("", description="Group of the text, or of all texts, if the model is calibrated by groups.")
     groups: Annotated[list[str], FailFast()] = Field([], description="Group of each text; or give `group`.")
     picture: bool = Field(False, description="Whether to add a picture of the plausible label-sets.")
+    id: Identity = Field(
+        "", description="Under which the text is remembered, for POST /v1/outcomes once its true labels are known."
+    )
+    ids: Annotated[list[Identity], FailFast()] = Field([], description="The same of several texts.", max_length=10_000)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -76,6 +81,17 @@ class PredictRequest(_Request):
                 f"'groups' must have {len(self.all_texts)} groups, one per text; it has {len(self.groups)}"
             )
         return self
+
+    @property
+    def all_ids(self) -> list[str] | None:
+        """The id of each text, None if texts are not to be remembered."""
+        given = ([self.id] if "id" in self.model_fields_set else []) + self.ids
+        return given or None
+
+    @property
+    def names_level(self) -> bool:
+        """Whether the request says its level."""
+        return bool({"significance", "confidence_level"} & self.model_fields_set)
 
     @property
     def all_groups(self) -> list[str] | None:
@@ -113,6 +129,30 @@ class PValueRequest(_Request):
     def all_groups(self) -> list[str] | None:
         """The group of the text, in a list."""
         return [self.group] if "group" in self.model_fields_set else None
+
+
+class Outcome(_Request):
+    """The true label-set of a text that was answered under an id."""
+
+    id: Identity
+    labels: Annotated[list[str], FailFast()] = Field(description="Its true labels; none, for the empty label-set.")
+
+
+class OutcomesRequest(_Request):
+    """True label-sets that have become known, in the order in which they did."""
+
+    outcomes: Annotated[list[Outcome], FailFast()] = Field(min_length=1, max_length=1_000)
+
+
+class OutcomesResponse(BaseModel):
+    """What outcomes came to."""
+
+    missed: list[bool] = Field(description="For each outcome, whether the answer did not hold the true label-set.")
+    n_settled: int = Field(description="Texts settled so far.")
+    n_missed: int = Field(description="Those of them whose answer did not hold the true label-set.")
+    n_waiting: int = Field(description="Texts that wait for their outcome.")
+    level: float | None = Field(description="The level of the next text, if it follows errors; else null.")
+    alarm: bool = Field(description="Whether texts were found to be unlike those of calibration.")
 
 
 class Count(BaseModel):

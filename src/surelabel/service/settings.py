@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from surelabel.exceptions import InvalidInputError
 
@@ -22,6 +22,7 @@ _WHOLE_NUMBERS = {
     "max_requests": 1,
     "max_batch_texts": 1,
     "max_queue_texts": 1,
+    "max_pending": 1,
 }
 _SECONDS = ("max_wait", "timeout", "head_timeout", "body_timeout", "send_timeout")
 
@@ -107,6 +108,14 @@ class ServiceSettings:
         Seconds a client may take to send a request's head, to send its body, and to make room for more of an answer.
     watch : bool
         Watch whether the texts are like those of calibration, and tell it in the metrics.
+    adapt : {"aci", "dtaci", "window", "nexcp"}, optional
+        Let the level of requests that name none follow the errors that outcomes show; see `OnlineConformal`.
+    adapt_significance : str
+        Share of errors to keep then.
+    state : path, optional
+        File that answers under an id and their outcomes are kept in; made if there is none.
+    max_pending : int
+        Answers under an id that are remembered; if there are more, the oldest are forgotten.
 
     Examples
     --------
@@ -139,6 +148,10 @@ class ServiceSettings:
     body_timeout: float = 20.0
     send_timeout: float = 10.0
     watch: bool = False
+    adapt: Literal["aci", "dtaci", "window", "nexcp"] | None = None
+    adapt_significance: str = "0.05"
+    state: str | os.PathLike[str] | None = None
+    max_pending: int = 20_000
 
     def __post_init__(self) -> None:
         for name, least in _WHOLE_NUMBERS.items():

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.calibration import Calibration, threshold_of
 from surelabel.engines import engine_for
@@ -29,6 +30,9 @@ from surelabel.taxonomies.categories import Categories
 from surelabel.taxonomies.kinds import Span
 
 __all__ = ["KindsEngine"]
+
+# Relative and absolute room for rounding when texts are told that have no member of a kind.
+_MARGIN = 1e-9
 
 
 class _BarredDenseEngine(DenseEngine):
@@ -98,6 +102,32 @@ def _calibration_without(calibration: Calibration, barred: BoolArray) -> Calibra
     )
 
 
+def _difference(outer: DenseEngine, inner: _BarredDenseEngine, thresholds: FloatArray, rows: slice) -> SizeBounds:
+    """Bound the numbers of members of `outer` that `inner` bars: those that have one of some labels.
+
+    Most texts have none, because even the cheapest of these labels costs too much. They are told by one sum per text.
+    """
+    absent, present, at = outer.membership(thresholds, rows)
+    limited = ~np.isposinf(thresholds)
+    if outer.is_maximum:
+        counted = outer.bounds(thresholds, rows), inner.bounds(thresholds, rows)
+        lower = np.maximum(counted[0].lower - counted[1].upper, 0)
+        return SizeBounds(lower, np.maximum(counted[0].upper - counted[1].lower, 0))
+    least = np.minimum(absent, present)
+    needed = np.flatnonzero(inner.barred & np.isfinite(present).any(axis=0))
+    dearer = (present[:, needed] - least[:, needed]).min(axis=1, initial=np.inf)
+    possible = limited & (least.sum(axis=1) + dearer <= at * (1.0 + _MARGIN) + _MARGIN)
+    n_all = max(0, outer.n_candidates - inner.n_candidates)
+    bounds = SizeBounds.of([(0, 0) if is_limited else (n_all, n_all) for is_limited in limited.tolist()])
+    if possible.any():
+        absent, present, at = absent[possible], present[possible], at[possible]
+        having = outer.counted(absent, present, at)
+        without = inner.counted(absent, np.where(inner.barred[None, :], np.inf, present), at)
+        lower = np.maximum(having.lower - without.upper, 0)
+        bounds.put(possible, SizeBounds(lower, np.maximum(having.upper - without.lower, 0)))
+    return bounds
+
+
 class _Piece:
     """The label-sets of one kind: those of one engine, less those of another one."""
 
@@ -107,6 +137,8 @@ class _Piece:
 
     def bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Bound the numbers of members."""
+        if isinstance(self.outer, DenseEngine) and isinstance(self.inner, _BarredDenseEngine):
+            return _difference(self.outer, self.inner, thresholds, rows)
         outer = self.outer.bounds(thresholds, rows)
         if self.inner is None:
             return outer
@@ -331,7 +363,21 @@ class KindsEngine(WrappingEngine):
     def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Add up the kinds."""
         part = slice(0, len(self)) if rows is None else rows
-        counted = [piece.bounds(np.ascontiguousarray(thresholds[:, kind]), part) for kind, piece in self.kinds]
+        if type(self.inner) is not DenseEngine:
+            return self._add_up(thresholds, part)
+        dense = self.inner
+
+        def count(block: slice) -> SizeBounds:
+            # Costs take as long as counting small sets: they are priced once per block, for all kinds.
+            texts = slice(part.start + block.start, part.start + block.stop)
+            priced = self._again(dense[texts].with_jobs(1).priced(), self.codes[texts])
+            return priced._add_up(thresholds[block], slice(0, block.stop - block.start))
+
+        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
+
+    def _add_up(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
+        """Add up the kinds of some texts."""
+        counted = [piece.bounds(np.ascontiguousarray(thresholds[:, kind]), rows) for kind, piece in self.kinds]
         return SizeBounds(_sum([one.lower for one in counted]), _sum([one.upper for one in counted]))
 
     def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:

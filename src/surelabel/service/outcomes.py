@@ -1,0 +1,149 @@
+"""What became of served texts: answers under an id are remembered, and true label-sets settle them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surelabel.exceptions import InvalidInputError
+from surelabel.guarantees.online import OnlineConformal
+from surelabel.guarantees.outcomes import OutcomeError, Outcomes
+
+if TYPE_CHECKING:
+    from surelabel._core.validation import BoolArray
+    from surelabel.conformal import ConformalLabelSets
+    from surelabel.service.settings import ServiceSettings
+
+_log = logging.getLogger(__name__)
+# Seconds between two savings, but for the last one.
+_SAVED_EVERY = 1.0
+
+
+class ServiceOutcomes:
+    """`Outcomes` that several threads may use, kept in a file if there is one.
+
+    Parameters
+    ----------
+    predictor : ConformalLabelSets
+    settings : ServiceSettings
+        `adapt`, `adapt_significance`, `state` and `max_pending` count here.
+    """
+
+    def __init__(self, predictor: ConformalLabelSets, settings: ServiceSettings) -> None:
+        self._lock = threading.RLock()
+        self._state = None if settings.state is None else Path(settings.state)
+        self._outcomes = self._begun(predictor, settings)
+        self._saved_at = time.monotonic()
+        self._is_changed = False
+        self._had_alarm = self._outcomes.watch.state.alarm
+
+    def _begun(self, predictor: ConformalLabelSets, settings: ServiceSettings) -> Outcomes:
+        """Return the outcomes in the file, or new ones."""
+        online = None
+        if settings.adapt is not None:
+            online = OnlineConformal(
+                predictor, settings.adapt_significance, settings.adapt, max_pending=settings.max_pending
+            )
+        if self._state is None or not self._state.is_file():
+            return Outcomes(predictor, online, max_pending=settings.max_pending)
+        kept = Outcomes.load(self._state)
+        kept.check_predictor(predictor, self._state)
+        methods = [None if one is None else (one.method, one.significance) for one in (kept.online, online)]
+        if methods[0] != methods[1]:
+            raise InvalidInputError(
+                f"The state in {self._state} is of another way to adapt, {methods[0] or 'none'}. Serve with the same, "
+                "or with a new state file."
+            )
+        return kept
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether outcomes move the level or are in a file, so that they belong to one calibration."""
+        return self.adapts or self._state is not None
+
+    def restart(self, predictor: ConformalLabelSets) -> None:
+        """Forget all texts, and begin with another predictor."""
+        with self._lock:
+            self._outcomes = Outcomes(predictor, max_pending=self._outcomes.max_pending)
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the level follows errors."""
+        return self._outcomes.online is not None
+
+    @property
+    def level(self) -> float | None:
+        """The level that the next text is cut at, None if it does not adapt."""
+        online = self._outcomes.online
+        return None if online is None else online.level_
+
+    def counts(self) -> dict[str, Any]:
+        """Return what is known now, as the service tells it."""
+        with self._lock:
+            outcomes = self._outcomes
+            return {
+                "n_settled": outcomes.n_settled_,
+                "n_missed": outcomes.n_missed_,
+                "n_waiting": outcomes.n_pending_,
+                "level": self.level,
+                "alarm": outcomes.watch.state.alarm,
+            }
+
+    def check_new(self, ids: Sequence[str]) -> None:
+        """Raise unless ids are new."""
+        with self._lock:
+            self._outcomes.check_new(ids)
+
+    @contextmanager
+    def answering(self) -> Iterator[tuple[ConformalLabelSets, float]]:
+        """Yield the predictor and the level of texts whose level adapts; both stay until they are remembered."""
+        with self._lock:
+            online = self._outcomes.online
+            assert online is not None
+            yield online.current(), online.level_
+
+    def remember(self, probabilities: Any, ids: Sequence[str], **asked: Any) -> None:
+        """Remember texts that were answered; see `Outcomes.remember`."""
+        with self._lock:
+            self._outcomes.remember(probabilities, ids, **asked)
+            self._changed()
+
+    def settle(self, ids: Sequence[str], labels: Any) -> BoolArray:
+        """Take true label-sets; see `Outcomes.settle`. The first alarm is logged."""
+        with self._lock:
+            missed = self._outcomes.settle(ids, labels)
+            self._changed()
+            state = self._outcomes.watch.state
+            if state.alarm and not self._had_alarm:
+                self._had_alarm = True
+                _log.warning(
+                    "Alarm at outcome %d: texts are not like those of calibration; the guarantee may not hold.",
+                    state.alarm_at,
+                )
+            return missed
+
+    def _changed(self) -> None:
+        """Save from time to time."""
+        self._is_changed = True
+        if time.monotonic() - self._saved_at >= _SAVED_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Write the file, whole or not at all, if anything has changed; a failure is logged."""
+        with self._lock:
+            if self._state is None or not self._is_changed:
+                return
+            self._saved_at = time.monotonic()
+            try:
+                self._outcomes.save(self._state)
+                self._is_changed = False
+            except OSError:
+                _log.exception("The state of outcomes could not be written to %s.", self._state)
+
+
+__all__ = ["OutcomeError", "ServiceOutcomes"]
