@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import uvicorn
 
-from surelabel import ConformalLabelSets, LpNorm
+from surelabel import ByGroup, ConformalLabelSets, LpNorm
 from surelabel.models import Bundle, BundleInfo, DecisionSettings
 from surelabel.models.deciding import uncertified
 from surelabel.service import ServiceSettings, create_app
@@ -85,6 +85,21 @@ def make_bundle(names=NAMES, *, max_wrong=None, **parts):
         parts["decisions"] = plan.calibrate(probabilities, labels, classifier.known_words(texts))
     info = BundleInfo("keywords", "keyword", "2025-01-01T00:00:00Z", {}, {}, "made up", "0", {}, {}, 0, "L2")
     return dataclasses.replace(Bundle(classifier, predictor, info), **parts)
+
+
+def grouped_bundle():
+    """Return the usual bundle, calibrated by channel."""
+    plain = make_bundle()
+    rng = np.random.default_rng(1)
+    label_sets = [rng.choice(12, size=2, replace=False) for _ in range(200)]
+    labels = np.zeros((200, len(NAMES)), dtype=bool)
+    for row, chosen in zip(labels, label_sets, strict=True):
+        row[chosen] = True
+    texts = [" ".join(NAMES[k] for k in chosen) for chosen in label_sets]
+    predictor = ConformalLabelSets(LpNorm(2), label_names=NAMES, taxonomy=ByGroup())
+    predictor.calibrate(plain.classifier.predict_proba(texts), labels, groups=["mail", "chat"] * 100)
+    info = dataclasses.replace(plain.info, group_column="channel")
+    return dataclasses.replace(plain, predictor=predictor, info=info)
 
 
 @dataclasses.dataclass

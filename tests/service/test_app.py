@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_running import HOSTILE, NAMES, KeywordClassifier, make_bundle, serving
+from service_running import HOSTILE, NAMES, KeywordClassifier, grouped_bundle, make_bundle, serving
 from surelabel.answers import answer_probabilities
 from surelabel.service import ServiceSettings
 from surelabel.service.schemas import text_answer
@@ -436,3 +436,21 @@ def test_metrics():
         assert sample("surelabel_ready") == 1
         assert "surelabel_request_seconds_bucket" in text
         assert "python_gc" not in text
+
+
+def test_groups_are_asked_for_listed_and_checked():
+    with serving(grouped_bundle()) as running, running.client() as client:
+        model = client.get("/v1/model").json()
+        assert (model["group_column"], model["groups"]) == ("channel", ["chat", "mail"])
+        said = client.post("/v1/predict", json={"texts": ["corn", "wheat"], "groups": ["mail", "chat"]}).json()
+        assert [answer["category"] for answer in said["answers"]] == ["group 'mail'", "group 'chat'"]
+        assert client.post("/v1/p-value", json={"text": "corn", "labels": ["corn"], "group": "mail"}).status_code == 200
+        for body, field in (
+            ({"text": "corn"}, "group"),
+            ({"text": "corn", "group": "fax"}, "group"),
+            ({"text": "corn", "group": ""}, "group"),
+            ({"texts": ["corn", "wheat"], "groups": ["mail", "fax"]}, "groups[1]"),
+        ):
+            refused = client.post("/v1/predict", json=body)
+            assert (refused.status_code, refused.json()["error"]["field"]) == (422, field)
+        assert client.post("/v1/predict", json={"texts": ["corn"], "groups": ["mail", "mail"]}).status_code == 422

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from browsing import CHECKS, CHROMIUM, FLAGS
-from service_running import HOSTILE, NAMES, make_bundle, serving, start
+from service_running import HOSTILE, NAMES, grouped_bundle, make_bundle, serving, start
 from surelabel.service import ServiceSettings
 
 TOKEN = "a token of some length"
@@ -508,3 +508,20 @@ def test_narrow_screens_do_not_scroll_sideways(browser, service):
     page.wait_for_selector("#download")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     visit.close()
+
+
+def test_a_model_with_groups_is_asked_about_the_chosen_one(browser):
+    with serving(grouped_bundle()) as running:
+        visit = Visit(browser, running.url)
+        visit.page.wait_for_selector("#group-choice:not([hidden])")
+        assert visit.page.locator("#group option").all_text_contents() == ["chat", "mail"]
+        assert visit.page.inner_text("#group-label") == "Texts of which channel?"
+        with visit.page.expect_request("**/v1/predict") as asked:
+            visit.ask("corn and wheat")
+        assert asked.value.post_data_json["group"] == "chat"
+        visit.page.wait_for_selector("#forced-title")
+        with visit.page.expect_request("**/v1/predict") as asked:
+            visit.page.select_option("#group", "mail")
+        assert asked.value.post_data_json["group"] == "mail"
+        assert visit.complaints == []
+        visit.context.close()

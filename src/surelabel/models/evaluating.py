@@ -132,12 +132,22 @@ def details_of(label_texts: Mapping[str, int], names: tuple[str, ...], part: Par
 
 
 def report_on(
-    path: Path, bundle: Bundle, figures: Figures, probabilities: PartProbabilities, held_out: Part, corpus: Corpus
+    path: Path,
+    bundle: Bundle,
+    figures: Figures,
+    probabilities: PartProbabilities,
+    held_out: Part,
+    corpus: Corpus,
+    verdict: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write the report on a bundle's figures on held-out texts; return its path."""
+    """Write the report on a bundle's figures on held-out texts; return its path.
+
+    The verdict is that of the bundle if none is given. Who is missed is said by the figures of the report itself.
+    """
     from surelabel.report import ReportInput, write_report  # noqa: PLC0415 (matplotlib, which may be missing)
 
     info = bundle.info
+    words = (info.verdict if verdict is None else verdict).get("words", [])
     is_own = corpus.fingerprint() == info.fingerprint
     others = [name for name in corpus.parts if is_own and name not in held_out.name.split("+")]
     content = ReportInput(
@@ -148,6 +158,7 @@ def report_on(
         texts=held_out.texts,
         ids=held_out.ids,
         date=datetime.date.today().isoformat(),
+        verdict=[said for said in words if not said.startswith("The promise of")],
         groups=probabilities.groups,
         settings={"classifier": info.kind, **info.settings, "listed labels": info.listed or "all"},
         provenance={
@@ -555,17 +566,18 @@ def measure_bundle(
             groups=new.groups,
             details=details_of(bundle.info.label_texts, bundle.label_names, held_out, date),
         )
+    verdict = None
+    if bundle.decisions is not None:
+        verdict = judge(
+            bundle.predictor,
+            bundle.decisions,
+            new,
+            bundle.classifier.known_words(held_out.texts),
+            name=held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out",
+            training_counts=label_counts(bundle.info.label_texts, bundle.label_names),
+        )
     if report is not None:
-        name = bundle.info.measure
-        report_on(report, bundle, Figures({name: bundle.predictor}, {name: evaluation}), new, held_out, corpus)
-    if bundle.decisions is None:
-        return Measured(evaluation, None)
-    verdict = judge(
-        bundle.predictor,
-        bundle.decisions,
-        new,
-        bundle.classifier.known_words(held_out.texts),
-        name=held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out",
-        training_counts=label_counts(bundle.info.label_texts, bundle.label_names),
-    )
+        figures = Figures({bundle.info.measure: bundle.predictor}, {bundle.info.measure: evaluation})
+        said = {} if verdict is None else verdict.to_dict()
+        report_on(report, bundle, figures, new, held_out, corpus, said)
     return Measured(evaluation, verdict)

@@ -54,7 +54,8 @@ export async function getFile(path) {
 /** Return what the server says of its model. */
 export const getModel = () => ask("v1/model");
 
-/** Return the answers to texts at a confidence level; `describe` asks for each in a sentence and a picture too. */
-export const predict = (texts, level, { top, describe = false }, signal) => send("v1/predict", {
+/** Return the answers to texts of a group, if there are groups; `describe` asks for a sentence and a picture too. */
+export const predict = (texts, level, { top, describe = false, group = "" }, signal) => send("v1/predict", {
   texts: texts.map((text) => text.toWellFormed?.() ?? text), confidence_level: level, top, describe, picture: describe,
+  ...(group ? { group } : {}),
 }, signal);

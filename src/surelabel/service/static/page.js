@@ -17,6 +17,7 @@ let moved = false;
 
 const welcome = [...byId("answer").children];
 const level = () => LEVELS[Number(byId("confidence").value)];
+const group = () => byId("group").value;
 const say = (text) => { byId("status").textContent = text; };
 
 function calm() {
@@ -55,6 +56,9 @@ async function begin() {
   byId("review-link").hidden = !model.has_review;
   if (!moved) byId("confidence").value = String(placeOf(model.level));
   showLevel();
+  byId("group-choice").hidden = !model.groups;
+  byId("group-label").textContent = `Texts of which ${model.group_column ?? "group"}?`;
+  if (byId("group").options.length === 0) byId("group").replaceChildren(...(model.groups ?? []).map((name) => make("option", { value: name }, name)));
   const examples = model.examples.map((example) => make("button", { type: "button", dir: "auto", title: example.slice(0, 300), click: () => {
     byId("text").value = example;
     countCharacters();
@@ -109,7 +113,7 @@ async function askNow({ scroll = true } = {}) {
   asking = mine;
   byId("answer").setAttribute("aria-busy", "true");
   try {
-    const response = await predict([text], asked, { top: TOP, describe: true }, mine.signal);
+    const response = await predict([text], asked, { top: TOP, describe: true, group: group() }, mine.signal);
     if (asking !== mine) return;
     calm();
     byId("answer").classList.remove("stale");
@@ -164,6 +168,9 @@ function listen() {
     clearTimeout(waiting);
     if (!byId("panel-text").hidden && byId("text").value.trim()) waiting = setTimeout(() => askNow({ scroll: false }), DEBOUNCE);
   });
+  byId("group").addEventListener("change", () => {
+    if (!byId("panel-text").hidden && byId("text").value.trim()) askNow({ scroll: false });
+  });
   byId("again").addEventListener("click", () => again?.());
   listenForToken(begin);
   for (const tab of ["text", "table"]) {
@@ -181,7 +188,7 @@ function listen() {
 
 byId("confidence").max = String(LEVELS.length - 1);
 byId("confidence").value = String(LEVELS.indexOf(DEFAULT_LEVEL));
-new TableMode({ model: () => model, level, say, complain, calm });
+new TableMode({ model: () => model, level, group, say, complain, calm });
 showLevel();
 countCharacters();
 listen();

@@ -133,7 +133,7 @@ export class TableMode {
   async patiently(texts, signal) {
     for (let attempt = 0; ; attempt += 1) {
       try {
-        return await predict(texts, this.level, { top: 1 }, signal);
+        return await predict(texts, this.level, { top: 1, group: this.page.group() }, signal);
       } catch (error) {
         if (error.status !== 503 || attempt === 5) throw error;
         await pause(1000 * Math.max(error.retryAfter, 1));
