@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 from pyarrow import parquet
@@ -424,7 +425,10 @@ def test_serve_calls_the_service(run, model, monkeypatch):
     monkeypatch.setenv("SURELABEL_TOKEN", "secret")
     assert run("serve", model, "--port", "0").code == 0
     assert run("serve", model, "--port", "0", "--watch").code == 0
+    assert run("serve", model, "--port", "0", "--adapt", "aci", "-s", "0.1", "--state", "outcomes.npz").code == 0
+    plain = {"allow_unprotected": False, "watch": False, "review": None, "adapt": None, "state": None}
+    adapting = {"adapt": "aci", "adapt_significance": "0.1", "state": Path("outcomes.npz")}
     assert calls == [
-        ((model, "127.0.0.1", 0, "secret"), {"allow_unprotected": False, "watch": watch, "review": None})
-        for watch in (False, True)
+        ((model, "127.0.0.1", 0, "secret"), plain | changed) for changed in ({}, {"watch": True}, adapting)
     ]
+    assert run("serve", model, "-s", "0.1").code == 2  # requests name their own level
