@@ -32,7 +32,7 @@ WORK = ROOT / "build" / "release"
 
 MINUTES = 60
 # In the order in which a failure tells most.
-EXTRAS = ("corpora", "cli", "plots", "service", "distributed", "rivals", "text")
+EXTRAS = ("corpora", "cli", "plots", "service", "review", "distributed", "rivals", "text")
 NOT_IN_SDIST = ("results/", "benchmarks/", "build/", ".ci/")
 # Tests that need the extras `cli` and `plots` and nothing else.
 CORE_TESTS = (

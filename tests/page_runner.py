@@ -4,8 +4,8 @@ A line of a `bash` block is a command; it must succeed, or end with the code of 
 what it writes to stdout, and also to stderr (without progress) if it is meant to fail. Some commands are not run as
 they stand:
 
-- `surelabel serve ...`, and `python ... &`, are servers: started in the background, waited for until they answer, ended
-  by the next one or with the page; other commands that end in `&` are ended with the page;
+- `surelabel serve ...`, `surelabel review ...` and `python ... &` are servers: started in the background, waited for
+  until they answer, ended by the next one or with the page; other commands that end in `&` are ended with the page;
 - `make X` only checks that there is such a target, `pip install` that there are such extras, and `git clone`, with the
   `cd` into it, does nothing;
 - `export NAME=value` holds for the rest of the page, in Python too.
@@ -45,6 +45,7 @@ ROOT = Path(__file__).parents[1]
 SECONDS = 900  # for a command; pages are quick, machines are busy
 PORTS = ("8000", "8786")
 
+_SERVERS = (["surelabel", "serve"], ["surelabel", "review"])
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _NOWHERE = "http://127.0.0.1:9"
 # How far a step is, every two seconds: what a page shows must not depend on how busy the machine is.
@@ -197,7 +198,7 @@ class PageRun:
         elif words[0] == "export":
             name, _, value = words[1].partition("=")
             self.set_variable(name, value)
-        elif words[:2] == ["surelabel", "serve"] or (words[0] == "python" and words[-1] == "&"):
+        elif words[:2] in _SERVERS or (words[0] == "python" and words[-1] == "&"):
             _end(self.server)
             self.server = self._start(line, place)
             self._wait_for_server(line, place)
@@ -212,8 +213,9 @@ class PageRun:
         if named := re.search(r"--port (\d+)", line):
             if named[1] not in map(str, self.ports.values()):
                 raise PageError(f"{place}: a server's port must be one of {', '.join(PORTS)}")
-        elif "surelabel serve" in line:
-            line = line.replace("surelabel serve", f"surelabel serve --port {self.ports['8000']}", 1)
+        else:
+            for server in map(" ".join, _SERVERS):
+                line = line.replace(server, f"{server} --port {self.ports['8000']}", 1)
         command = _BACKGROUND.sub("", line)
         with self.log.open("a") as log:
             return subprocess.Popen(["bash", "-c", command], stdout=log, stderr=log, start_new_session=True)

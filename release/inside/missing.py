@@ -15,7 +15,7 @@ from surelabel.exceptions import MissingDependencyError
 MODEL = Path(sys.argv[1])
 INSTALLED = set(sys.argv[2:])
 # Of other extras, by design; and the command line works beside transformers, which brings typer.
-COMES_WITH = {"cli": {"corpora"}, "text": {"cli", "corpora"}}
+COMES_WITH = {"cli": {"corpora"}, "review": {"corpora"}, "text": {"cli", "corpora"}}
 
 
 def read_table() -> object:
@@ -58,6 +58,7 @@ THINGS: dict[str, list[Callable[[], object]]] = {
     "plots": [lambda: plots.to_svg(plots.search_load({"A": (9, 3)}), name="a", title="A"), make_report],
     "cli": [run_command_line],
     "service": [lambda: service.create_app, lambda: service.run],
+    "review": [lambda: surelabel.review.ReviewStore],
     "distributed": [run_on_workers],
     "rivals": [lambda: rivals.RecallControl().calibrate([[0.5, 0.5]], [[1, 0]])],
 }

@@ -32,6 +32,7 @@ DISTRIBUTIONS = {
 MODULES_OF_EXTRAS = {
     "cli": "cli",
     "predicting/cluster.py": "distributed",
+    "review": "review",
     "service": "service",
     "text/batching.py": "text",
     "text/bert.py": "text",

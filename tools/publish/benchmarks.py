@@ -209,11 +209,44 @@ def classifiers_plain(document: Document) -> Table:
     return Table("classifiers-without-icp", "Classifiers without conformal prediction", header, rows, note)
 
 
+def review_day(document: Document) -> Table:
+    """Tabulate what a day of review takes and leaves, beside accepting everything and reading everything."""
+    ways = {
+        "review": "with_review",
+        "accept every best guess": "accept_every_best_guess",
+        "read everything": "read_everything",
+    }
+
+    def spread(figures: Document, form: str) -> str:
+        if figures["least"] == figures["most"]:
+            return format(figures["mean"], ".0f")
+        return f"{figures['mean']:{form}} ({figures['least']:{form}} to {figures['most']:{form}})"
+
+    days = document["all_days"]
+    rows = tuple(
+        (
+            name,
+            spread(days[way]["decisions"], ".0f"),
+            spread(days[way]["keystrokes_per_text"], ".1f"),
+            spread(days[way]["errors_left"], ".0f"),
+        )
+        for name, way in ways.items()
+    )
+    header = ("way", "decisions", "keystrokes per text", "wrong texts left")
+    note = (
+        f"Of {document['texts_per_day']} texts of {document['corpus']} a day, {days['filed_mean']:.0f} are filed on "
+        f"average; {document['errors_left_among_filed']:.1%} of all filed texts are wrong. Means over "
+        f"{document['n_days']} days, with the least and most."
+    )
+    return Table("review-day", "A day of review", header, rows, note)
+
+
 _TABLES: dict[str, tuple[Callable[[Document], Table], ...]] = {
     "engine": (engine,),
     "lean_ball": (lean_ball,),
     "text_throughput": (text_throughput,),
     "classifiers": (classifiers, classifiers_plain),
+    "review_day": (review_day,),
     "service": (service,),
     "watch": (watch,),
 }

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy.exc import SQLAlchemyError
 
 from surelabel.exceptions import InvalidInputError, ReviewConflictError
+from surelabel.review.databases import DatabaseError
 from surelabel.service.bodies import read_body
 from surelabel.service.errors import ServiceError
 from surelabel.service.guard import check_token
@@ -76,7 +76,7 @@ async def _in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
         raise ServiceError(409, "conflict", str(error), "Reload what waits.") from error
     except InvalidInputError as error:
         raise ServiceError(422, "invalid_request", str(error), "Fix the request.") from error
-    except SQLAlchemyError as error:
+    except DatabaseError as error:
         raise ServiceError(
             503,
             "store_unavailable",

@@ -20,10 +20,13 @@ let held = [];
 let at = 0;
 let labels = [];
 let words = new Map();
+// Texts that were decided since the last answer of the server, which may be older than their decisions.
+let gone = new Set();
 let shownAt = 0;
 let wordsOf = null;
 let active = false;
 let filling = false;
+let more = false;
 let again = null;
 let view = "texts";
 
@@ -54,6 +57,7 @@ function complain(problem, retry = null) {
 const outbox = new Outbox({
   saved: (item, answer) => {
     if (item.path.endsWith("undo")) takeBack(answer.text);
+    else if (held.length < LEAST_HELD && view === "texts") fill();
     refreshSoon();
   },
   refused: (item, problem) => {
@@ -92,18 +96,26 @@ async function refresh() {
 
 /** Hold enough texts to work on; those that were held stay in their places. */
 async function fill() {
-  if (filling || !reviewer()) return;
+  if (filling || !reviewer()) {
+    more = filling;
+    return;
+  }
   filling = true;
+  more = false;
   try {
     const asked = queue;
-    const answer = await send("v1/review/lease", { reviewer: reviewer(), queue: asked, n: HELD });
+    gone = new Set();
+    // The server counts those that are decided here and on their way among the texts that are held.
+    const n = Math.min(50, HELD + outbox.numbers().size);
+    const answer = await send("v1/review/lease", { reviewer: reviewer(), queue: asked, n });
     if (asked !== queue) return;
-    const pending = outbox.numbers();
+    const pending = new Set([...outbox.numbers(), ...gone]);
     const own = new Set(held.map((text) => text.number));
     const ours = new Set(answer.texts.map((text) => text.number));
     const now = current()?.number;
     held = [...held.filter((text) => ours.has(text.number)), ...answer.texts.filter((text) => !own.has(text.number) && !pending.has(text.number))];
     const place = held.findIndex((text) => text.number === now);
+    filling = false;
     calm();
     if (place >= 0) {
       at = place;
@@ -112,9 +124,11 @@ async function fill() {
       show(Math.min(at, Math.max(0, held.length - 1)));
     }
   } catch (problem) {
+    filling = false;
     complain(problem, fill);
   } finally {
     filling = false;
+    if (more) fill();
   }
 }
 
@@ -128,7 +142,12 @@ async function show(place, { focus = true } = {}) {
   byId("work").hidden = text === null;
   showList(held, at, move);
   if (!text) {
-    if (!state) await refresh();
+    if (filling) {
+      byId("empty").replaceChildren(make("p", { class: "faint" }, "Fetching texts …"));
+      return;
+    }
+    await refresh();
+    if (current() || view !== "texts") return;
     if (state) showEmpty(queue, state.queues, (next) => (next === "summary" ? showSummary() : chooseQueue(next)));
     if (focus) byId("go-on")?.focus();
     say(`Nothing waits for you in ${NAMES[queue]}.`);
@@ -194,9 +213,10 @@ function decide(action, chosen) {
   const seconds = Math.round(performance.now() - shownAt) / 1000;
   const body = { number: text.number, reviewer: reviewer(), action, seconds };
   outbox.put("v1/review/decisions", chosen === null ? body : { ...body, labels: chosen });
+  gone.add(text.number);
   held = held.filter((other) => other !== text);
-  show(Math.min(at, Math.max(0, held.length - 1)));
   if (held.length < LEAST_HELD) fill();
+  show(Math.min(at, Math.max(0, held.length - 1)));
 }
 
 function accept() {
@@ -234,6 +254,7 @@ function takeBack(text) {
     held = [];
     showCounts(state?.queues, queue);
   }
+  gone.delete(text.number);
   held = [text, ...held.filter((other) => other.number !== text.number)];
   show(0);
   say(`Text ${text.id} is open again.`);
@@ -248,6 +269,7 @@ async function chooseQueue(name) {
   queue = name;
   held = [];
   at = 0;
+  view = "texts";
   showCounts(state?.queues, queue);
   await fill();
 }
@@ -255,7 +277,11 @@ async function chooseQueue(name) {
 async function showSummary(focus = true) {
   try {
     const summary = await ask("v1/review/summary");
-    if (!state) state = await ask("v1/review");
+    if (focus || !state) {
+      state = await ask("v1/review");
+      showCounts(state.queues, queue);
+    }
+    if (!focus && view !== "summary") return;
     view = "summary";
     byId("work").hidden = true;
     byId("empty").hidden = true;

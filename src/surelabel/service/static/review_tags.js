@@ -26,7 +26,7 @@ export class TagField {
     this.list = byId("tag-list");
     this.input.addEventListener("input", () => this.update());
     this.input.addEventListener("keydown", (event) => this.key(event));
-    this.input.addEventListener("blur", () => setTimeout(() => this.hide(), 150));
+    this.input.addEventListener("blur", () => this.hide());
   }
 
   /** Begin to type, with what was typed already. */
