@@ -7,13 +7,18 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surelabel._core.wording import count_words
 from surelabel.cli.application import Debug, Quiet, Seed, app, console, say, state
-from surelabel.cli.commands_model import print_evaluations
+from surelabel.cli.commands_model import print_evaluations, print_kinds
 from surelabel.cli.showing import progress_shown
+
+if TYPE_CHECKING:
+    from surelabel.corpora import Part
+    from surelabel.models import Bundle
 
 
 @app.command()
@@ -25,7 +30,7 @@ def demo(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Show the whole journey in about two minutes, without torch: train, calibrate, evaluate, explain three texts.
+    """Show the whole journey in about two minutes, without torch: train, calibrate, evaluate, decide about three texts.
 
     Takes the Reuters news collection where it can be had, else a made-up corpus that needs nothing.
 
@@ -56,12 +61,11 @@ def demo(
     with progress_shown():
         bundle = train_to_folder(corpus, out, TrainingSettings(compared=compared, seed=seed))
     print_evaluations(bundle.evaluation)
-    say("   At significance 0.05 the true label-set should be missed in about 5 % of texts; smaller N says more.")
-    if corpus.name == "reuters":
-        say("   (The test texts of Reuters are later in time than the others: they are missed a little more often.)")
-    say("3. Three texts")
     test = corpus.part("test")
-    for example in worked_examples(bundle, bundle.predict_proba(test.texts), test.texts):
+    probabilities = bundle.predict_proba(test.texts)
+    _tell(bundle, probabilities, test, is_later=corpus.name == "reuters")
+    say("5. Three texts, and what to do with them")
+    for example in worked_examples(bundle, probabilities, test.texts):
         say(f"\n   {example.title.upper()}")
         say(_indented(textwrap.shorten(test.texts[example.row], 300, placeholder=" ..."), "   | "))
         say(_indented(example.words, "   "))
@@ -75,6 +79,32 @@ def demo(
     say(f"Serve it with a page:   {program} serve {out}")
     say(f"Ask it about texts:     {program} predict {out} FILE")
     say(f"Train it on your own:   {program} train FILE --text COLUMN --labels COLUMN --out DIR")
+
+
+def _tell(bundle: Bundle, probabilities: Any, test: Part, *, is_later: bool) -> None:
+    """Tell what the average hides, what an adapting level does, and how many texts can be filed."""
+    from surelabel.models.demonstration import followed  # noqa: PLC0415
+
+    level = bundle.level
+    evaluation = next(iter((bundle.evaluation or {}).values()))
+    say(f"3. What the average hides: who is missed at significance {level}")
+    print_kinds(evaluation)
+    seen = followed(bundle, probabilities, test.labels, level)
+    later = "These texts are later in time than the others. " if is_later else ""
+    say(
+        _indented(
+            f"{later}A fixed level misses {seen.fixed:.1%} of them where {float(level):.0%} was asked for (mean size "
+            f"{count_words(seen.fixed_size)}). If labels arrive after the answers and the calibration follows them "
+            f"(OnlineConformal), {seen.adapting:.1%} are missed (mean size {count_words(seen.adapting_size)}).",
+            "   ",
+        )
+    )
+    say("4. What to do with texts")
+    for line in bundle.info.verdict["words"]:
+        say(_indented(line, "   "))
+    verdicts = [answer.decision for answer in bundle.answers(test.texts, top=0, probabilities=probabilities)]
+    counts = ", ".join(f"{name} {verdicts.count(name) / len(verdicts):.0%}" for name in ("file", "choose", "read"))
+    say(f"   On the {len(verdicts):,} test texts: {counts}.")
 
 
 def _program() -> str:

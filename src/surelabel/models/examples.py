@@ -142,7 +142,7 @@ def in_words(answer: Answer) -> str:
 def _trust(answer: Answer) -> str:
     """Say what to do, and why."""
     if answer.decision is not None:
-        return f"{answer.decision.capitalize()}: {answer.reason}"
+        return f"Decision: {answer.decision}. {answer.reason}"
     if answer.size_bounds[1] == 0:
         return "The text is unlike the calibration texts: a person should read it."
     if answer.credibility < LOW_CREDIBILITY:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from surelabel._core import progress
 from surelabel._core.levels import MAIN_LEVEL, STANDARD_LEVELS
@@ -16,9 +15,9 @@ from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._core.wording import count_words
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines.base import Engine
+from surelabel.evaluation.conditional import Conditional, TextDetails, conditional
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions
-from surelabel.labels.sparse import is_sparse
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.sets.prediction_sets import PredictionSets
 
@@ -26,10 +25,8 @@ __all__ = ["Missed", "ModelVerdict", "judge"]
 
 # A level is recommended if at least so many texts have a short list of plausible label-sets.
 _MOST = 0.5
-# A label is rare with fewer training texts than this.
-_RARE = 20
-# A kind of texts is named if so few texts, or chance with this probability, do not explain its misses.
-_FEWEST, _CHANCE = 20, 0.01
+# Kinds of fewer texts are not named.
+_FEWEST = 20
 # Texts that are judged: more do not change the words.
 _MOST_TEXTS = 2_000
 
@@ -158,7 +155,19 @@ def judge(
         level, sets, bounds = _sets_at(predictor, engine, level, decisions.max_choices)
         answers = decisions.decide(probabilities, bounds, known_words[rows])
         missed = ~np.asarray(sets.contains(labels))
-        wrong = _differ(predictor.predict(engine).labels, labels)
+        forced = predictor.predict(engine)
+        wrong = _differ(forced.labels, labels)
+        figures = conditional(
+            labels,
+            missed,
+            forced,
+            significance=level,
+            n_calibration=predictor.calibration_.n_texts,
+            label_names=predictor.calibration_.label_names or tuple(map(str, range(engine.n_labels))),
+            sizes=(np.arange(len(rows)), np.array([float(min(upper, 2**60)) for _, upper in bounds])),
+            groups=groups,
+            details=TextDetails(training_counts=training_counts),
+        )
     verdicts = np.array([answer.decision for answer in answers])
     choices = [upper for (_, upper), verdict in zip(bounds, verdicts, strict=True) if verdict == CHOOSE]
     shares = {verdict: verdicts == verdict for verdict in (FILE, CHOOSE, READ)}
@@ -178,7 +187,7 @@ def judge(
         n_labels=predictor.calibration_.n_labels,
         max_missed=decisions.tag_bounds.max_missed,
         missed=float(missed.mean()),
-        not_kept=tuple(_not_kept(labels, missed, float(level), training_counts)),
+        not_kept=tuple(_not_kept(figures)),
     )
 
 
@@ -224,24 +233,17 @@ def _mean(values: BoolArray) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _not_kept(labels: Any, missed: BoolArray, level: float, training_counts: IntArray | None) -> list[Missed]:
+def _not_kept(figures: Conditional) -> list[Missed]:
     """Return the kinds of texts that are missed more often than asked for, and than chance explains."""
-    n_true = np.asarray(labels.sum(axis=1)).ravel()
-    kinds = {
-        "texts without a label": n_true == 0,
-        "texts with one label": n_true == 1,
-        "texts with two labels": n_true == 2,
-        "texts with three labels or more": n_true >= 3,
+    words = {
+        "number of true labels": "texts with {}",
+        "rarest label": "texts whose rarest label has {}",
+        "group": "texts of group {}",
     }
-    if training_counts is not None:
-        rare = np.asarray(training_counts < _RARE)
-        n_rare = (labels @ rare.astype(np.int64)) if is_sparse(labels) else labels[:, rare].sum(axis=1)
-        kinds[f"texts with a rare label (fewer than {_RARE} training texts)"] = np.asarray(n_rare).ravel() > 0
     named = []
-    for kind, members in kinds.items():
-        n_texts, n_missed = int(members.sum()), int(missed[members].sum())
-        # P(at least so many misses) if each has the level as its probability.
-        chance = 1.0 if n_missed == 0 else float(scipy.special.bdtrc(n_missed - 1, max(n_texts, 1), level))
-        if n_texts >= _FEWEST and chance < _CHANCE:
-            named.append(Missed(kind, n_texts, n_missed / n_texts))
+    for division, kind in figures.broken:
+        if division in words and kind.n_texts >= _FEWEST:
+            name = words[division].format(kind.name)
+            is_bare = division == "rarest label" and "training" not in kind.name
+            named.append(Missed(f"{name} training texts" if is_bare else name, kind.n_texts, kind.missed))
     return named
