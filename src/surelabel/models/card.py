@@ -39,6 +39,7 @@ def model_card(bundle: Bundle) -> str:
         f"# {_plain(info.name)}",
         _summary(bundle),
         f"## Use\n\n{_USE}",
+        *_verdict(info.verdict),
         *_figures(bundle.evaluation),
         *_kinds(bundle.evaluation),
         "## Where it comes from",
@@ -52,6 +53,12 @@ def model_card(bundle: Bundle) -> str:
         _table(("package", "version"), sorted(info.versions.items())),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _verdict(verdict: Mapping[str, Any]) -> list[str]:
+    """Say what the model is good for, if that is known."""
+    words = "\n".join(f"- {_plain(str(line))}" for line in verdict.get("words", ()))
+    return [f"## What it is good for\n\n{words}"] if words else []
 
 
 def _summary(bundle: Bundle) -> str:
