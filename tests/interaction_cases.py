@@ -62,7 +62,8 @@ def mixtures(draw, d):
     prior, temperature = draw(st.sampled_from([0.0, 0.5, 1.0])), draw(st.sampled_from([0.0, 1 / 3, 1.0, 40.0]))
     neighbours, clip = draw(st.sampled_from([0.0, 0.0, 0.25])), draw(st.sampled_from([1e-6, 1e-6, 0.25, 1e-15]))
     discount, odds = draw(st.sampled_from([0.0, 0.5])), draw(st.one_of(st.none(), refined_odds(d)))
-    return Mixture(weight, prior, temperature, neighbours, clip, discount, odds=odds).fit(draw(label_rows(d)))
+    others = {"discount": discount, "cardinality": draw(st.sampled_from([0.0, 1.0])), "odds": odds}
+    return Mixture(weight, prior, temperature, neighbours, clip, **others).fit(draw(label_rows(d)))
 
 
 @st.composite

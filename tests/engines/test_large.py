@@ -136,6 +136,21 @@ def test_to_array_lists_every_member_where_only_bounds_are_known():
         assert np.array_equal(one.to_array(), other.to_array())
 
 
+def test_refinement_reaches_a_percent_with_seven_hundred_labels():
+    rng = np.random.default_rng(0)
+    shares = rng.beta(0.08, 12, (202, 700))
+    probabilities = np.clip(shares * np.exp(rng.normal(0, 0.7, shares.shape)), 1e-5, 0.999)
+    predictor = ConformalLabelSets(LogLoss(), 0, 13).calibrate(
+        probabilities[:199], rng.random((199, 700)) < shares[:199]
+    )
+    for one in predictor.predict_set(probabilities[199:], significance=0.1):
+        lower, upper = one.size_bounds
+        assert 10**9 < lower < upper / 1.01
+        finer = one.refine(0.01)
+        assert lower <= finer[0] < finer[1] <= upper
+        assert finer[1] <= 1.01 * finer[0]
+
+
 def test_refinement_tightens_the_bounds_and_keeps_the_size_between_them():
     row = np.random.default_rng(3).uniform(0.05, 0.45, 22)
     exact = _cut(row, _first(22, 9), work_limit=10**9).size

@@ -52,7 +52,9 @@ def _formula(measure, seen, row, labels):
 
     def weight_of(label_set):
         off = math.fsum(x for x, y in zip(frequency, label_set, strict=True) if y)
-        return measure.prior * math.log(counts[label_set]) - measure.discount * off
+        return (
+            measure.prior * math.log(counts[label_set]) - measure.discount * off - measure.cardinality * sum(label_set)
+        )
 
     logits = {s: weight_of(s) + measure.temperature * log_product(s) for s in counts}
     largest = max(logits.values())
@@ -79,6 +81,12 @@ def test_a_discount_by_hand():
     totals = measure.totals(np.array([[0.5, 0.5]] * 2), np.array([[1, 0], [1, 1]], dtype=bool))
     terms = np.array([2 / 7, 1 / (7 * 0.6)])
     assert totals == pytest.approx(-np.log(0.5 * 0.25 + 0.5 * terms / terms.sum()), rel=1e-14)
+
+
+def test_fewer_labels_by_hand():
+    measure = Mixture(0.5, prior=0.0, temperature=1.0, cardinality=math.log(3)).fit([[1, 0], [1, 0], [1, 1]])
+    totals = measure.totals(np.array([[0.5, 0.5]] * 2), np.array([[1, 0], [1, 1]], dtype=bool))
+    assert totals == pytest.approx([-math.log(0.5 * 0.25 + 0.5 * 0.75), -math.log(0.5 * 0.25 + 0.5 * 0.25)], rel=1e-14)
 
 
 def test_refined_log_odds_by_hand():
@@ -317,6 +325,7 @@ def test_a_fitted_copy_does_not_change():
         (lambda: Mixture(neighbours=math.inf), "'neighbours' parameter"),
         (lambda: Mixture(clip=0.7), "'clip' parameter"),
         (lambda: Mixture(discount=-0.1), "'discount' parameter"),
+        (lambda: Mixture(cardinality=-0.1), "'cardinality' parameter"),
         (lambda: RefinedOdds(np.ones((3, 3))), "2 rows or one more than labels"),
         (lambda: RefinedOdds(np.array([[np.nan], [1.0]])), "finite numbers"),
         (lambda: Mixture(odds=RefinedOdds(np.ones((2, 3)))).fit([[1, 0]]), "must be of 2 labels"),

@@ -77,13 +77,17 @@ class Texts(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory for one text: gains and ratios (2 d,) by move, values and weights (2, N), partial sums."""
+    """Memory for one text: gains and ratios (2 d,) by move, values and weights (2, N), partial sums.
+
+    exact (2,): number of partials of the base, and log_z, correctly rounded; nan if they were not needed yet.
+    """
 
     gains: Array
     ratios: Array
     values: Array
     base: Array
     partials: Array
+    exact: Array
 
 
 @njit(cache=True, nogil=True)
@@ -105,6 +109,7 @@ def make_scratch(listing: Any, texts: Any, settings: Any) -> Any:
         np.empty((2, listing.parents.shape[0])),
         np.empty(N_PARTIALS),
         np.empty(N_PARTIALS),
+        np.full(2, np.nan),
     )
     if texts.starts.shape[0]:
         for label in listing.used:
@@ -246,11 +251,42 @@ def listed_total(value: float, log_prior: float, log_z: float, settings: Any) ->
 
 
 @njit(cache=True, nogil=True)
-def _margin(base: float, threshold: float, settings: Any) -> float:
+def margin_of(base: float, threshold: float, settings: Any) -> float:
     """Return a bound of the rounding error of running sums and of totals made from them."""
     steps = settings.most_labels + 64.0
     size = base + abs(threshold) + settings.shift + abs(settings.largest_prior) + steps * settings.largest_cost
     return 1e-14 * steps * (2.0 + settings.temperature) * size
+
+
+@njit(cache=True, nogil=True)
+def judge(value: float, log_prior: float, log_z: float, thresholds: Any, margin: float, settings: Any) -> Any:
+    """Tell whether a node with running L = value is a member, and whether it is within the shifted threshold.
+
+    Third: whether either is too near to be decided so. Numbers only: this runs for every node.
+    """
+    threshold, shifted = thresholds
+    far = value + settings.shift
+    near = settings.temperature * value + log_z - log_prior - settings.log_weight
+    bound, gap = min(far, near), abs(far - near)
+    is_member = bound <= threshold - margin
+    # log(1 + exp(-gap)) is at most 1 / (1 + gap + gap^2 / 2), and at most log(2).
+    is_open = not is_member and bound - min(LOG_2, 1.0 / (1.0 + gap + 0.5 * gap * gap)) <= threshold + margin
+    if is_open:
+        total = listed_total(value, log_prior, log_z, settings)
+        is_member = total <= threshold
+        is_open = abs(total - threshold) <= margin
+    return is_member, value <= shifted, is_open or abs(value - shifted) <= margin
+
+
+@njit(cache=True, nogil=True)
+def judge_exactly(texts: Any, i: int, thresholds: Any, node: int, listing: Any, settings: Any, scratch: Any) -> Any:
+    """Tell the same of a node of text i by correctly rounded sums, which are kept until `exact` is set to nan."""
+    if np.isnan(scratch.exact[0]):
+        n_base, _, log_z = exact_text(texts, i, listing, settings, scratch)
+        scratch.exact[0], scratch.exact[1] = n_base, log_z
+    exact = exact_sum_of(texts, i, int(scratch.exact[0]), listing, node, scratch)
+    total = listed_total(exact, listing.log_prior[node], scratch.exact[1], settings)
+    return total <= thresholds[0], exact <= thresholds[1]
 
 
 @njit(cache=True, nogil=True)
@@ -261,16 +297,15 @@ def scan_text(
 
     thresholds (threshold, shifted); flags (N,) uint8, or empty: MEMBER and WITHIN of each node are written.
     """
-    threshold, shifted = thresholds
-    n_base, exact_z = np.int64(-1), 0.0
+    threshold = thresholds[0]
+    scratch.exact[0] = np.nan
     base = load_text(texts, i, listing, settings, scratch)
     total_of_terms = fill_values(base, listing, scratch)
     if is_usable(total_of_terms):
         log_z = np.log(total_of_terms) - settings.temperature * base
     else:
-        n_base, base, exact_z = exact_text(texts, i, listing, settings, scratch)
-        log_z = exact_z
-    margin = _margin(base, threshold, settings)
+        _, base, log_z = exact_text(texts, i, listing, settings, scratch)
+    margin = margin_of(base, threshold, settings)
     farthest = threshold + LOG_2 - settings.shift
     room = threshold + LOG_2 + settings.log_weight + settings.largest_prior - log_z
     if settings.temperature > 0.0:
@@ -278,48 +313,21 @@ def scan_text(
     elif room >= -margin:
         farthest = np.inf
     farthest += margin
-    values = scratch.values[0]
+    values, log_priors = scratch.values[0], listing.log_prior
     n_members, n_within = 0, 0
     for node in range(values.shape[0]):
         value = values[node]
         if value > farthest or not candidates[node]:
             continue
-        log_prior = listing.log_prior[node]
-        bound = min(value + settings.shift, settings.temperature * value + log_z - log_prior - settings.log_weight)
-        is_member = bound <= threshold - margin
-        if not is_member and bound - LOG_2 <= threshold + margin:
-            total = listed_total(value, log_prior, log_z, settings)
-            is_member = total <= threshold
-            if abs(total - threshold) <= margin:
-                if n_base < 0:
-                    n_base = add_base(texts, i, settings, scratch)
-                    exact_z = np.log(total_of_terms) - settings.temperature * round_partials(scratch.base, n_base)
-                exact = exact_sum_of(texts, i, n_base, listing, node, scratch)
-                is_member = listed_total(exact, log_prior, exact_z, settings) <= threshold
-        is_within = value <= shifted
-        if abs(value - shifted) <= margin:
-            if n_base < 0:
-                n_base = add_base(texts, i, settings, scratch)
-                exact_z = np.log(total_of_terms) - settings.temperature * round_partials(scratch.base, n_base)
-            is_within = exact_sum_of(texts, i, n_base, listing, node, scratch) <= shifted
+        is_member, is_within, is_open = judge(value, log_priors[node], log_z, thresholds, margin, settings)
+        if is_open:
+            is_member, is_within = judge_exactly(texts, i, thresholds, node, listing, settings, scratch)
         n_members += is_member
         n_within += is_within
         if flags.shape[0]:
             flags[node] = (MEMBER if is_member else 0) | (WITHIN if is_within else 0)
     unload_text(texts, i, settings, scratch)
     return n_members, n_within
-
-
-@njit(cache=True, nogil=True)
-def count_listed(
-    texts: Any, thresholds: Array, shifted: Array, listing: Any, candidates: Array, settings: Any, out: Array
-) -> None:
-    """Write for each text the number of listed members, and of listed candidates with L <= shifted: out (n, 2)."""
-    scratch = make_scratch(listing, texts, settings)
-    nothing = np.empty(0, dtype=np.uint8)
-    for i in range(out.shape[0]):
-        both = (thresholds[i], shifted[i])
-        out[i, 0], out[i, 1] = scan_text(texts, i, both, listing, candidates, settings, scratch, nothing)
 
 
 @njit(cache=True, nogil=True)
@@ -364,7 +372,7 @@ def best_of_text(
         bounds[node] = bound
         if bound < second:
             first, second = min(first, bound), max(first, bound)
-    limit = np.inf if second == np.inf else second + LOG_2 + _margin(base, second, settings)
+    limit = np.inf if second == np.inf else second + LOG_2 + margin_of(base, second, settings)
     best = np.int64(-1)
     totals[0] = totals[1] = np.inf
     for node in range(values.shape[0]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -26,14 +26,21 @@ __all__ = ["choose_mixture"]
 
 _log = logging.getLogger(__name__)
 
-# Parameters as the search moves them: start, least and most.
+# Where the search for settings starts, and how far it goes; weight by its log-odds, temperature and neighbours by their
+# logarithms.
 _MOVES: Mapping[str, tuple[float, float, float]] = {
-    "log-odds of weight": (1.5, -3.0, 6.0),
+    "weight": (1.5, -3.0, 6.0),
+    "temperature": (math.log(0.7), math.log(0.1), math.log(1.5)),
     "prior": (0.4, 0.0, 1.5),
-    "log of temperature": (math.log(0.7), math.log(0.1), math.log(1.5)),
     "discount": (0.2, 0.0, 1.5),
-    "log of neighbours": (math.log(0.1), math.log(0.01), math.log(3.0)),
+    "cardinality": (0.3, 0.0, 3.0),
+    "neighbours": (math.log(0.1), math.log(0.01), math.log(3.0)),
 }
+# Settings that are moved: the usual ones; with neighbours; and those that leave label-sets with as many labels in the
+# order that the probabilities give them, so that best guesses stay good.
+_USUAL = ("weight", "temperature", "prior", "discount")
+_NEAR = (*_USUAL, "neighbours")
+_ORDERLY = ("weight", "temperature", "cardinality")
 _STEPS, _TOLERANCE = 80, 1e-4
 # Ways to refine log-odds: not at all, each label by itself, or by all labels; the last up to so many labels.
 _KINDS: tuple[bool | None, ...] = (None, False, True)
@@ -41,8 +48,8 @@ _MOST_LABELS_ACROSS = 200
 # Parts that validation texts are divided into; each is held out once.
 _N_FOLDS = 3
 _FEWEST_TEXTS = 60
-# Texts of a fold that are scored, and of these that are sized; the same with neighbours, whose lists are long.
-_SCORED, _SIZED = 1000, 100
+# Texts of a fold that are scored, sized and guessed; the same with neighbours, whose lists are long.
+_SCORED, _SIZED, _GUESSED = 1000, 100, 2000
 _SCORED_NEAR, _SIZED_NEAR = 150, 60
 # Changes of one label that are listed at most: each takes time with every text.
 _MOST_CHANGES = 10_000
@@ -57,7 +64,8 @@ _CLEARLY, _SURELY = 1.0, 2.0
 _LEAST_GAIN, _LEAST_GAIN_NEAR = 0.05, 0.1
 # Shares by which typical and mean sizes at one of the levels may be larger: differences that are chance.
 _LEVEL_CHANCE, _MEAN_CHANCE = 0.02, 0.1
-# Share of best guesses that may be lost, beside those of LogLoss: a difference that is chance.
+# Share of best guesses that orderly settings may lose, beside those of LogLoss: a difference that is chance. Other
+# settings must win by a standard error.
 _MOST_LOST = 0.005
 
 
@@ -103,12 +111,13 @@ class _Fold:
         scored = _SCORED_NEAR if few or measure.neighbours > 0.0 else _SCORED
         return totals_of(measure, self.probabilities[:scored], self.labels[:scored])
 
-    def hits(self, measure: Mixture) -> float:
-        """Return the share of texts whose best guess is their label-set."""
-        probabilities, labels = self.probabilities[:_SCORED], self.labels[:_SCORED]
+    def hits(self, measure: Mixture) -> FloatArray:
+        """Tell of each text whether its best guess is its label-set: 1 or 0."""
+        scored = _SCORED_NEAR if measure.neighbours > 0.0 else _GUESSED
+        probabilities, labels = self.probabilities[:scored], self.labels[:scored]
         calibration = Calibration(measure, np.zeros(1), labels.shape[1], label_names=None, **self.limits)
         wrong = engine_for(calibration, probabilities).forced()[0] != labels
-        return float((np.asarray(wrong.sum(axis=1)) == 0).mean())
+        return (np.asarray(wrong.sum(axis=1)) == 0).astype(np.float64)
 
     def sizes(self, measure: Mixture, few: bool) -> _Sizes:
         """Return sizes of the sets of some texts, or of a few, calibrated by the texts that are scored."""
@@ -133,10 +142,11 @@ class _Fold:
 
 @dataclasses.dataclass(frozen=True)
 class _Choice:
-    """Settings, and the kind of refined log-odds that goes with them."""
+    """Settings, which of them were moved, and the kind of refined log-odds that goes with them."""
 
     measure: Mixture
     kind: bool | None
+    names: tuple[str, ...]
 
     def on(self, fold: _Fold) -> Mixture:
         """Return the measure for a fold's texts: its log-odds were refined on other texts."""
@@ -148,11 +158,13 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _moved(measure: Mixture, place: FloatArray) -> Mixture:
-    """Return a measure with settings as the search moves them."""
-    values = [float(expit(place[0])), place[1], math.exp(place[2]), place[3], *np.exp(place[4:])]
-    names = ("weight", "prior", "temperature", "discount", "neighbours")
-    return measure.reweighted(**{name: _rounded(value) for name, value in zip(names, values, strict=False)})
+def _moved(measure: Mixture, names: Sequence[str], place: FloatArray) -> Mixture:
+    """Return a measure with settings as the search moves them; those that it does not move are 0."""
+    settings = dict.fromkeys(_MOVES, 0.0) | dict(zip(names, place.tolist(), strict=True))
+    settings["weight"] = float(expit(settings["weight"]))
+    for name in {"temperature", "neighbours"}.intersection(names):
+        settings[name] = math.exp(settings[name])
+    return measure.reweighted(**{name: _rounded(value) for name, value in settings.items()})
 
 
 class _Search:
@@ -165,12 +177,12 @@ class _Search:
         """Return the losses of texts of some folds, or of all."""
         return np.concatenate([fold.losses(choice.on(fold)) for fold in folds or self.folds])
 
-    def fit(self, kind: bool | None, near: bool, folds: Sequence[_Fold] | None = None) -> _Choice:
+    def fit(self, kind: bool | None, names: tuple[str, ...], folds: Sequence[_Fold] | None = None) -> _Choice:
         """Return the likeliest settings on some folds, or on all, found by Nelder and Mead's simplex."""
-        moves = list(_MOVES.values())[: 5 if near else 4]
+        moves = [_MOVES[name] for name in names]
 
         def loss(place: FloatArray) -> float:
-            return float(self.losses(_Choice(_moved(self._start, place), kind), folds).mean())
+            return float(self.losses(_Choice(_moved(self._start, names, place), kind, names), folds).mean())
 
         solved = minimize(
             loss,
@@ -179,7 +191,7 @@ class _Search:
             bounds=[(least, most) for _, least, most in moves],
             options={"maxfev": _STEPS, "xatol": 0.02, "fatol": _TOLERANCE},
         )
-        choice = _Choice(_moved(self._start, solved.x), kind)
+        choice = _Choice(_moved(self._start, names, solved.x), kind, names)
         if folds is None:
             refined = {None: "as they are", False: "refined label by label", True: "refined by all labels"}[kind]
             self._progress(f"log-odds {refined}: {choice.measure!r} has a mean loss of {solved.fun:.4g}")
@@ -189,36 +201,40 @@ class _Search:
         """Return the typical size of a few held-out sets, over all levels."""
         return _Sizes.joined([fold.sizes(choice.on(fold), few=True) for fold in self.folds]).criterion
 
-    def choose(self) -> list[_Choice]:
-        """Return the best settings, then simpler ones in case that these are not confirmed.
+    def choices(self) -> Iterator[_Choice]:
+        """Yield the best settings, then simpler ones in case that these are not confirmed.
 
         Log-odds are refined if that is clearly likelier; neighbours must pay.
         """
-        plain = best = self.fit(None, near=False)
+        best = self.fit(None, _USUAL)
         for kind in [kind for kind in _KINDS if kind is not None and kind in self.folds[0].odds]:
-            other = self.fit(kind, near=False)
+            other = self.fit(kind, _USUAL)
             gains = self.losses(best) - self.losses(other)
             if gains.mean() > _CLEARLY * gains.std() / math.sqrt(len(gains)):
                 best = other
-        choices = [best] if best is plain else [best, plain]
-        if self._start.fitted.n_changes > _MOST_CHANGES:
-            return choices
-        near = self.fit(best.kind, near=True)
-        pays = self.typical_size(near) <= (1.0 - _LEAST_GAIN_NEAR) * self.typical_size(best)
-        return [near, *choices] if pays else choices
+        if self._start.fitted.n_changes <= _MOST_CHANGES:
+            near = self.fit(best.kind, _NEAR)
+            if self.typical_size(near) <= (1.0 - _LEAST_GAIN_NEAR) * self.typical_size(best):
+                yield near
+        yield best
+        yield self.fit(best.kind, _ORDERLY)
+        if best.kind is not None:
+            yield self.fit(None, _ORDERLY)
 
     def confirms(self, choice: _Choice) -> bool:
         """Tell whether settings chosen on the other folds beat LogLoss on each fold that they have not seen."""
         plain = self._start.reweighted(weight=0.0)
         near = choice.measure.neighbours > 0.0
-        ours, gains, hits = [], [], []
+        ours, gains, won = [], [], []
         for fold in self.folds:
             others = [other for other in self.folds if other is not fold]
-            held_out = self.fit(choice.kind, near, others).on(fold)
+            held_out = self.fit(choice.kind, choice.names, others).on(fold)
             gains.append(fold.losses(plain, near) - fold.losses(held_out))
             ours.append(fold.sizes(held_out, near))
-            hits.append(fold.hits(held_out) - fold.hits(plain))
-        gain, sizes = np.concatenate(gains), _Sizes.joined(ours)
+            right = fold.hits(held_out)
+            won.append(right - fold.hits(plain)[: len(right)])
+        gain, hits, sizes = np.concatenate(gains), np.concatenate(won), _Sizes.joined(ours)
+        least_won = -_MOST_LOST if choice.names == _ORDERLY else hits.std() / math.sqrt(len(hits))
         without = _Sizes.joined([fold.sizes(plain, near) for fold in self.folds])
         told = np.isfinite(without.typical) & np.isfinite(sizes.typical)
         checks = {
@@ -226,13 +242,13 @@ class _Search:
             "levels": told.any() and np.all(sizes.typical[told] <= (1.0 + _LEVEL_CHANCE) * without.typical[told]),
             "means": np.all(sizes.mean[told] <= (1.0 + _MEAN_CHANCE) * without.mean[told]),
             "typical sizes": sizes.criterion <= (1.0 - _LEAST_GAIN) * without.criterion,
-            "best guesses": np.mean(hits) >= -_MOST_LOST,
+            "best guesses": hits.mean() >= least_won,
         }
         failed = [name for name, passed in checks.items() if not passed]
         shown, plainly = (", ".join(f"{size:.4g}" for size in values.typical) for values in (sizes, without))
         self._progress(
             f"Held out, {choice.measure!r} has typical sizes of {shown}, LogLoss {plainly}; best guesses right in "
-            f"{np.mean(hits):+.1%}: {'confirmed' if not failed else 'not confirmed by ' + ', '.join(failed)}"
+            f"{hits.mean():+.1%}: {'confirmed' if not failed else 'not confirmed by ' + ', '.join(failed)}"
         )
         return not failed
 
@@ -261,9 +277,11 @@ def choose_mixture(
 
     Then each fold is held out: settings chosen on the other two must make it likelier than `LogLoss` by two standard
     errors, and its sets a twentieth smaller at the levels you name; at none of these may sets be larger, typically or
-    on average, and best guesses may not be worse. The typical size is exp(mean log(1 + N)) - 1, so a few huge sets
-    cannot decide. If that fails, simpler settings are tried, without neighbours and refined log-odds; if these fail
-    too, the result has weight 0, which scores exactly as `LogLoss` does.
+    on average, and best guesses must be better, by a standard error. The typical size is exp(mean log(1 + N)) - 1, so a
+    few huge sets cannot decide. If that fails, simpler settings are tried: without neighbours; then with `cardinality`
+    in place of prior and discount, which leaves label-sets with as many labels in the order that probabilities give
+    them, so best guesses need only be as good; then without refined log-odds. If these fail too, the result has weight
+    0, which scores exactly as `LogLoss` does.
 
     Calibration texts take no part, so the guarantee is what it was. Sets of at most 100 texts per fold are sized, large
     ones by bounds; it takes seconds.
@@ -331,7 +349,7 @@ def choose_mixture(
             progress(line)
 
     search = _Search(folds, fitted, report)
-    choice = next((choice for choice in search.choose() if search.confirms(choice)), None)
+    choice = next((choice for choice in search.choices() if search.confirms(choice)), None)
     if choice is None:
         return fitted.reweighted(weight=0.0)
     if choice.kind is None:

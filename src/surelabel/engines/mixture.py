@@ -21,6 +21,7 @@ import numpy as np
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._kernels import mixture as kernel
+from surelabel._kernels import mixture_lanes
 from surelabel.calibration import Calibration
 from surelabel.engines.base import WORK_LIMIT, Engine, Member, Reach, Scored, Threshold, WrappingEngine, as_members
 from surelabel.engines.best_first import most_tied
@@ -128,7 +129,7 @@ class MixtureEngine(WrappingEngine):
         finite = np.isfinite(thresholds)
         out = np.zeros((len(thresholds), 2), dtype=np.int64)
         if finite.all():
-            kernel.count_listed(texts, thresholds, shifted, *self._kernel_arguments(), out)
+            mixture_lanes.count_listed(texts, thresholds, shifted, *self._kernel_arguments(), out)
             return out
         for i in np.flatnonzero(finite).tolist():
             flags = self._flags_of(self._one(texts, i), thresholds[i], shifted[i])

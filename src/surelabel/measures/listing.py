@@ -233,11 +233,13 @@ def _make_tree(seen: SeenLabelSets, with_neighbours: bool) -> Tree:
     )
 
 
-def make_listing(tree: Tree, prior: float, neighbours: float, discount: float) -> Listing:
+def make_listing(tree: Tree, prior: float, neighbours: float, discount: float, cardinality: float) -> Listing:
     """Return a tree with the weights of its label-sets, as kernels take it."""
     texts = tree.counts + neighbours * tree.shares
     log_prior = np.full(len(texts), -np.inf)
-    log_prior[texts > 0] = prior * np.log(texts[texts > 0]) - discount * tree.log_odds[texts > 0]
+    listed = texts > 0
+    off = discount * tree.log_odds + cardinality * np.diff(tree.starts)
+    log_prior[listed] = prior * np.log(texts[listed]) - off[listed]
     return Listing(
         tree.parents, tree.moves, log_prior, np.exp(log_prior), tree.starts, tree.labels, tree.ranks, tree.used
     )

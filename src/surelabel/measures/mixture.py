@@ -25,7 +25,7 @@ from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
 __all__ = ["Mixture"]
 
 IntArray = npt.NDArray[np.int64]
-PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip", "discount")
+PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip", "discount", "cardinality")
 # Exponents up to which a product of exponentials, and its inverse, are floats with all their digits.
 _LARGEST_EXPONENT = 690.0
 _RANGES = {
@@ -34,6 +34,7 @@ _RANGES = {
     "temperature": (0.0, math.inf, "0 or more"),
     "neighbours": (0.0, math.inf, "0 or more"),
     "discount": (0.0, math.inf, "0 or more"),
+    "cardinality": (0.0, math.inf, "0 or more"),
 }
 
 
@@ -72,6 +73,8 @@ class Mixture:
         in the softmax is prior log(count) - discount times the sum over its labels of log(f / (1 - f)), f the share of
         training texts with the label. The text's probabilities know how frequent labels are; what they do not know is
         which labels occur together.
+    cardinality : float
+        How much each label of a label-set takes off the logarithm of its weight in the softmax, 0 or more.
     seen : SeenLabelSets, optional
         Label-sets of training and how often they occur; `fit` makes it.
     odds : RefinedOdds, optional
@@ -91,6 +94,7 @@ class Mixture:
     neighbours: float = 0.0
     clip: float = 1e-6
     discount: float = 0.0
+    cardinality: float = 0.0
     seen: SeenLabelSets | None = None
     odds: RefinedOdds | None = None
 
@@ -209,7 +213,7 @@ class Mixture:
     @functools.cached_property
     def listing(self) -> kernel.Listing:
         """The listed label-sets as `_kernels.mixture` takes them."""
-        return make_listing(self._tree, self.prior, self.neighbours, self.discount)
+        return make_listing(self._tree, self.prior, self.neighbours, self.discount, self.cardinality)
 
     @property
     def _tree(self) -> Tree:
@@ -278,8 +282,11 @@ class Mixture:
         at = np.asarray(thresholds, dtype=np.float64)
         shift = self.settings.shift
         finite = np.isfinite(at) & (at >= shift)
-        low = np.zeros(at.shape, dtype=np.int64)
-        high = np.where(finite, at, 0.0).view(np.int64)
+        own = np.where(finite, at, shift)
+        # No further from the difference than a few units in the last place of the threshold.
+        room, around = own - shift, 4.0 * np.spacing(own)
+        low = np.maximum(room - around, 0.0).view(np.int64)
+        high = np.minimum(room + around, own).view(np.int64)
         while np.any(low < high):
             middle = low + (high - low + 1) // 2
             within = middle.view(np.float64) + shift <= at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,12 @@ _RIDGES = (1.0, 10.0, 100.0)
 _LEAST_RIDGE = 1e-9
 # Newton's steps: their number, the smallest share of one that is tried, and the smallest gain that is worth another.
 _STEPS, _SMALLEST_STEP, _SMALLEST_GAIN = 30, 1e-4, 1e-6
+
+
+def log_odds(probabilities: FloatArray, clip: float) -> FloatArray:
+    """Return log(o / (1 - o)), o clipped to [clip, 1 - clip]."""
+    clipped = np.clip(probabilities, clip, 1.0 - clip)
+    return np.asarray(np.log(clipped / (1.0 - clipped)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,8 +97,7 @@ class RefinedOdds:
         across : bool
             Whether the log-odds of all labels count for each label.
         """
-        clipped = np.clip(probabilities, clip, 1.0 - clip)
-        given, own = np.log(clipped / (1.0 - clipped)), np.asarray(labels, dtype=np.float64)
+        given, own = log_odds(probabilities, clip), np.asarray(labels, dtype=np.float64)
         common = _solve(np.stack([np.ones(given.size), given.ravel()], axis=1), own.ravel(), np.zeros(2), [0.0, 1.0])
         if not across:
             ridge, features = np.array(_RIDGES[:2]), np.ones((len(given), 2))
@@ -155,9 +161,12 @@ class RefinedLogLoss:
 
     def costs(self, probabilities: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return costs (n, d) for probabilities (n, d)."""
-        absent, present = np.empty(probabilities.shape), np.empty(probabilities.shape)
-        kernel.refined_costs(np.ascontiguousarray(probabilities), self.clip, self.odds.table, absent, present)
-        return absent, present
+        refined = np.empty(probabilities.shape)
+        kernel.refine_rows(
+            log_odds(probabilities, self.clip), math.log((1.0 - self.clip) / self.clip), self.odds.table, refined
+        )
+        rest = np.log1p(np.exp(-np.abs(refined)))
+        return np.maximum(refined, 0.0) + rest, np.maximum(-refined, 0.0) + rest
 
     def score(self, totals: FloatArray) -> FloatArray:
         """Return the totals: minus the log-likelihood."""
