@@ -25,8 +25,8 @@ from surelabel.measures import Measure, measure_to_spec
 from surelabel.probabilities_file import Probabilities
 
 LEVELS = ("0.01", "0.05", "0.1")
-# Texts that Penalised, which takes milliseconds per text, is timed with.
-_SLOW = 50
+# Texts that Penalised, which takes milliseconds per text, is timed and sized with, and that its weights are chosen on.
+_SLOW, _CHOSEN_ON = 50, 300
 _TIMED = 2000
 _REFINED = ("refined label by label", "refined by all labels")
 
@@ -123,9 +123,16 @@ def measure_corpus(
     measures: dict[str, Measure] = {"LogLoss": LogLoss(), "Mixture": mixture}
     if penalise:
         start = time.process_time()
-        measures["Penalised"] = choose_weights(LogLoss(), training, *given, max_labels=parts.max_labels).measure
+        some = tuple(array[:_CHOSEN_ON] for array in given)
+        measures["Penalised"] = choose_weights(LogLoss(), training, *some, max_labels=parts.max_labels).measure
         seconds["choose_weights"] = time.process_time() - start
-    results = {key: _measured(value, parts, n_splits, n_sized) for key, value in measures.items()}
+    results = {}
+    for key, measure in measures.items():
+        fewer = key == "Penalised"
+        splits, sized = (min(n_splits, 2), min(n_sized, _SLOW)) if fewer else (n_splits, n_sized)
+        results[key] = _measured(measure, parts, splits, sized) | (
+            {"n_splits": splits, "n_sized": sized} if fewer else {}
+        )
     for key, microseconds in _times(measures, parts, _TIMED).items():
         results[key]["microseconds_per_text"] = microseconds
     if name in by_cardinality:
@@ -133,8 +140,6 @@ def measure_corpus(
             results[key]["by_cardinality_at_0.1"] = _by_cardinality(measures[key], parts, n_splits, n_sized)
     return {
         "n_labels": len(parts.label_names),
-        "n_splits": n_splits,
-        "n_sized": n_sized,
         "processor_seconds": seconds,
         "measures": results,
     }

@@ -117,7 +117,7 @@ class _Fold:
         probabilities, labels = self.probabilities[:scored], self.labels[:scored]
         calibration = Calibration(measure, np.zeros(1), labels.shape[1], label_names=None, **self.limits)
         wrong = engine_for(calibration, probabilities).forced()[0] != labels
-        return (np.asarray(wrong.sum(axis=1)) == 0).astype(np.float64)
+        return np.asarray(np.asarray(wrong.sum(axis=1)) == 0, dtype=np.float64)
 
     def sizes(self, measure: Mixture, few: bool) -> _Sizes:
         """Return sizes of the sets of some texts, or of a few, calibrated by the texts that are scored."""
