@@ -7,6 +7,7 @@ difference of two searches, without some labels and without some more. Threshold
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._kernels.kinds import count_kinds
 from surelabel.calibration import Calibration, threshold_of
 from surelabel.engines import engine_for
 from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold, WrappingEngine
@@ -31,8 +33,8 @@ from surelabel.taxonomies.kinds import Span
 
 __all__ = ["KindsEngine"]
 
-# Relative and absolute room for rounding when texts are told that have no member of a kind.
-_MARGIN = 1e-9
+# Counts below this add up without overflow.
+_FITS = 2**62
 
 
 class _BarredDenseEngine(DenseEngine):
@@ -102,32 +104,6 @@ def _calibration_without(calibration: Calibration, barred: BoolArray) -> Calibra
     )
 
 
-def _difference(outer: DenseEngine, inner: _BarredDenseEngine, thresholds: FloatArray, rows: slice) -> SizeBounds:
-    """Bound the numbers of members of `outer` that `inner` bars: those that have one of some labels.
-
-    Most texts have none, because even the cheapest of these labels costs too much. They are told by one sum per text.
-    """
-    absent, present, at = outer.membership(thresholds, rows)
-    limited = ~np.isposinf(thresholds)
-    if outer.is_maximum:
-        counted = outer.bounds(thresholds, rows), inner.bounds(thresholds, rows)
-        lower = np.maximum(counted[0].lower - counted[1].upper, 0)
-        return SizeBounds(lower, np.maximum(counted[0].upper - counted[1].lower, 0))
-    least = np.minimum(absent, present)
-    needed = np.flatnonzero(inner.barred & np.isfinite(present).any(axis=0))
-    dearer = (present[:, needed] - least[:, needed]).min(axis=1, initial=np.inf)
-    possible = limited & (least.sum(axis=1) + dearer <= at * (1.0 + _MARGIN) + _MARGIN)
-    n_all = max(0, outer.n_candidates - inner.n_candidates)
-    bounds = SizeBounds.of([(0, 0) if is_limited else (n_all, n_all) for is_limited in limited.tolist()])
-    if possible.any():
-        absent, present, at = absent[possible], present[possible], at[possible]
-        having = outer.counted(absent, present, at)
-        without = inner.counted(absent, np.where(inner.barred[None, :], np.inf, present), at)
-        lower = np.maximum(having.lower - without.upper, 0)
-        bounds.put(possible, SizeBounds(lower, np.maximum(having.upper - without.lower, 0)))
-    return bounds
-
-
 class _Piece:
     """The label-sets of one kind: those of one engine, less those of another one."""
 
@@ -135,10 +111,13 @@ class _Piece:
         self.outer = outer
         self.inner = inner
 
+    @property
+    def n_candidates(self) -> int:
+        """Number of label-sets of the kind."""
+        return self.outer.n_candidates - (0 if self.inner is None else self.inner.n_candidates)
+
     def bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Bound the numbers of members."""
-        if isinstance(self.outer, DenseEngine) and isinstance(self.inner, _BarredDenseEngine):
-            return _difference(self.outer, self.inner, thresholds, rows)
         outer = self.outer.bounds(thresholds, rows)
         if self.inner is None:
             return outer
@@ -377,8 +356,37 @@ class KindsEngine(WrappingEngine):
 
     def _add_up(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Add up the kinds of some texts."""
+        if type(self.inner) is DenseEngine and not self.inner.is_maximum and self.kinds:
+            return self._count_at_once(self.inner, thresholds, rows)
         counted = [piece.bounds(np.ascontiguousarray(thresholds[:, kind]), rows) for kind, piece in self.kinds]
         return SizeBounds(_sum([one.lower for one in counted]), _sum([one.upper for one in counted]))
+
+    def _count_at_once(self, dense: DenseEngine, thresholds: FloatArray, rows: slice) -> SizeBounds:
+        """Count all kinds of texts in one pass, for a measure that is a sum."""
+        taxonomy = self.categories.taxonomy
+        kinds = np.array([kind for kind, _ in self.kinds], dtype=np.int64)
+        at = np.ascontiguousarray(thresholds[:, kinds])
+        every = np.isposinf(at)
+        limits = np.array([piece.outer.limits for _, piece in self.kinds], dtype=np.int64)
+        counts = np.empty(at.shape, dtype=np.int64)
+        finite = np.where(every, -np.inf, at) if every.any() else at
+        count_kinds(dense.costs(rows), finite, limits, taxonomy.class_of(kinds), self._classes, self.work_limit, counts)
+        if not every.any() and (counts >= 0).all() and counts.max(initial=0) < _FITS // at.shape[1]:
+            sizes = counts.sum(axis=1)
+            return SizeBounds(sizes, sizes.copy())
+        lower, upper = counts.astype(object), counts.astype(object)
+        for place, (_, piece) in enumerate(self.kinds):
+            lower[every[:, place], place] = upper[every[:, place], place] = piece.n_candidates
+            for row in np.flatnonzero(counts[:, place] < 0).tolist():
+                text = slice(rows.start + row, rows.start + row + 1)
+                lower[row, place], upper[row, place] = piece.bounds(at[row : row + 1, place], text)[0]
+        return SizeBounds(as_sizes(lower.sum(axis=1).tolist()), as_sizes(upper.sum(axis=1).tolist()))
+
+    @functools.cached_property
+    def _classes(self) -> tuple[IntArray, int]:
+        """The class of each label by its number of training texts, (d,), 0 if that does not matter; and the last."""
+        taxonomy = self.categories.taxonomy
+        return taxonomy.label_classes(self.n_labels), len(taxonomy.rarity)
 
     def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
         """Add up the kinds."""

@@ -145,6 +145,16 @@ class Taxonomy:
             rarest = np.where(labels, self.counts[None, :], np.iinfo(np.int64).max).min(axis=1)
         return np.asarray(kinds * (len(self.rarity) + 1) + np.searchsorted(self.rarity, rarest, side="right"))
 
+    def class_of(self, kinds: IntArray) -> IntArray:
+        """Return the class of the rarest label of kinds, (k,): 0 for the rarest."""
+        return kinds % (len(self.rarity) + 1)
+
+    def label_classes(self, n_labels: int) -> IntArray:
+        """Return the class of each label, (d,), by its number of training texts; 0 if that does not matter."""
+        if not self.rarity:
+            return np.zeros(n_labels, dtype=np.int64)
+        return np.searchsorted(np.array(self.rarity), self.counts, side="right").astype(np.int64)
+
     def kind_of(self, member: Sequence[int]) -> int:
         """Return the kind of one label-set of label indices."""
         kind = int(np.searchsorted(self.cardinality, len(member), side="right")) if self.cardinality else 0
