@@ -126,6 +126,17 @@ def conformal_figures(parts: dict[str, PartProbabilities], limits: tuple[int, in
     return figures
 
 
+def resplit_figures(kept: Probabilities, limits: tuple[int, int], n_resplits: int) -> dict[str, float]:
+    """Return means over random divisions into calibration and test texts, which are exchangeable by construction."""
+    names = [f"{what}_{level}" for what in ("error", "mean_size") for level in (0.05, 0.01)]
+    names += ["filed", "filed_wrong", "considered_at_20_missed"]
+    rows = []
+    for seed in range(n_resplits):
+        calibration, test = kept.redivided(seed)
+        rows.append(conformal_figures({"calibration": calibration, "test": test}, limits))
+    return {"n": n_resplits, **{name: float(np.mean([row[name] for row in rows])) for name in names}}
+
+
 def plain_figures(parts: dict[str, PartProbabilities], limits: tuple[int, int]) -> dict[str, Any]:
     """Return how good labels with a probability of 0.5 or more are (the paper's rule without ICP), and at least one."""
     test = parts["test"]
@@ -191,7 +202,7 @@ def saved_name(name: str, kind: str, plain: bool) -> str:
     return f"{name}-plain-{kind}.npz" if plain else f"{name}-{kind}.npz"
 
 
-def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool) -> dict[str, Any]:
+def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool, n_resplits: int) -> dict[str, Any]:
     """Fit one kind, or read or blend its probabilities; measure it."""
     by_part = {part: corpus.part(part) for part in ("validation", "test") if plain} or {
         part: corpus.part(part) for part in PARTS
@@ -217,9 +228,11 @@ def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool
         part: PartProbabilities(values, labels[part], tuple(map(str, by_part[part].ids)))
         for part, values in probabilities.items()
     }
+    described = {"corpus": name, "classifier": kind, "plain": plain, "seed": 0, **made}
+    whole = Probabilities(parts, corpus.label_names, limits[1], described)
     if file is not None and not file.is_file():
-        described = {"corpus": name, "classifier": kind, "plain": plain, "seed": 0, **made}
-        Probabilities(parts, corpus.label_names, limits[1], described).save(file)
+        whole.save(file)
+    resplits = {"resplits": resplit_figures(whole, limits, n_resplits)} if n_resplits and not plain else {}
     if guesses is None:
         thresholds = Thresholds.fit(probabilities["validation"], labels["validation"])
         guesses = thresholds.predict(probabilities["test"])
@@ -234,6 +247,7 @@ def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool
         "log_loss": log_loss(probabilities["test"], labels["test"]),
         "f1": dataclasses.asdict(classification_metrics(labels["test"], guesses)),
         **(plain_figures(parts, limits) if plain else conformal_figures(parts, limits)),
+        **resplits,
     }
 
 
@@ -275,6 +289,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the corpora [default: as surelabel finds them]")
     parser.add_argument("--train-texts", type=int, help="learn from the first so many training texts")
     parser.add_argument("--probabilities", type=Path, help="folder to keep probabilities in; blends need it")
+    parser.add_argument("--resplits", type=int, default=0, help="measure sets on so many random re-splits, too")
     parser.add_argument("--plain", action="store_true", help="train on calibration texts, too; no prediction sets")
     parser.add_argument("--out", type=Path, default=Path("results/classifiers.json"))
     options = parser.parse_args()
@@ -284,9 +299,12 @@ def main() -> None:
         source = {} if options.data is None or name == "synthetic" else {"path": options.data}
         corpus = limited(corpora.load(name, seed=0, **source), options.train_texts)
         for kind in options.kinds.split(","):
-            row = measured(corpus, name, kind, options.probabilities, options.plain)
+            row = measured(corpus, name, kind, options.probabilities, options.plain, options.resplits)
             rows = json.loads(options.out.read_text())["rows"] if options.out.is_file() else []
             rows = [{"plain": False, **old} for old in rows]
+            before = next((old for old in rows if _key(old) == _key(row)), {})
+            # Probabilities that were kept by an earlier run do not always say how they were made; its row does.
+            row |= {what: before.get(what) for what in ("seconds", "chosen") if row[what] is None}
             rows = [old for old in rows if _key(old) != _key(row)]
             rows = sorted([*rows, row], key=_key)
             options.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
