@@ -260,6 +260,7 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--quick", action="store_true", help="a few texts: does it run")
     parser.add_argument("--only", choices=("linear", "bert", "randinit", "word2vec"), help="measure one kind")
+    parser.add_argument("--texts", type=int, help="texts that encoders predict for; 500 by default")
     parser.add_argument("--threads", type=int, help="threads of torch")
     parser.add_argument("--plain-batches", type=int, help="batches of the plain convolution; default: an epoch")
     arguments = parser.parse_args()
@@ -270,7 +271,7 @@ def main() -> None:
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     document: dict[str, Any] = {"versions": versions(), "machine": machine(), "threads": torch.get_num_threads()}
-    n_encoded = n_predicted // (1 if arguments.quick else 2)
+    n_encoded = arguments.texts or n_predicted // (1 if arguments.quick else 2)
     kinds = {
         "linear": lambda: measure_linear(parts, n_predicted),
         "bert": lambda: measure_bert(parts, arguments.model, arguments.max_tokens, n_encoded),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import importlib.util
 import json
@@ -276,12 +275,12 @@ class BertClassifier(NeuralClassifier):
             return super()._predicting()
         # The weights that are saved stay as they were trained; rounding them again gives the same whole numbers.
         if self._quantised is None or self._quantised[0] is not self._network:
-            quantised = copy.copy(self._network)
-            quantised._modules = {
-                "encoder": with_int8(self._network.get_submodule("encoder")),
-                "head": copy.deepcopy(self._network.get_submodule("head")).cpu(),
-            }
-            self._quantised = self._network, quantised
+            # A network made anew: one that was trained may carry a forward of its own, which would not be quantised.
+            encoder = with_int8(self._network.get_submodule("encoder"))
+            with torch.random.fork_rng():
+                quantised = EncoderNetwork(encoder, self._pooling, self.n_labels_, self.settings.dropout)
+            quantised.head.load_state_dict(self._network.get_submodule("head").state_dict())
+            self._quantised = self._network, quantised.requires_grad_(False)
         return self._quantised[1], TOKENS_PER_BATCH
 
     def _write(self, folder: Path) -> None:
