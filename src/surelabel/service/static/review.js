@@ -77,21 +77,23 @@ function refreshSoon() {
   refreshing = setTimeout(refresh, 250);
 }
 
-/** Ask for counts and figures. */
-async function refresh() {
+/** Ask for counts and figures; now and then also for texts that others have given back. */
+async function refresh(andFill = false) {
   clearTimeout(refreshing);
   try {
     state = await ask("v1/review");
     calm();
   } catch (problem) {
     if (problem instanceof Problem && problem.status === 401) complain(problem);
-    refreshing = setTimeout(refresh, REFRESH);
+    refreshing = setTimeout(refresh, REFRESH, true);
     return;
   }
   showCounts(state.queues, queue);
   showBlind(state, { update: updateCalibration, use: useModel });
   if (view === "summary") await showSummary(false);
-  refreshing = setTimeout(refresh, REFRESH);
+  refreshing = setTimeout(refresh, REFRESH, true);
+  const counts = state.queues[queue];
+  if (andFill && view === "texts" && !current() && counts.waiting > counts.leased) fill();
 }
 
 /** Hold enough texts to work on; those that were held stay in their places. */
