@@ -223,6 +223,29 @@ def test_two_calibrations_at_once_do_not_lose_texts(run, trained, own_file, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+def test_what_is_promised_can_be_set(run, trained, own_file, tmp_path):
+    strict = run("calibrate", trained, own_file, *OWN, "--max-wrong", "0.001", "--out", tmp_path / "strict", "--json")
+    assert strict.code == 0
+    words = " ".join(json.loads(strict.out)["info"]["verdict"]["words"])
+    assert "Nothing can be filed with at most 0.1 % of them wrong" in words
+    assert "certification texts are too few" in words
+    refused = run("calibrate", trained, own_file, *OWN, "--add", "--part", "test", "--max-wrong", "0.1")
+    assert refused.code == 2
+    assert "certified with all texts at once" in " ".join(refused.err.replace("│", " ").split())
+    wrong = run("calibrate", trained, own_file, *OWN, "--assurance", "1.5", "--out", tmp_path / "wrong")
+    assert wrong.code != 0
+    assert "assurance" in wrong.err
+
+
+def test_evaluate_ends_with_the_verdict(run, trained, own_file):
+    shown = run("evaluate", trained, own_file, *OWN)
+    assert "Verdict:" in shown.out
+    assert "Recommended: significance" in shown.out
+    figures = json.loads(run("evaluate", trained, own_file, *OWN, "--json").out)
+    assert figures["verdict"]["part"] == "test"
+    assert 0.99 < figures["verdict"]["file"] + figures["verdict"]["choose"] + figures["verdict"]["read"] < 1.01
+
+
 def test_calibrate_the_current_folder_is_refused_clearly(run, trained, own_file, tmp_path, monkeypatch):
     load_bundle(trained).save(tmp_path / "model")
     monkeypatch.chdir(tmp_path / "model")

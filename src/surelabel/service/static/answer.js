@@ -35,6 +35,7 @@ function pictureCard(answer) {
   if (!answer.picture) return null;
   return make("section", { class: "card", "aria-labelledby": "picture-title" },
     make("h2", { id: "picture-title" }, "The plausible label-sets in a picture"),
+    make("p", { class: "hint" }, "Each bar is the share of the plausible label-sets that have the label."),
     make("img", { class: "picture", alt: answer.description ?? "", src: `data:image/svg+xml,${encodeURIComponent(answer.picture)}` }));
 }
 
