@@ -13,7 +13,8 @@
     python benchmarks/text_throughput.py --quick
 
 Speeds of the encoder do not depend on what it has learnt, so it is trained little: its upper third for two epochs,
-on 2,000 texts. --only bert leaves the other kinds as they are in the file.
+on 2,000 texts. --only bert leaves the other kinds as they are in the file, --only int8
+also the figures of float32.
 """
 
 from __future__ import annotations
@@ -240,7 +241,12 @@ def measure_bert(parts: dict[str, Any], model: str, max_tokens: int, n_predicted
         "times_faster": theirs_seconds / ours_seconds,
         "largest_probability_difference": float(np.abs(found - ours).max()),
         "int8": {
+            "threads": torch.get_num_threads(),
+            "max_tokens": max_tokens,
+            "n_texts": len(texts),
             "texts_a_second": len(texts) / int8_seconds,
+            "float32_texts_a_second": len(texts) / ours_seconds,
+            "pipeline_texts_a_second": len(texts) / theirs_seconds,
             "times_faster_than_float32": ours_seconds / int8_seconds,
             "times_faster_than_pipeline": theirs_seconds / int8_seconds,
             "same_labels": float((chosen(whole) == chosen(ours)).all(axis=1).mean()),
@@ -259,7 +265,7 @@ def main() -> None:
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--quick", action="store_true", help="a few texts: does it run")
-    parser.add_argument("--only", choices=("linear", "bert", "randinit", "word2vec"), help="measure one kind")
+    parser.add_argument("--only", choices=("linear", "bert", "int8", "randinit", "word2vec"), help="measure one")
     parser.add_argument("--texts", type=int, help="texts that encoders predict for; 500 by default")
     parser.add_argument("--threads", type=int, help="threads of torch")
     parser.add_argument("--plain-batches", type=int, help="batches of the plain convolution; default: an epoch")
@@ -280,12 +286,16 @@ def main() -> None:
     }
     if arguments.only:
         kept = json.loads(arguments.out.read_text()) if arguments.out.is_file() else {}
-        kinds = {arguments.only: kinds[arguments.only]}
-        document = {**kept, arguments.only: {key: document[key] for key in ("versions", "threads")}}
+        if arguments.only == "int8":
+            whole = kinds["bert"]
+            kinds = {"bert": lambda: {**kept.get("bert", {}), "int8": whole()["int8"]}}
+        else:
+            kinds = {arguments.only: kinds[arguments.only]}
+        document = {**document, **kept}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         for kind, measure in kinds.items():
-            document[kind] = {**document.get(kind, {}), **measure()}
+            document[kind] = measure()
             print(kind, json.dumps(document[kind]), flush=True)
     with atomic_file(arguments.out) as temporary:
         temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from publish import benchmarks
 from publish.benchmarks import benchmark_tables
 from publish.comparisons import comparisons_table, load_comparisons, sizes_table
 from publish.figures import overview
@@ -140,6 +141,17 @@ def test_classifiers_are_tabulated_by_both_rules(tmp_path):
     assert without.rows == (("reuters", "linear+randinit", *by_three_rules),)
     assert "the paper's rule" in with_sets.note
     assert "a probability of 0.5 or more" in without.note
+
+
+def test_int8_is_tabulated_beside_its_own_run():
+    waits = {"64": {"float32": 88.1, "int8": 51.5}, "192": {"float32": 187.6, "int8": 99.5}}
+    figures = {"threads": 1, "max_tokens": 256, "n_texts": 300, "texts_a_second": 6.91, "same_labels": 0.9933}
+    figures |= {"float32_texts_a_second": 4.3, "times_faster_than_float32": 1.61, "times_faster_than_pipeline": 2.57}
+    kind, speed, comparison = benchmarks._int8_row({**figures, "one_text_milliseconds": waits})
+    assert (kind, speed) == ("bert, int8", "6.91")
+    assert "1.6 times faster than float32 (4.3 per second), 2.6 times faster than the pipeline" in comparison
+    assert "the same labels for 99.3% of texts" in comparison
+    assert comparison.endswith("one text takes 52 ms instead of 88 at 64 tokens, 100 ms instead of 188 at 192 tokens")
 
 
 def test_the_watch_benchmark_is_tabulated(tmp_path):

@@ -115,7 +115,7 @@ class HybridSettings(LinearSettings):
     keep_vectors : bool
         Keep vectors by the hash of their text in the cache folder, and read them from there.
     quantise : {"none", "int8"}
-        "int8" computes vectors with whole numbers: about twice as fast on a processor, with slightly other vectors. The
+        "int8" computes vectors with whole numbers: faster on a processor, with slightly other vectors. The
         classifier is trained and calibrated on these.
 
     Examples
@@ -320,7 +320,7 @@ class BertSettings:
     precision : {"auto", "float32", "bfloat16"}
         Of training; "auto" takes bfloat16 if the processor computes in it. Prediction is in float32.
     quantise : {"none", "int8"}
-        "int8" predicts with whole numbers: about twice as fast on a processor, with slightly other probabilities. The
+        "int8" predicts with whole numbers: faster on a processor, with slightly other probabilities. The
         model is calibrated as such, so that its guarantee is that of the quantised classifier.
 
     Examples
