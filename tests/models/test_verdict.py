@@ -163,3 +163,20 @@ def test_promises_are_settings_of_train():
     assert made.decisions.max_choices == 4
     with pytest.raises(InvalidInputError, match="max_wrong"):
         train(corpus(), compare=False, max_wrong=1.5)
+
+
+def test_a_share_of_tags_that_may_be_missed_is_chosen_for_short_lists():
+    rng = np.random.default_rng(0)
+    probabilities = rng.beta(0.15, 4.0, (400, 60))
+    part = PartProbabilities(probabilities, rng.random((400, 60)) < probabilities, tuple(map(str, range(400))))
+    lengths = {}
+    for share in ("0.05", "0.1", "0.2"):
+        tags = TagBounds(share).calibrate(part.probabilities, part.labels)
+        lengths[share] = float(np.median(tags.predict(part.probabilities).consider.sum(axis=1)))
+    assert lengths["0.05"] > lengths["0.1"] > lengths["0.2"] > 1
+    for share, length in lengths.items():
+        assert DecisionSettings(max_tags=int(length)).settled(part).max_missed == share
+    # No list is short enough, there are no validation texts, or the share is given.
+    assert DecisionSettings(max_tags=1).settled(part).max_missed == "0.05"
+    assert DecisionSettings(max_tags=int(lengths["0.2"])).settled(None).max_missed == "0.05"
+    assert DecisionSettings(max_missed="0.01").settled(part).max_missed == "0.01"

@@ -56,7 +56,10 @@ Assurance = Annotated[
 ]
 MaxMissed = Annotated[
     str | None,
-    typer.Option(metavar="SHARE", help="Share of true tags that tags to consider may miss [default: 0.05]."),
+    typer.Option(
+        metavar="SHARE",
+        help="Share of true tags that tags to consider may miss [default: 0.05; up to 0.2 if that makes lists short].",
+    ),
 ]
 MaxFalse = Annotated[
     str | None, typer.Option(metavar="SHARE", help="Share of tags to assign that may be false [default: 0.05].")

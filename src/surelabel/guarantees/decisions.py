@@ -99,7 +99,7 @@ class Decisions:
         tag_bounds: TagBounds,
         familiarity: Familiarity,
         max_choices: int = 9,
-        max_tags: int = 9,
+        max_tags: int = 20,
     ) -> None:
         for name, value in (("max_choices", max_choices), ("max_tags", max_tags)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
@@ -257,7 +257,7 @@ class Decisions:
         self.familiarity.save(folder / FAMILIARITY)
 
     @classmethod
-    def load(cls, folder: Path, max_choices: int = 9, max_tags: int = 9) -> Decisions | None:
+    def load(cls, folder: Path, max_choices: int = 9, max_tags: int = 20) -> Decisions | None:
         """Read the certificates of a folder, None if it has none; no code from the files is run."""
         if not (folder / AUTOMATION).is_file():
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from surelabel._core import progress
 from surelabel._core.validation import FloatArray, IntArray, as_share
 from surelabel.conformal import ConformalLabelSets
+from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.decisions import Decisions
 from surelabel.guarantees.familiarity import Familiarity
@@ -21,6 +23,8 @@ __all__ = ["DecisionSettings", "certified_decisions", "label_counts", "settings_
 
 # Fewer validation texts do not tell which score ranks best guesses best.
 _FEWEST_TO_CHOOSE = 200
+# Shares of true tags that may be missed, if none is given: the first at which this share of texts has a short list.
+_SHARES_MISSED, _MOST_SHORT = ("0.05", "0.1", "0.2"), 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,8 +37,9 @@ class DecisionSettings:
         Largest share of wrong texts among those that are filed.
     assurance : the same
         Probability, over calibration texts, that this holds.
-    max_missed : the same
-        Share of the true tags that may be missing from the tags to consider, on average.
+    max_missed : the same, or None
+        Share of the true tags that may be missing from the tags to consider, on average. None: the smallest of 0.05,
+        0.1 and 0.2 at which half of the validation texts have a short list of tags to consider; 0.05 if there is none.
     max_false : the same
         Share of the tags to assign that may be false, on average.
     max_choices, max_tags : int
@@ -48,14 +53,30 @@ class DecisionSettings:
 
     max_wrong: Any = "0.05"
     assurance: Any = "0.95"
-    max_missed: Any = "0.05"
+    max_missed: Any = None
     max_false: Any = "0.05"
     max_choices: int = 9
-    max_tags: int = 9
+    max_tags: int = 20
 
     def __post_init__(self) -> None:
         for name in ("max_wrong", "assurance", "max_missed", "max_false"):
-            as_share(getattr(self, name), name, who=type(self).__name__)
+            if name != "max_missed" or self.max_missed is not None:
+                as_share(getattr(self, name), name, who=type(self).__name__)
+
+    def settled(self, validation: PartProbabilities | None) -> DecisionSettings:
+        """Return settings with `max_missed` as given, or chosen on validation texts."""
+        if self.max_missed is not None:
+            return self
+        usual = dataclasses.replace(self, max_missed=_SHARES_MISSED[0])
+        if validation is None:
+            return usual
+        for share in _SHARES_MISSED:
+            with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+                tags = TagBounds(share, self.max_false).calibrate(validation.probabilities, validation.labels)
+            n_considered = np.asarray(tags.predict(validation.probabilities).consider.sum(axis=1))
+            if np.mean(n_considered <= self.max_tags) >= _MOST_SHORT:
+                return dataclasses.replace(self, max_missed=share)
+        return usual
 
     @property
     def short_lists(self) -> dict[str, int]:
@@ -80,6 +101,7 @@ def settings_of(decisions: Decisions | None) -> DecisionSettings:
 
 def uncertified(settings: DecisionSettings, predictor: ConformalLabelSets, label_names: Sequence[str]) -> Decisions:
     """Return decisions that are yet to be certified, about the best guesses of a predictor."""
+    settings = settings.settled(None)
     automation = Automation(
         settings.max_wrong,
         settings.assurance,

@@ -195,7 +195,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         details = details_of(label_texts, corpus.label_names, corpus.part("test"), settings.date)
     figures = evaluated(predictors, calibration, parts.get("test"), work.evaluations, thresholds, details)
     decisions = certified_decisions(
-        uncertified(settings.decisions, figures.predictor, corpus.label_names),
+        uncertified(settings.decisions.settled(validation), figures.predictor, corpus.label_names),
         calibration,
         classifier.known_words(corpus.part("calibration").texts),
         validation,

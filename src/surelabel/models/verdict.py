@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from surelabel._core.wording import count_words
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines.base import Engine
 from surelabel.evaluation.conditional import Conditional, TextDetails, conditional
+from surelabel.evaluation.evaluate import rough_sizes
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions
 from surelabel.probabilities_file import PartProbabilities
@@ -217,11 +219,17 @@ def _sets_at(
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         for one in levels:
             sets = predictor.predict_set(engine, significance=one)
-            lower, upper = sets.size_bounds()
-            tried.append((one, sets, list(zip(lower.tolist(), upper.tolist(), strict=True))))
-            if np.mean([1 <= most <= max_choices for most in upper.tolist()]) >= _MOST:
+            bounds = [(math.floor(lower), math.ceil(upper)) for lower, upper in _finite(rough_sizes(engine, one))]
+            tried.append((one, sets, bounds))
+            if np.mean([1 <= most <= max_choices for _, most in bounds]) >= _MOST:
                 return tried[-1]
     return tried[0]
+
+
+def _finite(bounds: FloatArray) -> list[list[float]]:
+    """Return bounds without infinity."""
+    finite: list[list[float]] = np.minimum(bounds, np.finfo(np.float64).max).tolist()
+    return finite
 
 
 def _differ(first: Any, second: Any) -> BoolArray:
