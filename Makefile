@@ -6,6 +6,8 @@ DEMO_VENV ?= .venv-demo
 BENCH_VENV ?= .venv-bench
 PIP_INSTALL := pip install --quiet --disable-pip-version-check -c constraints.txt
 KERNEL_TESTS := tests/kernels
+# Kernels whose arrays are filled by loops of their own: an index past an end is an error here, not a crash elsewhere.
+CHECKED_TESTS := $(addprefix tests/kernels/test_,walk.py listing.py forced.py best_first.py shortlist.py compressed.py)
 
 .PHONY: help demo test check format docs wheel release bench slow reproduce publish clean
 
@@ -31,10 +33,11 @@ $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements
 demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environment without torch
 	$(DEMO_VENV)/bin/surelabel demo --out build/demo
 
-test: $(BIN)/.dev  ## all quick tests, then the kernels' without JIT so that coverage sees inside
+test: $(BIN)/.dev  ## all quick tests, then the kernels' without JIT so that coverage sees inside, and with checked bounds
 	$(BIN)/coverage erase
 	$(BIN)/pytest -q -n auto --dist loadgroup --no-loadscope-reorder --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) --cov --cov-append --cov-report=term --cov-fail-under=90
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked $(BIN)/pytest -q -n auto $(CHECKED_TESTS)
 
 check: $(BIN)/.dev  ## linters, types, import order, the site and its links
 	$(BIN)/ruff check .
@@ -70,6 +73,7 @@ bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under result
 	$(BENCH_VENV)/bin/python benchmarks/streaming.py --out results/streaming.json
 	$(BENCH_VENV)/bin/python benchmarks/scaling.py --out results/scaling.json --page docs/scaling.md
 	$(BENCH_VENV)/bin/python benchmarks/service_load.py --out results/service.json
+	$(BENCH_VENV)/bin/python benchmarks/attacks.py --out results/attacks.json
 	$(BENCH_VENV)/bin/python benchmarks/text_throughput.py --plain-batches 40 --out results/text_throughput.json
 
 slow: $(BIN)/.dev  ## statistical tests of the theorem and other tests of minutes

@@ -25,6 +25,7 @@ import json, sys, time, warnings
 import numpy as np
 import surelabel
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
+from surelabel._kernels import walk
 from surelabel.answers import answer_probabilities
 
 warnings.simplefilter("ignore")
@@ -52,6 +53,29 @@ def add(name, measure):
 
 for name, measure in {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8), "LogLoss": LogLoss()}.items():
     add(name, measure)
+
+
+def add_enumeration(name, measure):
+    # A total that no label-set passes: the walk fills the whole array.
+    absent, present = (costs[0] for costs in measure.costs(test[:1]))
+    threshold = float(np.maximum(absent, present).sum())
+    words = np.zeros((10**7, (test.shape[1] + 63) // 64), dtype=np.uint64)
+    limits = (1, int(data["max_labels"]))
+    work[f"{name}: 10^7 listed"] = lambda: walk.list_row(absent, present, threshold, limits, words, np.empty(0))
+
+
+def add_unstructured():
+    rng = np.random.default_rng(0)
+    probabilities = rng.random((219, 90))
+    labels = rng.random(probabilities.shape) < probabilities
+    predictor = ConformalLabelSets(LogLoss(), n_jobs=1).calibrate(probabilities[:199], labels[:199])
+    ask = lambda: predictor.predict_set(probabilities[199:], significance="0.05").size_bounds()
+    work["uniform random, d = 90: bounds of 20"] = ask
+
+
+for name, measure in {"L2": LpNorm(2), "L8": LpNorm(8), "LogLoss": LogLoss()}.items():
+    add_enumeration(name, measure)
+add_unstructured()
 for ask in work.values():
     ask()
 print(json.dumps({"names": list(work), "checks": checks}), flush=True)

@@ -63,7 +63,7 @@ def test_the_whole_journey(run, catalogue, tmp_path):
     bundle = load_bundle(model)
     assert (len(bundle.label_names), bundle.info.listed) == (n_labels, 20)
     assert "the 20 highest" in (model / "README.md").read_text()
-    assert 'id="labels"' in bundle.report.read_text(encoding="utf-8")
+    assert 'id="labels"' in bundle.report.decode()
     evaluation = bundle.evaluation["LogLoss"]
     assert (evaluation.n_texts, evaluation.n_labels) == (PARTS["test"], n_labels)
 

@@ -37,13 +37,10 @@ def _take_all(row, *, maximum):
     flips = best_first.SortedFlips(prices[index[0]], prices[index[1]], base, maximum)
     size = int(inside.sum())
     frontier = _frontier(best_first.MAX_CHILDREN * 2**d + d + 1)
-    for removed in range(max(0, size - hi), len(index[1]) + 1):
-        added = max(0, lo - size + removed)
-        if added <= len(index[0]):
-            best_first.open_class(frontier, flips, added, removed)
+    best_first.open_classes(frontier, flips, size, (lo, hi))
     words, keys = np.empty((2**d, 1), dtype=np.uint64), np.empty(2**d)
     start = pack(inside[None, :])[0]
-    taken = best_first.take(frontier, flips, tuple(index), (size, hi), start, words, keys)
+    taken = best_first.take(frontier, flips, tuple(index), (size, hi), (2**d, np.inf), start, words, keys)
     return [tuple(map(int, r)) for r in unpack(words[:taken], d)], keys[:taken]
 
 

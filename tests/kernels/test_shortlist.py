@@ -43,6 +43,15 @@ def test_nearest_labels_are_the_most_similar_ones(pair, k):
         assert [(label, value) for label, value in zip(found, similar, strict=True) if label >= 0] == expected
 
 
+def test_values_of_nothing_do_not_overrun_the_labels():
+    # A sum that stays 0, or comes back to it, is not a label that was not met before.
+    texts = np.array([0, 4]), np.array([0, 1, 2, 3]), np.array([0.0, 0.0, 1.0, -1.0])
+    index = np.array([0, 1, 2, 3, 4]), np.zeros(4, dtype=np.int64), np.ones(4)
+    labels, similarities = np.empty((1, 1), dtype=np.int64), np.empty((1, 1))
+    shortlist.nearest_labels(texts, index, 1, labels, similarities)
+    assert (labels.tolist(), similarities.tolist()) == ([[0]], [[0.0]])
+
+
 @settings(max_examples=kernel_rows.examples(100))
 @given(pair=matrices(), seed=st.integers(0, 99))
 def test_scores_are_products_with_the_weights(pair, seed):

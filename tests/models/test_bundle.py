@@ -45,13 +45,12 @@ def test_what_a_bundle_predicts():
 
 
 def test_the_report_goes_with_it(tmp_path):
-    report = tmp_path / "made.html"
-    report.write_text("<!DOCTYPE html>")
-    dataclasses.replace(small_bundle(), report=report).save(tmp_path / "model")
+    dataclasses.replace(small_bundle(), report=b"<!DOCTYPE html>").save(tmp_path / "model")
     loaded = load_bundle(tmp_path / "model")
-    assert loaded.report == tmp_path / "model" / "report.html"
+    (tmp_path / "model" / "report.html").write_text("changed after it was checked")
+    assert loaded.report == b"<!DOCTYPE html>"
     loaded.save(tmp_path / "model")  # onto itself
-    assert load_bundle(tmp_path / "model").report.read_text() == "<!DOCTYPE html>"
+    assert load_bundle(tmp_path / "model").report == b"<!DOCTYPE html>"
 
 
 def _recalibration():

@@ -289,3 +289,60 @@ def test_settings_of_a_stranger_are_checked(folder):
         _listed_anew(folder)
         with pytest.raises(ArtifactError):
             load_bundle(folder)
+
+
+FORGED_JSON = [
+    "1",
+    "null",
+    "{}",
+    '{"a": 1}',
+    "[1, 2]",
+    '[["a"]]',
+    '["a", "a"]',
+    "[" * 100_000,
+    '"x"',
+    "[1e999]",
+    "\x00",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", ["classifier/vocabulary.json", "evaluation.json"])
+@pytest.mark.parametrize("content", FORGED_JSON, ids=range(len(FORGED_JSON)))
+def test_forged_lists_and_figures_are_refused(folder, name, content):
+    (folder / name).write_text(content)
+    _listed_anew(folder, name)
+    if (name, content) == ("evaluation.json", "{}"):
+        assert load_bundle(folder).evaluation == {}
+        return
+    with pytest.raises(ArtifactError):
+        load_bundle(folder)
+
+
+@pytest.mark.parametrize(
+    "forge", [None, [], 1, "x", {"curve": 3}, {"curve": [1]}, {"errors": {"x": 1}}, {"n_texts": "9"}]
+)
+def test_forged_values_of_an_evaluation_are_refused(folder, forge):
+    figures = json.loads((folder / "evaluation.json").read_text())
+    (name,) = figures
+    figures[name] = {**figures[name], **forge} if isinstance(forge, dict) else forge
+    (folder / "evaluation.json").write_text(json.dumps(figures))
+    _listed_anew(folder, "evaluation.json")
+    with pytest.raises(ArtifactError):
+        load_bundle(folder)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("name", ["idf", "weights"])
+def test_forged_weights_are_refused(folder, name, value):
+    path = folder / "classifier" / "linear.npz"
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays[name].flat[0] = value
+    np.savez(path, **arrays)
+    _listed_anew(folder, "classifier/linear.npz")
+    if name == "weights" and np.isfinite(value):
+        load_bundle(folder)
+        return
+    with pytest.raises(ArtifactError, match="weights"):
+        load_bundle(folder)

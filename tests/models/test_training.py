@@ -61,7 +61,7 @@ def test_what_is_asked_for(tmp_path):
     assert (bundle.predictor.min_labels, bundle.predictor.max_labels) == (0, 2)
     assert bundle.info.name == "mine"
     assert bundle.info.settings["min_texts"] == 1
-    assert bundle.report.read_text().startswith("<!DOCTYPE html>")
+    assert bundle.report.startswith(b"<!DOCTYPE html>")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 

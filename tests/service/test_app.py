@@ -242,9 +242,8 @@ def test_token():
         assert description["paths"]["/v1/predict"]["post"]["security"] == [{"token": []}]
 
 
-def test_report(tmp_path):
-    report = tmp_path / "report.html"
-    report.write_text("<!doctype html><style>p{color:red}</style><p>Figures</p>", encoding="utf-8")
+def test_report():
+    report = b"<!doctype html><style>p{color:red}</style><p>Figures</p>"
     with serving(make_bundle(report=report)) as running, running.client() as client:
         response = client.get("/report")
         assert response.text.endswith("Figures</p>")

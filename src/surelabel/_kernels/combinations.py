@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import kernel, part
 from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members
 from surelabel._kernels.flips import cheapest, price_of_flip
 
 Array = Any
 
 
-@njit(cache=True, nogil=True)
+@part
 def _next_combination(chosen: Array, size: int, n: int) -> bool:
     """Advance an ascending combination of `size` out of n; False after the last."""
     i = size - 1
@@ -31,7 +31,7 @@ def _next_combination(chosen: Array, size: int, n: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@part
 def _write(words: Array, n: int, member: Array) -> None:
     """Write a label-set packed as row n, where there is room."""
     if n < words.shape[0]:
@@ -41,14 +41,14 @@ def _write(words: Array, n: int, member: Array) -> None:
                 words[n, k >> 6] |= np.uint64(1) << np.uint64(63 - (k & 63))
 
 
-@njit(cache=True, nogil=True)
+@part
 def _flip(member: Array, chosen: Array, size: int) -> None:
     """Flip the labels of a combination."""
     for j in range(size):
         member[chosen[j]] ^= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def powerset_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array) -> int:
     """Algorithm 1: score every candidate; write those within the threshold to words (capacity, W), return how many.
 
@@ -71,7 +71,7 @@ def powerset_row(absent: Array, present: Array, threshold: float, limits: Any, w
     return found
 
 
-@njit(cache=True, nogil=True)
+@part
 def _row_total(absent: Array, present: Array, member: Array, partials: Array, maximum: bool) -> float:
     """Total of a label-set, as sum or as maximum of its costs."""
     if not maximum:
@@ -82,7 +82,7 @@ def _row_total(absent: Array, present: Array, member: Array, partials: Array, ma
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def radius_rows(absent: Array, present: Array, thresholds: Array, maximum: bool, radius: Array, centre: Array) -> None:
     """Algorithm 2, lines 3 to 5: the paper's t, radius (n,), and its z, centre (n, d) uint8, for each row.
 
@@ -109,7 +109,7 @@ def radius_rows(absent: Array, present: Array, thresholds: Array, maximum: bool,
         radius[i] = t
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ball_row(
     absent: Array, present: Array, threshold: float, limits: Any, centre: Array, radius: int, words: Array
 ) -> int:
@@ -137,7 +137,7 @@ def ball_row(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_combinations(n_labels: int, chosen: Array, state: Array, words: Array) -> int:
     """Write packed label-sets of state[0]..state[1] labels until `words` (capacity, W) is full; return how many.
 

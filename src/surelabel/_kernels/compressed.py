@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import kernel
 from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members
 from surelabel._kernels.flips import make_scratch
-from surelabel._kernels.forced import forced_row, reachable_row
+from surelabel._kernels.forced import first_of_ties, forced_row, reachable_row
 from surelabel._kernels.maximum import forced_row_maximum
-from surelabel._kernels.walk import make_sink, walk_row
+from surelabel._kernels.walk import count_row
 
 Array = Any
 
@@ -24,7 +24,7 @@ Array = Any
 N_CONSTANTS = 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def arrange_rows(listed: Any, costs: Any, unlisted: Any, n_labels: int, starts: Array, out: Any) -> None:
     """Lay out rows: listed labels merged with representatives, the last of the unlisted labels; constants free.
 
@@ -56,7 +56,7 @@ def arrange_rows(listed: Any, costs: Any, unlisted: Any, n_labels: int, starts: 
             label -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_members(labels: Array, starts: Array, true_labels: Array, true_starts: Array, member: Array) -> None:
     """Write for each column, uint8, whether its label is among its text's true ones; both ascend."""
     for i in range(starts.shape[0] - 1):
@@ -68,7 +68,7 @@ def mark_members(labels: Array, starts: Array, true_labels: Array, true_starts: 
             member[column] = 1 if hit else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def totals_of_compressed(starts: Array, absent: Array, present: Array, member: Array, out: Array) -> None:
     """Totals of one label-set a row, out (n,)."""
     partials = np.empty(N_PARTIALS)
@@ -77,7 +77,7 @@ def totals_of_compressed(starts: Array, absent: Array, present: Array, member: A
         out[i] = total_of_members(absent[row], present[row], member[row], partials)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_compressed(
     starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array
 ) -> None:
@@ -86,13 +86,12 @@ def count_compressed(
     for i in range(starts.shape[0] - 1):
         widest = max(widest, starts[i + 1] - starts[i])
     scratch = make_scratch(widest)
-    sink = make_sink(np.empty((0, 1), dtype=np.uint64), np.empty(0), widest, 0.0, 0.0)
     for i in range(starts.shape[0] - 1):
         row = slice(starts[i], starts[i + 1])
-        sizes[i] = walk_row(absent[row], present[row], thresholds[i], limits, limit, scratch, sink)[0]
+        sizes[i] = count_row(absent[row], present[row], thresholds[i], limits, limit, scratch)[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forced_compressed(
     starts: Array, absent: Array, present: Array, limits: Any, maximum: bool, member: Array, totals: Array
 ) -> None:
@@ -104,9 +103,12 @@ def forced_compressed(
             forced_row_maximum(absent[row], present[row], limits, member[row], totals[i])
         else:
             forced_row(absent[row], present[row], limits, member[row], totals[i], partials)
+            if totals[i, 0] == totals[i, 1]:
+                spare = (np.empty(starts[i + 1] - starts[i], dtype=np.uint8), partials)
+                first_of_ties(absent[row], present[row], limits, member[row], totals[i, 0], spare)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reachable_compressed(
     starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
 ) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from surelabel._kernels.compiling import kernel, part
 
 Array = Any
 
@@ -15,13 +16,13 @@ N_PARTIALS = 2100
 UNIT_ROUNDOFF = 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def band(n_labels: int) -> float:
     """Relative error that any order of adding a row's costs stays below: 8 (d + 8) 2^-53."""
     return 8.0 * (n_labels + 8.0) * UNIT_ROUNDOFF
 
 
-@njit(cache=True, nogil=True)
+@part
 def add_to_partials(partials: Array, n_partials: int, term: float) -> int:
     """Add `term` without error to a sum kept as non-overlapping partials (Shewchuk 1997)."""
     kept = 0
@@ -39,7 +40,7 @@ def add_to_partials(partials: Array, n_partials: int, term: float) -> int:
     return kept + 1
 
 
-@njit(cache=True, nogil=True)
+@part
 def round_partials(partials: Array, n_partials: int) -> float:
     """Round a sum of non-overlapping partials once, to nearest with ties to even."""
     if n_partials == 0:
@@ -64,7 +65,7 @@ def round_partials(partials: Array, n_partials: int) -> float:
     return high
 
 
-@njit(cache=True, nogil=True)
+@part
 def total_of_members(absent: Array, present: Array, member: Array, partials: Array) -> float:
     """Total of one label-set: sum over k of present[k] where member[k], absent[k] where not."""
     n_partials = np.int64(0)
@@ -75,7 +76,7 @@ def total_of_members(absent: Array, present: Array, member: Array, partials: Arr
     return round_partials(partials, n_partials)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> None:
     """Totals of one label-set a row: all arguments (n, d), out (n,)."""
     partials = np.empty(N_PARTIALS)
@@ -83,13 +84,24 @@ def totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> 
         out[i] = total_of_members(absent[i], present[i], labels[i], partials)
 
 
-@njit(cache=True, nogil=True)
-def totals_of_words(absent: Array, present: Array, words: Array, out: Array) -> None:
-    """Totals of many packed label-sets of one row: absent and present (d,), words (m, W), out (m,)."""
+@kernel
+def totals_of_listed(absent: Array, present: Array, ends: Array, words: Array, out: Array) -> None:
+    """Totals of many packed label-sets of rows: absent and present (n, d), words (m, W), out (m,).
+
+    Row i has the label-sets from ends[i - 1] to ends[i].
+    """
     partials = np.empty(N_PARTIALS)
-    n_labels = absent.shape[0]
+    n_labels = absent.shape[1]
     member = np.empty(n_labels, dtype=np.uint8)
+    row = 0
     for i in range(words.shape[0]):
+        while i >= ends[row]:
+            row += 1
         for k in range(n_labels):
             member[k] = (words[i, k >> 6] >> np.uint64(63 - (k & 63))) & np.uint64(1)
-        out[i] = total_of_members(absent, present, member, partials)
+        out[i] = total_of_members(absent[row], present[row], member, partials)
+
+
+def totals_of_words(absent: Array, present: Array, words: Array, out: Array) -> None:
+    """Totals of many packed label-sets of one row: absent and present (d,), words (m, W), out (m,)."""
+    totals_of_listed(absent[None, :], present[None, :], np.array([len(words)]), words, out)

@@ -9,19 +9,30 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import inlined, kernel, part
 from surelabel._kernels.exact_sum import N_PARTIALS, band, total_of_members
 
 Array = Any
 
+# Flips that are sorted by insertion; longer runs of them are merged.
 _SMALL_SORT = 24
-# In place of a label where none is flipped.
-NO_LABEL = np.int64(-1)
+# Of a row whose totals are sums: `maximum` is false.
+IS_SUM: Any = np.bool_(False)
+# Stands for a flip if none is made.
+NO_FLIP = np.int64(-1)
+
+
+# Rows of `Scratch.costs` and `Scratch.index`: the additions and the removals that a threshold affords, and the stack
+# of a walk over sets of each: what is left of the budget, and which flips were made.
+ADDITIONS, REMOVALS, ADDED, REMOVED = 0, 1, 2, 3
 
 
 class Scratch(NamedTuple):
-    """Memory that rows share: costs (4, d + 1) float64, index (4, d + 1) int64, member (d,), partials."""
+    """Memory that rows share: costs (4, d + 1) float64, index (4, d + 1) int64, member (d,) uint8, partials.
+
+    `member` is the cheapest label-set, without the removals of a walk.
+    """
 
     costs: Array
     index: Array
@@ -30,7 +41,7 @@ class Scratch(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row under search; `member` is the running label-set, 0/1 uint8.
+    """A row under search: its costs (d,), and how many additions and removals the threshold affords.
 
     Sums of flips within `slack` below the budget are too near the threshold to be decided by a running sum.
     """
@@ -39,20 +50,11 @@ class Row(NamedTuple):
     present: Array
     threshold: float
     slack: float
-    member: Array
-    partials: Array
+    n_add: int
+    n_remove: int
 
 
-class Flips(NamedTuple):
-    """Affordable flips, cheapest first (see `_arrange_flips`), and the stack of a depth-first walk over subsets."""
-
-    costs: Array
-    index: Array
-    position: Array
-    remaining: Array
-
-
-@njit(cache=True, nogil=True)
+@part
 def make_scratch(n_labels: int) -> Scratch:
     """Allocate what a walk over rows of n_labels needs."""
     return Scratch(
@@ -63,31 +65,39 @@ def make_scratch(n_labels: int) -> Scratch:
     )
 
 
-@njit(cache=True, nogil=True)
-def _sort_flips(costs: Array, index: Array) -> None:
-    """Sort flips by cost, in place; the flips worth sorting are few as a rule."""
-    n = costs.shape[0]
-    if n > _SMALL_SORT:
-        order = np.argsort(costs, kind="mergesort")
-        sorted_costs, sorted_index = costs[order], index[order]
-        for i in range(n):
-            costs[i] = sorted_costs[i]
-            index[i] = sorted_index[i]
-        return
-    for i in range(1, n):
-        cost = costs[i]
-        label = index[i]
+@part
+def _sort_flips(costs: Array, index: Array, n_flips: int) -> None:
+    """Sort the first flips by cost, in place: by insertion in short runs, which are merged; they are few as a rule."""
+    for i in range(1, n_flips):
+        cost, label = costs[i], index[i]
+        first = i - i % _SMALL_SORT
         j = i - 1
-        while j >= 0 and costs[j] > cost:
+        while j >= first and costs[j] > cost:
             costs[j + 1] = costs[j]
             index[j + 1] = index[j]
             j -= 1
         costs[j + 1] = cost
         index[j + 1] = label
+    width = _SMALL_SORT
+    while width < n_flips:
+        old_costs, old_index = costs.copy(), index.copy()
+        left, right = 0, width
+        for i in range(n_flips):
+            if i % (2 * width) == 0:
+                left, right = i, i + width
+            end = i - i % (2 * width) + width
+            takes_right = left >= end or (right < min(end + width, n_flips) and old_costs[right] < old_costs[left])
+            taken = right if takes_right else left
+            costs[i], index[i] = old_costs[taken], old_index[taken]
+            if takes_right:
+                right += 1
+            else:
+                left += 1
+        width *= 2
 
 
-@njit(cache=True, nogil=True)
-def _arrange_flips(costs: Array, index: Array, combinable: float, near: float) -> None:
+@inlined
+def _arrange_flips(costs: Array, index: Array, n_flips: int, combinable: float, near: float) -> None:
     """Put the flips that can be combined with another first, by cost, and those that only stand alone last.
 
     A flip alone costs more than `combinable`, so no order among such flips is needed: whatever is left after any
@@ -96,19 +106,17 @@ def _arrange_flips(costs: Array, index: Array, combinable: float, near: float) -
     """
     front = 0
     sort_all = False
-    for j in range(costs.shape[0]):
+    for j in range(n_flips):
         if costs[j] <= combinable:
             costs[front], costs[j] = costs[j], costs[front]
             index[front], index[j] = index[j], index[front]
             front += 1
         elif costs[j] > near:
             sort_all = True
-    if sort_all:
-        front = costs.shape[0]
-    _sort_flips(costs[:front], index[:front])
+    _sort_flips(costs, index, n_flips if sort_all else front)
 
 
-@njit(cache=True, nogil=True)
+@part
 def cheapest(absent: Array, present: Array, member: Array) -> tuple[int, float]:
     """Fill the cheapest assignment (present where it costs no more); return its size and running total."""
     size = 0
@@ -124,13 +132,13 @@ def cheapest(absent: Array, present: Array, member: Array) -> tuple[int, float]:
     return size, base
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def price_of_flip(absent: float, present: float, maximum: bool) -> float:
     """Return what flipping a label away from the cheapest assignment adds; for a maximum, the cost it comes to."""
     return max(absent, present) if maximum else abs(absent - present)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@part
 def _collect_flips(
     absent: Array, present: Array, budget: float, maximum: bool, scratch: Scratch
 ) -> tuple[int, int, float]:
@@ -153,15 +161,14 @@ def _collect_flips(
     return n_add, n_remove, smallest
 
 
-@njit(cache=True, nogil=True)
-def open_flips(absent: Array, present: Array, threshold: float, drift: float, maximum: bool) -> Any:
+@part
+def sort_flips(absent: Array, present: Array, threshold: float, drift: float, maximum: bool, scratch: Scratch) -> Any:
     """Set a row up for a search that takes flips by their cost, of a sum or a maximum.
 
-    Returns the cheapest assignment (d,) uint8, its running total, and the additions and removals that a threshold
-    affords, widened by `drift` of it: two pairs of (labels, prices), cheapest first.
+    Writes the cheapest assignment, and the additions and removals that a threshold affords, widened by `drift` of it,
+    cheapest first; returns how many of each, and the assignment's number of labels and running total.
     """
-    scratch = make_scratch(absent.shape[0])
-    _, base = cheapest(absent, present, scratch.member)
+    size, base = cheapest(absent, present, scratch.member)
     room = threshold - base + drift * max(threshold, 0.0)
     if maximum:
         base = 0.0
@@ -169,23 +176,28 @@ def open_flips(absent: Array, present: Array, threshold: float, drift: float, ma
             base = max(base, min(absent[k], present[k]))
         room = threshold
     n_add, n_remove, _ = _collect_flips(absent, present, room, maximum, scratch)
-    additions = scratch.index[0, :n_add], scratch.costs[0, :n_add]
-    removals = scratch.index[1, :n_remove], scratch.costs[1, :n_remove]
-    _sort_flips(additions[1], additions[0])
-    _sort_flips(removals[1], removals[0])
-    return scratch.member, base, additions, removals
+    for side in range(2):
+        _sort_flips(scratch.costs[side], scratch.index[side], n_remove if side else n_add)
+    return n_add, n_remove, size, base
 
 
-@njit(cache=True, nogil=True)
-def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) -> tuple[Row, Flips, Flips, int, float]:
-    """Set a row up for a walk.
+@kernel
+def open_flips(absent: Array, present: Array, threshold: float, drift: float, maximum: bool) -> Any:
+    """Do what `sort_flips` does; return assignment (d,), labels and prices of flips, and what that returns."""
+    scratch = make_scratch(absent.shape[0])
+    numbers = sort_flips(absent, present, threshold, drift, maximum, scratch)
+    return scratch.member, scratch.index, scratch.costs, numbers
+
+
+@part
+def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) -> tuple[Row, int, float]:
+    """Set a row up for a walk; the cheapest assignment and its affordable flips are written to `scratch`.
+
+    Flips come as `_arrange_flips` puts them.
 
     Returns
     -------
     row : Row
-        `member` holds the cheapest assignment.
-    additions, removals : Flips
-        Flips of labels outside and inside the cheapest assignment.
     size : int
         Number of labels of the cheapest assignment.
     budget : float
@@ -194,51 +206,40 @@ def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) 
     size, base = cheapest(absent, present, scratch.member)
     margin = band(absent.shape[0]) * threshold
     budget = threshold - base + margin
-    n_add, n_remove, smallest = _collect_flips(absent, present, budget, False, scratch)
-    row = Row(absent, present, threshold, 2.0 * margin, scratch.member, scratch.partials)
-    additions = Flips(scratch.costs[0, :n_add], scratch.index[0, :n_add], scratch.index[2], scratch.costs[2])
-    removals = Flips(scratch.costs[1, :n_remove], scratch.index[1, :n_remove], scratch.index[3], scratch.costs[3])
-    _arrange_flips(additions.costs, additions.index, budget - smallest, budget - 2.0 * margin)
-    _arrange_flips(removals.costs, removals.index, budget - smallest, budget - 2.0 * margin)
-    return row, additions, removals, size, budget
+    n_add, n_remove, smallest = _collect_flips(absent, present, budget, IS_SUM, scratch)
+    for side in range(2):
+        n_flips = n_remove if side else n_add
+        if n_flips > 1:
+            near = budget - 2.0 * margin
+            _arrange_flips(scratch.costs[side], scratch.index[side], n_flips, budget - smallest, near)
+    return Row(absent, present, threshold, 2.0 * margin, n_add, n_remove), size, budget
 
 
-@njit(cache=True, nogil=True, inline="always")
-def fits(flips: Flips, start: int, need: int, budget: float) -> bool:
-    """Tell whether the cheapest `need` flips from `start` on can be afforded."""
-    if flips.costs.shape[0] - start < need:
-        return False
+@inlined
+def fits(costs: Array, start: int, end: int, budget: float) -> bool:
+    """Tell whether all flips from `start` to `end` can be afforded together."""
     total = 0.0
-    for j in range(start, start + need):
-        total += flips.costs[j]
-        if total > budget:
-            return False
-    return True
+    for j in range(start, end):
+        total += costs[j]
+    return total <= budget
 
 
-@njit(cache=True, nogil=True, inline="always")
-def end_of_affordable(flips: Flips, start: int, budget: float) -> int:
-    """Return one past the last flip from `start` on that costs at most `budget`, by bisection."""
-    low, high = start, flips.costs.shape[0]
-    while low < high:
-        middle = (low + high) >> 1
-        if flips.costs[middle] <= budget:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+@part
+def is_inside(row: Row, scratch: Scratch, depth: int, first: int, second: int) -> bool:
+    """Decide the running label-set, with additions `first` and `second` where >= 0, by its exact total.
 
-
-@njit(cache=True, nogil=True)
-def is_inside(row: Row, first: int, second: int) -> bool:
-    """Decide the running label-set, with labels `first` and `second` flipped where >= 0, by its exact total."""
-    if first >= 0:
-        row.member[first] ^= 1
-    if second >= 0:
-        row.member[second] ^= 1
-    inside = total_of_members(row.absent, row.present, row.member, row.partials) <= row.threshold
-    if first >= 0:
-        row.member[first] ^= 1
-    if second >= 0:
-        row.member[second] ^= 1
+    The running one has the first `depth` additions of the stack, and no label that `member` leaves out.
+    """
+    labels, added = scratch.index[ADDITIONS], scratch.index[ADDED]
+    for i in range(depth):
+        scratch.member[labels[added[i]]] ^= 1
+    for place in (first, second):
+        if place >= 0:
+            scratch.member[labels[place]] ^= 1
+    inside = total_of_members(row.absent, row.present, scratch.member, scratch.partials) <= row.threshold
+    for i in range(depth):
+        scratch.member[labels[added[i]]] ^= 1
+    for place in (first, second):
+        if place >= 0:
+            scratch.member[labels[place]] ^= 1
     return inside

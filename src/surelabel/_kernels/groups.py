@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import kernel
 from surelabel._kernels.exact_sum import N_PARTIALS, add_to_partials, round_partials
 
 Array = Any
@@ -18,7 +18,7 @@ Array = Any
 OVER_LIMIT = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _multiset_total(costs: Array, sizes: Array, chosen: Array, partials: Array) -> float:
     """Total of a multiset: of group g, chosen[g] labels pay costs[g, 1] and the rest costs[g, 0]."""
     n_partials = 0
@@ -30,7 +30,7 @@ def _multiset_total(costs: Array, sizes: Array, chosen: Array, partials: Array) 
     return round_partials(partials, n_partials)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_multisets(
     costs: Array,
     sizes: Array,

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from surelabel._kernels.compiling import kernel, part
 
 Array = Any
 
 
-@njit(cache=True, nogil=True)
+@part
 def _guess_row(absent: Array, present: Array, limits: Any, changes: Array, member: Array) -> tuple[float, float]:
     """Return the smallest total of a candidate of one row, and what the second adds: inf if there is no second."""
     n_labels = absent.shape[0]
@@ -48,7 +49,7 @@ def _guess_row(absent: Array, present: Array, limits: Any, changes: Array, membe
     return total, step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> None:
     """Write smallest total and margin of each row to `guesses` (n, 2); costs are (n, d)."""
     n_labels = absent.shape[1]

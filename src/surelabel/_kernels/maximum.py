@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from surelabel._kernels.compiling import kernel, part
 
 Array = Any
 
 
-@njit(cache=True, nogil=True)
+@part
 def _has_two(absent: Array, present: Array, limits: Any, total: float) -> bool:
     """Tell whether at least two candidates are within a total that at least one is within."""
     held = 0
@@ -31,7 +32,7 @@ def _has_two(absent: Array, present: Array, limits: Any, total: float) -> bool:
     return most > fewest or 0 < fewest < free
 
 
-@njit(cache=True, nogil=True)
+@part
 def forced_row_maximum(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
     """Write a row's cheapest candidate (d,), and the totals (2,) of the two cheapest."""
     n_labels = absent.shape[0]
@@ -57,7 +58,7 @@ def forced_row_maximum(absent: Array, present: Array, limits: Any, labels: Array
         size += labels[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forced_rows_maximum(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
     """Write each row's cheapest candidate, and the totals of the two cheapest; as `forced.forced_rows`."""
     for i in range(absent.shape[0]):

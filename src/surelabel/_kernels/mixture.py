@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import kernel
 from surelabel._kernels.exact_sum import N_PARTIALS, add_to_partials, round_partials
 
 Array = Any
@@ -90,7 +90,7 @@ class Scratch(NamedTuple):
     exact: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _set_label(label: int, gain: float, ratio: float, settings: Any, scratch: Any) -> None:
     """Fill in the moves of one label."""
     scratch.gains[label] = gain
@@ -100,7 +100,7 @@ def _set_label(label: int, gain: float, ratio: float, settings: Any, scratch: An
         scratch.ratios[settings.n_labels + label] = 1.0 / ratio
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_scratch(listing: Any, texts: Any, settings: Any) -> Any:
     """Make memory for texts, with the moves of unlisted labels filled in."""
     scratch = Scratch(
@@ -117,7 +117,7 @@ def make_scratch(listing: Any, texts: Any, settings: Any) -> Any:
     return scratch
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def load_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> float:
     """Load the moves of text i; return the sum of the costs of all labels absent, in plain arithmetic."""
     base = 0.0
@@ -135,7 +135,7 @@ def load_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> 
     return base + (settings.n_labels - (texts.starts[i + 1] - texts.starts[i])) * texts.group[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_base(texts: Any, i: int, settings: Any, scratch: Any) -> Any:
     """Add up the costs of all labels of text i absent, without error; return the number of partials."""
     n_partials = np.int64(0)
@@ -151,7 +151,7 @@ def add_base(texts: Any, i: int, settings: Any, scratch: Any) -> Any:
     return n_partials
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unload_text(texts: Any, i: int, settings: Any, scratch: Any) -> None:
     """Set the moves of what text i lists back to those of unlisted labels."""
     if texts.starts.shape[0]:
@@ -160,7 +160,7 @@ def unload_text(texts: Any, i: int, settings: Any, scratch: Any) -> None:
             _set_label(texts.labels[place], gain, texts.group[2], settings, scratch)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _costs_of(texts: Any, i: int, label: int) -> Any:
     """Return (absent, present) costs of one label of text i."""
     if texts.starts.shape[0] == 0:
@@ -172,7 +172,7 @@ def _costs_of(texts: Any, i: int, label: int) -> Any:
     return texts.group[0], texts.group[1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact_sum_of(texts: Any, i: int, n_base: int, listing: Any, node: int, scratch: Any) -> float:
     """Return L of a node in text i, correctly rounded: the sum of all labels absent, with those it has changed."""
     partials = scratch.partials
@@ -185,7 +185,7 @@ def exact_sum_of(texts: Any, i: int, n_base: int, listing: Any, node: int, scrat
     return round_partials(partials, n_partials)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_values(base: float, listing: Any, scratch: Any) -> float:
     """Write the running L of all nodes; return the sum of their terms, relative to the empty set's."""
     values, weights = scratch.values[0], scratch.values[1]
@@ -209,13 +209,13 @@ def fill_values(base: float, listing: Any, scratch: Any) -> float:
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_usable(total: float) -> bool:
     """Tell whether a sum of products has kept its digits."""
     return _SMALLEST_SUM < total < _LARGEST_SUM
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_normaliser(total: float, base: float, listing: Any, settings: Any, scratch: Any) -> float:
     """Return log_z from the sum of terms, or from logarithms if it is not usable; base is correctly rounded then."""
     temperature, values = settings.temperature, scratch.values[0]
@@ -230,7 +230,7 @@ def log_normaliser(total: float, base: float, listing: Any, settings: Any, scrat
     return largest + np.log(summed)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
     """Load text i; return the number of partials of its base, the base, and log_z, all correctly rounded."""
     load_text(texts, i, listing, settings, scratch)
@@ -240,7 +240,7 @@ def exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) ->
     return n_base, base, log_normaliser(total, base, listing, settings, scratch)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def listed_total(value: float, log_prior: float, log_z: float, settings: Any) -> float:
     """Return the total of a listed label-set with L = value; never more than value + shift, nor less than 0."""
     far = value + settings.shift
@@ -250,7 +250,7 @@ def listed_total(value: float, log_prior: float, log_z: float, settings: Any) ->
     return max(total, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def margin_of(base: float, threshold: float, settings: Any) -> float:
     """Return a bound of the rounding error of running sums and of totals made from them."""
     steps = settings.most_labels + 64.0
@@ -258,7 +258,7 @@ def margin_of(base: float, threshold: float, settings: Any) -> float:
     return 1e-14 * steps * (2.0 + settings.temperature) * size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def judge(value: float, log_prior: float, log_z: float, thresholds: Any, margin: float, settings: Any) -> Any:
     """Tell whether a node with running L = value is a member, and whether it is within the shifted threshold.
 
@@ -278,7 +278,7 @@ def judge(value: float, log_prior: float, log_z: float, thresholds: Any, margin:
     return is_member, value <= shifted, is_open or abs(value - shifted) <= margin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def judge_exactly(texts: Any, i: int, thresholds: Any, node: int, listing: Any, settings: Any, scratch: Any) -> Any:
     """Tell the same of a node of text i by correctly rounded sums, which are kept until `exact` is set to nan."""
     if np.isnan(scratch.exact[0]):
@@ -289,7 +289,7 @@ def judge_exactly(texts: Any, i: int, thresholds: Any, node: int, listing: Any, 
     return total <= thresholds[0], exact <= thresholds[1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_text(
     texts: Any, i: int, thresholds: Any, listing: Any, candidates: Array, settings: Any, scratch: Any, flags: Array
 ) -> Any:
@@ -330,7 +330,7 @@ def scan_text(
     return n_members, n_within
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def flag_listed(texts: Any, thresholds: Any, listing: Any, candidates: Array, settings: Any, flags: Array) -> None:
     """Write which nodes are members of the first text, and which are within the shifted threshold: flags (N,) uint8."""
     scratch = make_scratch(listing, texts, settings)
@@ -338,7 +338,7 @@ def flag_listed(texts: Any, thresholds: Any, listing: Any, candidates: Array, se
     scan_text(texts, 0, thresholds, listing, candidates, settings, scratch, flags)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def totals_of_nodes(
     texts: Any, rows: Array, nodes: Array, listing: Any, settings: Any, sums: Array, out: Array
 ) -> None:
@@ -356,7 +356,7 @@ def totals_of_nodes(
         out[j] = listed_total(sums[j], listing.log_prior[nodes[j]], log_z, settings)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_of_text(
     texts: Any, i: int, listing: Any, candidates: Array, settings: Any, scratch: Any, totals: Array
 ) -> Any:
@@ -390,7 +390,7 @@ def best_of_text(
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_listed(texts: Any, listing: Any, candidates: Array, settings: Any, nodes: Array, totals: Array) -> None:
     """Write each text's best listed candidate (n,), -1 if there is none, and the totals of the two best (n, 2)."""
     scratch = make_scratch(listing, texts, settings)
@@ -398,7 +398,7 @@ def best_listed(texts: Any, listing: Any, candidates: Array, settings: Any, node
         nodes[i] = best_of_text(texts, i, listing, candidates, settings, scratch, totals[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_labels(
     texts: Any, bounds: Array, listing: Any, candidates: Array, settings: Any, members: Array, with_label: Array
 ) -> None:

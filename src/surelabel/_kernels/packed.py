@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from surelabel._kernels.compiling import inlined, kernel
 
 Array = Any
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def count_bits(word: Any) -> Any:
     """Return how many bits of a word are set."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -22,19 +23,29 @@ def count_bits(word: Any) -> Any:
     return np.int64(word & np.uint64(0x7F))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def bit(label: int) -> Any:
     """Return the bit of a label in its word: label 0 is the highest."""
     return np.uint64(1) << np.uint64(63 - (label & 63))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
+def pack_member(member: Array, words: Array) -> None:
+    """Write a 0/1 row (d,) packed into words (W,)."""
+    for w in range(words.shape[0]):
+        words[w] = 0
+    for k in range(member.shape[0]):
+        if member[k]:
+            words[k >> 6] |= bit(k)
+
+
+@inlined
 def has(words: Array, label: int) -> Any:
     """Return 1 where a packed label-set has a label, else 0."""
     return np.int64((words[label >> 6] >> np.uint64(63 - (label & 63))) & np.uint64(1))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def count_shared(words: Array, others: Array) -> int:
     """Return how many labels two packed label-sets share."""
     shared = 0
@@ -43,7 +54,7 @@ def count_shared(words: Array, others: Array) -> int:
     return shared
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(seen: Array, words: Array) -> int:
     """Return the place of a packed label-set in ascending ones, -1 where it is none of them."""
     low, high = 0, seen.shape[0]

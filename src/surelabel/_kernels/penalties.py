@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import inlined, kernel, part
 from surelabel._kernels.packed import count_bits, count_shared, find, has
 
 Array = Any
@@ -32,7 +32,7 @@ class Penalties(NamedTuple):
     pair: float
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def score(total: float, power: float) -> float:
     """Return total^(1 / power)."""
     total = max(total, 0.0)
@@ -43,7 +43,7 @@ def score(total: float, power: float) -> float:
     return total ** (1.0 / power)
 
 
-@njit(cache=True, nogil=True)
+@part
 def nearest(seen: Array, words: Array) -> tuple[int, int]:
     """Return the distance to the nearest seen label-set, and the least that adding labels can bring it to."""
     distance = 64 * words.shape[0]
@@ -59,7 +59,7 @@ def nearest(seen: Array, words: Array) -> tuple[int, int]:
     return distance, superfluous
 
 
-@njit(cache=True, nogil=True)
+@part
 def count_apart(apart: Array, words: Array) -> int:
     """Return the number of pairs of a packed label-set that were never seen together."""
     twice = 0
@@ -69,7 +69,7 @@ def count_apart(apart: Array, words: Array) -> int:
     return twice >> 1
 
 
-@njit(cache=True, nogil=True)
+@part
 def penalty_of_unseen(penalties: Penalties, words: Array, size: int) -> float:
     """Return the penalty of a label-set that was not seen in training, always added up in this order."""
     penalty = 0.0
@@ -81,7 +81,7 @@ def penalty_of_unseen(penalties: Penalties, words: Array, size: int) -> float:
     return penalty + penalties.unseen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def penalties_of_words(penalties: Penalties, words: Array, out: Array) -> None:
     """Penalties of packed label-sets (m, W), seen or not: out (m,) is written."""
     for i in range(words.shape[0]):
@@ -95,7 +95,7 @@ def penalties_of_words(penalties: Penalties, words: Array, out: Array) -> None:
             out[i] = penalty_of_unseen(penalties, words[i], size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scores_of_totals(totals: Array, power: float, penalties: Array, out: Array) -> None:
     """Add penalties to scores, (m,) each: the one way in which that is done."""
     for i in range(totals.shape[0]):

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from surelabel._kernels.compiling import inlined, kernel, part
 
 Array = Any
 
@@ -38,7 +39,7 @@ class Centre(NamedTuple):
     size: Array
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _two_sum(a: float, b: float) -> tuple[float, float]:
     """Return a + b without error, as high + low."""
     high = a + b
@@ -46,7 +47,7 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
     return high, (a - (high - virtual)) + (b - virtual)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _two_product(a: float, b: float) -> tuple[float, float]:
     """Return a b without error, as high + low."""
     high = a * b
@@ -59,7 +60,7 @@ def _two_product(a: float, b: float) -> tuple[float, float]:
     return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _add(a: Any, b: Any) -> tuple[float, float]:
     """Add two pairs; the accurate version, whose error is small beside |a + b| and not only beside |a| + |b|."""
     high, low = _two_sum(a[0], b[0])
@@ -71,7 +72,7 @@ def _add(a: Any, b: Any) -> tuple[float, float]:
     return high, low - (high - total)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _multiply(a: Any, b: Any) -> tuple[float, float]:
     """Multiply two pairs."""
     high, low = _two_product(a[0], b[0])
@@ -80,7 +81,7 @@ def _multiply(a: Any, b: Any) -> tuple[float, float]:
     return total, low - (total - high)
 
 
-@njit(cache=True, nogil=True)
+@part
 def make_centre(n_labels: int) -> Centre:
     """Allocate a centre."""
     return Centre(
@@ -93,7 +94,7 @@ def make_centre(n_labels: int) -> Centre:
     )
 
 
-@njit(cache=True, nogil=True)
+@part
 def set_centre(centre: Centre, matrix: Array, probabilities: Array, labels: Array) -> None:
     """Fill a centre: matrix (d, d) symmetric, probabilities (d,), labels (d,)."""
     n_labels = matrix.shape[0]
@@ -120,14 +121,14 @@ def set_centre(centre: Centre, matrix: Array, probabilities: Array, labels: Arra
     centre.size[0] = size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _settled(value: Any, size: float, n_terms: int) -> bool:
     """Tell whether an error of the sum cannot change the nearest double of a pair."""
     error = n_terms * (_PAIR_ERROR * size + _UNDERFLOW)
     return value[0] + (value[1] + error) == value[0] and value[0] + (value[1] - error) == value[0]
 
 
-@njit(cache=True, nogil=True)
+@part
 def total_after_flips(centre: Centre, matrix: Array, flips: Array, n_flips: int) -> tuple[float, bool]:
     """Return the form after the first n_flips labels of `flips` are flipped, and whether its rounding is settled."""
     value = (centre.value[0], centre.value[1])
@@ -149,7 +150,7 @@ def total_after_flips(centre: Centre, matrix: Array, flips: Array, n_flips: int)
     return value[0], _settled(value, size, (n_labels + n_flips) * (n_labels + n_flips) + 64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def totals_of_rows(matrix: Array, probabilities: Array, labels: Array, totals: Array, settled: Array) -> None:
     """Forms of one label-set a row: probabilities and labels (n, d); totals and settled (n,) are written."""
     centre = make_centre(matrix.shape[0])
@@ -159,7 +160,7 @@ def totals_of_rows(matrix: Array, probabilities: Array, labels: Array, totals: A
         totals[i], settled[i] = total_after_flips(centre, matrix, nothing, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def totals_of_label_sets(matrix: Array, probabilities: Array, labels: Array, totals: Array, settled: Array) -> None:
     """Forms of many label-sets of one text: probabilities (d,), labels (m, d); totals and settled (m,) are written."""
     n_labels = matrix.shape[0]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
-
+from surelabel._kernels.compiling import part
 from surelabel._kernels.packed import count_shared, has
 
 Array = Any
@@ -26,7 +25,7 @@ class Rules(NamedTuple):
     hi: int
 
 
-@njit(cache=True, nogil=True)
+@part
 def obeys(rules: Rules, words: Array) -> bool:
     """Tell whether a packed label-set obeys the rules, the limits apart."""
     for i in range(rules.forbidden.shape[0]):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import kernel, part
 from surelabel._kernels.shortlist import _dual_step
 
 Array = Any
@@ -20,7 +20,7 @@ _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-@njit(cache=True, nogil=True)
+@part
 def _shuffle(order: Array, n: int, state: Any) -> Any:
     """Shuffle order[:n]; return the stream's next state."""
     for place in range(n - 1):
@@ -33,7 +33,7 @@ def _shuffle(order: Array, n: int, state: Any) -> Any:
     return state
 
 
-@njit(cache=True, nogil=True)
+@part
 def _margin(texts: Any, i: int, weights: Array) -> float:
     """Return w x_i + b; b is the last of the weights."""
     starts, features, values = texts
@@ -43,7 +43,7 @@ def _margin(texts: Any, i: int, weights: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@part
 def _add(texts: Any, i: int, change: float, weights: Array) -> None:
     """Add change times (x_i, 1) to the weights."""
     starts, features, values = texts
@@ -52,7 +52,7 @@ def _add(texts: Any, i: int, change: float, weights: Array) -> None:
     weights[weights.shape[0] - 1] += change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fit_svm(texts: Any, squares: Array, rule: Any, is_positive: Array, state: Any, duals: Array, weights: Array) -> int:
     """Fit a support vector machine with squared hinge loss (Hsieh et al. 2008, with shrinking).
 
@@ -98,7 +98,7 @@ def fit_svm(texts: Any, squares: Array, rule: Any, is_positive: Array, state: An
     return passes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fit_logistic(
     texts: Any, squares: Array, rule: Any, is_positive: Array, state: Any, duals: Array, weights: Array
 ) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from surelabel._kernels.compiling import kernel, part
 
 Array = Any
 
@@ -21,7 +22,7 @@ _SETTLED = 1e-3
 _FAR = 30.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_labels(texts: Any, index: Any, n_labels: int, labels: Array, similarities: Array) -> None:
     """Write the labels whose centroids are most similar to each text, the most similar first, -1 where none is left.
 
@@ -32,13 +33,16 @@ def nearest_labels(texts: Any, index: Any, n_labels: int, labels: Array, similar
     index_starts, index_labels, index_values = index
     k = labels.shape[1]
     sums = np.zeros(n_labels)
+    is_touched = np.zeros(n_labels, dtype=np.bool_)
     touched = np.empty(n_labels, dtype=np.int64)
     for i in range(starts.shape[0] - 1):
         n_touched = 0
         for at in range(starts[i], starts[i + 1]):
             for place in range(index_starts[features[at]], index_starts[features[at] + 1]):
                 label = index_labels[place]
-                if sums[label] == 0.0:
+                # Not told by a sum of 0: values may be 0, or cancel each other.
+                if not is_touched[label]:
+                    is_touched[label] = True
                     touched[n_touched] = label
                     n_touched += 1
                 sums[label] += values[at] * index_values[place]
@@ -53,10 +57,12 @@ def nearest_labels(texts: Any, index: Any, n_labels: int, labels: Array, similar
         for place in range(order.shape[0]):
             labels[i, place] = found[order[place]]
             similarities[i, place] = sums[found[order[place]]]
-        sums[touched[:n_touched]] = 0.0
+        for place in range(n_touched):
+            sums[touched[place]] = 0.0
+            is_touched[touched[place]] = False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_labels(texts: Any, weights: Any, intercepts: Array, labels: Array, scores: Array) -> None:
     """Write the logits of some labels a text: labels (n, k) int64, -1 for none, scores (n, k) float64.
 
@@ -86,7 +92,7 @@ def score_labels(texts: Any, weights: Any, intercepts: Array, labels: Array, sco
             row[features[at]] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@part
 def _dual_step(square: float, margin: float, old: float, most: float) -> float:
     """Minimise the dual of a logistic loss in one variable, 0 < a < most.
 
@@ -114,7 +120,7 @@ def _dual_step(square: float, margin: float, old: float, most: float) -> float:
     return most / (1.0 + np.exp(-min(max(t, -_FAR), _FAR)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fit_regression(texts: Any, rows: Array, signs: Array, costs: Array, tolerance: float, weights: Array) -> float:
     """Fit one logistic regression with an L2 penalty, by coordinate descent on its dual (Yu, Huang & Lin 2011).
 
@@ -152,7 +158,7 @@ def fit_regression(texts: Any, rows: Array, signs: Array, costs: Array, toleranc
     return intercept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fit_labels(texts: Any, n_features: int, samples: Any, tolerance: float, most: int, out: Any) -> None:
     """Fit one regression a label and keep its largest weights.
 

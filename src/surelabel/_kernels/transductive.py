@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from numba import njit
+from surelabel._kernels.compiling import kernel
 
 Array: TypeAlias = Any
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ranks_row(
     across: Array, fitted: Array, squares: Array, weights: Array, distance: Array, scale: float, tie: float, out: Array
 ) -> None:

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import inlined, kernel, part
 from surelabel._kernels.packed import bit, count_shared, find, has
 from surelabel._kernels.penalties import Penalties, count_apart, nearest, score
 from surelabel._kernels.rules import Rules, obeys
@@ -79,7 +79,7 @@ class Stack(NamedTuple):
     beyond: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_stack(n_labels: int, n_flips: int, n_words: int) -> Stack:
     """Allocate a stack for sets of at most n_flips flips."""
     depth = n_flips + 2
@@ -98,7 +98,7 @@ def make_stack(n_labels: int, n_flips: int, n_words: int) -> Stack:
     )
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _budget(room: float, power: float) -> float:
     """Return the base total whose score is `room`, a little more where that is rounded."""
     if room < 0.0:
@@ -108,7 +108,7 @@ def _budget(room: float, power: float) -> float:
     return room**power * (1.0 + _SCORE_ERROR * power)
 
 
-@njit(cache=True, nogil=True)
+@part
 def _repairable(rules: Rules, form: Form, words: Array, cursor: int) -> bool:
     """Tell whether every rule that a node breaks can still be obeyed by flips after `cursor` in the order."""
     for i in range(rules.forbidden.shape[0]):
@@ -128,7 +128,7 @@ def _repairable(rules: Rules, form: Form, words: Array, cursor: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _decide(form: Form, total: float, penalty: float, threshold: float) -> int:
     """Tell whether a running total, with its penalty, is within the threshold, over it, or too near to tell."""
     low = score(total - form.error, form.power) + penalty
@@ -138,7 +138,7 @@ def _decide(form: Form, total: float, penalty: float, threshold: float) -> int:
     return _SURE if high * (1.0 + _SCORE_ERROR) <= threshold else _UNDECIDED
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _emit(stack: Stack, verdict: int, words: Array, out: Array, counts: Array, listing: bool) -> None:
     """Count a member, or write it: all of them where they are listed, else those that are undecided."""
     state = stack.state
@@ -151,7 +151,7 @@ def _emit(stack: Stack, verdict: int, words: Array, out: Array, counts: Array, l
         state[WRITTEN] += 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _least_penalty(penalties: Penalties, removing: bool, size: int) -> float:
     """Return the least penalty below a node, its pairs and its distance apart."""
     least = penalties.from_size[0] if removing else penalties.from_size[size + 1]
@@ -160,7 +160,7 @@ def _least_penalty(penalties: Penalties, removing: bool, size: int) -> float:
     return least + penalties.unseen
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _enter(form: Form, penalties: Penalties, rules: Rules, stack: Stack, depth: int, node: Any, sinks: Any) -> bool:
     """Judge the label-set at `depth`, whose list of labels is complete, and drop what its list cannot afford.
 
@@ -203,7 +203,7 @@ def _enter(form: Form, penalties: Penalties, rules: Rules, stack: Stack, depth: 
     return _filter(form, rules, stack, depth, (cursor, removing), ceiling)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _filter(form: Form, rules: Rules, stack: Stack, depth: int, node: Any, ceiling: float) -> bool:
     """Drop from a node's list what cannot be afforded below it; return whether anything is left."""
     cursor, removing = node
@@ -260,7 +260,7 @@ def _filter(form: Form, rules: Rules, stack: Stack, depth: int, node: Any, ceili
     return kept > 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _flip(form: Form, stack: Stack, depth: int) -> Any:
     """Fill the next depth with the label-set that flips the label at the node's position; return (cursor, removing)."""
     i = stack.position[depth]
@@ -289,7 +289,7 @@ def _flip(form: Form, stack: Stack, depth: int) -> Any:
     return form.rank[label], removing
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_tree(form: Form, stack: Stack) -> None:
     """Set a stack to the start of a walk."""
     stack.state[:] = 0
@@ -309,7 +309,7 @@ def open_tree(form: Form, stack: Stack) -> None:
     stack.length[0] = form.order.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@part
 def _total_of(form: Form, words: Array, flips: Array) -> float:
     """Return the running total of any packed label-set; -1 where it flips a label that may not be flipped."""
     total = form.base
@@ -331,7 +331,7 @@ def _total_of(form: Form, words: Array, flips: Array) -> float:
     return max(total, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@part
 def _judge_seen(form: Form, penalties: Penalties, stack: Stack, sinks: Any) -> None:
     """Score the seen label-sets directly, until there is no more room; they are candidates already."""
     threshold, out, counts, listing = sinks
@@ -353,7 +353,7 @@ def _judge_seen(form: Form, penalties: Penalties, stack: Stack, sinks: Any) -> N
             stack.beyond[0] = min(stack.beyond[0], score(total, form.power) + penalties.of_seen[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(
     form: Form,
     penalties: Penalties,

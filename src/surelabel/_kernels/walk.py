@@ -3,6 +3,9 @@
 A node is a set of flips; its children add one flip that costs no less. A subset over budget ends its branch.
 Removals (labels of the cheapest assignment) are walked first, and the additions for each of them, so that the
 limits on the number of labels prune instead of filter.
+
+Where at most two more additions fit, a node's descendants are runs of the sorted costs: counted by two pointers, or
+written in a loop, without visiting them.
 """
 
 from __future__ import annotations
@@ -10,32 +13,40 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import inlined, kernel, part
 from surelabel._kernels.flips import (
-    NO_LABEL,
-    Flips,
+    ADDED,
+    ADDITIONS,
+    NO_FLIP,
+    REMOVALS,
+    REMOVED,
     Row,
     Scratch,
-    end_of_affordable,
     fits,
     is_inside,
     make_scratch,
     open_row,
 )
+from surelabel._kernels.packed import bit, pack_member
 
 Array = Any
 
 OVER_LIMIT = -1
-_NO_LIMIT = 2**62
+_NO_LIMIT = np.int64(2**62)
+# Places in a walk's state: how many labels are removed, the next removal to try, whether that set is new, all steps.
+_DEPTH, _START, _NEW, _WORK = 0, 1, 2, 3
+_N_STATE = 4
+# Additions below a node that are not walked one by one.
+_LEAF = 2
 
 
 class Sink(NamedTuple):
-    """Where listed label-sets go: words (capacity, W) uint64; capacity 0 means that they are only counted.
+    """Where listed label-sets go: words (capacity, W) uint64.
 
-    `totals` is (capacity,) or (0,): totals up to rounding. `current` is the running label-set, packed; `masks`
-    (n_labels, W) has the bit of each addition, in the order of their costs; `top` is the total of a label-set that
-    leaves no budget.
+    `totals` is (capacity,) or (0,): totals up to rounding. `current` (W,) is the running label-set, packed; `masks` has
+    the bit of each addition, in the order of their costs, and a last row for no addition; `top` is the total of a
+    label-set that leaves no budget.
     """
 
     words: Array
@@ -45,321 +56,323 @@ class Sink(NamedTuple):
     top: float
 
 
-@njit(cache=True, nogil=True, inline="always")
-def bit_of(label: int) -> Any:
-    """Return the bit of a label in its word: label 0 is the highest."""
-    return np.uint64(1) << np.uint64(63 - (label & 63))
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _count_singles(row: Row, flips: Flips, start: int, budget: float, limit: int) -> tuple[int, int]:
-    """Count single additions; return (count, work), where work passes `limit` as soon as counting is given up."""
-    end = end_of_affordable(flips, start, budget)
-    count = end - start
-    work = 1
-    j = end - 1
-    while j >= start and budget - flips.costs[j] < row.slack and work <= limit:
-        work += row.absent.shape[0]
-        if not is_inside(row, flips.index[j], NO_LABEL):
-            count -= 1
-        j -= 1
-    return count, work
-
-
-@njit(cache=True, nogil=True)
-def _count_pairs(row: Row, flips: Flips, start: int, budget: float, limit: int) -> tuple[int, int]:
-    """Count pairs of additions by two pointers; return (count, work), as `_count_singles`."""
-    costs = flips.costs
-    count = 0
-    work = 0
-    last = costs.shape[0] - 1
-    for j in range(start, costs.shape[0]):
-        while last > j and costs[j] + costs[last] > budget:
-            last -= 1
-            work += 1
-        if last <= j or work > limit:
+@inlined
+def _n_fitting(costs: Array, start: int, end: int, budget: float) -> int:
+    """Return how many of the cheapest additions from `start` to `end` fit together: up to _LEAF, or one more."""
+    total = 0.0
+    j = start
+    while j < end and j <= start + _LEAF:
+        total += costs[j]
+        if total > budget:
             break
-        count += last - j
-        work += 1
-        other = last
-        while other > j and budget - (costs[j] + costs[other]) < row.slack and work <= limit:
-            work += row.absent.shape[0]
-            if not is_inside(row, flips.index[j], flips.index[other]):
-                count -= 1
-            other -= 1
-    return count, work
+        j += 1
+    return j - start
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _write(sink: Sink, n: int, label: int, total: float) -> None:
-    """Write the running label-set, with one label flipped where >= 0, as row n."""
-    for w in range(sink.current.shape[0]):
-        sink.words[n, w] = sink.current[w]
-    if label >= 0:
-        sink.words[n, label >> 6] ^= bit_of(label)
-    if sink.totals.shape[0] > 0:
-        sink.totals[n] = total
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _write_run(sink: Sink, start: int, end: int, n: int) -> None:
-    """Write the running label-set with each of additions start..end in turn: the innermost loop of listing."""
-    rows = sink.words[n : n + end - start]
-    masks = sink.masks[start:end]
-    current = sink.current
-    if current.shape[0] == 1:
-        first = current[0]
-        for i in range(rows.shape[0]):
-            rows[i, 0] = first ^ masks[i, 0]
-    elif current.shape[0] == 2:
-        first, second = current[0], current[1]
-        for i in range(rows.shape[0]):
-            rows[i, 0] = first ^ masks[i, 0]
-            rows[i, 1] = second ^ masks[i, 1]
-    else:
-        for i in range(rows.shape[0]):
-            for w in range(current.shape[0]):
-                rows[i, w] = current[w] ^ masks[i, w]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _list_run(row: Row, flips: Flips, sink: Sink, run: Any, budget: float, first: int, n: int) -> int:
-    """Write the running label-set with each of the additions run[0]..run[1]; return the next free row.
-
-    `first`, where >= 0, is a label that is flipped in the packed label-set but not in `member`.
-    """
-    start, end = run
-    capacity = sink.words.shape[0]
-    sure = end
-    while sure > start and budget - flips.costs[sure - 1] < row.slack:
-        sure -= 1
-    if n + (sure - start) > capacity:
-        sure = end = start + capacity - n
-    _write_run(sink, start, sure, n)
-    if sink.totals.shape[0] > 0:
-        for j in range(start, sure):
-            sink.totals[n + j - start] = sink.top - (budget - flips.costs[j])
-    n += sure - start
-    for j in range(sure, end):
-        if n < capacity and is_inside(row, flips.index[j], first):
-            _write(sink, n, flips.index[j], sink.top - (budget - flips.costs[j]))
-            n += 1
-    return n
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _list_pairs(row: Row, flips: Flips, sink: Sink, start: int, budget: float, need: int, n: int) -> int:
-    """Write single additions, where one is enough, and pairs of them; return the next free row."""
-    costs = flips.costs
-    end = costs.shape[0]
-    for j in range(start, costs.shape[0]):
-        if costs[j] > budget or n >= sink.words.shape[0]:
-            break
-        left = budget - costs[j]
-        label = flips.index[j]
-        sink.current[label >> 6] ^= bit_of(label)
-        if need <= 1 and (left >= row.slack or is_inside(row, label, NO_LABEL)):
-            _write(sink, n, -1, sink.top - left)
-            n += 1
-        while end > j + 1 and costs[end - 1] > left:
-            end -= 1
-        n = _list_run(row, flips, sink, (j + 1, max(end, j + 1)), left, label, n)
-        sink.current[label >> 6] ^= bit_of(label)
-    return n
-
-
-@njit(cache=True, nogil=True)
-def _set_masks(sink: Sink, additions: Flips) -> None:
-    """Write the bit of each addition once a row."""
-    sink.masks[:] = 0
-    for j in range(additions.index.shape[0]):
-        sink.masks[j, additions.index[j] >> 6] = bit_of(additions.index[j])
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _toggle(row: Row, sink: Sink, label: int) -> None:
-    """Flip one label of the running label-set and of its packed form."""
-    row.member[label] ^= 1
-    sink.current[label >> 6] ^= bit_of(label)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _leaves(row: Row, flips: Flips, sink: Sink, start: int, budget: float, sizes: Any, limit: int, n: int) -> Any:
-    """Finish a node without visiting its children, where none of them has children that must be walked.
-
-    `sizes` is how many additions the limits still allow and how many they still ask for, `limit` what work is left.
-    Where two more cannot both fit, the single ones are a run of the sorted costs; where three cannot, pairs need two
-    pointers.
-
-    Returns
-    -------
-    finished : bool
-    n : int
-        Count or next free row.
-    work : int
-    """
-    costs = flips.costs
-    n_flips = costs.shape[0]
-    most, need = sizes
-    listing = sink.words.shape[0] > 0
-    if most <= 0 or start >= n_flips or costs[start] > budget:
-        return True, n, 0
-    if most == 1 or start + 1 >= n_flips or costs[start] + costs[start + 1] > budget:
-        if listing:
-            run = (start, end_of_affordable(flips, start, budget))
-            return True, _list_run(row, flips, sink, run, budget, NO_LABEL, n), 1
-        count, work = _count_singles(row, flips, start, budget, limit)
-        return True, n + count, work
-    if most > 2 and start + 2 < n_flips and costs[start] + costs[start + 1] + costs[start + 2] <= budget:
-        return False, n, 0
-    if listing:
-        return True, _list_pairs(row, flips, sink, start, budget, need, n), 1
-    singles, work = (0, 0) if need > 1 else _count_singles(row, flips, start, budget, limit)
-    pairs, more = _count_pairs(row, flips, start, budget, limit - work)
-    return True, n + singles + pairs, work + more
-
-
-@njit(cache=True, nogil=True)
-def _walk_additions(row: Row, flips: Flips, sink: Sink, budget: float, limits: Any, limit: int, n: int) -> Any:
-    """Count or write the sets of limits[0]..limits[1] additions within budget; return (n, work)."""
-    listing = sink.words.shape[0] > 0
-    work = np.int64(0)
-    size = 0
-    start = np.int64(0)
-    flips.remaining[0] = budget
-    entering = True
-    while True:
-        left = flips.remaining[size]
-        need = limits[0] - size
-        work += 1 + max(need, 0)
-        if work > limit or (listing and n >= sink.words.shape[0]):
-            break
-        if entering and need <= 0:
-            near = left < row.slack
-            if near:
-                work += row.absent.shape[0]
-            if not near or is_inside(row, NO_LABEL, NO_LABEL):
-                if listing:
-                    _write(sink, n, -1, sink.top - left)
-                n += 1
-        # Asked again after each child: the flips from `start` on may no longer fit two at a time.
-        finished = need > 0 and not fits(flips, start, need, left)
-        if not finished:
-            finished, n, more = _leaves(row, flips, sink, start, left, (limits[1] - size, need), limit - work, n)
-            work += more
-        if not finished:
-            flips.position[size] = start
-            flips.remaining[size + 1] = left - flips.costs[start]
-            _toggle(row, sink, flips.index[start])
-            size += 1
-            start += 1
-            entering = True
-        elif size == 0:
-            break
+@inlined
+def _end_of_affordable(costs: Array, start: int, end: int, budget: float) -> int:
+    """Return one past the last addition between `start` and `end` that costs at most `budget`, by bisection."""
+    low, high = start, end
+    while low < high:
+        middle = (low + high) >> 1
+        if costs[middle] <= budget:
+            low = middle + 1
         else:
-            size -= 1
-            start = flips.position[size]
-            _toggle(row, sink, flips.index[start])
-            start += 1
-            entering = False
-    while size > 0:
-        size -= 1
-        _toggle(row, sink, flips.index[flips.position[size]])
-    return n, work
+            high = middle
+    return low
 
 
-@njit(cache=True, nogil=True)
-def walk_row(
-    absent: Array, present: Array, threshold: float, limits: Any, limit: int, scratch: Scratch, sink: Sink
-) -> Any:
-    """Count the label-sets of a row with total <= threshold, or write them; return (n, work).
+@inlined
+def _start_removals(scratch: Scratch, budget: float) -> Array:
+    """Return the state of a walk over sets of removals that has not begun."""
+    state = np.zeros(_N_STATE, dtype=np.int64)
+    state[_NEW] = 1
+    scratch.costs[REMOVED, 0] = budget
+    return state
 
-    `limits` is (lo, hi). n is OVER_LIMIT where more than `limit` steps would be needed.
+
+@part
+def _next_removals(row: Row, scratch: Scratch, limits: Any, size: int, limit: int, state: Array) -> bool:
+    """Go on to the next set of removals that fits with the additions it needs; False after the last, or past `limit`.
+
+    What it leaves of the budget is at the top of the stack in `scratch`, whose `member` lacks the removed labels.
     """
-    row, additions, removals, size, budget = open_row(absent, present, threshold, scratch)
-    if budget < 0.0:
-        return 0, 1
-    listing = sink.words.shape[0] > 0
-    sink.current[:] = 0
-    for k in range(absent.shape[0]):
-        if row.member[k]:
-            sink.current[k >> 6] ^= bit_of(k)
-    if listing:
-        _set_masks(sink, additions)
-    n = np.int64(0)
-    work = np.int64(0)
-    start = np.int64(0)
-    removed = 0
-    removals.remaining[0] = budget
-    entering = True
-    while True:
-        left = removals.remaining[removed]
-        descend = True
-        if entering:
-            entering = False
-            at_least = max(0, limits[0] - (size - removed))
-            at_most = limits[1] - (size - removed)
+    costs, left, removed = scratch.costs[REMOVALS], scratch.costs[REMOVED], scratch.index[REMOVED]
+    descends = True
+    while state[_WORK] <= limit:
+        depth, start = state[_DEPTH], state[_START]
+        if state[_NEW]:
+            state[_NEW] = 0
+            state[_WORK] += 1
             # Removing more asks for more additions from less budget: no deeper node can succeed either.
-            descend = fits(additions, 0, at_least, left)
-            work += 1
-            if at_most < 0:
-                descend = descend and fits(removals, start, -at_most, left)
-            elif descend:
-                n, more = _walk_additions(row, additions, sink, left, (at_least, at_most), limit - work, n)
-                work += more
-            if work > limit:
-                return OVER_LIMIT, work
-            if listing and n >= sink.words.shape[0]:
-                return n, work
-        if descend and start < removals.costs.shape[0] and removals.costs[start] <= left:
-            removals.position[removed] = start
-            removals.remaining[removed + 1] = left - removals.costs[start]
-            _toggle(row, sink, removals.index[start])
-            removed += 1
+            need = max(0, limits[0] - (size - depth))
+            descends = need <= row.n_add and fits(scratch.costs[ADDITIONS], 0, need, left[depth])
+            excess = size - depth - limits[1]
+            if excess > 0:
+                descends = (
+                    descends and start + excess <= row.n_remove and fits(costs, start, start + excess, left[depth])
+                )
+            elif descends:
+                return True
+        if descends and start < row.n_remove and costs[start] <= left[depth]:
+            removed[depth] = start
+            left[depth + 1] = left[depth] - costs[start]
+            scratch.member[scratch.index[REMOVALS, start]] ^= 1
+            state[_DEPTH] = depth + 1
+            state[_START] = start + 1
+            state[_NEW] = 1
+        elif depth == 0:
+            return False
+        else:
+            descends = True
+            state[_DEPTH] = depth - 1
+            state[_START] = removed[depth - 1] + 1
+            scratch.member[scratch.index[REMOVALS, removed[depth - 1]]] ^= 1
+    return False
+
+
+@part
+def _count_additions(row: Row, scratch: Scratch, budget: float, least: int, most: int, limit: int) -> Any:
+    """Count the sets of least..most additions within budget; return (count, work), work > limit if it is given up."""
+    costs, left, added = scratch.costs[ADDITIONS], scratch.costs[ADDED], scratch.index[ADDED]
+    count: Any = np.int64(0)
+    work: Any = np.int64(0)
+    depth: Any = np.int64(0)
+    start: Any = np.int64(0)
+    left[0] = budget
+    entering = True
+    while True:
+        room = left[depth]
+        need = max(0, least - depth)
+        work += 1 + need
+        if work > limit:
+            break
+        if entering and need == 0:
+            count += 1
+            if room < row.slack:
+                work += row.absent.shape[0]
+                if not is_inside(row, scratch, depth, NO_FLIP, NO_FLIP):
+                    count -= 1
+        n_fitting = min(_n_fitting(costs, start, row.n_add, room), most - depth)
+        if n_fitting > _LEAF and (
+            need <= _LEAF or (start + need <= row.n_add and fits(costs, start, start + need, room))
+        ):
+            added[depth] = start
+            left[depth + 1] = room - costs[start]
+            depth += 1
             start += 1
             entering = True
-        elif removed == 0:
-            return n, work
-        else:
-            removed -= 1
-            start = removals.position[removed]
-            _toggle(row, sink, removals.index[start])
-            start += 1
+            continue
+        if 0 < n_fitting <= _LEAF and need <= n_fitting:
+            end = _end_of_affordable(costs, start, row.n_add, room)
+            # First the single additions, then the pairs by their cheaper one.
+            for first in range(start - 1, end if n_fitting == _LEAF else start):
+                rest = room if first < start else room - costs[first]
+                while end > first + 1 and costs[end - 1] > rest:
+                    end -= 1
+                    work += 1
+                if end <= first + 1 or work > limit:
+                    break
+                work += 1
+                if first < start and need == _LEAF:
+                    continue
+                count += end - first - 1
+                second = end - 1
+                while second > first and rest - costs[second] < row.slack and work <= limit:
+                    work += row.absent.shape[0]
+                    if not is_inside(row, scratch, depth, first if first >= start else NO_FLIP, second):
+                        count -= 1
+                    second -= 1
+        if depth == 0:
+            break
+        depth -= 1
+        start = added[depth] + 1
+        entering = False
+    return count, work
 
 
-@njit(cache=True, nogil=True)
-def make_sink(words: Array, totals: Array, n_labels: int, threshold: float, slack: float) -> Sink:
-    """Make a sink for one row."""
-    n_words = (n_labels + 63) >> 6
-    masks = np.empty((n_labels if words.shape[0] > 0 else 0, n_words), dtype=np.uint64)
-    return Sink(words, totals, np.zeros(n_words, dtype=np.uint64), masks, threshold + 0.5 * slack)
+@inlined
+def count_row(absent: Array, present: Array, threshold: float, limits: Any, limit: int, scratch: Scratch) -> Any:
+    """Count the label-sets of a row with total <= threshold; return (n, work).
+
+    `limits` is (lo, hi). n is OVER_LIMIT if more than `limit` steps would be needed.
+    """
+    row, size, budget = open_row(absent, present, threshold, scratch)
+    if budget < 0.0:
+        return np.int64(0), np.int64(1)
+    count = np.int64(0)
+    state = _start_removals(scratch, budget)
+    while _next_removals(row, scratch, limits, size, limit, state):
+        kept = size - state[_DEPTH]
+        left = scratch.costs[REMOVED, state[_DEPTH]]
+        more, steps = _count_additions(
+            row, scratch, left, max(0, limits[0] - kept), limits[1] - kept, limit - state[_WORK]
+        )
+        count += more
+        state[_WORK] += steps
+    if state[_WORK] > limit:
+        return np.int64(OVER_LIMIT), state[_WORK]
+    return count, state[_WORK]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_rows(
     absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array, work: Array
 ) -> None:
-    """Write the number of label-sets with total <= thresholds[i] a row, OVER_LIMIT where it takes over `limit` steps.
+    """Write the number of label-sets with total <= thresholds[i] per row, OVER_LIMIT if it takes over `limit` steps.
 
     absent and present (n, d), thresholds (n,), limits (lo, hi); sizes and work (n,) int64 are written.
     """
-    n_labels = absent.shape[1]
-    scratch = make_scratch(n_labels)
-    sink = make_sink(np.empty((0, 1), dtype=np.uint64), np.empty(0), n_labels, 0.0, 0.0)
+    scratch = make_scratch(absent.shape[1])
     for i in range(absent.shape[0]):
-        sizes[i], work[i] = walk_row(absent[i], present[i], thresholds[i], limits, limit, scratch, sink)
+        sizes[i], work[i] = count_row(absent[i], present[i], thresholds[i], limits, limit, scratch)
 
 
-@njit(cache=True, nogil=True)
-def list_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array, totals: Array) -> int:
-    """Write packed label-sets with total <= threshold until `words` (capacity, W) is full; return how many.
+@inlined
+def _write(sink: Sink, n: int, extra: int, label: int) -> None:
+    """Write the running label-set with additions `extra` and `label` as row n."""
+    for w in range(sink.current.shape[0]):
+        sink.words[n, w] = sink.current[w] ^ sink.masks[extra, w] ^ sink.masks[label, w]
 
-    totals, (capacity,) or (0,), gets their totals up to rounding.
+
+@inlined
+def _write_run(sink: Sink, n: int, extra: int, start: int, end: int) -> None:
+    """Write the running label-set with addition `extra`, and each of start..end in turn: the innermost loop."""
+    words, masks, current = sink.words, sink.masks, sink.current
+    if current.shape[0] == 1:
+        first = current[0] ^ masks[extra, 0]
+        for j in range(start, end):
+            words[n + j - start, 0] = first ^ masks[j, 0]
+    elif current.shape[0] == 2:
+        first, second = current[0] ^ masks[extra, 0], current[1] ^ masks[extra, 1]
+        for j in range(start, end):
+            words[n + j - start, 0] = first ^ masks[j, 0]
+            words[n + j - start, 1] = second ^ masks[j, 1]
+    else:
+        for j in range(start, end):
+            for w in range(current.shape[0]):
+                words[n + j - start, w] = current[w] ^ masks[extra, w] ^ masks[j, w]
+
+
+@part
+def _list_additions(row: Row, scratch: Scratch, sink: Sink, budget: float, least: int, most: int, n: int) -> int:
+    """Write the sets of least..most additions within budget from row n on; return the next free row."""
+    costs, left, added = scratch.costs[ADDITIONS], scratch.costs[ADDED], scratch.index[ADDED]
+    capacity, has_totals, none = sink.words.shape[0], sink.totals.shape[0] > 0, row.n_add
+    depth: Any = np.int64(0)
+    start: Any = np.int64(0)
+    left[0] = budget
+    entering = True
+    while n < capacity:
+        room = left[depth]
+        need = max(0, least - depth)
+        if entering and need == 0 and (room >= row.slack or is_inside(row, scratch, depth, NO_FLIP, NO_FLIP)):
+            _write(sink, n, none, none)
+            if has_totals:
+                sink.totals[n] = sink.top - room
+            n += 1
+        n_fitting = min(_n_fitting(costs, start, row.n_add, room), most - depth)
+        if n_fitting > _LEAF and (
+            need <= _LEAF or (start + need <= row.n_add and fits(costs, start, start + need, room))
+        ):
+            added[depth] = start
+            left[depth + 1] = room - costs[start]
+            for w in range(sink.current.shape[0]):
+                sink.current[w] ^= sink.masks[start, w]
+            depth += 1
+            start += 1
+            entering = True
+            continue
+        if 0 < n_fitting <= _LEAF and need <= n_fitting:
+            end = _end_of_affordable(costs, start, row.n_add, room)
+            for first in range(start - 1, end if n_fitting == _LEAF else start):
+                rest, extra, flip = (room, none, NO_FLIP) if first < start else (room - costs[first], first, first)
+                while end > first + 1 and costs[end - 1] > rest:
+                    end -= 1
+                if end <= first + 1:
+                    break
+                if first < start and need == _LEAF:
+                    continue
+                sure = end
+                while sure > first + 1 and rest - costs[sure - 1] < row.slack:
+                    sure -= 1
+                stop = min(sure, first + 1 + capacity - n)
+                _write_run(sink, n, extra, first + 1, stop)
+                if has_totals:
+                    for j in range(first + 1, stop):
+                        sink.totals[n + j - first - 1] = sink.top - (rest - costs[j])
+                n += stop - first - 1
+                for j in range(sure, end):
+                    if n < capacity and is_inside(row, scratch, depth, flip, j):
+                        _write(sink, n, extra, j)
+                        if has_totals:
+                            sink.totals[n] = sink.top - (rest - costs[j])
+                        n += 1
+                if n >= capacity:
+                    return n
+        if depth == 0:
+            break
+        depth -= 1
+        start = added[depth]
+        for w in range(sink.current.shape[0]):
+            sink.current[w] ^= sink.masks[start, w]
+        start += 1
+        entering = False
+    return n
+
+
+@inlined
+def _make_sink(words: Array, totals: Array, row: Row, scratch: Scratch) -> Sink:
+    """Make the sink of an opened row."""
+    n_words = words.shape[1]
+    masks = np.zeros((row.n_add + 1, n_words), dtype=np.uint64)
+    for j in range(row.n_add):
+        label = scratch.index[ADDITIONS, j]
+        masks[j, label >> 6] = bit(label)
+    return Sink(words, totals, np.empty(n_words, dtype=np.uint64), masks, row.threshold + 0.5 * row.slack)
+
+
+@kernel
+def list_rows(
+    absent: Array,
+    present: Array,
+    thresholds: Array,
+    limits: Any,
+    ends: Array,
+    words: Array,
+    totals: Array,
+    counts: Array,
+) -> None:
+    """Write packed label-sets with total <= thresholds[i] of rows (n, d), and how many: counts (n,) int64.
+
+    Row i has the rows of `words` (m, W) from ends[i - 1] to ends[i], and writes until they are full. totals, (m,) or
+    (0,), gets the totals up to rounding.
     """
-    if words.shape[0] == 0:
-        return 0
-    n_labels = absent.shape[0]
-    scratch = make_scratch(n_labels)
-    row = open_row(absent, present, threshold, scratch)[0]
-    sink = make_sink(words, totals, n_labels, threshold, row.slack)
-    return walk_row(absent, present, threshold, limits, _NO_LIMIT, scratch, sink)[0]
+    scratch = make_scratch(absent.shape[1])
+    begin = np.int64(0)
+    for i in range(absent.shape[0]):
+        end = ends[i]
+        counts[i] = 0
+        if begin < end:
+            row, size, budget = open_row(absent[i], present[i], thresholds[i], scratch)
+            sink = _make_sink(words[begin:end], totals[begin:end], row, scratch)
+            state = _start_removals(scratch, budget)
+            n = np.int64(0)
+            while budget >= 0.0 and n < end - begin and _next_removals(row, scratch, limits, size, _NO_LIMIT, state):
+                pack_member(scratch.member, sink.current)
+                kept = size - state[_DEPTH]
+                left = scratch.costs[REMOVED, state[_DEPTH]]
+                n = _list_additions(row, scratch, sink, left, max(0, limits[0] - kept), limits[1] - kept, n)
+            counts[i] = n
+        begin = end
+
+
+def list_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array, totals: Array) -> int:
+    """Write the packed label-sets of one row (d,) with total <= threshold until `words` is full; return how many.
+
+    As `list_rows`.
+    """
+    counts = np.empty(1, dtype=np.int64)
+    ends, thresholds = np.array([len(words)]), np.array([threshold])
+    list_rows(absent[None, :], present[None, :], thresholds, limits, ends, words, totals, counts)
+    return int(counts[0])

@@ -74,7 +74,7 @@ def demo(
         say(f"   In truth: {', '.join(sorted(test.label_sets[example.row]))}.")
     say(f"\nDone in {time.monotonic() - start:.0f} seconds. The model is in {out}.")
     if bundle.report is not None:
-        say(f"The report on it:       {bundle.report}")
+        say(f"The report on it:       {out / 'report.html'}")
     program = _program()
     say(f"Serve it with a page:   {program} serve {out}")
     say(f"Ask it about texts:     {program} predict {out} FILE")

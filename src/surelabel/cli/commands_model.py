@@ -225,7 +225,7 @@ def train(
         print_verdict(bundle.info.verdict)
         say(f"The model is in {out}.")
         if bundle.report is not None:
-            say(f"The report, which compares measures too, is {bundle.report}.")
+            say(f"The report, which compares measures too, is {out / 'report.html'}.")
         say(f"Next: surelabel predict {out} FILE, or surelabel serve {out}")
     _end(own, fail_on_broken_promise)
 

@@ -247,11 +247,8 @@ class Engine:
         """Return up to `limit` members as 0/1 rows (m, d), best first."""
         return self.as_rows([member for _, member in itertools.islice(self.iterate(row, threshold), limit)])
 
-    def top(self, k: int, thresholds: FloatArray, rows: IntArray, bounds: SizeBounds) -> list[list[Scored]]:
-        """Return the k best members of each of some texts; thresholds are those of all texts.
-
-        `bounds` of sizes, of all texts too, are filled in if they are needed and not known.
-        """
+    def top(self, k: int, thresholds: FloatArray, rows: IntArray) -> list[list[Scored]]:
+        """Return the k best members of each of some texts; thresholds are those of all texts."""
         return [list(itertools.islice(self.iterate(row, thresholds[row]), k)) for row in rows.tolist()]
 
     def listed(self, row: int) -> IntArray:

@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.packing import Words, n_words, pack, unpack
-from surelabel._core.validation import FloatArray
+from surelabel._core.validation import FloatArray, IntArray
 from surelabel._kernels import best_first as kernel
 from surelabel._kernels import exact_sum, flips
 from surelabel.engines.sizes import Bounds
 
-# Running totals of the heap drift from the exact ones by less than this, for millions of steps.
-_DRIFT = 1e-9
 # Labels in all of the label-sets of equal total that are held back to give them in lexicographic order.
 _MOST_TIED_LABELS = 2**20
 
@@ -53,22 +51,18 @@ class _Frontier:
     """The heap of a row: label-sets that can be reached and have not been taken yet."""
 
     def __init__(self, row: CostRow) -> None:
-        member, base, additions, removals = flips.open_flips(
-            row.absent, row.present, row.threshold, _DRIFT, row.is_maximum
+        member, labels, prices, (n_add, n_remove, size, base) = flips.open_flips(
+            row.absent, row.present, row.threshold, kernel.DRIFT, row.is_maximum
         )
-        self._limit = row.threshold * (1.0 + _DRIFT)
-        self._index = (additions[0], removals[0])
-        self._flips = kernel.SortedFlips(additions[1], removals[1], base, row.is_maximum)
+        self._limit = row.threshold * (1.0 + kernel.DRIFT)
+        self._index = (labels[flips.ADDITIONS, :n_add], labels[flips.REMOVALS, :n_remove])
+        additions, removals = prices[flips.ADDITIONS, :n_add], prices[flips.REMOVALS, :n_remove]
+        self._flips = kernel.SortedFlips(additions, removals, base, row.is_maximum)
         self._start = pack(member[None, :].view(np.bool_))[0]
-        size, (lo, hi) = int(member.sum()), row.limits
-        self._sizes = (size, hi)
+        self._sizes = (size, row.limits[1])
         self._arrays = self._allocate(64)
-        # For each number of removals, the class with the fewest additions that the limits allow.
-        self._reserve(len(removals[0]) + 1)
-        for n_removed in range(max(0, size - hi), len(removals[0]) + 1):
-            n_added = max(0, lo - size + n_removed)
-            if n_added <= len(additions[0]):
-                kernel.open_class(self._arrays, self._flips, n_added, n_removed)
+        self._reserve(n_remove + 1)
+        kernel.open_classes(self._arrays, self._flips, size, row.limits)
 
     @staticmethod
     def _allocate(capacity: int) -> Any:
@@ -104,8 +98,48 @@ class _Frontier:
         """Take up to `count` label-sets, packed."""
         self._reserve(kernel.MAX_CHILDREN * count)
         words = np.empty((count, len(self._start)), dtype=np.uint64)
-        taken = kernel.take(self._arrays, self._flips, self._index, self._sizes, self._start, words, np.empty(count))
+        taken = kernel.take(
+            self._arrays,
+            self._flips,
+            self._index,
+            self._sizes,
+            (count, self._limit),
+            self._start,
+            words,
+            np.empty(count),
+        )
         return words[:taken]
+
+
+class Listed(NamedTuple):
+    """Label-sets of some rows, by row and best first: places of their rows, exact totals, packed label-sets."""
+
+    places: npt.NDArray[np.intp]
+    totals: FloatArray
+    words: Words
+
+
+def best_of_rows(
+    absent: FloatArray, present: FloatArray, thresholds: FloatArray, limits: Bounds, k: int
+) -> tuple[Listed, IntArray]:
+    """Return the k best members of each of some rows (n, d) whose totals are sums, and the places of rows left out.
+
+    Rows are left out if too many label-sets are tied with the k-th: `iterate_row` can wait for these.
+    """
+    n_rows, capacity = len(absent), 2 * k + 16
+    words = np.empty((n_rows * capacity, n_words(absent.shape[1])), dtype=np.uint64)
+    totals, ends = np.empty(len(words)), np.empty(n_rows, dtype=np.int64)
+    n_left_out = kernel.take_rows(absent, present, thresholds, limits, k, words, totals, ends)
+    taken, totals = words[: ends[-1]], totals[: ends[-1]]
+    counts = np.diff(ends, prepend=0)
+    # A row without members gets none too: it is asked about once more, for nothing.
+    left_out = np.flatnonzero(counts == 0) if n_left_out else np.empty(0, dtype=np.int64)
+    places = np.repeat(np.arange(n_rows), counts)
+    order = np.lexsort((*taken.T[::-1], totals, places))
+    # Each row's label-sets stay where they are as a block: the best come first in it.
+    rank = np.arange(len(taken)) - (ends - counts)[places]
+    kept = order[(rank < k) & (totals[order] <= thresholds[places])]
+    return Listed(places[kept], totals[kept], taken[kept]), left_out
 
 
 def iterate_row(row: CostRow) -> Iterator[tuple[FloatArray, Words]]:
@@ -134,7 +168,7 @@ def iterate_row(row: CostRow) -> Iterator[tuple[FloatArray, Words]]:
         # What is still in the heap may have any total from here on.
         settled = len(totals)
         if frontier.is_open:
-            settled = int(np.searchsorted(totals, frontier.next_total * (1.0 - _DRIFT), side="left"))
+            settled = int(np.searchsorted(totals, frontier.next_total * (1.0 - kernel.DRIFT), side="left"))
         if settled == 0 and len(waiting) >= most_ties:
             settled = len(waiting)
         # Members may follow a label-set that is over by less than the drift, if too many are tied to be sorted.

@@ -18,8 +18,8 @@ TABLE_CELLS = 8192
 MAX_TABLE = 2**27
 # Additions that filling a table of TABLE_CELLS may take: about a second. Refinement may take more, in proportion.
 _TABLE_WORK = 2**30
-# Cells of the smallest table that says anything.
-_FEWEST_CELLS = 64
+# Cells of the smallest table that says anything, and of one that tells whether walking can come to an end.
+_FEWEST_CELLS, _ROUGH_CELLS = 64, 256
 # Multisets that may be visited: by the compiled count, and by the one with integers of any size.
 _MAX_MULTISETS = 2_000_000
 _MAX_MULTISETS_BIG = 200_000
@@ -102,7 +102,12 @@ def bounds_by_table(
 ) -> Bounds:
     """Bound the number of members of a row (d,) from a table over number of labels and quantised cost."""
     n_candidates = count_by_size(len(absent), *limits)
-    hi = greatest_size(absent, present, threshold, limits[1])
+    greatest = greatest_size(absent, present, threshold, len(absent))
+    if greatest <= limits[1] and limits[0] <= 1 and n_cells <= MAX_TABLE:
+        lower, upper = table.bounds_of_any_size(absent, present, threshold, n_cells)
+        n_left_out = int(limits[0] == 1 and math.fsum(absent) <= threshold)
+        return _as_counts(lower, upper, n_left_out, n_candidates)
+    hi = min(greatest, limits[1])
     if hi < limits[0]:
         return 0, 0
     rows = max(hi, int((present <= absent).sum())) + 1
@@ -113,18 +118,40 @@ def bounds_by_table(
     if effort < 1.0 and work // (rows * affordable) < _FEWEST_CELLS:
         return 0, n_candidates
     n_cells = max(_FEWEST_CELLS, min(n_cells, MAX_TABLE // rows - rows, work // (rows * affordable)))
-    lower, upper = np.empty(1), np.empty(1)
-    table.bounds_row(absent, present, np.array([threshold]), (limits[0], hi), n_cells, lower, upper)
-    low = math.floor(min(lower[0], np.finfo(np.float64).max))
-    high = n_candidates if np.isinf(upper[0]) else min(n_candidates, math.ceil(upper[0]))
+    lowest, highest = np.empty(1), np.empty(1)
+    table.bounds_row(absent, present, np.array([threshold]), (limits[0], hi), n_cells, lowest, highest)
+    return _as_counts(lowest[0], highest[0], 0, n_candidates)
+
+
+def _as_counts(lower: float, upper: float, n_left_out: int, n_candidates: int) -> Bounds:
+    """Return bounds of a count from those of a table, which counts so many label-sets that are not candidates."""
+    low = max(0, math.floor(min(lower, np.finfo(np.float64).max)) - n_left_out)
+    high = n_candidates if np.isinf(upper) else min(n_candidates, math.ceil(upper) - n_left_out)
     return min(low, high), high
 
 
-def count_row(absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds, effort: float = 1.0) -> Bounds:
-    """Count or bound the members of one row (d,) that walking gave up on, with a share of the usual effort."""
+def count_row(
+    absent: FloatArray,
+    present: FloatArray,
+    threshold: float,
+    limits: Bounds,
+    effort: float = 1.0,
+    work_limit: int = 0,
+) -> Bounds:
+    """Count or bound the members of one row (d,) that walking gave up on, with a share of the usual effort.
+
+    If it gave up early, it walks on to `work_limit` steps, unless a rough table says that these cannot be enough.
+    """
     everything = float(np.maximum(absent, present).sum()) * (1.0 + 1e-9)
     if everything <= threshold:
         return (count_by_size(len(absent), *limits),) * 2
+    if work_limit:
+        least, _ = bounds_by_table(absent, present, threshold, limits, _ROUGH_CELLS)
+        # A step counts pairs of flips, of which there are no more than labels for one of the two pointers.
+        if least <= len(absent) * work_limit:
+            (size,) = count_by_walk(absent[None], present[None], np.array([threshold]), limits, work_limit).tolist()
+            if size >= 0:
+                return size, size
     affordable = np.abs(absent - present) <= threshold
     pairs = np.column_stack([absent, present])[affordable]
     if len(np.unique(pairs, axis=0)) < len(pairs):

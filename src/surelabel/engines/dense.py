@@ -10,9 +10,9 @@ import numpy as np
 from surelabel._core.packing import Words, n_words, unpack
 from surelabel._core.threads import BLOCK_ROWS, over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
-from surelabel._kernels import exact_sum, few, forced, maximum, walk
+from surelabel._kernels import exact_sum, forced, maximum, walk
 from surelabel.engines.base import Engine, Member, Scored, Threshold, as_members, joined
-from surelabel.engines.best_first import CostRow, best_first_order, iterate_row, totals_of_words
+from surelabel.engines.best_first import CostRow, best_first_order, best_of_rows, iterate_row, totals_of_words
 from surelabel.engines.bounds import (
     as_float,
     bounds_by_table,
@@ -33,8 +33,10 @@ _KEPT_COSTS = 1_000_000
 _HELD_CELLS = 2**21
 # Counts of all labels of a text may take so many times the work, and the time of tables, that one count may take.
 _SHARED_WALKS, _SHARED_TABLES = 64, 2.0
-# Sets with more members are left to the heap when the best of many are asked for; others are listed and sorted.
-_FEW = 64
+# Up to so many members of each of many texts are taken in one call.
+_MOST_AT_ONCE = 256
+# Steps of counting after which it is asked whether more can be enough.
+_FIRST_STEPS = 30_000
 # Steps that counting one text at one of many thresholds may take.
 _MAX_STEPS = 200_000
 
@@ -155,11 +157,12 @@ class DenseEngine(Engine):
             exact = [count_of_maximum(*row, self.limits) for row in zip(absent, present, thresholds, strict=True)]
             return SizeBounds.of((size, size) for size in exact)
         limit = max(1, min(self.work_limit, _SHARED_WALKS * self.work_limit // n_shares))
-        sizes = count_by_walk(absent, present, thresholds, self.limits, limit)
+        sizes = count_by_walk(absent, present, thresholds, self.limits, min(limit, _FIRST_STEPS))
+        rest = limit if limit > _FIRST_STEPS else 0
         effort = min(1.0, _SHARED_TABLES / n_shares)
         bounds = SizeBounds(sizes, sizes.copy())
         for i in np.flatnonzero(sizes < 0).tolist():
-            bounds[i] = count_row(absent[i], present[i], float(thresholds[i]), self.limits, effort)
+            bounds[i] = count_row(absent[i], present[i], float(thresholds[i]), self.limits, effort, rest)
         return bounds
 
     def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
@@ -192,38 +195,24 @@ class DenseEngine(Engine):
         totals = totals_of_words(absent, present, words, self.is_maximum)
         return unpack(words[best_first_order(totals, words)], self.n_labels)
 
-    def top(self, k: int, thresholds: FloatArray, rows: IntArray, bounds: SizeBounds) -> list[list[Scored]]:
-        """List and sort the members of all small sets at once: quicker than a heap each."""
-        if not bounds.known[rows].all():
-            bounds.put(slice(None), self.bounds(thresholds))
-        lower, upper = bounds.lower[rows], bounds.upper[rows]
-        are_few = (lower == upper) & (upper <= _FEW) & (not self.is_maximum)
+    def top(self, k: int, thresholds: FloatArray, rows: IntArray) -> list[list[Scored]]:
+        """Take the best of many texts in one call, unless k is large, or totals are a maximum."""
+        if self.is_maximum or k > _MOST_AT_ONCE:
+            return super().top(k, thresholds, rows)
         tops: dict[int, list[Scored]] = {row: [] for row in rows.tolist()}
-        for row in rows[~are_few].tolist():
-            tops[row] = super().top(k, thresholds, np.array([row]), bounds)[0]
-        few_rows = np.sort(rows[are_few & (upper > 0)])
-        for start in range(0, len(few_rows), BLOCK_ROWS):
-            part = few_rows[start : start + BLOCK_ROWS]
-            for row, scored in self._best_of_few(k, thresholds, part, bounds.upper[part].astype(np.int64)):
-                tops[row].append(scored)
+        ascending = np.sort(rows)
+        for start in range(0, len(rows), BLOCK_ROWS):
+            block = ascending[start : start + BLOCK_ROWS]
+            part = slice(int(block[0]), int(block[-1]) + 1)
+            membership = self.membership(thresholds[part], part)
+            absent, present, at = (values[block - part.start] for values in membership)
+            best, left_out = best_of_rows(absent, present, at, self.limits, k)
+            scored = zip(best.totals.tolist(), self._unpacked(best.words), strict=True)
+            for row, one in zip(block[best.places].tolist(), scored, strict=True):
+                tops[row].append(one)
+            for row in block[left_out].tolist():
+                tops[row] = super().top(k, thresholds, np.array([row]))[0]
         return list(tops.values())
-
-    def _best_of_few(
-        self, k: int, thresholds: FloatArray, rows: IntArray, sizes: IntArray
-    ) -> Iterator[tuple[int, Scored]]:
-        """Yield (text, (total, member)) of the k best of each of some ascending texts with so many members."""
-        part = slice(int(rows[0]), int(rows[-1]) + 1)
-        membership = self.membership(thresholds[part], part)
-        absent, present, at = (values[rows - part.start] for values in membership)
-        ends = np.cumsum(sizes)
-        words = np.empty((int(ends[-1]), n_words(self.n_labels)), dtype=np.uint64)
-        totals = np.empty(len(words))
-        few.list_rows(absent, present, at, self.limits, ends, words, totals)
-        place = np.repeat(np.arange(len(rows)), sizes)
-        rank = np.arange(len(words)) - np.repeat(ends - sizes, sizes)
-        kept = np.lexsort((*words.T[::-1], totals, place))[rank < k]
-        scored = zip(totals[kept].tolist(), self._unpacked(words[kept]), strict=True)
-        return zip(rows[place[kept]].tolist(), scored, strict=True)
 
     def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Count the members that have label k with k's absence made unaffordable, for each k of some labels."""

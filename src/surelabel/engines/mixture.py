@@ -227,7 +227,7 @@ class MixtureEngine(WrappingEngine):
         thresholds = np.full(len(inner), -1.0)
         thresholds[which] = self._shifted(limits[which])
         shift, node_of = self._measure.settings.shift, self._measure.node_of
-        for i, best in zip(which.tolist(), inner.top(_FIRST, thresholds, which, inner.bounds(thresholds)), strict=True):
+        for i, best in zip(which.tolist(), inner.top(_FIRST, thresholds, which), strict=True):
             unlisted = [(total + shift, member) for total, member in best if node_of(member) < 0]
             if len(best) < _FIRST or (len(unlisted) > 2 and unlisted[1][0] < unlisted[-1][0]):
                 yield sorted(unlisted, key=_best_first_key)[:2]

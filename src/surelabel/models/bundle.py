@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -59,8 +58,8 @@ class Bundle:
     info : BundleInfo
     evaluation : mapping of measure name to Evaluation, or None
         Figures on the test texts, those of the bundle's measure first.
-    report : Path or None
-        The HTML report about them.
+    report : bytes or None
+        The HTML report about them: of a loaded bundle, the bytes that were checked.
     recalibration : Recalibration or None
         Correction of the classifier's probabilities, before the predictor sees them.
     forced_totals : (n,) float64 or None
@@ -93,7 +92,7 @@ class Bundle:
     predictor: ConformalLabelSets
     info: BundleInfo
     evaluation: Mapping[str, Evaluation] | None = None
-    report: Path | None = None
+    report: bytes | None = None
     recalibration: Recalibration | None = None
     forced_totals: FloatArray | None = None
     seen: SeenTexts | None = None
@@ -283,7 +282,7 @@ class Bundle:
                 figures = {name: evaluation.to_dict() for name, evaluation in self.evaluation.items()}
                 (temporary / EVALUATION).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
             if self.report is not None:
-                shutil.copyfile(self.report, temporary / REPORT)
+                (temporary / REPORT).write_bytes(self.report)
         return target
 
 
@@ -330,7 +329,7 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
                 predictor=ConformalLabelSets.load(copy / PREDICTOR),
                 info=info,
                 evaluation=read_evaluations(copy / EVALUATION),
-                report=folder / REPORT if (copy / REPORT).is_file() else None,
+                report=(copy / REPORT).read_bytes() if (copy / REPORT).is_file() else None,
                 recalibration=Recalibration.load(copy / RECALIBRATION) if (copy / RECALIBRATION).is_file() else None,
                 forced_totals=_read_forced(copy / FORCED),
                 seen=SeenTexts.load(copy / SEEN) if (copy / SEEN).is_file() else None,
@@ -371,5 +370,5 @@ def read_evaluations(path: Path) -> dict[str, Evaluation] | None:
     try:
         figures = json.loads(path.read_text(encoding="utf-8"))
         return {name: Evaluation.from_dict(values) for name, values in figures.items()}
-    except (ValueError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ArtifactError(f"{path} is damaged: {error}.") from error

@@ -385,7 +385,7 @@ def calibrate_bundle(
     if work_folder is not None and "test" in parts:
         path = work_folder / "report.html"
         report = try_report(path, new, figures, parts["test"], corpus.part("test"), corpus)
-        new = dataclasses.replace(new, report=report)
+        new = dataclasses.replace(new, report=None if report is None else report.read_bytes())
     return new
 
 

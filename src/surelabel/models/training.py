@@ -231,7 +231,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         bundle = dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, examples=chosen))
     if work_folder is not None:
         report = try_report(work_folder / "report.html", bundle, figures, parts["test"], test, corpus)
-        bundle = dataclasses.replace(bundle, report=report)
+        bundle = dataclasses.replace(bundle, report=None if report is None else report.read_bytes())
     return bundle
 
 

@@ -7,12 +7,11 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -130,7 +129,7 @@ def _add_watching(app: FastAPI, metrics: ServiceMetrics, settings: ServiceSettin
         return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _add_pages(app: FastAPI, report: Path | None, settings: ServiceSettings) -> None:
+def _add_pages(app: FastAPI, report: bytes | None, settings: ServiceSettings) -> None:
     """Add what a browser shows."""
     files = static_files()
 
@@ -171,7 +170,7 @@ def _add_pages(app: FastAPI, report: Path | None, settings: ServiceSettings) -> 
             raise ServiceError(
                 404, "no_report", "The bundle has no report.", "Make one with 'surelabel evaluate', and serve again."
             )
-        return FileResponse(
+        return Response(
             report, media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": REPORT_POLICY}
         )
 
@@ -266,7 +265,7 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, reviewin
     app.state.has_review = reviewing is not None
     _add_api(app, answerer, settings)
     _add_watching(app, metrics, settings)
-    _add_pages(app, None if bundle.report is None else Path(bundle.report), settings)
+    _add_pages(app, bundle.report, settings)
     add_label_studio(app, answerer, settings)
     if reviewing is not None:
         from surelabel.service.review_routes import add_review  # noqa: PLC0415 (SQLAlchemy, which may be missing)

@@ -21,6 +21,8 @@ from surelabel.sets.descriptions import Budget, Description, Facts, Members, bui
 
 # Members that are listed to describe a set; facts of more come from their costs.
 _MAX_DESCRIBED_BY_LIST = 4096
+# Members that are few enough to be found by the search that answers name the best label-sets with.
+_MOST_BY_TOP = 256
 # Labels that a description may name beside the certain ones, of a set that was counted and of one known by bounds.
 _MOST_NAMED, _MOST_NAMED_INEXACT = 24, 6
 
@@ -280,15 +282,10 @@ class PredictionSet:
         calibration = engine.calibration
         size_bounds = self.size_bounds
         names = as_label_names(label_names, calibration.n_labels, who="describe")
-        best = np.zeros(calibration.n_labels, dtype=np.bool_)
-        facts: Facts | None = None
-        first = next(engine.iterate(row, self._threshold), None) if self else None
-        if first is None:
+        facts, best = self._facts(engine, row) if self else (None, None)
+        if best is None:
             # Bounds of a set's size may leave open whether it is empty.
-            size_bounds = (0, 0)
-        else:
-            best[list(first[1])] = True
-            facts = self._facts(engine, row)
+            size_bounds, best = (0, 0), np.zeros(calibration.n_labels, dtype=np.bool_)
         return build_description(
             facts,
             engine.reach(row, self._threshold).reachable,
@@ -299,9 +296,24 @@ class PredictionSet:
             n_named=_MOST_NAMED if size_bounds[0] == size_bounds[1] else _MOST_NAMED_INEXACT,
         )
 
-    def _facts(self, engine: Engine, row: int) -> Facts:
-        """Return what a description is made from: the members if they are few, else their costs."""
-        if self.size_bounds[1] <= _MAX_DESCRIBED_BY_LIST:
+    def _members(self, engine: Engine, row: int) -> BoolArray:
+        """Return all members, which are not many, best first; a few of them as `top` finds them, as answers do."""
+        if self.size_bounds[1] > _MOST_BY_TOP:
             members: BoolArray = engine.members(row, self._threshold, _MAX_DESCRIBED_BY_LIST)
-            return Members(members)
-        return Budget(*engine.relaxation(row, self._threshold), engine.limits)
+            return members
+        (best,) = engine[row : row + 1].top(_MOST_BY_TOP, np.array([self._threshold]), np.array([0]))
+        few: BoolArray = engine.as_rows([member for _, member in best])
+        return few
+
+    def _facts(self, engine: Engine, row: int) -> tuple[Facts | None, BoolArray | None]:
+        """Return what a description is made from, the members if they are few, else their costs; and the best member.
+
+        Both are None if there is no member.
+        """
+        if self.size_bounds[1] <= _MAX_DESCRIBED_BY_LIST:
+            members = self._members(engine, row)
+            return (Members(members), members[0]) if len(members) else (None, None)
+        first = next(engine.iterate(row, self._threshold), None)
+        if first is None:
+            return None, None
+        return Budget(*engine.relaxation(row, self._threshold), engine.limits), engine.as_rows([first[1]])[0]

@@ -140,7 +140,7 @@ class PredictionSets(Sequence[PredictionSet]):
         chosen = np.array(range(len(self)) if rows is None else list(rows), dtype=np.int64)
         if k == 0 or len(chosen) == 0:
             return tops
-        best = self._engine.top(int(k), self._thresholds, chosen, self._bounds)
+        best = self._engine.top(int(k), self._thresholds, chosen)
         scored = [one for members in best for one in members]
         texts = np.repeat(chosen, [len(members) for members in best])
         ties = None if self._tie_breaks is None else self._tie_breaks[texts]

@@ -478,7 +478,7 @@ def load(folder: str | os.PathLike[str]) -> TextClassifier:
             classifier.n_labels_ = document["n_labels"]
             classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_)
             classifier.history_ = list(document.get("history", []))
-        except (InvalidInputError, TypeError) as error:
+        except (InvalidInputError, TypeError, KeyError, ValueError) as error:
             raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
         classifier._read(copy)
     return classifier

@@ -28,6 +28,8 @@ import torch
 from numba import njit
 from torch import nn
 
+from surelabel._kernels.compiling import IS_KEPT
+
 TAPS = 16
 """Words in a window of the fused kernel; narrower kernels are padded by zeros."""
 
@@ -61,7 +63,7 @@ def _window(weight, block, k, t, i):  # type: ignore[no-untyped-def]  # pragma: 
 
 
 # "contract" lets the compiler fuse a product and a sum (one rounding instead of two); nothing is reordered.
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, cache=IS_KEPT, fastmath={"contract"})
 def _forward_kernel(x, lengths, weight, pooled, position):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Pool texts x (B, L, C) of `lengths` words with weight (K, 16) into pooled and position (B, C, K).
 
@@ -115,7 +117,7 @@ def _forward_kernel(x, lengths, weight, pooled, position):  # type: ignore[no-un
                     position[text, start + i, k] = where[k, i]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, cache=IS_KEPT, fastmath={"contract"})
 def _backward_kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
     x, lengths, weight, position, gradient, gradient_x, gradient_weight
 ):

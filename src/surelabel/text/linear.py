@@ -179,7 +179,7 @@ class LinearClassifier(TextClassifier):
                 self._read_scores(arrays)
         except ArtifactError:
             raise
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, ValueError, TypeError, RecursionError) as error:
             raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
 
     def _n_features(self) -> int:
@@ -201,6 +201,8 @@ class LinearClassifier(TextClassifier):
         expected = ((self._n_features(), n_labels), (n_labels,), (n_labels,), (9,), (n_labels,), (2,))
         if shapes != expected:
             raise ValueError("its arrays do not fit together")
+        if not all(np.isfinite(part).all() for part in (self._scores.weights, self._scores.intercepts, *parts)):
+            raise ValueError("its weights are not all numbers")
 
 
 def _spread(values: Any, columns: npt.NDArray[np.int64], n_columns: int) -> Any:

@@ -94,6 +94,10 @@ class ShortlistModel:
         weights = scipy.sparse.csr_array((parts[5], parts[4], parts[3]), shape=(n_labels, n_features))
         for matrix in (centroids, weights):
             matrix.check_format(full_check=True)
+            if not np.isfinite(matrix.data).all():
+                raise ValueError("its weights are not all numbers")
+        if np.isnan(parts[6]).any() or np.isposinf(parts[6]).any():
+            raise ValueError("its intercepts are not all numbers")
         if parts[6].shape != (n_labels,) or parts[6].dtype != np.float64:
             raise ValueError("its arrays do not fit together")
         return cls(centroids, weights, parts[6])

@@ -131,8 +131,11 @@ class Terms:
         self.vocabulary = _read_terms(folder / _VOCABULARY)
         self.characters = _read_terms(folder / _CHARACTERS) if self._settings.character_weight else []
         self.idf = idf
-        if idf.shape != (self.n_features,):
+        if idf.shape != (self.n_features,) or idf.dtype != np.float32:
             raise ValueError("its arrays do not fit together")
+        # A term that every text has weighs 1, others more.
+        if not np.all((idf >= 1) & (idf < np.inf)):
+            raise ValueError("the weights of its terms must be finite, and at least 1")
         self._prepare()
 
     def _word_options(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import kernel_rows
 import reference
 from surelabel._core.packing import unpack
-from surelabel._kernels import few
+from surelabel._kernels import exact_sum, walk
 
 pytestmark = pytest.mark.kernels
 
@@ -25,7 +25,11 @@ def test_members_and_totals_of_several_rows(row, shares):
     words = np.empty((ends[-1], 1), dtype=np.uint64)
     totals = np.empty(ends[-1])
     n = len(shares)
-    few.list_rows(np.tile(absent, (n, 1)), np.tile(present, (n, 1)), thresholds, limits, ends, words, totals)
+    rows_of_costs = np.tile(absent, (n, 1)), np.tile(present, (n, 1))
+    counts = np.empty(n, dtype=np.int64)
+    walk.list_rows(*rows_of_costs, thresholds, limits, ends, words, np.empty(0), counts)
+    assert counts.tolist() == [len(members) for members in expected]
+    exact_sum.totals_of_listed(*rows_of_costs, ends, words, totals)
     rows = [tuple(map(int, r)) for r in unpack(words, len(absent))]
     found = list(zip(totals.tolist(), rows, strict=True))
     for start, end, members in zip([0, *ends[:-1]], ends, expected, strict=True):
