@@ -75,3 +75,15 @@ def test_nothing_is_chosen_where_sets_are_past_counting(monkeypatch):
     assert len(chosen.tried) == 1
     assert chosen.measure.weights == dict.fromkeys(chosen.measure.weights, 0.0)
     assert chosen.mean_size == chosen.mean_size_without
+
+
+def test_means_of_sets_that_were_not_counted_say_at_least(monkeypatch):
+    train, validation, _, _ = _parts()
+    asked = {"significance": "0.1", "grid": (1.0,)}
+    counted = choose_weights(LogLoss(), train[1], *validation, **asked)
+    assert counted.share_counted == counted.share_counted_without == 1.0
+    assert "at least" not in counted.summary
+    monkeypatch.setattr(weights, "_WORK_LIMIT", 1)
+    given_up = choose_weights(LogLoss(), train[1], *validation, **asked)
+    assert given_up.share_counted_without < 1.0
+    assert "without penalties at least" in given_up.summary

@@ -46,12 +46,23 @@ class ChosenWeights:
         The same with all weights 0, which is never smaller.
     tried : tuple of (weights, mean size)
         Everything that was tried, in order.
+    share_counted, share_counted_without : float
+        Share of the sets behind the two means that were counted to their end. Below 1 the mean is a lower bound.
     """
 
     measure: Penalised
     mean_size: float
     mean_size_without: float
     tried: tuple[tuple[dict[str, float], float], ...]
+    share_counted: float = 1.0
+    share_counted_without: float = 1.0
+
+    @property
+    def summary(self) -> str:
+        """The two means in words; one that not all sets were counted for says "at least"."""
+        means = ((self.mean_size, self.share_counted), (self.mean_size_without, self.share_counted_without))
+        chosen, without = (f"{'' if share == 1.0 else 'at least '}{mean:.1f}" for mean, share in means)
+        return f"sets of {chosen} label-sets on the validation part; without penalties {without}"
 
 
 def choose_weights(
@@ -119,13 +130,13 @@ def choose_weights(
     unit = float(np.median(start.totals(checked, known))) or 1.0
     best = dict.fromkeys(WEIGHTS, 0.0)
     without, counted = _mean_size(start.reweighted(**best), checked, known, halves, significance, limits)
-    tried = {tuple(best.values()): without}
+    tried = {tuple(best.values()): (without, counted)}
 
     def mean_size(weights: dict[str, float]) -> float:
         key = tuple(weights.values())
         if key not in tried:
-            tried[key], _ = _mean_size(start.reweighted(**weights), checked, known, halves, significance, limits)
-        return tried[key]
+            tried[key] = _mean_size(start.reweighted(**weights), checked, known, halves, significance, limits)
+        return tried[key][0]
 
     for _ in range(_ROUNDS if counted >= _COUNTED_SHARE else 0):
         before = dict(best)
@@ -134,8 +145,9 @@ def choose_weights(
             best = min(options, key=mean_size)
         if best == before:
             break
-    report = tuple((dict(zip(WEIGHTS, key, strict=True)), size) for key, size in tried.items())
-    return ChosenWeights(start.reweighted(**best), mean_size(best), without, report)
+    report = tuple((dict(zip(WEIGHTS, key, strict=True)), size) for key, (size, _) in tried.items())
+    mean, share = tried[tuple(best.values())]
+    return ChosenWeights(start.reweighted(**best), mean, without, report, share, counted)
 
 
 def _mean_size(

@@ -139,12 +139,7 @@ def _with_weights(
 ) -> Penalised:
     """Return a penalised measure with weights chosen on the validation part."""
     chosen = choose_weights(measure.measure, train_labels, validation.probabilities, validation.labels, **allowed)
-    _log.info(
-        "%r makes sets of %.1f label-sets on the validation part; without penalties %.1f",
-        chosen.measure,
-        chosen.mean_size,
-        chosen.mean_size_without,
-    )
+    _log.info("%r makes %s", chosen.measure, chosen.summary)
     return chosen.measure
 
 
