@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import kernel
 from surelabel._kernels.exact_sum import band
 from surelabel._kernels.flips import make_scratch
-from surelabel._kernels.walk import OVER_LIMIT, make_sink, walk_row
+from surelabel._kernels.walk import OVER_LIMIT, count_row
 
 Array = Any
 
@@ -17,7 +17,7 @@ Array = Any
 _ROUNDING = 1e-9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cheapest(absent: Array, present: Array, classes: Array, rarest: int) -> tuple[int, float, float, float, float]:
     """Look at the cheapest assignment without labels of a class below `rarest`.
 
@@ -46,14 +46,14 @@ def _cheapest(absent: Array, present: Array, classes: Array, rarest: int) -> tup
     return size, base, addition, removal, having
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _without(present: Array, classes: Array, rarest: int, out: Array) -> None:
     """Write the costs of presence with labels of a class below `rarest` made unaffordable."""
     for k in range(present.shape[0]):
         out[k] = np.inf if classes[k] < rarest else present[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_kinds(
     costs: Any, thresholds: Array, limits: Array, rarest: Array, classes: Any, limit: int, sizes: Array
 ) -> None:
@@ -71,7 +71,6 @@ def count_kinds(
     of_label, last = classes
     n_labels = absent.shape[1]
     scratch = make_scratch(n_labels)
-    sink = make_sink(np.empty((0, 1), dtype=np.uint64), np.empty(0), n_labels, 0.0, 0.0)
     held = np.empty(n_labels)
     for i in range(absent.shape[0]):
         seen = -1
@@ -91,9 +90,9 @@ def count_kinds(
                 continue
             within = (limits[j, 0], limits[j, 1])
             _without(present[i], of_label, seen, held)
-            count = walk_row(absent[i], held, threshold, within, limit, scratch, sink)[0]
+            count = count_row(absent[i], held, threshold, within, limit, scratch)[0]
             if count > 0 and seen < last:
                 _without(present[i], of_label, seen + 1, held)
-                less = walk_row(absent[i], held, threshold, within, limit, scratch, sink)[0]
+                less = count_row(absent[i], held, threshold, within, limit, scratch)[0]
                 count = OVER_LIMIT if less == OVER_LIMIT else count - less
             sizes[i, j] = count

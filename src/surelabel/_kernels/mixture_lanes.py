@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from surelabel._kernels.compiling import kernel
 from surelabel._kernels.mixture import (
     LOG_2,
     is_usable,
@@ -52,7 +52,7 @@ class Lanes(NamedTuple):
     counts: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _make_lanes(listing: Any, settings: Any) -> Any:
     """Make memory for LANES texts."""
     n_nodes, n_moves = listing.parents.shape[0], (2 if settings.removes else 1) * settings.n_labels
@@ -70,7 +70,7 @@ def _make_lanes(listing: Any, settings: Any) -> Any:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _load(texts: Any, first: int, n_texts: int, listing: Any, settings: Any, scratch: Any, lanes: Any) -> None:
     """Load the moves of texts from `first` on, the last one again if there are too few.
 
@@ -100,7 +100,7 @@ def _load(texts: Any, first: int, n_texts: int, listing: Any, settings: Any, scr
         unload_text(texts, i, settings, scratch)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(listing: Any, lanes: Any) -> None:
     """Write the weights of all nodes, relative to the empty set's, and sum their terms.
 
@@ -133,7 +133,7 @@ def _fill(listing: Any, lanes: Any) -> None:
     sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = s0, s1, s2, s3, s4, s5, s6, s7
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _limit(first: int, thresholds: Array, shifted: Array, settings: Any, lanes: Any) -> None:
     """Write the limits of all lanes; logarithms of weights and terms are off by less than the margin."""
     bases, sums, limits, margins = lanes.base, lanes.sums, lanes.limits, lanes.margins
@@ -156,7 +156,7 @@ def _limit(first: int, thresholds: Array, shifted: Array, settings: Any, lanes: 
         limits[4, lane] = min(np.exp(temperature * (shifted[i] - base) - wide), 1e300)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort_nodes(listing: Any, candidates: Array, lanes: Any) -> None:
     """Count the candidates of each lane that are surely members, and list those that may be.
 
@@ -191,7 +191,7 @@ def _sort_nodes(listing: Any, candidates: Array, lanes: Any) -> None:
             n_hits[lane] = place + is_open
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _judge_hits(
     texts: Any, i: int, lane: int, thresholds: Any, listing: Any, settings: Any, scratch: Any, lanes: Any
 ) -> Any:
@@ -214,7 +214,7 @@ def _judge_hits(
     return n_members, n_within
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_listed(
     texts: Any, thresholds: Array, shifted: Array, listing: Any, candidates: Array, settings: Any, out: Array
 ) -> None:

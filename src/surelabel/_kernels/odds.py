@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from surelabel._kernels.compiling import kernel
 
 Array = Any
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refine_rows(given: Array, largest: float, table: Array, refined: Array) -> None:
     """Write refined log-odds (n, d) of log-odds (n, d), clipped to [-largest, largest].
 

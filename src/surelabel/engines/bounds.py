@@ -20,6 +20,8 @@ MAX_TABLE = 2**27
 _TABLE_WORK = 2**30
 # Cells of the smallest table that says anything, and of one that tells whether walking can come to an end.
 _FEWEST_CELLS, _ROUGH_CELLS = 64, 256
+# Share of the usual work that the latter may take: some milliseconds. One that takes more says nothing.
+_ROUGH_EFFORT = 2.0**-8
 # Multisets that may be visited: by the compiled count, and by the one with integers of any size.
 _MAX_MULTISETS = 2_000_000
 _MAX_MULTISETS_BIG = 200_000
@@ -103,7 +105,8 @@ def bounds_by_table(
     """Bound the number of members of a row (d,) from a table over number of labels and quantised cost."""
     n_candidates = count_by_size(len(absent), *limits)
     greatest = greatest_size(absent, present, threshold, len(absent))
-    if greatest <= limits[1] and limits[0] <= 1 and n_cells <= MAX_TABLE:
+    is_cheap = effort == 1.0 or len(absent) * (n_cells + len(absent)) <= effort * _TABLE_WORK
+    if greatest <= limits[1] and limits[0] <= 1 and n_cells <= MAX_TABLE and is_cheap:
         lower, upper = table.bounds_of_any_size(absent, present, threshold, n_cells)
         n_left_out = int(limits[0] == 1 and math.fsum(absent) <= threshold)
         return _as_counts(lower, upper, n_left_out, n_candidates)
@@ -146,7 +149,7 @@ def count_row(
     if everything <= threshold:
         return (count_by_size(len(absent), *limits),) * 2
     if work_limit:
-        least, _ = bounds_by_table(absent, present, threshold, limits, _ROUGH_CELLS)
+        least, _ = bounds_by_table(absent, present, threshold, limits, _ROUGH_CELLS, _ROUGH_EFFORT)
         # A step counts pairs of flips, of which there are no more than labels for one of the two pointers.
         if least <= len(absent) * work_limit:
             (size,) = count_by_walk(absent[None], present[None], np.array([threshold]), limits, work_limit).tolist()
