@@ -276,6 +276,7 @@ def evaluate(
     best_guesses: Any = None,
     groups: Any = None,
     details: TextDetails | None = None,
+    by_kind: bool = True,
 ) -> Evaluation:
     """Measure a calibrated predictor on texts with known labels.
 
@@ -300,6 +301,8 @@ def evaluate(
         OF, and no demand.
     details : TextDetails, optional
         Ids, dates and training texts of labels, for figures by kind of text.
+    by_kind : bool
+        Compute figures by kind of text and per label, as `conditional`.
 
     Examples
     --------
@@ -349,7 +352,7 @@ def evaluate(
         n_sized=n_sized,
         errors=errors,
         guesses=None if best_guesses is None else classification_metrics(known, best_guesses),
-        conditional=_conditional(predictor, engine, known, forced, groups, details),
+        conditional=_conditional(predictor, engine, known, forced, groups, details) if by_kind else None,
     )
 
 

@@ -120,6 +120,7 @@ def evaluated(
                         best_guesses=guesses,
                         groups=test.groups,
                         details=details,
+                        by_kind=name == next(iter(predictors)),
                     )
             advance()
     return Figures(predictors, {name: kept[name] for name in predictors}, forced_totals)
