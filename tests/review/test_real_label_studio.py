@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service_running import make_bundle
+from service_running import make_bundle, serving
 from surelabel.predicting.label_studio import LabelConfig
 from surelabel.review import IncomingSettings, ReviewStore, from_label_studio, label_studio_tasks, take_in
 from surelabel.review.incoming import Incoming
@@ -53,6 +53,10 @@ def studio(program, tmp_path_factory):
         "COLLECT_ANALYTICS": "false",
         "LATEST_VERSION_CHECK": "false",
         "SENTRY_DSN": "",
+        # The backend of the test is on this machine; by default Label Studio calls no private addresses.
+        "ML_BLOCK_LOCAL_IP": "false",
+        "USE_DEFAULT_BANNED_SUBNETS": "false",
+        "LABEL_STUDIO_ML_BLOCK_LOCAL_IP": "false",
         "HOME": str(data),
     }
     command = [program, "start", "--no-browser", "--data-dir", data, "--host", f"http://127.0.0.1:{port}"]
@@ -113,3 +117,21 @@ def test_tasks_in_and_annotations_back(studio, tmp_path):
         assert from_label_studio(store, exported).n_known == 4
         decided = {decision.text_id: set(decision.chosen) for decision in store.decisions()}
         assert decided == {row.id: set(row.text.split()) for row in rows}
+
+
+def test_our_service_is_a_backend(studio):
+    bundle = make_bundle()
+    config = LabelConfig().xml(bundle.label_names)
+    project = told(studio.post("/api/projects", json={"title": "backend", "label_config": config}), 201)["id"]
+    told(studio.post(f"/api/projects/{project}/import", json=[{"data": {"text": "corn wheat maybe"}}]), 201)
+    with serving(bundle) as running:
+        backend = {"project": project, "url": f"{running.url}/label-studio", "title": "surelabel"}
+        told(studio.post("/api/ml", json=backend), 201)
+        connected = told(studio.get("/api/ml", params={"project": project}), 200)
+        assert connected[0]["state"] == "CO"  # connected: it was asked for its health and set up
+        asked = {"id": "retrieve_tasks_predictions", "project": project}
+        body = {"selectedItems": {"all": True, "excluded": []}}
+        told(studio.post("/api/dm/actions", params=asked, json=body), 200)
+    [task] = told(studio.get("/api/tasks", params={"project": project, "fields": "all"}), 200)["tasks"]
+    assert len(task["predictions"]) > 1  # one per plausible label-set
+    assert all(prediction["model_version"].startswith("surelabel") for prediction in task["predictions"])
