@@ -39,8 +39,10 @@ MODULES_OF_EXTRAS = {
     "text/cnn.py": "text",
     "text/convolution.py": "text",
     "text/embedding.py": "text",
+    "text/frozen.py": "text",
     "text/hybrid.py": "text",
     "text/neural.py": "text",
+    "text/quantising.py": "text",
     "text/tokenisation.py": "text",
     "text/training.py": "text",
 }
