@@ -133,6 +133,6 @@ def test_a_classifier_that_loses_rows_is_an_error():
 
 
 def test_public_names():
-    assert service.__all__ == ["ServiceSettings", "create_app", "run"]
+    assert service.__all__ == ["ReviewPlan", "ServiceSettings", "create_app", "run"]
     with pytest.raises(AttributeError, match="has no attribute"):
         service.nothing  # noqa: B018

@@ -14,8 +14,7 @@ TOKEN = "for-the-test"
 # Made-up levels are smaller than the calibration texts allow for.
 @pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
 def test_made_up_requests_never_break_it_or_surprise(tmp_path):
-    report = tmp_path / "report.html"
-    report.write_text("<!doctype html><p>Figures</p>", encoding="utf-8")
+    report = b"<!doctype html><p>Figures</p>"
     # Small limits, so that made-up requests come near them.
     settings = ServiceSettings(token=TOKEN, max_texts=4, max_text_chars=200, max_top=20, max_label_sets=80)
     with serving(make_bundle(report=report), settings) as running:
