@@ -17,6 +17,7 @@ from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.decisions import Decisions
 from surelabel.guarantees.familiarity import Familiarity
 from surelabel.guarantees.tag_bounds import TagBounds
+from surelabel.labels.sparse import is_sparse
 from surelabel.probabilities_file import PartProbabilities
 
 __all__ = ["DecisionSettings", "certified_decisions", "label_counts", "settings_of", "uncertified"]
@@ -73,6 +74,9 @@ class DecisionSettings:
         for share in _SHARES_MISSED:
             with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
                 tags = TagBounds(share, self.max_false).calibrate(validation.probabilities, validation.labels)
+            least = min(tags.consider_threshold_, tags.assign_threshold_)
+            if is_sparse(validation.probabilities) and validation.probabilities.unlisted >= least:
+                continue  # every tag is to be considered
             n_considered = np.asarray(tags.predict(validation.probabilities).consider.sum(axis=1))
             if np.mean(n_considered <= self.max_tags) >= _MOST_SHORT:
                 return dataclasses.replace(self, max_missed=share)
