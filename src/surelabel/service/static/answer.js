@@ -18,6 +18,13 @@ function forcedCard(answer, level) {
       measure("Credibility", answer.credibility, credibilityWords(answer.credibility))));
 }
 
+/** Put the labels that are to be considered first, the most probable of them first. */
+function likeliestFirst(labels, consider) {
+  const place = new Map(consider.map((label, index) => [label, index]));
+  const rank = (label) => place.get(label) ?? consider.length;
+  return [...labels].sort((one, other) => rank(one) - rank(other));
+}
+
 /** Say what to do with the text, and why: the first thing to read. */
 function verdictCard(answer) {
   if (!answer.decision) return null;
@@ -76,7 +83,7 @@ function plausibleCard(answer, response, model, level) {
   if (answer.size.upper === "0") return card;
   card.append(
     make("h3", {}, "Certain labels ", make("span", {}, "in all of them")), labelList(answer.certain, "certain"),
-    make("h3", {}, "Open labels ", make("span", {}, "in some of them")), labelList(answer.open, "open"));
+    make("h3", {}, "Open labels ", make("span", {}, "in some of them")), labelList(likeliestFirst(answer.open, answer.consider), "open"));
   if (answer.n_more_open > 0) {
     card.append(make("p", { class: "hint" }, `So are ${answer.n_more_open.toLocaleString("en")} labels that are not listed here.`));
   }
