@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from browsing import CHECKS, CHROMIUM, FLAGS
+from browsing import CHECKS, CHROMIUM
 from service_running import HOSTILE, NAMES, grouped_bundle, make_bundle, serving, start
 from surelabel.service import ServiceSettings
 
@@ -17,15 +17,6 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"),
     pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 class Visit:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from browsing import CHECKS, CHROMIUM, FLAGS
+from browsing import CHECKS, CHROMIUM
 from service_running import HOSTILE, make_bundle, serving
 from surelabel import corpora
 from surelabel.models import TrainingSettings, train_bundle
@@ -30,15 +30,6 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"),
     pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 class Desk:
