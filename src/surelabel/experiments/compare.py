@@ -103,22 +103,12 @@ def _key(probabilities: Path, levels: Sequence[Any], n_sized: int | None) -> dic
     }
 
 
-def compare_run(
-    settings: Settings,
-    folders: Folders,
-    out: Path,
-    *,
-    measures: Sequence[str] = FITTED_AND_NOT,
-    rivals: Sequence[str] = tuple(RIVALS),
-    levels: Sequence[Any] = STANDARD_LEVELS,
-    n_splits: int = 10,
-    seed: int = 0,
-    n_sized: int | None = None,
-) -> Comparison:
+def compare_run(settings: Settings, folders: Folders, out: Path, **asked: Any) -> Comparison:
     """Compare measures and rivals, by name, on the probabilities of a conformal run, which is done first if necessary.
 
     An interrupted comparison is resumed: what was measured is kept beside the probabilities. Writes
-    `<out>/comparisons/<corpus>-<classifier>.json`, the table beside it, and a figure to `<out>/figures`.
+    `<out>/comparisons/<corpus>-<classifier>.json`, the table beside it, and a figure to `<out>/figures`. `asked` is
+    what to compare: measures, rivals, levels, n_splits, seed, n_sized.
     """
     return _compared(
         probabilities_of(settings, folders),
@@ -126,12 +116,7 @@ def compare_run(
         folders.runs / settings.name,
         out,
         f"{settings.corpus}-{settings.classifier}",
-        measures=measures,
-        rivals=rivals,
-        levels=levels,
-        n_splits=n_splits,
-        seed=seed,
-        n_sized=n_sized,
+        **asked,
     )
 
 
