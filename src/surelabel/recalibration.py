@@ -16,9 +16,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
 from surelabel._core.npz_file import NpzFormat
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
@@ -70,6 +67,8 @@ def _log_loss(probabilities: FloatArray, labels: BoolArray) -> float:
 
 def _fit_platt(probabilities: FloatArray, labels: BoolArray) -> _Curve:
     """Fit Platt's curve; one that falls is none."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 (predictions do without scikit-learn)
+
     model = LogisticRegression(C=1e3).fit(_log_odds(probabilities)[:, None], labels)
     slope, intercept = float(model.coef_[0, 0]), float(model.intercept_[0])
     return _Curve(_PLATT, np.array([slope, intercept]), np.empty(0)) if slope > 0.0 else _AS_IT_IS
@@ -77,6 +76,8 @@ def _fit_platt(probabilities: FloatArray, labels: BoolArray) -> _Curve:
 
 def _fit_isotonic(probabilities: FloatArray, labels: BoolArray) -> _Curve:
     """Fit a rising curve, kept off 0 and 1 by half a text."""
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
+
     least = 0.5 / (len(labels) + 1)
     model = IsotonicRegression(y_min=least, y_max=1.0 - least).fit(probabilities, labels)
     return _Curve(_ISOTONIC, model.X_thresholds_, model.y_thresholds_)
@@ -87,6 +88,8 @@ _FITS = {_NONE: lambda probabilities, labels: _AS_IT_IS, _PLATT: _fit_platt, _IS
 
 def _choose(probabilities: FloatArray, labels: BoolArray, n_folds: int, seed: int) -> _Curve:
     """Return the curve of the method with the lowest cross-validated log-loss; of equal ones the simplest."""
+    from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415
+
     losses = np.zeros(len(METHODS))
     for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(probabilities, labels):
         for method, fit in _FITS.items():

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from surelabel._core.validation import FloatArray, IntArray, as_labels, as_level, as_probabilities
@@ -179,6 +178,8 @@ class _Search:
 
     def fit(self, kind: bool | None, names: tuple[str, ...], folds: Sequence[_Fold] | None = None) -> _Choice:
         """Return the likeliest settings on some folds, or on all, found by Nelder and Mead's simplex."""
+        from scipy.optimize import minimize  # noqa: PLC0415 (predictions do without it, and start sooner)
+
         moves = [_MOVES[name] for name in names]
 
         def loss(place: FloatArray) -> float:

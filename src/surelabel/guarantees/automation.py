@@ -37,12 +37,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
+from surelabel import exceptions
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, as_share
 from surelabel._kernels import guesses
 from surelabel.calibration import Calibration, totals_of
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
-from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, NotCalibratedError
+from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
 from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import SparseProbabilities
@@ -298,7 +299,7 @@ class Automation:
     def _calibrated(self, who: str) -> ConformalLabelSets:
         """Return the predictor of best guesses, or raise if there is none yet."""
         if not hasattr(self, "predictor_"):
-            raise NotCalibratedError(
+            raise exceptions.NotCalibratedError(
                 f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
             )
         return self.predictor_

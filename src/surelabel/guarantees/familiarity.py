@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelabel import exceptions
 from surelabel._core.validation import BoolArray, FloatArray, as_share
-from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
+from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.files import read_state, write_state
 
 __all__ = ["FAMILIAR", "FEW_WORDS", "NO_WORDS", "STRANGE", "Familiarity"]
@@ -128,7 +129,7 @@ class Familiarity:
     def _check_calibrated(self, who: str) -> None:
         """Raise if there are no limits yet."""
         if not hasattr(self, "share_"):
-            raise NotCalibratedError(
+            raise exceptions.NotCalibratedError(
                 f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
             )
 

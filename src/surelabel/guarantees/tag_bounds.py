@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
+from surelabel import exceptions
 from surelabel._core.validation import (
     FloatArray,
     as_label_names,
@@ -40,7 +41,7 @@ from surelabel._core.validation import (
     as_share,
     names_of_columns,
 )
-from surelabel.exceptions import ArtifactError, CalibrationWarning, NotCalibratedError
+from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.guarantees.files import read_state, write_state
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
 
@@ -175,7 +176,7 @@ class TagBounds:
         """
         self._check_calibrated("add")
         if self._texts is None:
-            raise NotCalibratedError(
+            raise exceptions.NotCalibratedError(
                 "These tag bounds come from a file of an older version, without what is needed to add texts. Call "
                 "'calibrate' with all texts instead."
             )
@@ -261,7 +262,7 @@ class TagBounds:
     def _check_calibrated(self, who: str) -> None:
         """Raise if there is no calibration yet."""
         if not hasattr(self, "summary_"):
-            raise NotCalibratedError(
+            raise exceptions.NotCalibratedError(
                 f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
             )
 

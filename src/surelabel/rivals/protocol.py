@@ -9,9 +9,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from surelabel import exceptions
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities, check_limits
 from surelabel.engines.sizes import SizeArray, as_sizes
-from surelabel.exceptions import NotCalibratedError
 from surelabel.labels.counting import binomials
 
 __all__ = [
@@ -134,9 +134,9 @@ def checked_data(probabilities: Any, labels: Any, who: str) -> tuple[FloatArray,
     return checked, as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked))
 
 
-def not_calibrated(rival: Any) -> NotCalibratedError:
+def not_calibrated(rival: Any) -> exceptions.NotCalibratedError:
     """Return the error of a prediction that was asked for too early."""
-    return NotCalibratedError(
+    return exceptions.NotCalibratedError(
         f"This {type(rival).__name__} is not calibrated yet. Call 'calibrate' before 'predict_set'."
     )
 

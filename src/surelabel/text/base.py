@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from surelabel import exceptions
 from surelabel._core.extras import import_extra
-from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError, NotCalibratedError
+from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.explaining import Explanation
 from surelabel.text.inputs import MANY_LABELS, as_label_names, as_labels, as_texts, warn_about_labels
@@ -329,7 +330,7 @@ class TextClassifier(abc.ABC):
     def _checked_texts(self, texts: Iterable[str], batch_size: int | None, who: str) -> list[str]:
         """Return texts to predict for; raise if the classifier is not fitted or the batch size is wrong."""
         if not hasattr(self, "n_labels_"):
-            raise NotCalibratedError(
+            raise exceptions.NotCalibratedError(
                 f"This {self.kind} classifier is not fitted. Call fit, or load a saved one, before {who}."
             )
         if batch_size is not None and batch_size < 1:
@@ -339,7 +340,7 @@ class TextClassifier(abc.ABC):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the classifier into a folder; an older saved classifier there is replaced in one step."""
         if not hasattr(self, "n_labels_"):
-            raise NotCalibratedError(f"This {self.kind} classifier is not fitted: there is nothing to save.")
+            raise exceptions.NotCalibratedError(f"This {self.kind} classifier is not fitted: there is nothing to save.")
         description = {
             "kind": self.kind,
             "n_labels": self.n_labels_,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from sklearn.feature_extraction.text import CountVectorizer
 
 from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError
@@ -67,7 +68,7 @@ class Terms:
     def __init__(self, settings: Any) -> None:
         self._settings = settings
         self._stem = None if settings.language is None else _stemmer(settings.language)
-        self._words = re.compile(_WORD)
+        self._pattern = re.compile(_WORD)
 
     @property
     def n_features(self) -> int:
@@ -76,23 +77,29 @@ class Terms:
 
     def fit(self, texts: list[str]) -> Any:
         """Choose terms and weights; return the features of the texts, a float32 CSR array."""
-        self.vocabulary, counts = self._count(texts, self._word_options())
+        self.vocabulary, counts = self._choose(texts, self._words_and_pairs)
         self.characters: list[str] = []
-        others = None
         if self._settings.character_weight:
-            self.characters, others = self._count(texts, self._character_options())
+            self.characters, others = self._choose(texts, _sequences)
+            counts = scipy.sparse.csr_array(scipy.sparse.hstack([counts, others]))
         self._prepare()
-        joined = counts if others is None else scipy.sparse.csr_array(scipy.sparse.hstack([counts, others]))
-        in_texts = np.bincount(joined.indices, minlength=joined.shape[1])
+        in_texts = np.bincount(counts.indices, minlength=counts.shape[1])
         self.idf = (np.log((1 + len(texts)) / (1 + in_texts)) + 1).astype(np.float32)
-        return self._weigh(joined)
+        return self._weigh(counts)
 
     def transform(self, texts: list[str]) -> Any:
         """Return the features of new texts, each of which is computed alone."""
-        parts = [scipy.sparse.csr_array(vectorizer.transform(texts)) for vectorizer in self._vectorizers]
-        if not parts:
-            return scipy.sparse.csr_array((len(texts), 0), dtype=np.float32)
-        return self._weigh(parts[0] if len(parts) == 1 else scipy.sparse.csr_array(scipy.sparse.hstack(parts)))
+        columns, values, ends = [], [], [0]
+        for text in texts:
+            counts: Counter[int] = Counter()
+            for column_of, terms_of in self._counted:
+                counts.update(filter(_is_column, map(column_of.get, terms_of(text))))
+            for column in sorted(counts):
+                columns.append(column)
+                values.append(counts[column])
+            ends.append(len(columns))
+        arrays = (np.array(values, dtype=np.float32), np.array(columns, dtype=np.int32), np.array(ends, dtype=np.int32))
+        return self._weigh(scipy.sparse.csr_array(arrays, shape=(len(texts), self.n_features)))
 
     def word_weights(self, text: str, columns: Any, values: Any) -> tuple[WordWeight, ...]:
         """Share values of columns that a text has, (m,) each, out over its words."""
@@ -115,7 +122,7 @@ class Terms:
         return [self._known(text[:_READ]) for text in texts]
 
     def _known(self, text: str) -> float:
-        words = self._words.findall((self._stem or str.lower)(text))
+        words = self._words(text)
         return sum(map(self._terms.__contains__, words)) / max(len(words), 1)
 
     def write(self, folder: Path) -> None:
@@ -138,23 +145,25 @@ class Terms:
             raise ValueError("the weights of its terms must be finite, and at least 1")
         self._prepare()
 
-    def _word_options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {
-            "token_pattern": _WORD,
-            "ngram_range": (1, 2 if self._settings.pair_weight else 1),
-        }
-        return options if self._stem is None else {**options, "preprocessor": self._stem}
+    def _words(self, text: str) -> list[str]:
+        """Return the words of a text, or their stems."""
+        return self._pattern.findall((self._stem or str.lower)(text))
 
-    def _character_options(self) -> dict[str, Any]:
-        return {"analyzer": "char_wb", "ngram_range": _CHARACTER_LENGTHS}
+    def _words_and_pairs(self, text: str) -> list[str]:
+        """Return the words of a text, then the pairs of neighbours if they count."""
+        words = self._words(text)
+        if self._settings.pair_weight:
+            words += list(map(" ".join, itertools.pairwise(words)))
+        return words
 
-    def _count(self, texts: list[str], options: dict[str, Any]) -> tuple[list[str], Any]:
+    def _choose(self, texts: list[str], terms_of: Callable[[str], list[str]]) -> tuple[list[str], Any]:
         """Return the terms that are kept, and how often each text has them."""
+        from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 (predictions do without it)
+
+        settings = self._settings
+        least = min(settings.min_texts, len(texts))
         vectorizer = CountVectorizer(
-            min_df=min(self._settings.min_texts, len(texts)),
-            max_features=self._settings.max_features,
-            dtype=np.float32,
-            **options,
+            analyzer=terms_of, min_df=least, max_features=settings.max_features, dtype=np.float32
         )
         try:
             counts = vectorizer.fit_transform(texts)
@@ -163,14 +172,13 @@ class Terms:
         return list(vectorizer.get_feature_names_out()), scipy.sparse.csr_array(counts)
 
     def _prepare(self) -> None:
-        """Make the vectorizers of the terms, and the group of each column: 0 words, 1 pairs, 2 characters."""
-        kinds = ((self.vocabulary, self._word_options()), (self.characters, self._character_options()))
-        self._vectorizers = [
-            CountVectorizer(vocabulary=_columns(terms), dtype=np.float32, **options)
-            for terms, options in kinds
-            if terms
-        ]
-        self._terms = frozenset(self.vocabulary)
+        """Set where terms are counted, and the group of each column: 0 words, 1 pairs, 2 characters."""
+        n_words = len(self.vocabulary)
+        self._terms = {term: column for column, term in enumerate(self.vocabulary)}
+        self._counted: list[tuple[dict[str, int], Callable[[str], list[str]]]] = [(self._terms, self._words_and_pairs)]
+        if self.characters:
+            columns = {term: column for column, term in enumerate(self.characters, n_words)}
+            self._counted.append((columns, _sequences))
         pairs = np.array([" " in term for term in self.vocabulary], dtype=np.int8)
         self._groups = np.concatenate([pairs, np.full(len(self.characters), 2, dtype=np.int8)])
 
@@ -188,9 +196,21 @@ class Terms:
         return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _columns(terms: list[str]) -> dict[str, int]:
-    """Return the column of each term."""
-    return {term: column for column, term in enumerate(terms)}
+def _is_column(column: int | None) -> bool:
+    """Tell a term's column from None, which stands for no term."""
+    return column is not None
+
+
+def _sequences(text: str) -> list[str]:
+    """Return the sequences of 3 to 5 characters within each word, which has a space at either end."""
+    found = []
+    for word in text.lower().split():
+        padded = f" {word} "
+        for length in range(_CHARACTER_LENGTHS[0], _CHARACTER_LENGTHS[1] + 1):
+            found += [padded[start : start + length] for start in range(max(len(padded) - length, 0) + 1)]
+            if len(padded) <= length:
+                break  # the whole word, once
+    return found
 
 
 def _read_terms(path: Path) -> list[str]:
