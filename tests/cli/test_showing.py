@@ -46,3 +46,26 @@ def test_quiet_is_quiet(monkeypatch, caplog):
     with caplog.at_level(logging.INFO, "surelabel"), showing.progress_shown(), step("fitting"):
         time.sleep(0.1)
     assert caplog.messages == []
+
+
+def test_nothing_is_said_between_steps(monkeypatch, caplog):
+    """A server that answered some texts first says nothing about them while it serves."""
+    monkeypatch.setattr(showing, "errors", Console(file=io.StringIO()))
+    monkeypatch.setattr(showing, "_SILENT", 0.02)
+    with caplog.at_level(logging.INFO, "surelabel"), showing.progress_shown():
+        with step("answering"), step("counting"):
+            time.sleep(0.2)
+        said = len(caplog.messages)
+        time.sleep(0.3)
+    assert said > 0
+    assert len(caplog.messages) <= said + 1  # one may be under way
+
+
+def test_a_bar_goes_when_no_step_is_under_way(monkeypatch):
+    monkeypatch.setattr(showing, "errors", Console(file=io.StringIO(), force_terminal=True, width=120))
+    bars = []
+    monkeypatch.setattr(showing, "_Bar", lambda make=showing._Bar: bars.append(make()) or bars[0])
+    with showing.progress_shown():
+        with step("answering"):
+            assert len(bars[0].progress.tasks) == 1
+        assert bars[0].progress.tasks == []

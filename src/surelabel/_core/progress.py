@@ -15,11 +15,14 @@ Report: TypeAlias = Callable[[str, int, int | None], None]
 """Called with a step's name, what is done of it, and how much there is to do (None if that is not known)."""
 
 _current: contextvars.ContextVar[Report | None] = contextvars.ContextVar("surelabel_progress", default=None)
+_rest: contextvars.ContextVar[Callable[[], None] | None] = contextvars.ContextVar("surelabel_rest", default=None)
 
 
 @contextlib.contextmanager
-def reporting_to(report: Report | None) -> Iterator[None]:
+def reporting_to(report: Report | None, rest: Callable[[], None] | None = None) -> Iterator[None]:
     """Send the progress of all steps inside the block to a callback; None keeps the callback there is.
+
+    `rest` is called whenever no step is under way any more.
 
     Examples
     --------
@@ -29,11 +32,12 @@ def reporting_to(report: Report | None) -> Iterator[None]:
     count 0 2
     count 2 2
     """
-    token = _current.set(report or _current.get())
+    tokens = _current.set(report or _current.get()), _rest.set(rest or _rest.get())
     try:
         yield
     finally:
-        _current.reset(token)
+        _current.reset(tokens[0])
+        _rest.reset(tokens[1])
 
 
 class _Step:
@@ -72,6 +76,8 @@ def step(name: str, total: int | None = None) -> Iterator[Callable[..., None]]:
         yield begun.advance
     finally:
         _inside.reset(token)
+        if outer is None and (rest := _rest.get()) is not None:
+            rest()
     if outer is not None:
         outer.advance(0)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from surelabel._core.progress import Report, reporting_to
+from surelabel._core.progress import reporting_to
 from surelabel.cli.application import errors, state
 
 _log = logging.getLogger("surelabel")
@@ -37,6 +37,12 @@ class _Bar:
             assert self._task is not None
             self.progress.update(self._task, completed=done, total=total)
 
+    def rest(self) -> None:
+        with self._lock:
+            if self._task is not None:
+                self.progress.remove_task(self._task)
+            self._task = self._name = None
+
 
 class _Lines:
     """Lines about the current step in a log, none about steps that end soon."""
@@ -52,6 +58,9 @@ class _Lines:
         if self._step is None or self._step[0] != name:
             self._begun = time.monotonic()
         self._step = (name, done, total)
+
+    def rest(self) -> None:
+        self._step = None
 
     def _speak(self) -> None:
         """Say how far the step is, for as long as it takes."""
@@ -79,24 +88,18 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def _sink() -> Iterator[Report | None]:
-    """Yield where progress goes: to nobody if the command should be quiet."""
+def progress_shown() -> Iterator[None]:
+    """Show how far the steps inside the block are, unless the command should be quiet."""
     if state.quiet:
-        yield None
+        yield
     elif errors.is_terminal:
         bar = _Bar()
-        with bar.progress:
-            yield bar.report
+        with bar.progress, reporting_to(bar.report, bar.rest):
+            yield
     else:
         lines = _Lines()
         try:
-            yield lines.report
+            with reporting_to(lines.report, lines.rest):
+                yield
         finally:
             lines.end()
-
-
-@contextlib.contextmanager
-def progress_shown() -> Iterator[None]:
-    """Show how far the steps inside the block are."""
-    with _sink() as report, reporting_to(report):
-        yield
