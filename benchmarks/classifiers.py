@@ -29,6 +29,7 @@ from surelabel import Automation, ConformalLabelSets, LogLoss, corpora, text
 from surelabel.evaluation.metrics import classification_metrics
 from surelabel.exceptions import CalibrationWarning, DataWarning
 from surelabel.probabilities_file import PartProbabilities, Probabilities
+from surelabel.recalibration import Recalibration
 from surelabel.text import Thresholds
 from surelabel.text.blend import combined, fit_weights, log_odds
 
@@ -39,6 +40,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-characters": ("linear", {"character_weight": 1.0}),
     "hybrid": ("hybrid", {"model": "minilm", "max_tokens": 64}),
     "randinit": ("randinit", {}),
+    "randinit-balanced": ("randinit", {"loss": "balanced"}),
     "word2vec": ("word2vec", {}),
     "bert-minilm": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4}),
 }
@@ -181,7 +183,11 @@ def classifier_probabilities(
         "seconds": time.process_time() - start,
         "chosen": {"settings": settings, "tried": classifier.history_ if base in {"linear", "hybrid"} else None},
     }
-    return {part: classifier.predict_proba(texts[part]) for part in PARTS if part in texts}, made
+    probabilities = {part: classifier.predict_proba(texts[part]) for part in PARTS if part in texts}
+    if settings.get("loss") == "balanced":  # as `surelabel train` does it
+        recalibration = Recalibration.fit(probabilities["validation"], labels["validation"], seed=0)
+        probabilities = {part: recalibration.transform(values) for part, values in probabilities.items()}
+    return probabilities, made
 
 
 def blended(members: list[Probabilities]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -191,10 +197,24 @@ def blended(members: list[Probabilities]) -> tuple[dict[str, Any], dict[str, Any
         return [log_odds(member.parts[part].probabilities) for member in members]
 
     start = time.process_time()
-    weights = fit_weights(odds("validation"), members[0].parts["validation"].labels, seed=0)
-    made = {"seconds": time.process_time() - start, "chosen": {"mean_weights": weights.mean(axis=1).tolist()}}
+    labels = members[0].parts["validation"].labels
+    weights = fit_weights(odds("validation"), labels, seed=0)
+    chosen = {"mean_weights": weights.mean(axis=1).tolist(), "cross_fitted": cross_fitted(odds("validation"), labels)}
+    made = {"seconds": time.process_time() - start, "chosen": chosen}
     probabilities = {part: scipy.special.expit(combined(odds(part), weights)) for part in members[0].parts}
     return probabilities, made
+
+
+def cross_fitted(odds: list[Any], labels: Any) -> float:
+    """Return the log-loss of a blend whose weights are fitted on the other half: what blends are chosen by."""
+    halves = np.random.default_rng(0).permutation(len(labels)) % 2
+    total = 0.0
+    for half in (0, 1):
+        held, other = halves == half, halves != half
+        weights = fit_weights([one[other] for one in odds], labels[other], seed=0)
+        blend = scipy.special.expit(combined([one[held] for one in odds], weights))
+        total += log_loss(blend, labels[held]) * held.sum()
+    return float(total / len(labels))
 
 
 def saved_name(name: str, kind: str, plain: bool) -> str:

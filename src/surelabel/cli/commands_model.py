@@ -82,10 +82,11 @@ def train(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model; an older model there is replaced.")],
     classifier: Annotated[
-        Literal["linear", "hybrid", "randinit", "word2vec", "bert", "blend"],
+        Literal["linear", "hybrid", "auto", "randinit", "word2vec", "bert", "blend"],
         typer.Option(
-            help="linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; randinit, word2vec "
-            "and bert are the paper's; blend combines several."
+            help="linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; auto keeps the "
+            "better of the two on validation texts; randinit, word2vec and bert are the paper's; blend combines "
+            "several."
         ),
     ] = "linear",
     of: Annotated[str | None, typer.Option(metavar="KINDS", help="Members of a blend, e.g. linear,randinit.")] = None,
@@ -172,6 +173,7 @@ def train(
     Examples:
       surelabel train reuters --out models/reuters
       surelabel train tickets.csv --text subject --text body --labels tags --separator ';' --out models/tickets
+      surelabel train tickets.csv --labels tags --classifier auto --out models/tickets
       surelabel train reuters --classifier bert --setting model=minilm --out models/reuters-bert
       surelabel train reuters --classifier blend --of linear,randinit --out models/reuters-blend
       surelabel train tickets.csv --labels tags --calibration 999 --test 0.1 --out models/tickets
@@ -191,6 +193,7 @@ def train(
             any_measure_named,
             train_to_folder,
         )
+        from surelabel.models.classifying import has_encoder  # noqa: PLC0415
 
         division = as_division(by, by_cardinality, cardinality_edges, by_rarity, rarity_edges, min_texts)
         settings = TrainingSettings(
@@ -223,6 +226,10 @@ def train(
         print_own_evaluation(bundle)
         say(calibration_words(bundle.predictor))
         print_verdict(bundle.info.verdict)
+        if classifier == "auto":
+            say(bundle.info.notes[0])
+        elif classifier == "linear" and has_encoder():
+            say("--classifier auto also fits hybrid, which takes minutes, and keeps the better of the two.")
         say(f"The model is in {out}.")
         if bundle.report is not None:
             say(f"The report, which compares measures too, is {out / 'report.html'}.")

@@ -51,7 +51,8 @@ def train(
         A corpus with a training and a calibration part, from `corpora.load`; or what `corpora.load` takes.
     out : path, optional
         Folder for the model; called again after an interruption, training resumes there. None keeps it in memory.
-    classifier : {"linear", "randinit", "word2vec", "bert"}
+    classifier : {"linear", "hybrid", "auto", "randinit", "word2vec", "bert", "blend"}
+        "auto" keeps the better of `linear` and `hybrid`.
     measure : Measure or str
         Nonconformity measure, or its name: "auto", "LogLoss", "L2", "mahalanobis", ...
     compare : bool

@@ -27,6 +27,7 @@ from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, 
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
 from surelabel.models.bundle import Bundle, load_bundle, read_evaluations
+from surelabel.models.classifying import check_options, fitted_kind, made
 from surelabel.models.deciding import DecisionSettings, certified_decisions, label_counts, uncertified
 from surelabel.models.dividing import Division, division_notes
 from surelabel.models.evaluating import (
@@ -41,7 +42,7 @@ from surelabel.models.examples import worked_examples
 from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure, needs_fitting
 from surelabel.models.folder import check_target
 from surelabel.models.info import BundleInfo
-from surelabel.models.steps import fitted_classifier, part_probabilities, versions
+from surelabel.models.steps import part_probabilities, versions
 from surelabel.models.texts import SeenTexts, repeated_texts
 from surelabel.models.verdict import judge
 from surelabel.probabilities_file import PartProbabilities
@@ -63,9 +64,11 @@ class TrainingSettings:
 
     Parameters
     ----------
-    kind : {"linear", "hybrid", "randinit", "word2vec", "bert", "blend"}
+    kind : {"linear", "hybrid", "auto", "randinit", "word2vec", "bert", "blend"}
+        "auto" fits `linear`, and `hybrid` if its encoder is installed, and keeps the one with the lower log-loss on
+        validation texts.
     options : mapping
-        Settings of the classifier that differ from its defaults.
+        Settings of the classifier that differ from its defaults; of "auto", of `linear` or `hybrid`.
     measure : Measure or Automatic
         Of the bundle's predictor. A Mahalanobis or Penalised one that is not fitted is fitted on the validation part,
         and an automatic one is chosen there.
@@ -86,7 +89,8 @@ class TrainingSettings:
         50 of more, or those of the linear classifier's shortlists.
     recalibrate : bool
         Correct the classifier's probabilities, label by label, on the validation part; what is fitted there too sees
-        the corrected ones. Sets become smaller with some classifiers, larger with others.
+        the corrected ones. Sets become smaller with some classifiers, larger with others. With the option
+        loss="balanced", which distorts probabilities, it is always done.
     decision : {"exact", "f1"}
         Rule for the best guess: the most plausible label-set, which is exactly right most often (the paper's rule), or
         thresholds for F1, fitted on the validation part. Prediction sets are the same.
@@ -126,7 +130,12 @@ class TrainingSettings:
     @property
     def needs_validation(self) -> bool:
         """Whether something is fitted on the validation part beside the classifier."""
-        return self.recalibrate or self.decision == "f1" or needs_fitting(self.measure)
+        return self.recalibrates or self.decision == "f1" or needs_fitting(self.measure)
+
+    @property
+    def recalibrates(self) -> bool:
+        """Whether probabilities are corrected: if that is asked for, or the loss distorts them."""
+        return self.recalibrate or self.options.get("loss") == "balanced"
 
 
 def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_folder: Path | None = None) -> Bundle:
@@ -165,7 +174,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     for note in notes:
         _log.warning("%s", note)
     work = _Work(work_folder, corpus, settings, limits, listed)
-    classifier = _classifier(corpus, settings, work)
+    classifier, choice = _classifier(corpus, settings, work)
     names = [name for name in ("calibration", "test") if name in corpus.parts]
     parts = {name: part_probabilities(classifier, corpus.part(name), listed, group_column) for name in names}
     plain = _validation(corpus, classifier, listed, group_column)
@@ -202,7 +211,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         seed=settings.seed,
     )
     info = dataclasses.replace(
-        _info(corpus, settings, classifier, (*notes, *small), figures),
+        _info(corpus, settings, classifier, (*choice, *notes, *small), figures),
         listed=listed,
         short_lists=settings.decisions.short_lists,
         group_column=group_column,
@@ -316,7 +325,7 @@ class _Work:
     ) -> None:
         self.folder = folder
         self.options = {**settings.options, "seed": settings.seed}
-        text.make(settings.kind, **self.options)  # wrong settings are refused before anything is written
+        check_options(settings.kind, self.options)  # before anything is written
         self._conformal = self.evaluations_file = None
         if folder is not None:
             identity = {"kind": settings.kind, "options": self.options, "fingerprint": corpus.fingerprint()}
@@ -325,7 +334,7 @@ class _Work:
             _describe(folder / "run.json", identity)
             rules = None if settings.constraints is None else settings.constraints.to_dict()
             kept = {"measure": repr(settings.measure), "limits": limits, "rules": rules, "listed": listed}
-            kept |= {"recalibrate": settings.recalibrate, "decision": settings.decision, "version": __version__}
+            kept |= {"recalibrate": settings.recalibrates, "decision": settings.decision, "version": __version__}
             kept["division"] = repr(settings.division)
             kept["date"] = settings.date
             self._conformal = folder / "conformal"
@@ -407,7 +416,7 @@ def _fitted_on_validation(
     if not fits or validation is None:
         return fitted_measure(settings.measure, None, None, _limits(corpus, settings)), None
     recalibration = None
-    if settings.recalibrate:
+    if settings.recalibrates:
         recalibration = Recalibration.fit(validation.probabilities, validation.labels, seed=settings.seed)
         _log.info("recalibrated: %r", recalibration)
     measure = fitted_measure(
@@ -426,7 +435,7 @@ def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
     """Return how many labels are listed per text, None for all; raise if something needs all."""
     listed = settings.listed
     if listed is None:
-        listed = text.make(settings.kind, **settings.options).listed_for(n_labels)
+        listed = made(settings.kind, settings.options).listed_for(n_labels)
     elif listed == "all":
         listed = None
     elif isinstance(listed, bool) or not isinstance(listed, int) or listed < 1:
@@ -438,7 +447,7 @@ def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
     not_sparse = {
         f"The measure {settings.measure!r}": not isinstance(settings.measure, (SeparableMeasure, Automatic)),
         "A prediction under constraints": settings.constraints is not None,
-        "Recalibration": settings.recalibrate,
+        "Recalibration": settings.recalibrates,
     }
     for what, is_asked in not_sparse.items():
         if is_asked:
@@ -511,12 +520,12 @@ def _taxonomy(corpus: Corpus, settings: TrainingSettings) -> Taxonomy | None:
     return settings.division.taxonomy(np.asarray(corpus.part("train").label_matrix.sum(axis=0)))
 
 
-def _classifier(corpus: Corpus, settings: TrainingSettings, work: _Work) -> TextClassifier:
-    """Return the trained classifier, from the work folder if it was finished there."""
-    training = corpus.part("train")
+def _classifier(corpus: Corpus, settings: TrainingSettings, work: _Work) -> tuple[TextClassifier, tuple[str, ...]]:
+    """Return the trained classifier, from the work folder if it was finished there, and notes on its choice."""
     if work.folder is None:
-        return fitted_classifier(corpus, training, settings.kind, work.options)
-    folder = work.folder / "classifier"
+        classifier, note = fitted_kind(corpus, settings.kind, work.options)
+        return classifier, () if note is None else (note,)
+    folder, choice = work.folder / "classifier", work.folder / "choice.txt"
     if folder.is_dir():
         try:
             classifier = text.load(folder)
@@ -524,11 +533,14 @@ def _classifier(corpus: Corpus, settings: TrainingSettings, work: _Work) -> Text
             _log.warning("%s It is trained again.", error)
         else:
             _log.info("the classifier was trained already; resuming with it")
-            return classifier
-    _log.info("training %s on %d texts", settings.kind, len(training))
-    classifier = fitted_classifier(corpus, training, settings.kind, work.options, work.folder / "checkpoints")
+            return classifier, (choice.read_text(encoding="utf-8"),) if choice.is_file() else ()
+    _log.info("training %s on %d texts", settings.kind, len(corpus.part("train")))
+    classifier, note = fitted_kind(corpus, settings.kind, work.options, work.folder / "checkpoints")
+    if note is not None:
+        with atomic_file(choice) as temporary:
+            temporary.write_text(note, encoding="utf-8")
     classifier.save(folder)
-    return classifier
+    return classifier, () if note is None else (note,)
 
 
 def _info(
@@ -543,8 +555,8 @@ def _info(
     where = {"corpus": corpus.name, "fingerprint": fingerprint}
     sizes = {name: len(rows) for name, rows in corpus.parts.items()}
     return BundleInfo(
-        name=settings.name or f"{corpus.name}, {settings.kind}",
-        kind=settings.kind,
+        name=settings.name or f"{corpus.name}, {classifier.kind}",
+        kind=classifier.kind,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         versions=versions(),
         settings=dataclasses.asdict(classifier.settings),

@@ -17,8 +17,9 @@ from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDepend
 from surelabel.text.base import FitOptions, LabelledTexts
 from surelabel.text.batching import Examples
 from surelabel.text.frozen import blocks_of, check_split, freeze_lower, keep_states, states_name, upper_only
+from surelabel.text.losses import loss_and_logits
 from surelabel.text.mpnet import mpnet_folder
-from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
+from surelabel.text.neural import NeuralClassifier, start_bias
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.settings import BertSettings
 from surelabel.text.tokenisation import frequent_words, read_words, shares_of_words
@@ -115,6 +116,7 @@ class EncoderNetwork(nn.Module):
         self.pooling = pooling
         self.dropout = dropout
         self.n_frozen = n_frozen
+        self.loss: nn.Module | None = None
         self.head = nn.Linear(encoder.config.hidden_size, n_labels)
         nn.init.normal_(self.head.weight, std=0.02)
 
@@ -136,7 +138,7 @@ class EncoderNetwork(nn.Module):
         mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
         pooled = states[:, 0] if self.pooling == "cls" else mean
         pooled = nn.functional.dropout(pooled, self.dropout, self.training)
-        return loss_and_logits(self.head(pooled), labels)
+        return loss_and_logits(self.head(pooled), labels, self.loss)
 
 
 def layer_rates(

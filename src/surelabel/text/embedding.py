@@ -16,6 +16,7 @@ import safetensors.torch
 import torch
 from transformers import AutoConfig, AutoModel
 
+from surelabel._core import progress
 from surelabel._core.declared_sizes import check_safetensors
 from surelabel._core.extras import import_extra
 from surelabel._core.npz_file import read_arrays
@@ -147,14 +148,17 @@ class Embedder:
         vectors = np.empty((len(texts), self.size), dtype=np.float32)
         ids = encode(self._tokenizer, texts)
         counts = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
-        for rows in prediction_batches(counts, _TOKENS_PER_BATCH if self._quantise == "none" else TOKENS_PER_BATCH):
-            batch = pad([ids[row] for row in rows], self._padding)
-            tokens, lengths = batch["input_ids"], batch["lengths"]
-            mask = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
-            states = self._running(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
-            mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
-            pooled = states[:, 0] if self._pooling == "cls" else mean
-            vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()
+        size = _TOKENS_PER_BATCH if self._quantise == "none" else TOKENS_PER_BATCH
+        with progress.step(f"computing the vectors of {len(texts):,} texts", len(texts)) as advance:
+            for rows in prediction_batches(counts, size):
+                batch = pad([ids[row] for row in rows], self._padding)
+                tokens, lengths = batch["input_ids"], batch["lengths"]
+                mask = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
+                states = self._running(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+                mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
+                pooled = states[:, 0] if self._pooling == "cls" else mean
+                vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()
+                advance(len(rows))
         return vectors
 
     def _file(self, start: str) -> Path:
