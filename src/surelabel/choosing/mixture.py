@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,10 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
-from surelabel._core.validation import FloatArray, IntArray, as_labels, as_level, as_probabilities
+from surelabel._core.validation import FloatArray, as_labels, as_level, as_probabilities
 from surelabel.calibration import Calibration, totals_of
+from surelabel.choosing.likelihood import Likelihood, likeliest
 from surelabel.engines import engine_for
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
@@ -25,22 +27,11 @@ __all__ = ["choose_mixture"]
 
 _log = logging.getLogger(__name__)
 
-# Where the search for settings starts, and how far it goes; weight by its log-odds, temperature and neighbours by their
-# logarithms.
-_MOVES: Mapping[str, tuple[float, float, float]] = {
-    "weight": (1.5, -3.0, 6.0),
-    "temperature": (math.log(0.7), math.log(0.1), math.log(1.5)),
-    "prior": (0.4, 0.0, 1.5),
-    "discount": (0.2, 0.0, 1.5),
-    "cardinality": (0.3, 0.0, 3.0),
-    "neighbours": (math.log(0.1), math.log(0.01), math.log(3.0)),
-}
 # Settings that are moved: the usual ones; with neighbours; and those that leave label-sets with as many labels in the
 # order that the probabilities give them, so that best guesses stay good.
 _USUAL = ("weight", "temperature", "prior", "discount")
 _NEAR = (*_USUAL, "neighbours")
 _ORDERLY = ("weight", "temperature", "cardinality")
-_STEPS, _TOLERANCE = 80, 1e-4
 # Ways to refine log-odds: not at all, each label by itself, or by all labels; the last up to so many labels.
 _KINDS: tuple[bool | None, ...] = (None, False, True)
 _MOST_LABELS_ACROSS = 200
@@ -48,8 +39,10 @@ _MOST_LABELS_ACROSS = 200
 _N_FOLDS = 3
 _FEWEST_TEXTS = 60
 # Texts of a fold that are scored, sized and guessed; the same with neighbours, whose lists are long.
-_SCORED, _SIZED, _GUESSED = 1000, 100, 2000
+_SCORED, _SIZED, _GUESSED = 1000, 100, 1000
 _SCORED_NEAR, _SIZED_NEAR = 150, 60
+# Texts times listed label-sets that are scored per fold, unless texts are then fewer than with neighbours.
+_MOST_SCORES = 500_000
 # Changes of one label that are listed at most: each takes time with every text.
 _MOST_CHANGES = 10_000
 # Levels that stand for one, in multiples of it: one threshold depends on one calibration text, several on several.
@@ -85,6 +78,16 @@ class _Sizes:
         told = self.typical[np.isfinite(self.typical)]
         return float(np.exp(np.log(told + 0.1).mean())) if len(told) else math.inf
 
+    def failures(self, plain: _Sizes) -> list[str]:
+        """Return by what these sizes do not improve on those of `LogLoss`."""
+        told = np.isfinite(plain.typical) & np.isfinite(self.typical)
+        checks = {
+            "levels": told.any() and np.all(self.typical[told] <= (1.0 + _LEVEL_CHANCE) * plain.typical[told]),
+            "means": np.all(self.mean[told] <= (1.0 + _MEAN_CHANCE) * plain.mean[told]),
+            "typical sizes": self.criterion <= (1.0 - _LEAST_GAIN) * plain.criterion,
+        }
+        return [name for name, passed in checks.items() if not passed]
+
     @classmethod
     def joined(cls, parts: Sequence[_Sizes]) -> _Sizes:
         """Return sizes of several folds as one: geometric means of typical ones, means of means."""
@@ -92,35 +95,60 @@ class _Sizes:
         return cls(np.expm1(np.log1p(logs).mean(axis=0)), means.mean(axis=0))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Fold:
     """Held-out validation texts: what candidates are limited to, the levels that sets are sized at.
 
-    odds: refined log-odds by kind, fitted on the other folds.
+    start: a mixture fitted on label-sets of training. odds: refined log-odds by kind, fitted on the other folds.
     """
 
     probabilities: Any
     labels: Any
     limits: Mapping[str, Any]
     levels: tuple[Fraction, ...]
+    start: Mixture
     odds: Mapping[bool | None, RefinedOdds | None]
 
-    def losses(self, measure: Mixture, few: bool = False) -> FloatArray:
-        """Return minus the log-likelihood of the label-sets of the texts, or of a few: their scores."""
-        scored = _SCORED_NEAR if few or measure.neighbours > 0.0 else _SCORED
-        return totals_of(measure, self.probabilities[:scored], self.labels[:scored])
+    @functools.cached_property
+    def _likelihoods(self) -> dict[tuple[bool | None, bool], Likelihood]:
+        """Likelihoods that were made, by the kind of log-odds and whether there are neighbours."""
+        return {}
+
+    def likelihood(self, kind: bool | None, near: bool) -> Likelihood:
+        """Return the likelihood of the texts that are scored; made once."""
+        if (kind, near) not in self._likelihoods:
+            listed = len(self.start.fitted)
+            n_texts = _SCORED_NEAR if near else max(_SCORED_NEAR, min(_SCORED, _MOST_SCORES // listed))
+            measure = self.start.reweighted(neighbours=float(near), odds=self.odds[kind])
+            made = Likelihood(measure, self.probabilities[:n_texts], self.labels[:n_texts])
+            self._likelihoods[kind, near] = made
+        return self._likelihoods[kind, near]
 
     def hits(self, measure: Mixture) -> FloatArray:
         """Tell of each text whether its best guess is its label-set: 1 or 0."""
-        scored = _SCORED_NEAR if measure.neighbours > 0.0 else _GUESSED
-        probabilities, labels = self.probabilities[:scored], self.labels[:scored]
+        guessed = _SCORED_NEAR if measure.neighbours > 0.0 else _GUESSED
+        probabilities, labels = self.probabilities[:guessed], self.labels[:guessed]
         calibration = Calibration(measure, np.zeros(1), labels.shape[1], label_names=None, **self.limits)
         wrong = engine_for(calibration, probabilities).forced()[0] != labels
         return np.asarray(np.asarray(wrong.sum(axis=1)) == 0, dtype=np.float64)
 
-    def sizes(self, measure: Mixture, few: bool) -> _Sizes:
-        """Return sizes of the sets of some texts, or of a few, calibrated by the texts that are scored."""
-        totals = self.losses(measure, few)
+    @functools.cached_property
+    def plain(self) -> Mixture:
+        """The mixture that scores as `LogLoss` does."""
+        return self.start.reweighted(weight=0.0)
+
+    @functools.cached_property
+    def plain_hits(self) -> FloatArray:
+        """The same with `LogLoss`."""
+        return self.hits(self.plain)
+
+    def totals(self, measure: Mixture, few: bool) -> FloatArray:
+        """Return the totals of the label-sets of texts, or of a few."""
+        scored = _SCORED_NEAR if few else _SCORED
+        return totals_of(measure, self.probabilities[:scored], self.labels[:scored])
+
+    def sizes(self, measure: Mixture, totals: FloatArray, few: bool) -> _Sizes:
+        """Return sizes of the sets of some texts, or of a few, calibrated by totals."""
         calibration = Calibration(measure, totals, self.labels.shape[1], label_names=None, **self.limits)
         sized = self.probabilities[: _SIZED_NEAR if few else _SIZED]
         engine = engine_for(calibration, sized, work_limit=_WORK_LIMIT)
@@ -141,81 +169,79 @@ class _Fold:
 
 @dataclasses.dataclass(frozen=True)
 class _Choice:
-    """Settings, which of them were moved, and the kind of refined log-odds that goes with them."""
+    """Settings, where the search for them ended, and the kind of refined log-odds that goes with them."""
 
-    measure: Mixture
+    settings: Mapping[str, float]
+    place: Mapping[str, float]
     kind: bool | None
-    names: tuple[str, ...]
+
+    @property
+    def near(self) -> bool:
+        """Whether there are neighbours."""
+        return "neighbours" in self.place
 
     def on(self, fold: _Fold) -> Mixture:
         """Return the measure for a fold's texts: its log-odds were refined on other texts."""
-        return self.measure.reweighted(odds=fold.odds[self.kind])
+        return fold.start.reweighted(**self.settings, odds=fold.odds[self.kind])
 
-
-def _rounded(value: float) -> float:
-    """Return three digits of a setting: more say nothing."""
-    return float(f"{value:.3g}")
-
-
-def _moved(measure: Mixture, names: Sequence[str], place: FloatArray) -> Mixture:
-    """Return a measure with settings as the search moves them; those that it does not move are 0."""
-    settings = dict.fromkeys(_MOVES, 0.0) | dict(zip(names, place.tolist(), strict=True))
-    settings["weight"] = float(expit(settings["weight"]))
-    for name in {"temperature", "neighbours"}.intersection(names):
-        settings[name] = math.exp(settings[name])
-    return measure.reweighted(**{name: _rounded(value) for name, value in settings.items()})
+    def losses(self, fold: _Fold) -> FloatArray:
+        """Return minus the log-likelihood of the label-sets of a fold's texts."""
+        return fold.likelihood(self.kind, self.near).losses(self.place, ())[0]
 
 
 class _Search:
     """Finds the settings under which label-sets of held-out texts are likeliest."""
 
-    def __init__(self, folds: Sequence[_Fold], start: Mixture, progress: Callable[[str], None]) -> None:
-        self.folds, self._start, self._progress = folds, start, progress
+    def __init__(self, folds: Sequence[_Fold], progress: Callable[[str], None]) -> None:
+        self.folds, self._progress = folds, progress
+        self._plain_sizes: dict[bool, _Sizes] = {}
 
-    def losses(self, choice: _Choice, folds: Sequence[_Fold] | None = None) -> FloatArray:
-        """Return the losses of texts of some folds, or of all."""
-        return np.concatenate([fold.losses(choice.on(fold)) for fold in folds or self.folds])
-
-    def fit(self, kind: bool | None, names: tuple[str, ...], folds: Sequence[_Fold] | None = None) -> _Choice:
-        """Return the likeliest settings on some folds, or on all, found by Nelder and Mead's simplex."""
-        from scipy.optimize import minimize  # noqa: PLC0415 (predictions do without it, and start sooner)
-
-        moves = [_MOVES[name] for name in names]
-
-        def loss(place: FloatArray) -> float:
-            return float(self.losses(_Choice(_moved(self._start, names, place), kind, names), folds).mean())
-
-        solved = minimize(
-            loss,
-            [start for start, _, _ in moves],
-            method="Nelder-Mead",
-            bounds=[(least, most) for _, least, most in moves],
-            options={"maxfev": _STEPS, "xatol": 0.02, "fatol": _TOLERANCE},
-        )
-        choice = _Choice(_moved(self._start, names, solved.x), kind, names)
-        if folds is None:
+    def fit(self, kind: bool | None, names: Sequence[str], held_out: _Fold | None = None) -> _Choice:
+        """Return the likeliest settings on all folds, or on all but one."""
+        folds = [fold for fold in self.folds if fold is not held_out]
+        settings, place = likeliest([fold.likelihood(kind, "neighbours" in names) for fold in folds], names)
+        choice = _Choice(settings, place, kind)
+        if held_out is None:
             refined = {None: "as they are", False: "refined label by label", True: "refined by all labels"}[kind]
-            self._progress(f"log-odds {refined}: {choice.measure!r} has a mean loss of {solved.fun:.4g}")
+            loss = np.mean([choice.losses(fold).mean() for fold in folds])
+            self._progress(f"log-odds {refined}: {choice.on(folds[0])!r} has a mean loss of {loss:.4g}")
         return choice
+
+    def gains(self, better: _Choice, than: _Choice) -> FloatArray:
+        """Return by how much texts are likelier under one choice than under another."""
+        pairs = [(than.losses(fold), better.losses(fold)) for fold in self.folds]
+        return np.concatenate([one[: len(other)] - other[: len(one)] for one, other in pairs])
+
+    def sizes(self, measures: Sequence[Mixture], few: bool) -> _Sizes:
+        """Return sizes of sets with one measure per fold, calibrated by all folds: thresholds need many texts."""
+        pairs = list(zip(self.folds, measures, strict=True))
+        totals = np.concatenate([fold.totals(measure, few) for fold, measure in pairs])
+        return _Sizes.joined([fold.sizes(measure, totals, few) for fold, measure in pairs])
+
+    def plain_sizes(self, few: bool) -> _Sizes:
+        """Return the same with `LogLoss`, counted once."""
+        if few not in self._plain_sizes:
+            self._plain_sizes[few] = self.sizes([fold.plain for fold in self.folds], few)
+        return self._plain_sizes[few]
 
     def typical_size(self, choice: _Choice) -> float:
         """Return the typical size of a few held-out sets, over all levels."""
-        return _Sizes.joined([fold.sizes(choice.on(fold), few=True) for fold in self.folds]).criterion
+        return self.sizes([choice.on(fold) for fold in self.folds], few=True).criterion
 
     def choices(self) -> Iterator[_Choice]:
         """Yield the best settings, then simpler ones in case that these are not confirmed.
 
-        Log-odds are refined if that is clearly likelier; neighbours must pay.
+        Log-odds are refined if that is clearly likelier; neighbours must be likelier, and pay.
         """
         best = self.fit(None, _USUAL)
         for kind in [kind for kind in _KINDS if kind is not None and kind in self.folds[0].odds]:
             other = self.fit(kind, _USUAL)
-            gains = self.losses(best) - self.losses(other)
-            if gains.mean() > _CLEARLY * gains.std() / math.sqrt(len(gains)):
+            if _is_above_chance(self.gains(other, best), _CLEARLY):
                 best = other
-        if self._start.fitted.n_changes <= _MOST_CHANGES:
+        if self.folds[0].start.fitted.n_changes <= _MOST_CHANGES:
             near = self.fit(best.kind, _NEAR)
-            if self.typical_size(near) <= (1.0 - _LEAST_GAIN_NEAR) * self.typical_size(best):
+            pays = _is_above_chance(self.gains(near, best), _CLEARLY)
+            if pays and self.typical_size(near) <= (1.0 - _LEAST_GAIN_NEAR) * self.typical_size(best):
                 yield near
         yield best
         yield self.fit(best.kind, _ORDERLY)
@@ -223,35 +249,41 @@ class _Search:
             yield self.fit(None, _ORDERLY)
 
     def confirms(self, choice: _Choice) -> bool:
-        """Tell whether settings chosen on the other folds beat LogLoss on each fold that they have not seen."""
-        plain = self._start.reweighted(weight=0.0)
-        near = choice.measure.neighbours > 0.0
-        ours, gains, won = [], [], []
-        for fold in self.folds:
-            others = [other for other in self.folds if other is not fold]
-            held_out = self.fit(choice.kind, choice.names, others).on(fold)
-            gains.append(fold.losses(plain, near) - fold.losses(held_out))
-            ours.append(fold.sizes(held_out, near))
-            right = fold.hits(held_out)
-            won.append(right - fold.hits(plain)[: len(right)])
-        gain, hits, sizes = np.concatenate(gains), np.concatenate(won), _Sizes.joined(ours)
-        least_won = -_MOST_LOST if choice.names == _ORDERLY else hits.std() / math.sqrt(len(hits))
-        without = _Sizes.joined([fold.sizes(plain, near) for fold in self.folds])
-        told = np.isfinite(without.typical) & np.isfinite(sizes.typical)
-        checks = {
-            "likelihood": gain.mean() > _SURELY * gain.std() / math.sqrt(len(gain)),
-            "levels": told.any() and np.all(sizes.typical[told] <= (1.0 + _LEVEL_CHANCE) * without.typical[told]),
-            "means": np.all(sizes.mean[told] <= (1.0 + _MEAN_CHANCE) * without.mean[told]),
-            "typical sizes": sizes.criterion <= (1.0 - _LEAST_GAIN) * without.criterion,
-            "best guesses": hits.mean() >= least_won,
-        }
-        failed = [name for name, passed in checks.items() if not passed]
-        shown, plainly = (", ".join(f"{size:.4g}" for size in values.typical) for values in (sizes, without))
-        self._progress(
-            f"Held out, {choice.measure!r} has typical sizes of {shown}, LogLoss {plainly}; best guesses right in "
-            f"{hits.mean():+.1%}: {'confirmed' if not failed else 'not confirmed by ' + ', '.join(failed)}"
-        )
+        """Tell whether settings chosen on the other folds beat LogLoss on each fold that they have not seen.
+
+        Sets are counted if likelihood and best guesses leave it open.
+        """
+        names = tuple(choice.place)
+        held_out = [(fold, self.fit(choice.kind, names, fold)) for fold in self.folds]
+        lines, failed = [], []
+        gains = []
+        for fold, other in held_out:
+            losses = other.losses(fold)
+            gains.append(fold.likelihood(None, choice.near).plain_losses[: len(losses)] - losses)
+        gain = np.concatenate(gains)
+        lines.append(f"is likelier than LogLoss by {gain.mean():.3g} per text")
+        if not _is_above_chance(gain, _SURELY):
+            failed.append("likelihood")
+        if not failed:
+            rights = [(fold.hits(other.on(fold)), fold.plain_hits) for fold, other in held_out]
+            won = np.concatenate([right - plain[: len(right)] for right, plain in rights])
+            lines.append(f"best guesses are right in {won.mean():+.1%}")
+            if won.mean() < (-_MOST_LOST if names == _ORDERLY else won.std() / math.sqrt(len(won))):
+                failed.append("best guesses")
+        if not failed:
+            sizes = self.sizes([other.on(fold) for fold, other in held_out], choice.near)
+            plain = self.plain_sizes(choice.near)
+            shown, plainly = (", ".join(f"{size:.4g}" for size in values.typical) for values in (sizes, plain))
+            lines.append(f"typical sizes are {shown} (LogLoss {plainly})")
+            failed = sizes.failures(plain)
+        verdict = f"not confirmed by {', '.join(failed)}" if failed else "confirmed"
+        self._progress(f"Held out, {choice.on(self.folds[0])!r} {'; '.join(lines)}: {verdict}")
         return not failed
+
+
+def _is_above_chance(gains: FloatArray, n_errors: float) -> bool:
+    """Tell whether the mean of gains is above 0 by so many standard errors."""
+    return bool(gains.mean() > n_errors * gains.std() / math.sqrt(len(gains)))
 
 
 def choose_mixture(
@@ -271,10 +303,10 @@ def choose_mixture(
 
     The smallest valid sets come from the likeliest score, so settings are chosen by likelihood: it takes all texts into
     account, not those near one threshold, and carries over. Validation texts are divided into three folds. Weight,
-    prior, temperature and discount are those under which label-sets of all folds are likeliest. Log-odds are refined on
-    two folds for the third, label by label or by all labels, which is kept if it is likelier by more than a standard
-    error. `neighbours` take time: they are tried if no more than 10,000 label-sets are to be listed, and must make the
-    typical size of held-out sets a tenth smaller.
+    prior, temperature and discount are those under which label-sets of all folds are likeliest, found by the slopes of
+    the likelihood. Log-odds are refined on two folds for the third, label by label or by all labels, which is kept if
+    it is likelier by more than a standard error. `neighbours` take time: they are tried if no more than 10,000
+    label-sets are to be listed, and must be likelier and make the typical size of held-out sets a tenth smaller.
 
     Then each fold is held out: settings chosen on the other two must make it likelier than `LogLoss` by two standard
     errors, and its sets a twentieth smaller at the levels you name; at none of these may sets be larger, typically or
@@ -284,8 +316,9 @@ def choose_mixture(
     them, so best guesses need only be as good; then without refined log-odds. If these fail too, the result has weight
     0, which scores exactly as `LogLoss` does.
 
-    Calibration texts take no part, so the guarantee is what it was. Sets of at most 100 texts per fold are sized, large
-    ones by bounds; it takes seconds.
+    Calibration texts take no part, so the guarantee is what it was. At most 1,000 texts per fold are scored, fewer (but
+    150) if training has more than 500 different label-sets, and the sets of at most 100 are sized, large ones by
+    bounds. It takes a second or two.
 
     Parameters
     ----------
@@ -342,20 +375,26 @@ def choose_mixture(
     limits = {"min_labels": min_labels, "max_labels": most, "constraints": constraints}
     kinds = _kinds(n_labels, refine=refine and not is_sparse(checked))
     order = np.random.default_rng(random_state).permutation(len(checked))
-    folds = [_fold(checked, own, rows, kinds, limits, levels) for rows in np.array_split(order, _N_FOLDS)]
+    folds = []
+    for rows in np.array_split(order, _N_FOLDS):
+        others = np.setdiff1d(order, rows)
+        odds = {
+            kind: None if kind is None else RefinedOdds.of(checked[others], own[others], across=kind) for kind in kinds
+        }
+        folds.append(_Fold(checked[rows], own[rows], limits, levels, fitted, odds))
 
     def report(line: str) -> None:
         _log.debug("%s", line)
         if progress is not None:
             progress(line)
 
-    search = _Search(folds, fitted, report)
-    choice = next((choice for choice in search.choices() if search.confirms(choice)), None)
+    search = _Search(folds, report)
+    with threadpool_limits(1, user_api="blas"):  # products are small: sharing them out takes longer than the work
+        choice = next((choice for choice in search.choices() if search.confirms(choice)), None)
     if choice is None:
         return fitted.reweighted(weight=0.0)
-    if choice.kind is None:
-        return choice.measure
-    return choice.measure.refine(checked, own, across=choice.kind)
+    chosen = fitted.reweighted(**choice.settings)
+    return chosen if choice.kind is None else chosen.refine(checked, own, across=choice.kind)
 
 
 def _kinds(n_labels: int, *, refine: bool) -> tuple[bool | None, ...]:
@@ -363,15 +402,3 @@ def _kinds(n_labels: int, *, refine: bool) -> tuple[bool | None, ...]:
     if not refine:
         return (None,)
     return _KINDS if n_labels <= _MOST_LABELS_ACROSS else _KINDS[:2]
-
-
-def _fold(
-    probabilities: Any, labels: Any, rows: IntArray, kinds: Sequence[bool | None], limits: Any, levels: Any
-) -> _Fold:
-    """Return the texts of some rows, with log-odds refined on all others."""
-    others = np.setdiff1d(np.arange(len(probabilities)), rows)
-    odds = {
-        kind: None if kind is None else RefinedOdds.of(probabilities[others], labels[others], across=kind)
-        for kind in kinds
-    }
-    return _Fold(probabilities[rows], labels[rows], limits, levels, odds)

@@ -213,10 +213,10 @@ class Mixture:
     @functools.cached_property
     def listing(self) -> kernel.Listing:
         """The listed label-sets as `_kernels.mixture` takes them."""
-        return make_listing(self._tree, self.prior, self.neighbours, self.discount, self.cardinality)
+        return make_listing(self.tree, self.prior, self.neighbours, self.discount, self.cardinality)
 
     @property
-    def _tree(self) -> Tree:
+    def tree(self) -> Tree:
         """The listed label-sets, without their weights."""
         return self.fitted.tree(self.neighbours > 0.0)
 
@@ -266,13 +266,13 @@ class Mixture:
         else:
             rows, indices = np.nonzero(labels)
             starts = np.searchsorted(rows, np.arange(len(labels) + 1))
-        known = self._tree.node_of
+        known = self.tree.node_of
         parts = [indices[start:stop].tobytes() for start, stop in itertools.pairwise(starts.tolist())]
         return np.array([known.get(part, -1) for part in parts], dtype=np.int64)
 
     def node_of(self, labels: Sequence[int]) -> int:
         """Return the node of one label-set, ascending labels; -1 if it is not listed."""
-        return self._tree.node_of.get(np.array(labels, dtype=np.int64).tobytes(), -1)
+        return self.tree.node_of.get(np.array(labels, dtype=np.int64).tobytes(), -1)
 
     def shifted(self, thresholds: FloatArray) -> FloatArray:
         """Return the largest `LogLoss` of a label-set, not listed, whose total is within each threshold; -1 if none is.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel._kernels import odds as kernel
@@ -20,10 +21,10 @@ __all__ = ["RefinedLogLoss", "RefinedOdds"]
 # Penalties of squared offsets and slopes, less the common ones, and of the weights of other labels. Several were tried
 # on halves of the validation parts of five corpora: three times less or more changes the likelihood little.
 _RIDGES = (1.0, 10.0, 100.0)
-# So that systems of equations have one solution, whatever the labels.
-_LEAST_RIDGE = 1e-9
-# Newton's steps: their number, the smallest share of one that is tried, and the smallest gain that is worth another.
-_STEPS, _SMALLEST_STEP, _SMALLEST_GAIN = 30, 1e-4, 1e-6
+# So that there is one solution, whatever the labels.
+_LEAST_RIDGE = 1e-6
+# Steps of a fit at most, and the smallest share of the loss that is worth another.
+_STEPS, _SMALLEST_GAIN = 200, 1e-8
 
 
 def log_odds(probabilities: FloatArray, clip: float) -> FloatArray:
@@ -98,56 +99,54 @@ class RefinedOdds:
             Whether the log-odds of all labels count for each label.
         """
         given, own = log_odds(probabilities, clip), np.asarray(labels, dtype=np.float64)
-        common = _solve(np.stack([np.ones(given.size), given.ravel()], axis=1), own.ravel(), np.zeros(2), [0.0, 1.0])
-        if not across:
-            ridge, features = np.array(_RIDGES[:2]), np.ones((len(given), 2))
-            columns = []
-            for k in range(given.shape[1]):
-                features[:, 1] = given[:, k]
-                columns.append(_solve(features, own[:, k], ridge, common))
-            return cls(np.stack(columns, axis=1))
-        means = given.mean(axis=0)
-        features = np.column_stack([np.ones(len(given)), given - means])
-        columns = []
-        for k in range(given.shape[1]):
-            ridge = np.full(features.shape[1], _RIDGES[2])
-            ridge[[0, 1 + k]] = _RIDGES[:2]
-            target = np.zeros(features.shape[1])
-            target[[0, 1 + k]] = common[0] + common[1] * means[k], common[1]
-            column = _solve(features, own[:, k], ridge, target)
-            column[0] -= means @ column[1:]
-            columns.append(column)
-        return cls(np.stack(columns, axis=1))
+        n_labels, middle, means = given.shape[1], given.mean(), given.mean(axis=0)
+        n_rows = n_labels if across else 1
+        # Products of matrices are small here: to share each out over threads takes longer than the work itself.
+        with threadpool_limits(1, user_api="blas"):
+            pooled = (given - middle).reshape(-1, 1), own.reshape(-1, 1)
+            offset, slope = _fit(*pooled, np.full((2, 1), _LEAST_RIDGE), np.array([[0.0], [1.0]]))[:, 0]
+            ridge, target = np.full((1 + n_rows, n_labels), _RIDGES[2]), np.zeros((1 + n_rows, n_labels))
+            slopes = (1 + np.arange(n_labels) if across else 1, np.arange(n_labels))
+            ridge[0], ridge[slopes] = _RIDGES[:2]
+            target[0], target[slopes] = offset + slope * (means - middle), slope
+            table = _fit(given - means, own, ridge, target)
+        table[0] -= means @ table[1:] if across else means * table[1]
+        return cls(table)
 
 
-def _solve(features: FloatArray, labels: FloatArray, ridge: FloatArray, target: Any) -> FloatArray:
-    """Return the coefficients (m,) of a logistic regression of labels (n,) on features (n, m), drawn to a target (m,).
+def _fit(features: FloatArray, labels: FloatArray, ridge: FloatArray, target: FloatArray) -> FloatArray:
+    """Return the table (1 + m, d) of d logistic regressions on features (n, d): on one's own (m = 1) or on all (m = d).
 
-    The loss is the sum of log-losses + ridge (coefficient - target)^2, which is convex: Newton's steps, each halved
-    until the loss falls.
+    The loss is the sum of log-losses + ridge (coefficient - target)^2, which is convex. All regressions are fitted at
+    once by L-BFGS, coefficients scaled so that the curvature at the target is about the same for all of them.
     """
-    aim = np.asarray(target, dtype=np.float64)
-    at = aim.copy()
-    least = np.full(len(at), _LEAST_RIDGE)
+    from scipy.optimize import minimize  # noqa: PLC0415 (slow to import, and only those who fit need it)
 
-    def loss_of(coefficients: FloatArray) -> float:
-        z = features @ coefficients
-        return float((np.logaddexp(0.0, z) - labels * z).sum() + (ridge * (coefficients - aim) ** 2).sum())
+    is_own = len(target) == 2
 
-    loss = loss_of(at)
-    for _ in range(_STEPS):
-        shares = expit(features @ at)
-        gradient = features.T @ (shares - labels) + 2.0 * ridge * (at - aim)
-        curvature = (features * (shares * (1.0 - shares))[:, None]).T @ features + np.diag(2.0 * ridge + least)
-        step = np.linalg.solve(curvature, gradient)
-        size = 1.0
-        while size > _SMALLEST_STEP and loss_of(at - size * step) > loss:
-            size *= 0.5
-        new = loss_of(at - size * step)
-        if new > loss - _SMALLEST_GAIN:
-            break
-        at, loss = at - size * step, new
-    return at
+    def predicted(table: FloatArray) -> FloatArray:
+        return np.asarray(table[0] + (features * table[1] if is_own else features @ table[1:]))
+
+    def pulled_back(rest: FloatArray, columns: FloatArray) -> FloatArray:
+        return np.vstack([rest.sum(axis=0), (columns * rest).sum(axis=0) if is_own else columns.T @ rest])
+
+    shares = expit(predicted(target))
+    scale = 1.0 / np.sqrt(2.0 * ridge + pulled_back(shares * (1.0 - shares), features**2))
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        away = flat.reshape(target.shape) * scale
+        z = predicted(target + away)
+        slopes = pulled_back(expit(z) - labels, features) + 2.0 * ridge * away
+        return float((np.logaddexp(0.0, z) - labels * z).sum() + (ridge * away**2).sum()), (slopes * scale).ravel()
+
+    solved = minimize(
+        loss,
+        np.zeros(target.size),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": _STEPS, "ftol": _SMALLEST_GAIN, "gtol": 0.0},
+    )
+    return np.asarray(target + solved.x.reshape(target.shape) * scale)
 
 
 @trusted
