@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 DEMO_VENV ?= .venv-demo
 BENCH_VENV ?= .venv-bench
 PIP_INSTALL := pip install --quiet --disable-pip-version-check -c constraints.txt
+# Coverage sees inside kernels only if they are not compiled: their tests run a second time for it.
+COVERAGE ?=
 KERNEL_TESTS := tests/kernels
+MEASURED := --cov --cov-append --cov-report=term --cov-fail-under=90
 # Kernels whose arrays are filled by loops of their own: an index past an end is an error here, not a crash elsewhere.
 CHECKED_TESTS := $(addprefix tests/kernels/test_,walk.py listing.py forced.py best_first.py shortlist.py compressed.py)
 
@@ -33,10 +36,12 @@ $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements
 demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environment without torch
 	$(DEMO_VENV)/bin/surelabel demo --out build/demo
 
-test: $(BIN)/.dev  ## all quick tests, then the kernels' without JIT so that coverage sees inside, and with checked bounds
-	$(BIN)/coverage erase
-	$(BIN)/pytest -q -n auto --dist loadgroup --no-loadscope-reorder --cov --cov-report=
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) --cov --cov-append --cov-report=term --cov-fail-under=90
+# Tests share the cores by processes; threads of linear algebra beside them would only wait for each other.
+test: export OMP_NUM_THREADS = 1
+test: $(BIN)/.dev  ## all quick tests, those of kernels with checked bounds too; COVERAGE=1 measures coverage, as CI does
+	$(if $(COVERAGE),$(BIN)/coverage erase)
+	$(BIN)/pytest -q -n auto --dist loadgroup --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=)
+	$(if $(COVERAGE),NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) $(MEASURED))
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked $(BIN)/pytest -q -n auto $(CHECKED_TESTS)
 
 check: $(BIN)/.dev  ## linters, types, import order, the site and its links
