@@ -5,7 +5,8 @@
 Files are those of `surelabel.probabilities_file`. Figures are means over random re-splits of calibration and test
 texts, so that both are exchangeable, and beside them those of the corpus' own split: for Reuters one in time. Known
 words are those of the terms that the linear classifier takes from the training texts, if the corpus can be loaded;
-otherwise all words count as known. Figures of other files that are in the output stay there.
+otherwise all words count as known. The share of true tags that may be missed is chosen on validation texts, as `train`
+does. Figures of other files that are in the output stay there.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from surelabel._core.storage import atomic_file
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.decisions import Decisions
 from surelabel.guarantees.familiarity import Familiarity
+from surelabel.models.deciding import DecisionSettings
 from surelabel.models.verdict import judge
 from surelabel.probabilities_file import PartProbabilities, Probabilities
 from surelabel.text.settings import LinearSettings
@@ -111,7 +113,8 @@ def measure(file: Path, max_wrong: float) -> dict[str, Any]:
     validation = made.parts["validation"]
     automation = Automation(max_wrong, max_labels=made.max_labels)
     automation = automation.choose_score(validation.probabilities, validation.labels)
-    plan = Decisions(automation, TagBounds(), Familiarity())
+    max_missed = DecisionSettings().settled(validation).max_missed
+    plan = Decisions(automation, TagBounds(max_missed), Familiarity())
     verdicts, past, flagged = [], 0, []
     for seed in range(N_SPLITS):
         calibration, test = made.redivided(seed)
@@ -138,6 +141,8 @@ def measure(file: Path, max_wrong: float) -> dict[str, Any]:
         "n_calibration": len(made.parts["calibration"]),
         "n_splits": N_SPLITS,
         "max_wrong": max_wrong,
+        "max_missed": float(max_missed),
+        "short_list": decisions.longest_list,
         "score": plan.automation.score,
         "first_share": plan.automation.first_share,
         "with_known_words": bool(known),

@@ -72,10 +72,29 @@ def test_too_many_tags_are_read(decided):
     short = Decisions(decided.automation, decided.tag_bounds, decided.familiarity, max_tags=2)
     answer = short.decide(UNSURE[None, :], [(10, 10)])[0]
     assert answer.decision == READ
-    assert answer.reason == "10 label-sets are plausible, and 3 tags are to be considered: too many to choose from."
+    tags = "3 of 6 tags are to be considered: a short list has at most 2."
+    assert answer.reason == f"10 label-sets are plausible, and {tags}"
     tolerant = Decisions(decided.automation, decided.tag_bounds, Familiarity().calibrate([99.0], [0.1]))
     nothing = tolerant.decide(np.full((1, 6), 0.001), [(40, 40)])[0]
     assert nothing.reason == "40 label-sets are plausible, and no tag stands out."
+
+
+def test_a_short_list_is_a_quarter_of_the_labels(decided):
+    """Of 28 labels 7 tags are a short list; three always are, and more than 20 never."""
+    probabilities, labels = _texts(np.random.default_rng(8), 400, 28)
+    decisions = Decisions(Automation(0.2), TagBounds(0.1, 0.1), Familiarity(0.5)).calibrate(
+        probabilities, labels, np.ones(400)
+    )
+    tags = decisions.tag_bounds
+    tags.consider_threshold_ = 0.3
+    new = np.full((2, 28), 0.001)
+    new[0, :7] = new[1, :8] = 0.4
+    decisions.familiarity = Familiarity().calibrate([99.0], [0.1])
+    seven, eight = decisions.decide(new, [(50, 50)] * 2)
+    assert (seven.decision, len(seven.consider)) == (CHOOSE, 7)
+    assert (eight.decision, len(eight.consider)) == (READ, 8)
+    assert eight.reason.endswith("and 8 of 28 tags are to be considered: a short list has at most 7.")
+    assert (decided.longest_list, decisions.longest_list) == (3, 7)
 
 
 def test_a_very_strange_best_guess_is_read(decided):
@@ -115,7 +134,7 @@ def test_tags_that_are_not_listed_count(decided):
     answer = Decisions(decided.automation, careful, decided.familiarity, max_tags=5).decide(sparse, [(50, 50)])[0]
     assert answer.consider == [0]
     assert answer.decision in {FILE, READ}
-    assert answer.decision == FILE or "6 tags are to be considered" in answer.reason
+    assert answer.decision == FILE or "6 of 6 tags are to be considered" in answer.reason
 
 
 def test_added_texts_certify(decided):

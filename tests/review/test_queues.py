@@ -29,6 +29,13 @@ def test_at_most_nine_label_sets_are_offered_and_the_best_guess_if_none_is_plaus
     assert offer_of(answer_of(0)).options == ((("tag-0",), 0.9),)
 
 
+def test_of_a_long_list_of_tags_twenty_are_offered_with_the_count():
+    tags = tuple(f"tag-{number}" for number in range(30, 0, -1))
+    offer = offer_of(answer_of(12, decision="read", reason="Long.", consider=tags))
+    assert offer.consider == (*tags[:20], "tag-0")  # the best guess is always there
+    assert offer.n_considered == 30
+
+
 def test_offers_survive_json():
     offer = offer_of(answer_of(3))
     assert Offer.from_dict(offer.to_dict()) == offer

@@ -5,10 +5,12 @@ import dataclasses
 import io
 import re
 
+import numpy as np
 import pytest
 
 from browsing import CHECKS, CHROMIUM
 from service_running import HOSTILE, NAMES, grouped_bundle, make_bundle, serving, start
+from surelabel.guarantees.decisions import Decisions
 from surelabel.service import ServiceSettings
 
 TOKEN = "a token of some length"
@@ -218,6 +220,32 @@ def test_the_verdict_comes_first_with_its_reason(browser, deciding, text, style,
     visit.page.fill("#text", "another text")
     assert visit.page.get_attribute("#answer", "class") == "stale"
     visit.close()
+
+
+def test_a_text_to_read_shows_its_most_probable_tags(browser):
+    bundle = make_bundle(max_wrong="0.2")
+    made = bundle.decisions
+    made.automation.threshold_ = np.inf
+    made.tag_bounds.consider_threshold_ = 0.0
+    decisions = Decisions(made.automation, made.tag_bounds, made.familiarity, max_choices=1)
+    with serving(dataclasses.replace(bundle, decisions=decisions)) as running:
+        visit = Visit(browser, running.url)
+        visit.page.wait_for_selector("#examples:not([hidden])")
+        visit.ask("corn wheat maybe")
+        visit.wait_for("#verdict-title", "Read it yourself")
+        card = visit.page.locator("#answer > section").first
+        assert "90 of 90 tags are to be considered: a short list has at most 20." in card.inner_text()
+        assert "a long list: the 20 most probable of 90" in card.inner_text()
+        shown = card.locator(".chips li").all_inner_texts()
+        assert len(shown) == 20
+        assert set(shown[:2]) == {"corn", "wheat"}
+        card.get_by_text("Show 70 more").click()
+        assert card.locator(".chips li").count() == 90
+        # Of an unfamiliar text no tag is worth considering.
+        visit.ask("nothing that is known here")
+        visit.wait_for("#verdict-title + p", "knows none of its words")
+        assert visit.page.locator("#answer > section").first.locator(".chips").count() == 0
+        visit.close()
 
 
 def test_the_level_of_the_model_and_the_picture_are_on_the_page(browser, deciding):

@@ -4,6 +4,7 @@
   `max_wrong` are wrong. It is certified on the familiar calibration texts, since only familiar texts are filed.
 - **choose**: a person picks from a short list that keeps its promise: up to `max_choices` plausible label-sets at the
   level; or, if there are more, up to `max_tags` tags to consider, of which `TagBounds` says how many true ones miss.
+  A list of tags is short if a person takes it in at a glance and it leaves out most labels: see `short_list`.
 - **read**: the text is unfamiliar, no label-set is plausible, or the list is too long to be a help.
 """
 
@@ -27,7 +28,7 @@ from surelabel.guarantees.tag_bounds import TagBounds
 from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import SparseProbabilities
 
-__all__ = ["CHOOSE", "FILE", "READ", "Decision", "Decisions", "Verdict"]
+__all__ = ["CHOOSE", "FILE", "READ", "Decision", "Decisions", "Verdict", "short_list"]
 
 Verdict: TypeAlias = Literal["file", "choose", "read"]
 """What can happen to a text."""
@@ -38,6 +39,20 @@ READ: Verdict = "read"
 
 AUTOMATION, TAGS, FAMILIARITY = "automation.npz", "tags.npz", "familiarity.npz"
 """The files of decisions in a folder."""
+
+
+def short_list(n_labels: int) -> int:
+    """Return the longest list of tags that is shorter work than reading, of so many labels.
+
+    It is a quarter of the labels, so that the list rules most of them out; at most 20, which a person still scans at a
+    glance; and at least 3, which is quick to read whatever the number of labels.
+
+    Examples
+    --------
+    >>> [short_list(n_labels) for n_labels in (6, 28, 57, 90, 700)]
+    [3, 7, 14, 20, 20]
+    """
+    return max(3, min(20, n_labels // 4))
 
 
 class Decision(NamedTuple):
@@ -75,8 +90,8 @@ class Decisions:
     familiarity : Familiarity
     max_choices : int
         Longest list of plausible label-sets that a person is asked to choose from.
-    max_tags : int
-        Longest list of tags to consider that is shorter than reading.
+    max_tags : int, optional
+        Longest list of tags to consider that is shorter work than reading; `short_list` of the labels by default.
 
     Examples
     --------
@@ -99,9 +114,9 @@ class Decisions:
         tag_bounds: TagBounds,
         familiarity: Familiarity,
         max_choices: int = 9,
-        max_tags: int = 20,
+        max_tags: int | None = None,
     ) -> None:
-        for name, value in (("max_choices", max_choices), ("max_tags", max_tags)):
+        for name, value in (("max_choices", max_choices), ("max_tags", 1 if max_tags is None else max_tags)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
                 raise InvalidInputError(
                     f"The {name!r} parameter of {type(self).__name__} must be a whole number of 1 or more. "
@@ -111,7 +126,7 @@ class Decisions:
         self.tag_bounds = tag_bounds
         self.familiarity = familiarity
         self.max_choices = int(max_choices)
-        self.max_tags = int(max_tags)
+        self.max_tags = None if max_tags is None else int(max_tags)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.automation!r}, {self.tag_bounds!r}, {self.familiarity!r})"
@@ -120,6 +135,11 @@ class Decisions:
     def n_labels(self) -> int:
         """Number of labels that decisions are about."""
         return self.automation.predictor_.calibration_.n_labels
+
+    @property
+    def longest_list(self) -> int:
+        """Longest list of tags that a person is asked to choose from."""
+        return short_list(self.n_labels) if self.max_tags is None else self.max_tags
 
     def calibrate(self, probabilities: Any, labels: Any, known_words: Any) -> Decisions:
         """Return decisions with certificates from calibration texts; parameters are those of this object.
@@ -212,13 +232,14 @@ class Decisions:
         if upper <= self.max_choices:
             return CHOOSE, f"{bounds_words(lower, upper)} label-sets are plausible: choose one of them."
         many = f"{bounds_words(lower, upper)} label-sets are plausible"
-        if 0 < n_considered <= self.max_tags:
+        if 0 < n_considered <= self.longest_list:
             tags = "the tag to consider" if n_considered == 1 else f"the {n_considered} tags to consider"
             missed = f"{100 * self.tag_bounds.max_missed:g} %"
             return CHOOSE, f"{many}: choose among {tags}, which miss at most {missed} of the true tags on average."
         if n_considered == 0:
             return READ, f"{many}, and no tag stands out."
-        return READ, f"{many}, and {n_considered:,} tags are to be considered: too many to choose from."
+        considered = f"{n_considered:,} of {self.n_labels:,} tags are to be considered"
+        return READ, f"{many}, and {considered}: a short list has at most {self.longest_list}."
 
     def _filed_labels(self, checked: Any, filed: BoolArray) -> dict[int, list[int]]:
         """Return the label-sets of the filed texts, by row."""
@@ -257,7 +278,7 @@ class Decisions:
         self.familiarity.save(folder / FAMILIARITY)
 
     @classmethod
-    def load(cls, folder: Path, max_choices: int = 9, max_tags: int = 20) -> Decisions | None:
+    def load(cls, folder: Path, max_choices: int = 9, max_tags: int | None = None) -> Decisions | None:
         """Read the certificates of a folder, None if it has none; no code from the files is run."""
         if not (folder / AUTOMATION).is_file():
             return None

@@ -14,7 +14,7 @@ from surelabel._core.validation import FloatArray, IntArray, as_share
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.automation import Automation
-from surelabel.guarantees.decisions import Decisions
+from surelabel.guarantees.decisions import Decisions, short_list
 from surelabel.guarantees.familiarity import Familiarity
 from surelabel.guarantees.tag_bounds import TagBounds
 from surelabel.labels.sparse import is_sparse
@@ -43,8 +43,10 @@ class DecisionSettings:
         0.1 and 0.2 at which half of the validation texts have a short list of tags to consider; 0.05 if there is none.
     max_false : the same
         Share of the tags to assign that may be false, on average.
-    max_choices, max_tags : int
-        Longest list of plausible label-sets, and of tags, that a person is asked to choose from.
+    max_choices : int
+        Longest list of plausible label-sets that a person is asked to choose from.
+    max_tags : int or None
+        Longest list of tags. None: a quarter of the labels, at least 3 and at most 20.
 
     Examples
     --------
@@ -57,7 +59,7 @@ class DecisionSettings:
     max_missed: Any = None
     max_false: Any = "0.05"
     max_choices: int = 9
-    max_tags: int = 20
+    max_tags: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_wrong", "assurance", "max_missed", "max_false"):
@@ -71,6 +73,7 @@ class DecisionSettings:
         usual = dataclasses.replace(self, max_missed=_SHARES_MISSED[0])
         if validation is None:
             return usual
+        longest = short_list(validation.labels.shape[1]) if self.max_tags is None else self.max_tags
         for share in _SHARES_MISSED:
             with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
                 tags = TagBounds(share, self.max_false).calibrate(validation.probabilities, validation.labels)
@@ -78,14 +81,14 @@ class DecisionSettings:
             if is_sparse(validation.probabilities) and validation.probabilities.unlisted >= least:
                 continue  # every tag is to be considered
             n_considered = np.asarray(tags.predict(validation.probabilities).consider.sum(axis=1))
-            if np.mean(n_considered <= self.max_tags) >= _MOST_SHORT:
+            if np.mean(n_considered <= longest) >= _MOST_SHORT:
                 return dataclasses.replace(self, max_missed=share)
         return usual
 
     @property
     def short_lists(self) -> dict[str, int]:
-        """How long short lists may be."""
-        return {"max_choices": self.max_choices, "max_tags": self.max_tags}
+        """How long short lists may be, without what follows from the number of labels."""
+        return {"max_choices": self.max_choices} | ({} if self.max_tags is None else {"max_tags": self.max_tags})
 
 
 def settings_of(decisions: Decisions | None) -> DecisionSettings:

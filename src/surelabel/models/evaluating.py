@@ -368,7 +368,7 @@ def calibrate_bundle(
         bundle.info,
         measure=measure_name(chosen),
         calibrated_on={**where, "part": held_out.name, "n_texts": len(held_out)},
-        short_lists={"max_choices": certified.max_choices, "max_tags": certified.max_tags},
+        short_lists=settings_of(certified).short_lists,
         level=verdict.level,
         verdict=verdict.to_dict(),
         evaluated_on={} if "test" not in parts else {**where, "part": "test", "n_texts": len(parts["test"])},

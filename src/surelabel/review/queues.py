@@ -40,7 +40,9 @@ class Offer:
     options : tuple of (labels, p-value)
         The most plausible label-sets, best first, at most nine.
     consider : tuple of str
-        Tags to consider, the most probable first.
+        Tags to consider, the most probable first, at most 20; and the best guess.
+    n_considered : int
+        How many tags are to be considered.
     certain : tuple of str
         Labels of every plausible label-set.
     size : str
@@ -67,6 +69,7 @@ class Offer:
     significance: str = ""
     credibility: float = 1.0
     unfamiliar: bool = False
+    n_considered: int = 0
 
     def __post_init__(self) -> None:
         if self.verdict not in _VERDICTS:
@@ -116,6 +119,7 @@ def offer_of(answer: Answer) -> Offer:
         significance=answer.significance,
         credibility=answer.credibility,
         unfamiliar=answer.unfamiliar or answer.credibility <= _as_number(answer.significance),
+        n_considered=len(answer.consider),
     )
 
 

@@ -1,7 +1,7 @@
 // Showing the answer about one text.
 
 import { labelList, make, number } from "./dom.js";
-import { UNLIKE, VERDICTS, confidenceWords, credibilityWords, percent, share } from "./words.js";
+import { MOST_TAGS, UNLIKE, VERDICTS, confidenceWords, credibilityWords, percent, share } from "./words.js";
 
 function measure(name, value, [style, words, why]) {
   return make("div", {}, make("dt", {}, name),
@@ -31,8 +31,11 @@ function verdictCard(answer) {
   const card = make("section", { class: `card verdict ${answer.decision}`, "aria-labelledby": "verdict-title" },
     make("h2", { id: "verdict-title" }, VERDICTS[answer.decision]), make("p", {}, answer.reason));
   if (answer.decision === "file") card.append(labelList(answer.labels, "large", { none: "no labels" }));
-  if (answer.decision === "choose" && answer.consider.length > 0) {
-    card.append(make("h3", {}, "Tags to consider ", make("span", {}, "the most probable first")), labelList(answer.consider, "small", { limit: 20 }));
+  // Of an unfamiliar text the model's tags are no help.
+  if (answer.decision !== "file" && !answer.unfamiliar && answer.consider.length > 0) {
+    const n = answer.consider.length;
+    const about = answer.decision === "read" && n > MOST_TAGS ? `a long list: the ${MOST_TAGS} most probable of ${n.toLocaleString("en")}` : "the most probable first";
+    card.append(make("h3", {}, "Tags to consider ", make("span", {}, about)), labelList(answer.consider, "small", { limit: MOST_TAGS }));
   }
   return card;
 }

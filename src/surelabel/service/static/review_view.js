@@ -81,6 +81,8 @@ export function showOptions(offer, pick) {
 export function showConsidered(offer, labels, toggle) {
   const tags = offer?.consider ?? [];
   byId("consider-part").hidden = tags.length === 0;
+  const about = offer?.n_considered > tags.length ? `a long list: the ${n(tags.length)} most probable of ${n(offer.n_considered)}` : "the most probable first";
+  byId("consider-title").replaceChildren("Tags to consider ", make("span", {}, about));
   byId("consider").replaceChildren(...tags.map((label) => make("li", {}, make("button", {
     type: "button", dir: "auto", class: "toggle", "aria-pressed": String(labels.includes(label)), click: () => toggle(label),
   }, label))));

@@ -5,6 +5,8 @@ export const LEVELS = ["0.5", "0.6", "0.7", "0.8", "0.85", "0.9", "0.95", "0.975
 export const DEFAULT_LEVEL = "0.95";
 /** What to do with a text. */
 export const VERDICTS = { file: "File it", choose: "Choose from a short list", read: "Read it yourself" };
+/** Tags to consider that are shown at first. */
+export const MOST_TAGS = 20;
 /** Credibility at which a text is called unlike the calibration texts. */
 export const UNLIKE = 0.05;
 
