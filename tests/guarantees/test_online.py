@@ -1,15 +1,20 @@
 """Online conformal prediction: levels by hand, outcomes in any order, files, and errors that stay near the level."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from surelabel import ByGroup, ConformalLabelSets, LpNorm, OnlineConformal
+import reference
+from cases import calibration_warnings_ignored
+from surelabel import ByCardinality, ByGroup, ByRarity, ConformalLabelSets, LpNorm, OnlineConformal
+from surelabel.calibration import threshold_of
 from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.guarantees.online import METHODS, WeightedCalibration
+from surelabel.guarantees.online import METHODS
 from surelabel.guarantees.rates import RATES, Levels
+from surelabel.guarantees.weighted import WeightedCalibration
 
 
 def _texts(rng, n_texts, drift=0.0, n_labels=3):
@@ -146,9 +151,13 @@ def test_bad_parameters(predictor):
     ):
         with pytest.raises(InvalidInputError, match=words):
             OnlineConformal(predictor, **parameters)
+    with pytest.raises(InvalidInputError, match="must be a calibrated ConformalLabelSets"):
+        OnlineConformal("predictor")
     grouped = ConformalLabelSets(taxonomy=ByGroup()).calibrate([[0.9]] * 3, [[1]] * 3, ["a"] * 3)
-    with pytest.raises(InvalidInputError, match="without a taxonomy"):
-        OnlineConformal(grouped)
+    with pytest.raises(InvalidInputError, match="must hold the group of each text"):
+        OnlineConformal(grouped).predict_set([[0.9]])
+    with pytest.raises(InvalidInputError, match="is for predictors with a taxonomy"):
+        OnlineConformal(predictor).predict_set([[0.9, 0.1, 0.2]], groups=["a"])
 
 
 def test_no_set_is_empty_and_none_holds_everything(predictor):
@@ -188,6 +197,108 @@ def test_damaged_files_are_rejected(predictor, tmp_path):
             np.savez(stream, **{**entries, name: value})
         with pytest.raises(ArtifactError, match="damaged"):
             OnlineConformal.load(tmp_path / "damaged")
+
+
+TAXONOMIES = {
+    "group": ByGroup(),
+    "cardinality": ByCardinality((1, 2)),
+    "rarity": ByRarity([5, 50, 500], (10, 100)),
+    "group x cardinality": ByGroup() * ByCardinality((2,)),
+}
+
+
+def _divided(taxonomy, rng, n_texts=300):
+    probabilities, labels = _texts(rng, n_texts)
+    groups = rng.choice(["mail", "wire"], n_texts).tolist() if taxonomy.by_group else None
+    with calibration_warnings_ignored():
+        return ConformalLabelSets(LpNorm(2), 0, n_jobs=1, taxonomy=taxonomy).calibrate(probabilities, labels, groups)
+
+
+def test_an_outcome_moves_the_level_of_its_own_category_by_hand():
+    predictor = _divided(ByGroup() * ByCardinality((1,)), np.random.default_rng(20))
+    online = OnlineConformal(predictor, 0.1, rate=0.05)
+    assert set(online.levels_.values()) == {0.1}
+    online.predict_set([[0.99, 0.02, 0.97]] * 2, ids=["first", "second"], groups=["mail", "wire"])
+    assert online.update([[0, 1, 0]], ids=["first"]).tolist() == [True]
+    moved = {name: level for name, level in online.levels_.items() if level != 0.1}
+    assert moved == {"group 'mail', 1 or more labels": pytest.approx(0.1 + 0.05 * (0.1 - 1))}
+    assert online.update([[1, 0, 1]], ids=["second"]).tolist() == [False]
+    assert online.levels_["group 'wire', 1 or more labels"] == pytest.approx(0.105)
+    assert online.error_rates_ == {"group 'mail', 1 or more labels": 1.0, "group 'wire', 1 or more labels": 0.0}
+    assert online.level_ == 0.1
+    # The next sets are those of categories that are cut at these levels.
+    texts = _texts(np.random.default_rng(21), 40)[0]
+    found = online.predict_set(texts, groups=["mail"] * 40).sizes()
+    levels = [Fraction(online.levels_[f"group 'mail', {kind}"]) for kind in ("0 labels", "1 or more labels")]
+    categories = predictor.calibration_.categories
+    at = [threshold_of(categories.category(0, kind), level) for kind, level in enumerate(levels)]
+    every = np.array(reference.candidates(3, 0, 3), dtype=bool)
+    totals = np.array([predictor.totals(np.tile(text, (8, 1)), every) for text in texts])
+    kinds = (every.sum(axis=1) > 0).astype(int)
+    assert found.tolist() == (totals <= np.array(at)[kinds]).sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("taxonomy", TAXONOMIES.values(), ids=TAXONOMIES)
+@pytest.mark.parametrize("method", METHODS)
+def test_errors_of_every_category_stay_near_the_level_while_texts_drift(taxonomy, method):
+    rng = np.random.default_rng(22)
+    predictor = _divided(taxonomy, rng)
+    probabilities, labels = _texts(rng, 1200, drift=np.linspace(0.0, 2.0, 1200))
+    groups = rng.choice(["mail", "wire"], 1200).tolist() if taxonomy.by_group else [None] * 1200
+    online = OnlineConformal(predictor, 0.1, method, rate=0.05)
+    errors, of = [], []
+    for row, known, group in zip(probabilities, labels, groups, strict=True):
+        asked = None if group is None else [group]
+        found = online.predict_set(row[None], groups=asked)
+        errors.append(bool(online.update(known[None])[0]))
+        assert errors[-1] is not bool(found.contains(known[None])[0])
+        of.append((group, int(taxonomy.kinds_of(known[None])[0])))
+    plain = predictor.predict_p(probabilities, labels, groups=groups if taxonomy.by_group else None) <= 0.1
+    for category in set(of):
+        here = np.array([one == category for one in of])
+        rate = np.array(errors)[here].mean()
+        if method == "aci":  # the theorem, for every category
+            assert abs(rate - 0.1) <= (1 + 0.05) / (0.05 * here.sum())
+        assert abs(rate - 0.1) < max(0.06, abs(plain[here].mean() - 0.1))
+    assert len(online.error_rates_) == len(set(of))
+    assert np.mean(errors) == pytest.approx(online.error_rate_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_categories_are_saved_and_resumed(method, tmp_path):
+    taxonomy = TAXONOMIES["group x cardinality"]
+    rng = np.random.default_rng(23)
+    online = OnlineConformal(_divided(taxonomy, rng), 0.2, method, keep_best=True)
+    probabilities, labels = _texts(rng, 60)
+    groups = rng.choice(["mail", "wire"], 60).tolist()
+    online.predict_set(probabilities[:30], groups=groups[:30])
+    online.update(labels[:12])
+    online.save(tmp_path / "state")
+    again = OnlineConformal.load(tmp_path / "state")
+    for stream in (online, again):
+        stream.update(labels[12:30])
+        assert stream.predict_set(probabilities[30:], groups=groups[30:]).sizes().min() >= 1
+    assert again.levels_ == online.levels_
+    assert again.error_rates_ == online.error_rates_
+    last = [stream.predict_set(probabilities[:9], groups=groups[:9]) for stream in (online, again)]
+    assert [one.top(4) for one in last[0]] == [one.top(4) for one in last[1]]
+
+
+def test_a_category_without_calibration_texts_holds_all_its_candidates():
+    probabilities, labels = _texts(np.random.default_rng(24), 60)
+    labels[:, 2] = False
+    labels[:, :2] = [True, False]
+    with calibration_warnings_ignored():
+        predictor = ConformalLabelSets(LpNorm(2), 1, taxonomy=ByCardinality((1, 2))).calibrate(probabilities, labels)
+    for method in METHODS:
+        online = OnlineConformal(predictor, 0.1, method)
+        found = online.predict_set([[0.9, 0.1, 0.1]])[0]
+        assert found.size >= 4  # {0, 1}, {0, 2}, {1, 2} and {0, 1, 2} are all there
+        assert {0, 1, 2} in found
+        online.update([[1, 1, 0]])
+        assert list(online.error_rates_.values()) == [0.0]
+        is_plain = method in ("aci", "dtaci")
+        assert ({0, 1, 2} in online.predict_set([[0.9, 0.1, 0.1]])[0]) is is_plain or method == "nexcp"
 
 
 @pytest.mark.parametrize("method", METHODS)

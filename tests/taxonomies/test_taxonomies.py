@@ -26,6 +26,7 @@ from surelabel import (
     SparseProbabilities,
 )
 from surelabel.calibration import totals_of
+from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
 from surelabel.taxonomies.kinds import Taxonomy
 
@@ -168,15 +169,110 @@ def test_sparse_texts_are_divided_as_dense_ones():
         other = ConformalLabelSets(LpNorm(2), taxonomy=taxonomy).calibrate(sparse[:50], labels[:50], groups[:50])
         one = dense.predict_set(probabilities[50:], significance=0.3, groups=groups[50:])
         two = other.predict_set(sparse[50:], significance=0.3, groups=groups[50:])
-        by_rarity = ConformalLabelSets(taxonomy=ByRarity([5, 1] * 3, (3,))).calibrate(sparse[:50], labels[:50])
     assert two.sizes().tolist() == one.sizes().tolist()
     assert [found.top(50) for found in two] == [found.top(50) for found in one]
     assert [found.certain for found in two] == [found.certain for found in one]
     assert [set(found.open) for found in two] == [found.open for found in one]
     best = dense.predict(probabilities[50:], groups=groups[50:]).label_sets
     assert other.predict(sparse[50:], groups=groups[50:]).label_sets == best
-    with pytest.raises(InvalidInputError, match="takes no sparse probabilities"):
-        by_rarity.predict(sparse[50:])
+
+
+@pytest.mark.parametrize("measure", [LpNorm(2), LpNorm(math.inf), LogLoss(), "mixture"], ids=repr)
+@given(data=st.data())
+@settings(max_examples=examples(5))
+def test_sparse_texts_by_rarity_are_as_dense_ones(measure, data, tmp_path_factory):
+    """Few values, so that totals tie; labels that a text does not list are of several classes of rarity."""
+    d, n = data.draw(st.integers(2, 6)), data.draw(st.integers(2, 12))
+    values = st.lists(st.sampled_from([None, None, 0.0, 0.25, 0.5, 0.75, 1.0]), min_size=d, max_size=d)
+    rows = data.draw(st.lists(values, min_size=n + 2, max_size=n + 2))
+    unlisted = data.draw(st.sampled_from([0.0, 0.25]))
+    dense = np.array([[unlisted if value is None else value for value in row] for row in rows])
+    places = [(i, k) for i, row in enumerate(rows) for k, value in enumerate(row) if value is not None]
+    listed = scipy.sparse.coo_array(
+        ([dense[place] for place in places], ([i for i, _ in places], [k for _, k in places])), shape=dense.shape
+    )
+    sparse = SparseProbabilities(listed.tocsr(), unlisted)
+    labels = np.array(data.draw(st.lists(st.lists(st.booleans(), min_size=d, max_size=d), min_size=n, max_size=n)))
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=d, max_size=d))
+    taxonomy = ByRarity(counts, (1, 2))
+    if data.draw(st.booleans()):
+        taxonomy = taxonomy * ByCardinality((1, 2))
+    if measure == "mixture":
+        measure = Mixture(0.5).fit(np.random.default_rng(0).random((30, d)) < 0.4)
+    lo = data.draw(st.integers(0, 2))
+    limits = (lo, data.draw(st.one_of(st.none(), st.integers(lo, d))))
+    level = Fraction(data.draw(st.integers(1, 2 * n)), 2 * n + 1)
+    with calibration_warnings_ignored():
+        one, two = (
+            ConformalLabelSets(measure, *limits, taxonomy=taxonomy).calibrate(texts[:n], labels)
+            for texts in (dense, sparse)
+        )
+        file = tmp_path_factory.mktemp("predictor") / "file"
+        two.save(file)
+        two = ConformalLabelSets.load(file)
+        expected, sets = (
+            predictor.predict_set(texts[n:], significance=level) for predictor, texts in ((one, dense), (two, sparse))
+        )
+        assert sets.sizes().tolist() == expected.sizes().tolist()
+        best, other = one.predict(dense[n:]), two.predict(sparse[n:])
+        assert other.label_sets == best.label_sets
+        assert other.credibility.tolist() == best.credibility.tolist()
+        assert other.confidence.tolist() == best.confidence.tolist()
+        for row, (found, right) in enumerate(zip(sets, expected, strict=True)):
+            assert found.top(100) == right.top(100)
+            assert found.to_array().toarray().tolist() == right.to_array().tolist()
+            for what in ("certain", "open", "possible", "excluded"):
+                assert set(getattr(found, what)) == getattr(right, what)
+            assert found.inclusion().tolist() == right.inclusion().tolist()
+            assert str(found.describe()) == str(right.describe())
+            every = np.array(reference.candidates(d, 0, d), dtype=bool)
+            many = (np.full(len(every), n + row),)
+            p_values = one.predict_p(dense[many], every)
+            assert two.predict_p(sparse[many[0]], every).tolist() == p_values.tolist()
+            assert [label_set in found for label_set in map(as_set, every)] == [
+                label_set in right for label_set in map(as_set, every)
+            ]
+        (certain, still_open, n_more), (known, free, _) = sets.certain_and_open(), expected.certain_and_open()
+        assert certain.toarray().tolist() == known.tolist()
+        assert still_open.toarray().tolist() == free.tolist()
+        assert n_more.tolist() == [0, 0]
+        few = sets.certain_and_open(1)
+        assert (few[1].toarray().sum(axis=1) + few[2]).tolist() == free.sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("taxonomy", TAXONOMIES.values(), ids=TAXONOMIES.keys())
+@pytest.mark.parametrize("measure", [LpNorm(2), LpNorm(math.inf), LogLoss(), "mahalanobis", "mixture"], ids=repr)
+@given(data=st.data())
+@settings(max_examples=examples(6))
+def test_s_and_of_are_those_of_brute_force(measure, taxonomy, data):
+    d, n = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 12))
+    rows = data.draw(probabilities_of(n + 2, d))
+    labels = np.array(data.draw(st.lists(st.lists(st.booleans(), min_size=d, max_size=d), min_size=n, max_size=n)))
+    truth = np.array(data.draw(st.lists(st.lists(st.booleans(), min_size=d, max_size=d), min_size=2, max_size=2)))
+    rng = np.random.default_rng(0)
+    if measure == "mahalanobis":
+        measure = Mahalanobis().fit(rng.random((40, d)), rng.random((40, d)) < 0.4)
+    elif measure == "mixture":
+        measure = Mixture(0.5).fit(rng.random((30, d)) < 0.4)
+    made = taxonomy(d)
+    groups = data.draw(st.lists(st.sampled_from(["a", "b"]), min_size=n, max_size=n))
+    of_test = [groups[0], groups[-1]]
+    with calibration_warnings_ignored():
+        predictor = ConformalLabelSets(measure, 1, data.draw(st.one_of(st.none(), st.integers(1, d))), taxonomy=made)
+        predictor.calibrate(rows[:n], labels, groups if made.by_group else None)
+    given_groups = of_test if made.by_group else None
+    s = s_criterion(predictor, rows[n:], groups=given_groups)
+    of = of_criterion(predictor, rows[n:], truth, groups=given_groups)
+    sums, others = [], []
+    for text, true, group in zip(rows[n:], truth, of_test, strict=True):
+        known = groups if made.by_group else [""] * n
+        values = _p_values(predictor, rows[:n], labels, known, text, group if made.by_group else "")
+        sums.append(sum(float(p) for p, _ in values.values()))
+        others.append(sum(float(p) for row, (p, _) in values.items() if row != tuple(true.astype(int).tolist())))
+    assert s.mean == pytest.approx((np.mean(sums),) * 2)
+    assert of.mean == pytest.approx((np.mean(others),) * 2)
+    if not made.by_group:
+        assert (s.floor + s.excess_lower).tolist() == pytest.approx(sums)
 
 
 def test_categories_by_hand():

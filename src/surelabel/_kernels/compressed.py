@@ -25,14 +25,16 @@ N_CONSTANTS = 4
 
 
 @kernel
-def arrange_rows(listed: Any, costs: Any, unlisted: Any, n_labels: int, starts: Array, out: Any) -> None:
+def arrange_rows(listed: Any, costs: Any, unlisted: Any, all_labels: Any, starts: Array, out: Any) -> None:
     """Lay out rows: listed labels merged with representatives, the last of the unlisted labels; constants free.
 
     listed (starts (n + 1,), labels) and costs (absent, present) of the listed labels; unlisted (absent, present, number
-    of representatives (n,)); out (labels, absent, present) is written, of constants with label -1, costs 0 and inf.
+    of representatives (n,)); all_labels (their number, which of them are barred and represent none (d,), or an empty
+    array); out (labels, absent, present) is written, of constants with label -1, costs 0 and inf.
     """
     from_starts, from_labels = listed
     labels, absent, present = out
+    n_labels, barred = all_labels
     for i in range(starts.shape[0] - 1):
         place = starts[i + 1] - N_CONSTANTS
         labels[place : place + N_CONSTANTS] = -1
@@ -42,13 +44,14 @@ def arrange_rows(listed: Any, costs: Any, unlisted: Any, n_labels: int, starts: 
         label = n_labels - 1
         left = unlisted[2][i]
         while at >= from_starts[i] or left > 0:
-            place -= 1
             if at >= from_starts[i] and (left == 0 or from_labels[at] == label):
+                place -= 1
                 labels[place] = from_labels[at]
                 absent[place] = costs[0][at]
                 present[place] = costs[1][at]
                 at -= 1
-            else:
+            elif barred.shape[0] == 0 or not barred[label]:
+                place -= 1
                 labels[place] = label
                 absent[place] = unlisted[0]
                 present[place] = unlisted[1]

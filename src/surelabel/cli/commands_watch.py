@@ -142,7 +142,11 @@ def _adapted(
     """Answer to a stream."""
     from surelabel.models import adapt_bundle, events_of, held_out_part  # noqa: PLC0415
 
-    events = corpus.events() if corpus.is_file else events_of(held_out_part(bundle, corpus.load(seed, bundle), "test"))
+    column = bundle.info.group_column if bundle.groups is not None else None
+    if corpus.is_file:
+        events = corpus.events(column)
+    else:
+        events = events_of(held_out_part(bundle, corpus.load(seed, bundle), "test"), column)
     with _written(out) as told:
         return adapt_bundle(
             bundle, events, method=method, significance=significance, alpha=alpha, state=state, told=told
@@ -188,6 +192,8 @@ def _say_stream(stream: StreamSummary, out: Path | None, *, as_json: bool) -> No
             "method": online.method,
             "significance": online.significance,
             "level": online.level_,
+            "levels": online.levels_,
+            "error_rates": online.error_rates_,
             "n_settled": outcomes.n_settled_,
             "n_missed": outcomes.n_missed_,
             "n_missed_without_adapting": outcomes.n_fixed_missed_,
@@ -204,9 +210,13 @@ def _say_stream(stream: StreamSummary, out: Path | None, *, as_json: bool) -> No
         fixed = outcomes.n_fixed_missed_ / outcomes.n_settled_
         say(
             f"Asked for {online.significance:.1%} errors: {outcomes.error_rate_:.1%} of {outcomes.n_settled_:,} "
-            f"settled texts were missed; a level that does not follow would have missed {fixed:.1%}. The level is now "
-            f"{online.level_:.4f} ({online.method})."
+            f"settled texts were missed; a level that does not follow would have missed {fixed:.1%}."
+            + (f" The level is now {online.level_:.4f} ({online.method})." if len(online.levels_) == 1 else "")
         )
+        rates = online.error_rates_
+        for name, level in online.levels_.items() if len(online.levels_) > 1 else ():
+            missed = f"{rates[name]:.1%} missed" if name in rates else "no outcome yet"
+            say(f"  {name}: {missed}, level now {level:.4f} ({online.method})")
     if outcomes.watch.state.alarm:
         say(
             f"ALARM at settled text {outcomes.watch.state.alarm_at:,}: the texts are not like those of calibration. "

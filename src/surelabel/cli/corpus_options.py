@@ -129,13 +129,13 @@ class GivenCorpus:
 
         return Path(self.corpus).is_file() or self.corpus not in corpora.available()
 
-    def events(self) -> Iterator[Event]:
-        """Return the rows of the file as a stream of texts and of labels that become known."""
+    def events(self, group: str | None = None) -> Iterator[Event]:
+        """Return the rows of the file as a stream of texts and of labels that become known; `group` is a column."""
         from surelabel.corpora.tabular import read_events  # noqa: PLC0415
 
         if self.split_column is not None:
             raise typer.BadParameter("a stream has no parts", param_hint="--split-column")
-        return read_events(self.corpus, **self._reading())
+        return read_events(self.corpus, **self._reading(), group=group)
 
     def load_whole(self) -> Corpus:
         """Load the corpus with its own parts alone: none is drawn."""

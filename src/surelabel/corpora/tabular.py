@@ -184,13 +184,15 @@ def _read_file(
 class Event(NamedTuple):
     """A row of a stream: a text that arrives, with its labels if they are known; or the labels of an earlier text.
 
-    `labels` are None if they are not known yet, `text` is None if only labels arrive.
+    `labels` are None if they are not known yet, `text` is None if only labels arrive; `group` is that of the text, if
+    a column of groups was named.
     """
 
     place: str
     id: str | None
     text: str | None
     labels: frozenset[str] | None
+    group: str | None = None
 
 
 def read_events(
@@ -203,12 +205,13 @@ def read_events(
     encoding: str = "utf-8",
     numeric_labels: bool = False,
     on_error: str = "stop",
+    group: str | None = None,
 ) -> Iterator[Event]:
     r"""Yield the rows of a table as a stream of texts and of labels that become known.
 
     A row with a text and labels is both. A row whose label cell is empty is a text that waits for its labels; a row
     without a text has the labels of an earlier text with its id. In JSONL and Parquet a list without names is the empty
-    label-set. Parameters are those of `read_table`.
+    label-set. `group` is the column that says the group of each text; other parameters are those of `read_table`.
 
     Examples
     --------
@@ -223,7 +226,8 @@ def read_events(
         (labels,) if isinstance(labels, str) else tuple(labels),
         (text,) if isinstance(text, str) else tuple(text),
     ]
-    asked = _Asked(columns[1], columns[0], id, None, separator, isinstance(labels, str), numeric_labels)
+    more = () if group is None else (group,)
+    asked = _Asked(columns[1], columns[0], id, None, separator, isinstance(labels, str), numeric_labels, more)
     kind = format_of(file)
     if kind is None or kind == "txt":
         raise CorpusError(f"A stream must be a file that ends in one of {list(FORMATS)}. Got {file.name!r}.")
@@ -260,7 +264,8 @@ def _event(reader: TableReader, row: Row, asked: _Asked) -> Event:
         raise CorpusError(f"{place} must have a text, labels, or both. Got neither.")
     if not text and name is None:
         raise CorpusError(f"{place} has labels and no text, so it must have the id of an earlier text. Got none.")
-    return Event(place, name, text or None, names)
+    group = _filled(row.cells.get(asked.more[0]), asked.more[0], place) if asked.more and text else None
+    return Event(place, name, text or None, names, group)
 
 
 def _rows(reader: TableReader, asked: _Asked) -> tuple[list[Row], list[str]]:

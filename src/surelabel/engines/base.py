@@ -15,6 +15,7 @@ import copy
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -117,6 +118,10 @@ class Engine:
         """Return the engine of the same texts with another number of threads."""
         return self._with(n_jobs=n_jobs)
 
+    def with_totals(self, totals: FloatArray) -> Self:
+        """Return the engine of the same texts with other calibration totals, ascending."""
+        return self._with(calibration=dataclasses.replace(self.calibration, totals=totals, categories=None))
+
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some attributes changed; it shares the others."""
         made = copy.copy(self)
@@ -170,7 +175,11 @@ class Engine:
 
     def p_values_of(self, labels: Any, tie_breaks: FloatArray | None = None) -> FloatArray:
         """Return the p-value of one checked label-set per text, (n,); smoothed if tie-breaks are given."""
-        return self.calibration.p_values(self.totals(labels), tie_breaks)
+        return self.p_values_with(self.totals(labels), labels, tie_breaks)
+
+    def p_values_with(self, totals: FloatArray, labels: Any, tie_breaks: FloatArray | None = None) -> FloatArray:
+        """Return the p-values that checked label-sets, one per text, have with these totals, (n,)."""
+        return self.calibration.p_values(totals, tie_breaks)
 
     def forced_p_values(self, tie_breaks: FloatArray | None = None) -> tuple[Any, FloatArray]:
         """Return the candidates with the highest p-values, 0/1 rows (n, d), and the two highest (n, 2).
@@ -239,6 +248,14 @@ class Engine:
         """Bound the sum over calibration totals a of the number of candidates within a: (n, 2)."""
         return np.concatenate(over_rows(lambda rows: self[rows]._rank_sums(n_cells), len(self), self.n_jobs))
 
+    def p_value_sums(self, n_cells: int) -> tuple[FloatArray, FloatArray]:
+        """Return what the sum of all candidates' p-values is at least, (n,), and bounds of what comes to it, (n, 2).
+
+        The first depends on the numbers of candidates and calibration texts alone.
+        """
+        n = self.calibration.n_texts + 1
+        return np.full(len(self), as_float(Fraction(self.n_candidates, n))), self.rank_sums(n_cells) / n
+
     def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
         """Bound the number of members by a table with so many cells; by nothing if there is no such table."""
         return 0, self.n_candidates
@@ -297,6 +314,10 @@ class WrappingEngine(Engine):
     def with_work_limit(self, work_limit: int) -> Self:
         """Give the wrapped engine another limit too."""
         return self._with(work_limit=work_limit, inner=self.inner.with_work_limit(work_limit))
+
+    def with_totals(self, totals: FloatArray) -> Self:
+        """Give the wrapped engine other totals too."""
+        return super().with_totals(totals)._with(inner=self.inner.with_totals(totals))
 
     def as_rows(self, members: Sequence[Member]) -> Any:
         """Ask `inner`; so do the others below, which have a way of their own in `Engine`."""

@@ -28,7 +28,7 @@ from surelabel.engines.best_first import most_tied
 from surelabel.engines.dense import DenseEngine
 from surelabel.engines.interacting import InteractingEngine
 from surelabel.engines.sizes import Bounds, SizeBounds
-from surelabel.engines.sparse import SparseEngine
+from surelabel.engines.sparse import SparseEngine, sorted_labels
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures.mixture import Mixture
 
@@ -67,6 +67,16 @@ class MixtureEngine(WrappingEngine):
         self.calibration = calibration
         self._measure = calibration.measure
         self._candidates: dict[Bounds, BoolArray] = {}
+        self._barred: BoolArray | None = None
+
+    def barring(self, barred: BoolArray, inner: Engine) -> MixtureEngine:
+        """Return the engine of the same texts for label-sets without some labels, over an `inner` without them."""
+        return self._with(inner=inner, _barred=barred, _candidates={})
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates, those of the independent part."""
+        return self.inner.n_candidates
 
     @property
     def _listed_candidates(self) -> BoolArray:
@@ -75,6 +85,9 @@ class MixtureEngine(WrappingEngine):
             listing = self._measure.listing
             sizes = np.diff(listing.starts)
             chosen = (listing.factors > 0.0) & (sizes >= self.limits[0]) & (sizes <= self.limits[1])
+            if self._barred is not None:
+                nodes = np.repeat(np.arange(len(sizes)), sizes)
+                chosen &= np.bincount(nodes[self._barred[listing.labels]], minlength=len(sizes)) == 0
             if self.calibration.constraints is not None:
                 which = np.flatnonzero(chosen)
                 rows = np.zeros((len(which), self.n_labels), dtype=np.bool_)
@@ -95,7 +108,8 @@ class MixtureEngine(WrappingEngine):
         if not isinstance(inner, DenseEngine):
             return inner, self._measure.texts(inner.probabilities)
         inner = inner.priced()
-        return inner, self._measure.texts_of_costs(*inner.costs(slice(0, len(inner))))
+        # Not those of an engine that bars labels, which are infinite.
+        return inner, self._measure.texts_of_costs(*DenseEngine.costs(inner, slice(0, len(inner))))
 
     def _shifted(self, thresholds: FloatArray) -> FloatArray:
         """Return the thresholds of the independent part, (n,)."""
@@ -237,8 +251,7 @@ class MixtureEngine(WrappingEngine):
     def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Correct the independent part's counts by the listed label-sets that have each label."""
         at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
-        told_apart = set(self.inner.listed(row).tolist())
-        counted = self.inner.with_label(row, at, [label if label in told_apart else -1 for label in labels])
+        counted = self.inner.with_label(row, at, labels)
         flags = self._flags(row, threshold)
         members, within = (self._with_each_label(flags & flag) for flag in (kernel.MEMBER, kernel.WITHIN))
         return [
@@ -257,7 +270,14 @@ class MixtureEngine(WrappingEngine):
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
         """Add what listed members have to what the independent part's have."""
         if is_sparse(self.probabilities):
-            return self._dense(rows).reachable(thresholds, slice(0, len(thresholds)))
+            reachable = self.inner.reachable(self._shifted(thresholds), rows)
+            for place, row in enumerate(range(rows.start, rows.stop)):
+                chosen = self._flags(row, thresholds[place]) & kernel.MEMBER
+                n_members, counts = int(np.count_nonzero(chosen)), self._with_each_label(chosen)
+                with_label = np.zeros(self.n_labels, dtype=np.int64)
+                with_label[list(counts)] = list(counts.values())
+                reachable[place] |= np.column_stack([with_label < n_members, with_label > 0])
+            return reachable
         shifted = self._shifted(thresholds)
         reachable = np.empty((len(thresholds), self.n_labels, 2), dtype=np.bool_)
 
@@ -301,7 +321,7 @@ class MixtureEngine(WrappingEngine):
         """Sort labels by what members have; of sparse texts into bool CSR arrays."""
         if not isinstance(self.inner, SparseEngine):
             return super().certain_and_open(thresholds, most)
-        return self.inner.sorted_labels([self.reach(row, at) for row, at in enumerate(thresholds.tolist())], most)
+        return sorted_labels(self, (self.reach(row, at) for row, at in enumerate(thresholds.tolist())), most)
 
     def for_description(self, row: int) -> tuple[Engine, int]:
         """Return a dense engine of one text, if texts are sparse."""
@@ -328,6 +348,11 @@ class MixtureEngine(WrappingEngine):
         flags = self._flags(row, threshold)
         members, within = (int(np.count_nonzero(flags & flag)) for flag in (kernel.MEMBER, kernel.WITHIN))
         return max(lower + members - within, members), upper + members - within
+
+    def with_totals(self, totals: FloatArray) -> MixtureEngine:
+        """Give the independent part shifted totals."""
+        other = Engine.with_totals(self, totals)
+        return other._with(inner=self.inner.with_totals(self._measure.shifted(totals)))
 
     def _sorted_candidates(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield L and totals of all listed candidates, each ascending, text by text."""

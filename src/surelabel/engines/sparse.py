@@ -54,6 +54,11 @@ class SparseEngine(Engine):
         """Return the short rows of some texts."""
         return compress(self.calibration.separable, self.probabilities[rows], n_representatives)
 
+    @property
+    def n_free(self) -> int:
+        """Number of labels that a candidate may have."""
+        return self.n_labels
+
     def as_rows(self, members: Sequence[Sequence[int]]) -> SparseLabels:
         """Return label-sets, each as ascending labels, as a bool CSR array (m, d)."""
         indices = np.fromiter(itertools.chain.from_iterable(members), dtype=np.int64)
@@ -117,7 +122,7 @@ class SparseEngine(Engine):
         rows = self._rows(slice(row, row + 1))
         thresholds = _finite(rows, np.array([threshold], dtype=np.float64))
         listed = self.listed(row)
-        unlisted = _Unlisted(listed, self.n_labels)
+        unlisted = _Unlisted(self.taken(row), self.n_labels)
         for total, tied in _tied(_classes(rows, thresholds, self.limits), most_tied(self.n_labels)):
             parts = [_members(listed[unpack(words[None, :], len(listed))[0]], unlisted, j) for j, words in tied]
             for negated in parts[0] if len(parts) == 1 else heapq.merge(*parts):
@@ -127,12 +132,21 @@ class SparseEngine(Engine):
         """Return the labels that a text lists."""
         return self.probabilities[row : row + 1].labels
 
+    def taken(self, row: int) -> IntArray:
+        """Return the labels that do not count as unlisted, ascending."""
+        return self.listed(row)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return count_by_size(self.n_free, *self.limits)
+
     def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Count with a listed label's absence made unaffordable; all unlisted labels have one count."""
         rows, listed = self._rows(slice(row, row + 1)), self.listed(row)
         lo, hi = self.limits
         if np.isposinf(threshold):
-            every = count_by_size(self.n_labels - 1, max(lo, 1) - 1, hi - 1)
+            every = count_by_size(self.n_free - 1, max(lo, 1) - 1, hi - 1)
             return [(every, every)] * len(labels)
         column_of = {label: column for column, label in enumerate(listed.tolist())}
         columns = sorted({column_of[label] for label in labels if label in column_of})
@@ -179,27 +193,7 @@ class SparseEngine(Engine):
     def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
         """Return bool CSR arrays, without rows of very many labels."""
         blocks = over_rows(lambda rows: self.reaches(thresholds[rows], rows), len(self), self.n_jobs)
-        return self.sorted_labels(itertools.chain.from_iterable(blocks), most)
-
-    def sorted_labels(self, reaches: Iterable[Reach], most: int | None) -> tuple[Any, Any, IntArray]:
-        """Do what `certain_and_open` says, from which labels members have."""
-        certain, still_open, n_more = [], [], []
-        for labels, reachable, others in reaches:
-            absent, present = reachable[:, 0], reachable[:, 1]
-            every, some = labels[present & ~absent].tolist(), labels[present & absent].tolist()
-            n_left = self.n_labels - len(labels) if others[1] else 0
-            if n_left and not others[0]:
-                every, n_left = self._with_unlisted(every, labels), 0
-            elif n_left and (most is None or n_left + len(some) <= most):
-                some, n_left = self._with_unlisted(some, labels), 0
-            certain.append(every)
-            still_open.append(some)
-            n_more.append(n_left)
-        return self.as_rows(certain), self.as_rows(still_open), np.array(n_more, dtype=np.int64)
-
-    def _with_unlisted(self, chosen: list[int], listed: IntArray) -> list[int]:
-        """Return some listed labels and all unlisted ones, ascending."""
-        return sorted(chosen + np.setdiff1d(np.arange(self.n_labels), listed).tolist())
+        return sorted_labels(self, itertools.chain.from_iterable(blocks), most)
 
     def for_description(self, row: int) -> tuple[Engine, int]:
         """Return a dense engine of one text."""
@@ -216,8 +210,12 @@ class SparseEngine(Engine):
         return dense.limited(self.limits)
 
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
-        """Look at all labels; `reaches` is the same without arrays of all of them."""
-        return self._dense(rows).reachable(thresholds, slice(0, len(thresholds)))
+        """Write all labels out; `reaches` is the same without arrays of all of them."""
+        reachable = np.empty((len(thresholds), self.n_labels, 2), dtype=np.bool_)
+        for place, (labels, listed, others) in enumerate(self.reaches(thresholds, rows)):
+            reachable[place] = others
+            reachable[place, labels] = listed
+        return reachable
 
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return the costs of all labels."""
@@ -248,6 +246,31 @@ class SparseEngine(Engine):
         for i in np.flatnonzero(_is_cut_short(rows, largest, self.limits)).tolist():
             sums[i][1] = Fraction(self.n_candidates * len(totals))
         return np.array([[as_float(lower), as_float(upper)] for lower, upper in sums])
+
+
+def sorted_labels(engine: Engine, reaches: Iterable[Reach], most: int | None) -> tuple[Any, Any, IntArray]:
+    """Do what `certain_and_open` says for sparse texts, from which labels members have."""
+    certain, still_open, n_more = [], [], []
+    for row, (labels, reachable, others) in enumerate(reaches):
+        absent, present = reachable[:, 0], reachable[:, 1]
+        every, some = labels[present & ~absent], labels[present & absent]
+        n_left = engine.n_labels - len(labels) if others[1] else 0
+        if n_left and not others[0]:
+            every, n_left = _with_unlisted(every, labels, engine.n_labels), 0
+        elif n_left and (most is None or n_left + len(some) <= most):
+            some, n_left = _with_unlisted(some, labels, engine.n_labels), 0
+        elif most is not None and len(some) > most:
+            text = engine.probabilities[row : row + 1].labels
+            n_left, some = n_left + len(np.setdiff1d(some, text)), np.intersect1d(some, text)
+        certain.append(every.tolist())
+        still_open.append(some.tolist())
+        n_more.append(n_left)
+    return engine.as_rows(certain), engine.as_rows(still_open), np.array(n_more, dtype=np.int64)
+
+
+def _with_unlisted(chosen: IntArray, told_apart: IntArray, n_labels: int) -> IntArray:
+    """Return some labels and all that are not told apart, ascending."""
+    return np.union1d(chosen, np.setdiff1d(np.arange(n_labels), told_apart))
 
 
 def _finite(rows: CompressedRows, thresholds: FloatArray) -> FloatArray:
@@ -303,10 +326,10 @@ def _count_short_rows(rows: CompressedRows, thresholds: FloatArray, limits: Boun
     counted: list[Bounds] = [(size, size) for size in sizes.tolist()]
     given_up = np.flatnonzero(sizes < 0).tolist()
     everything = rows.dearest() * (1.0 + _SLACK) <= thresholds if given_up else sizes > 0
+    n_free = rows.n_free() if given_up else sizes
     for i in given_up:
-        listed = int(rows.n_listed[i])
-        within = (limits[0], min(limits[1], listed))
-        every = count_by_size(listed, *within)
+        within = (limits[0], min(limits[1], int(rows.n_listed[i])))
+        every = count_by_size(int(n_free[i]), *within)
         lower, upper = (every, every) if everything[i] else count_row(*rows.row(i), float(thresholds[i]), within)
         counted[i] = (min(lower, every), min(upper, every))
     return counted

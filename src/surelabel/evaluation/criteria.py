@@ -6,14 +6,13 @@ The sum of a text's p-values over all candidates is
 
 The first part, the floor, depends on nothing but the number of candidates c; the second, the excess, tells something
 about the classifier. Counts at all calibration scores come from one walk if the candidates within the largest one
-are few, and from one table (`_kernels/table.py`) if they are not. The paper has S and OF for the original search
-only.
+are few, and from one table (`_kernels/table.py`) if they are not. With a taxonomy this holds for each kind of label-set
+and its category's texts, and the kinds add up. The paper has S and OF for the original search only.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from surelabel._core.validation import FloatArray
 from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines import engine_for
-from surelabel.engines.bounds import TABLE_CELLS, as_float
+from surelabel.engines.bounds import TABLE_CELLS
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class PValueSums:
     Attributes
     ----------
     floor : float
-        c / (n + 1), the same for every text.
+        c / (n + 1), the same for every text; if texts are divided by groups, the mean over texts.
     excess_lower, excess_upper : (n,) float64
         Equal up to rounding if the excess was counted exactly.
 
@@ -71,7 +70,9 @@ def counts_at(
     return engine_for(calibration, probabilities, who="counts_at").counts_at(thresholds, n_cells)
 
 
-def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
+def p_value_sums(
+    predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS, groups: Any = None
+) -> PValueSums:
     """Return the sum of p-values over all candidates, for each text.
 
     Parameters
@@ -81,6 +82,8 @@ def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: 
     probabilities : (n, d) array-like
     n_cells : int
         Cells of the table that bounds counts; more give tighter bounds, in proportion.
+    groups : (n,) array-like, optional
+        The group of each text, if the taxonomy divides texts by groups.
 
     Examples
     --------
@@ -89,14 +92,15 @@ def p_value_sums(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: 
     >>> sums.floor, sums.excess_lower.tolist(), sums.excess_upper.tolist()
     (0.75, [0.25], [0.25])
     """
-    engine = predictor.bind(probabilities, who="p_value_sums")
-    calibration = engine.calibration
-    excess = engine.rank_sums(n_cells) / (calibration.n_texts + 1)
-    floor = as_float(Fraction(calibration.n_candidates, calibration.n_texts + 1))
+    engine = predictor.bind(probabilities, groups=groups, who="p_value_sums")
+    floors, excess = engine.p_value_sums(n_cells)
+    floor = float(floors.mean()) if np.ptp(floors) else float(floors[0])
     return PValueSums(floor, excess[:, 0], excess[:, 1])
 
 
-def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS) -> PValueSums:
+def s_criterion(
+    predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS, groups: Any = None
+) -> PValueSums:
     """Return the S criterion: `.mean` is its (lower, upper), `.floor` and `.excess` its two parts.
 
     Examples
@@ -106,7 +110,7 @@ def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, n_cells: i
     >>> metrics.s_criterion(predictor, [[0.7, 0.4], [0.5, 0.2]]).mean
     (0.875, 0.875)
     """
-    return p_value_sums(predictor, probabilities, n_cells=n_cells)
+    return p_value_sums(predictor, probabilities, n_cells=n_cells, groups=groups)
 
 
 def of_criterion(
@@ -116,6 +120,7 @@ def of_criterion(
     *,
     n_cells: int = TABLE_CELLS,
     sums: PValueSums | None = None,
+    groups: Any = None,
 ) -> PValueSums:
     """Return the OF criterion: S without the p-value of the true label-set, if that is a candidate.
 
@@ -130,11 +135,12 @@ def of_criterion(
     >>> metrics.of_criterion(predictor, [[0.7, 0.4], [0.5, 0.2]], [[1, 0], [1, 0]]).mean
     (0.5, 0.5)
     """
-    engine = predictor.bind(probabilities, who="of_criterion")
+    engine = predictor.bind(probabilities, groups=groups, who="of_criterion")
     sums = sums if sums is not None else p_value_sums(predictor, engine, n_cells=n_cells)
     known = engine.as_labels(labels, who="of_criterion")
-    smallest = 1.0 / (engine.calibration.n_texts + 1)
     counted = engine.is_candidate(known)
-    rest = np.where(counted, engine.calibration.p_values(engine.totals(known)) - smallest, 0.0)
-    floor = sums.floor - smallest * float(counted.mean())
-    return PValueSums(floor, np.maximum(sums.excess_lower - rest, 0.0), np.maximum(sums.excess_upper - rest, 0.0))
+    smallest = np.where(counted, engine.p_values_with(np.full(len(engine), np.inf), known), 0.0)
+    rest = np.where(counted, engine.p_values_of(known), 0.0) - smallest
+    floor = sums.floor - float(smallest.mean())
+    lower, upper = (np.maximum(bound - rest, 0.0) for bound in (sums.excess_lower, sums.excess_upper))
+    return PValueSums(floor, lower, upper)

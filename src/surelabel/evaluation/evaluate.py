@@ -297,8 +297,8 @@ def evaluate(
     best_guesses : (n, d) bool array or CSR array, optional
         Label-sets that another rule than the highest p-value gives, to be measured as `guesses`.
     groups : (n,) array-like, optional
-        The group of each text, if the predictor's taxonomy divides texts by groups. With a taxonomy there are no S and
-        OF, and no demand.
+        The group of each text, if the predictor's taxonomy divides texts by groups. With a taxonomy there is no demand:
+        the paper's searches have one threshold.
     details : TextDetails, optional
         Ids, dates and training texts of labels, for figures by kind of text.
     by_kind : bool
@@ -319,7 +319,6 @@ def evaluate(
     """
     calibration = predictor._calibrated("evaluate")
     engine = predictor.bind(probabilities, groups=groups, who="evaluate")
-    research = criteria and not isinstance(engine, KindsEngine)
     checked, known = engine.probabilities, engine.as_labels(labels, who="evaluate")
     if levels is None:
         levels = _large_enough(CURVE_LEVELS if criteria else STANDARD_LEVELS, calibration.n_texts)
@@ -327,8 +326,8 @@ def evaluate(
     forced = predictor.predict(engine)
     errors = dict(zip(names, error_rates(predictor, engine, known, names.values()).tolist(), strict=True))
     sizes, n_sized = _sizes(predictor, engine, levels, criteria)
-    sums = p_value_sums(predictor, engine) if research else None
-    of = of_criterion(predictor, engine, known, sums=sums) if research else None
+    sums = p_value_sums(predictor, engine) if criteria else None
+    of = of_criterion(predictor, engine, known, sums=sums) if criteria else None
     return Evaluation(
         measure=measure_to_spec(calibration.measure),
         n_texts=len(checked),
@@ -348,7 +347,7 @@ def evaluate(
         ),
         s=None if sums is None else SumCriterion(sums.floor, *sums.excess),
         of=None if of is None else SumCriterion(of.floor, *of.excess),
-        demand=_demand(predictor, checked, demand_at) if research else None,
+        demand=None if not criteria or isinstance(engine, KindsEngine) else _demand(predictor, checked, demand_at),
         n_sized=n_sized,
         errors=errors,
         guesses=None if best_guesses is None else classification_metrics(known, best_guesses),

@@ -12,17 +12,22 @@ outcome that becomes known moves what the next texts are compared with:
 - `nexcp` (Barber et al., *Conformal prediction beyond exchangeability*, 2023): all scores are, each with the weight
   decay^age: p(Y) = (sum of the weights of scores at least as large + 1) / (sum of all weights + 1).
 
+With a taxonomy every category is a stream of its own: an outcome moves only the level, window or weights of the
+category of its text's group and of its true label-set. So each statement above holds in every category, over the texts
+that were settled there. The other kinds of label-sets of the text do not move: nothing was learnt about them.
+
 A stated rule keeps sets of use: levels stay within 1 / (n + 1) and n / (n + 1). So a set goes no further than the
 largest score known and never holds everything, and not all sets are empty. A classifier that is right more often than
 asked for still has empty sets, or it could not make as many errors. With `keep_best` the best guess is in every set,
-and errors may stay below the significance.
+and errors may stay below the significance. A category that has few outcomes stays near its calibration; one without
+calibration texts has nothing to compare with, so all its candidates stay plausible until it has outcomes and follows
+them by "window" or "nexcp".
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import os
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -32,24 +37,23 @@ from typing import Any, Literal
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_share
-from surelabel.calibration import Calibration, totals_of
+from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines import engine_for
+from surelabel.engines.base import Engine
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
-from surelabel.guarantees.rates import RATES, Levels
+from surelabel.guarantees.rates import RATES
+from surelabel.guarantees.streams import ALL_TEXTS, METHODS, Method, Streams
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import Measure
 from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.taxonomies.categories import as_groups
+from surelabel.taxonomies.engine import KindsEngine
 
-__all__ = ["METHODS", "OnlineConformal", "OutcomeError", "WeightedCalibration"]
-
-Method = Literal["aci", "dtaci", "window", "nexcp"]
-METHODS: tuple[Method, ...] = ("aci", "dtaci", "window", "nexcp")
-"""How a level or a calibration follows what was seen."""
+__all__ = ["METHODS", "OnlineConformal", "OutcomeError"]
 
 _FORMAT = "surelabel-online"
-_VERSION = 1
+_VERSION = 2
 _RATE, _DECAY = 0.01, 0.998
 REMEMBERED = 100_000
 """Settled ids that are remembered, so that a second outcome is noticed."""
@@ -77,48 +81,12 @@ class OutcomeError(InvalidInputError):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class WeightedCalibration(Calibration):
-    """A calibration whose texts have weights; p(Y) = (weight of texts at least as strange + 1) / (all weight + 1)."""
-
-    weights: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
-
-    def __post_init__(self) -> None:
-        order = np.argsort(self.totals, kind="stable")
-        object.__setattr__(self, "weights", self.weights[order])
-        super().__post_init__()
-
-    @functools.cached_property
-    def _tails(self) -> FloatArray:
-        """Weight of the texts from each one on, and 0."""
-        return np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)
-
-    def threshold(self, level: Fraction, assurance: Fraction | None = None) -> float:
-        """Return the largest total whose p-value is over the level; inf if every total's is."""
-        p_values = self.p_values(self.totals)
-        above = np.flatnonzero(p_values > float(level))
-        if 1.0 / (self._all_weight + 1.0) > float(level):
-            return float("inf")
-        return float(self.totals[above[-1]]) if len(above) else float("-inf")
-
-    @property
-    def _all_weight(self) -> float:
-        """Sum of all weights."""
-        return float(self._tails[0])
-
-    def p_values(self, totals: Any, tie_breaks: Any = None) -> FloatArray:
-        """Return weighted p-values of totals of any shape."""
-        if tie_breaks is not None:
-            raise InvalidInputError("Weighted p-values cannot be smoothed; leave 'smoothing' out.")
-        places = np.searchsorted(self.totals, totals, side="left")
-        return np.asarray((self._tails[places] + 1.0) / (self._all_weight + 1.0))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class _Pending:
-    """A text that waits for its label-set: its probabilities, and what its set was cut at."""
+    """A text that waits for its label-set: its probabilities and group, and what its set was cut at, for each kind."""
 
     probabilities: FloatArray
-    threshold: float
+    thresholds: list[float]
+    group: str | None
 
 
 class OnlineConformal:
@@ -129,7 +97,7 @@ class OnlineConformal:
     Parameters
     ----------
     predictor : ConformalLabelSets
-        Calibrated, without a taxonomy.
+        Calibrated; with a taxonomy, levels follow the errors of each category.
     significance : float, str, Decimal or Fraction in (0, 1)
         Share of errors to keep.
     method : {"aci", "dtaci", "window", "nexcp"}
@@ -150,7 +118,9 @@ class OnlineConformal:
     error_rate_ : float
         Share of settled texts whose true label-set was outside its set; nan before the first.
     level_ : float
-        The significance that the next text is cut at.
+        The significance that the next text is cut at; with a taxonomy the one that was asked for, see `levels_`.
+    levels_, error_rates_ : dict of str to float
+        Of each category, in words, that has calibration texts or outcomes.
     n_settled_, n_errors_, n_pending_ : int
     last_ids_ : tuple of str
         Ids of the texts of the last `predict_set`.
@@ -184,10 +154,10 @@ class OnlineConformal:
         keep_best: bool = False,
     ) -> None:
         who = type(self).__name__
-        if not isinstance(predictor, ConformalLabelSets) or predictor.taxonomy is not None:
+        if not isinstance(predictor, ConformalLabelSets):
             raise InvalidInputError(
-                f"The 'predictor' parameter of {who} must be a calibrated ConformalLabelSets without a taxonomy. Got "
-                f"{predictor!r} instead."
+                f"The 'predictor' parameter of {who} must be a calibrated ConformalLabelSets. Got {predictor!r} "
+                "instead."
             )
         calibration = predictor._calibrated(who)
         self._significance = as_share(significance, "significance", who=who)
@@ -210,19 +180,23 @@ class OnlineConformal:
         self.keep_best = bool(keep_best)
         self.n_settled_ = self.n_errors_ = 0
         self.last_ids_: tuple[str, ...] = ()
-        self._levels = Levels(float(self._significance), (self.rate,) if method == "aci" else RATES)
-        # Scores in the order in which they came. Those of calibration are kept sorted and have no order of their own:
-        # a window or weights must not prefer the large ones.
-        self._scores: list[float] = np.random.default_rng(0).permutation(calibration.totals).tolist()
+        rates = (self.rate,) if method == "aci" else RATES
+        self._streams = Streams(
+            calibration, self._significance, method, rates=rates, window=self.window, decay=self.decay
+        )
         self._pending: dict[str, _Pending] = {}
         self._settled: collections.OrderedDict[str, tuple[int, ...]] = collections.OrderedDict()
         self._next_id = 0
-        self._current: Calibration | None = None
 
     @property
     def significance(self) -> float:
         """Share of errors to keep."""
         return float(self._significance)
+
+    @property
+    def exact_significance(self) -> Fraction:
+        """The same as the decimal number that was typed."""
+        return self._significance
 
     @property
     def n_pending_(self) -> int:
@@ -237,10 +211,17 @@ class OnlineConformal:
     @property
     def level_(self) -> float:
         """The significance that the next text is cut at."""
-        if self.method in ("window", "nexcp"):
-            return self.significance
-        least = 1.0 / (self.predictor.calibration_.n_texts + 1)
-        return min(max(self._levels.level, least), 1.0 - least)
+        return self.significance if self.predictor.taxonomy is not None else self._streams.level(ALL_TEXTS)
+
+    @property
+    def levels_(self) -> dict[str, float]:
+        """The significance that each category is cut at."""
+        return {name: self._streams.level(key) for name, key, _ in self._streams.named()}
+
+    @property
+    def error_rates_(self) -> dict[str, float]:
+        """Share of the settled texts of each category that were missed."""
+        return {name: one.n_errors / one.n_settled for name, _, one in self._streams.named() if one.n_settled}
 
     def __repr__(self) -> str:
         return (
@@ -248,21 +229,7 @@ class OnlineConformal:
             f"{self.n_errors_} errors, {self.n_pending_} pending>"
         )
 
-    def _calibration(self) -> Calibration:
-        """Return what the next texts are compared with."""
-        if self._current is None:
-            base = self.predictor.calibration_
-            if self.method == "window":
-                base = dataclasses.replace(base, totals=np.array(self._scores[-self.window :]))
-            elif self.method == "nexcp":
-                fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
-                ages = np.arange(len(self._scores), 0, -1.0)
-                fields["totals"] = np.array(self._scores)
-                base = WeightedCalibration(**fields, weights=self.decay**ages)
-            self._current = base
-        return self._current
-
-    def predict_set(self, probabilities: Any, ids: Iterable[Any] | None = None) -> PredictionSets:
+    def predict_set(self, probabilities: Any, ids: Iterable[Any] | None = None, groups: Any = None) -> PredictionSets:
         """Return the sets of plausible label-sets of new texts, all cut at the present level.
 
         Parameters
@@ -270,30 +237,40 @@ class OnlineConformal:
         probabilities : (n, d) array-like, dense
         ids : n identifiers, optional
             By which `update` will name the texts; numbers in the order of the stream by default (`last_ids_`).
+        groups : (n,) array-like, optional
+            The group of each text, if the taxonomy divides texts by groups.
         """
         if is_sparse(probabilities):
             raise InvalidInputError(
                 "predict_set of OnlineConformal takes dense probabilities. Got sparse ones instead."
             )
-        calibration = self._calibration()
-        predictor = self.predictor
-        engine = engine_for(
-            calibration, probabilities, predictor.search, predictor.work_limit, predictor.n_jobs, who="predict_set"
-        )
+        current = self.current()
+        engine = current.bind(probabilities, groups=groups, who="predict_set")
+        known_groups = as_groups(groups, self.predictor.taxonomy, len(engine), who="predict_set")
         names = self._new_ids(ids, len(engine))
-        level = self._significance if self.method in ("window", "nexcp") else Fraction(self.level_)
-        largest = float(calibration.totals[-1])
-        # Sets go no further than the largest score.
-        thresholds = np.full(len(engine), min(calibration.threshold(level), largest))
-        if self.keep_best:
-            thresholds = np.maximum(thresholds, engine.forced()[1][:, 0])
+        thresholds = self._thresholds(engine)
+        cuts = thresholds.reshape(len(engine), -1).tolist()
         rows = np.asarray(engine.probabilities)
-        for name, row, threshold in zip(names, rows, thresholds.tolist(), strict=True):
-            self._pending[name] = _Pending(row.copy(), threshold)
+        for name, row, cut, group in zip(names, rows, cuts, known_groups or [None] * len(names), strict=True):
+            self._pending[name] = _Pending(row.copy(), cut, group)
         for name in list(self._pending)[: max(0, len(self._pending) - self.max_pending)]:
             del self._pending[name]
         self.last_ids_ = names
         return PredictionSets(engine, thresholds)
+
+    def _thresholds(self, engine: Engine) -> FloatArray:
+        """Return what texts are cut at, (n,), or (n, n_kinds) with a taxonomy."""
+        every = np.arange(len(engine))
+        is_divided = isinstance(engine, KindsEngine)
+        if isinstance(engine, KindsEngine):
+            thresholds = engine.categories.thresholds([self._significance], np.zeros_like(every), engine.codes)
+        else:
+            thresholds = np.full(len(engine), self._streams.cut(ALL_TEXTS))
+        if self.keep_best:
+            labels, totals = engine.forced()
+            place = (every, self._streams.kinds_of(labels)) if is_divided else every
+            thresholds[place] = np.maximum(thresholds[place], totals[:, 0])
+        return thresholds
 
     def _new_ids(self, ids: Iterable[Any] | None, n_texts: int) -> tuple[str, ...]:
         """Return ids of new texts, which must not be known yet."""
@@ -342,24 +319,17 @@ class OnlineConformal:
         totals = totals_of(calibration.measure, rows, known)
         candidates = calibration.is_candidate(known)
         missed = np.empty(n_texts, dtype=np.bool_)
-        p_values = np.where(candidates, calibration.p_values(totals), 0.0)
+        kinds = self._streams.kinds_of(known).tolist()
+        groups = [self.group_of(name) for name in names]
         for i, name in enumerate(names):
-            missed[i] = not candidates[i] or totals[i] > self._pending.pop(name).threshold
-            self._levels.update(float(p_values[i]), bool(missed[i]))
+            missed[i] = not candidates[i] or totals[i] > self._pending.pop(name).thresholds[kinds[i]]
             self._settled[name] = outcomes[i]
-        self._scores += totals.tolist()
-        self._forget_old()
-        self.n_settled_ += n_texts
-        self.n_errors_ += int(missed.sum())
-        self._current = None
-        return missed
-
-    def _forget_old(self) -> None:
-        """Forget scores without weight, and the ids of texts settled long ago."""
-        kept = self.window if self.method == "window" else int(np.ceil(np.log(1e-12) / np.log(self.decay)))
-        self._scores = self._scores[-max(kept, 1) :]
+        self._streams.update(groups, known, totals, missed)
         while len(self._settled) > REMEMBERED:
             self._settled.popitem(last=False)
+        self.n_settled_ += n_texts
+        self.n_errors_ += int(missed.sum())
+        return missed
 
     def _refuse(self, name: str, outcome: tuple[int, ...]) -> None:
         """Raise for an outcome of a text that does not wait for one."""
@@ -393,9 +363,13 @@ class OnlineConformal:
         """Return the probabilities of a text that waits, (d,)."""
         return self._pending[name].probabilities
 
+    def group_of(self, name: str) -> str | None:
+        """Return the group of a text that waits, None if texts have none."""
+        return self._pending[name].group
+
     def current(self) -> ConformalLabelSets:
         """Return a predictor with what the next texts are compared with; cut it at `level_`."""
-        return self.predictor._with(self._calibration())
+        return self.predictor._with(self._streams.calibration())
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the state without the predictor: plain values, and arrays by name."""
@@ -406,14 +380,13 @@ class OnlineConformal:
             "counts": [self.n_settled_, self.n_errors_, self._next_id],
             "pending": list(self._pending),
             "settled": [[name, list(outcome)] for name, outcome in self._settled.items()],
+            "groups": [text.group for text in self._pending.values()],
         }
+        header["streams"], arrays = self._streams.to_state()
         n_labels = self.predictor.calibration_.n_labels
-        arrays = {
-            "scores": np.array(self._scores),
-            "levels": self._levels.levels,
-            "weights": self._levels.weights,
+        arrays |= {
             "pending": np.array([text.probabilities for text in self._pending.values()]).reshape(-1, n_labels),
-            "thresholds": np.array([text.threshold for text in self._pending.values()], dtype=np.float64),
+            "thresholds": np.array([text.thresholds for text in self._pending.values()], dtype=np.float64),
         }
         return header, arrays
 
@@ -423,17 +396,24 @@ class OnlineConformal:
     ) -> OnlineConformal:
         """Return the inverse of `to_state`; raise ValueError, KeyError or TypeError for anything else."""
         for name in ARRAYS:
-            if arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
+            values = arrays[name]
+            if (
+                values.dtype != np.float64
+                or not (np.isfinite(values) | (name == "thresholds") & (values == np.inf)).all()
+            ):
                 raise ValueError(f"its {name} are not numbers")
         made = cls(predictor, Fraction(header["significance"]), header["method"], **header["parameters"])
         made.n_settled_, made.n_errors_, made._next_id = (int(count) for count in header["counts"])
-        made._levels.restore(arrays["levels"], arrays["weights"])
-        made._scores = arrays["scores"].tolist()
-        pending = zip(header["pending"], arrays["pending"], arrays["thresholds"].tolist(), strict=True)
-        made._pending = {str(name): _Pending(row, threshold) for name, row, threshold in pending}
+        taxonomy, n_pending = predictor.taxonomy, len(header["pending"])
+        cuts = arrays["thresholds"].reshape(n_pending, 1 if taxonomy is None else taxonomy.n_kinds).tolist()
+        pending = zip(header["pending"], arrays["pending"], cuts, header["groups"], strict=True)
+        made._pending = {
+            str(name): _Pending(row, cut, None if group is None else str(group)) for name, row, cut, group in pending
+        }
         made._settled.update((str(name), tuple(map(int, outcome))) for name, outcome in header["settled"])
-        if not made._scores or arrays["pending"].shape[1:] != (predictor.calibration_.n_labels,):
-            raise ValueError("its scores or texts are not those of its predictor")
+        made._streams.restore(header["streams"], arrays)
+        if arrays["pending"].shape[1:] != (predictor.calibration_.n_labels,):
+            raise ValueError("its texts are not those of its predictor")
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:

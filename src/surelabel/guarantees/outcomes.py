@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_level
 from surelabel.conformal import ConformalLabelSets
-from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
 from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
 from surelabel.guarantees.online import ARRAYS, REMEMBERED, OnlineConformal, OutcomeError, as_ids
 from surelabel.guarantees.watch import ExchangeabilityWatch
@@ -27,7 +28,7 @@ from surelabel.measures import Measure
 
 __all__ = ["OutcomeError", "Outcomes"]
 
-_FORMAT, _VERSION = "surelabel-outcomes", 1
+_FORMAT, _VERSION = "surelabel-outcomes", 2
 _OWN = ("predictor", "pending")
 
 
@@ -47,7 +48,7 @@ class Outcomes:
     Parameters
     ----------
     predictor : ConformalLabelSets
-        Calibrated; with a taxonomy too, unless the level adapts.
+        Calibrated.
     online : OnlineConformal, optional
         What moves the level. Texts that are remembered without a significance are cut at its level.
     alpha : float
@@ -140,7 +141,7 @@ class Outcomes:
         significance : float, str, Decimal or Fraction, optional
             What the answers were asked for with. None if the level adapts: they were cut at the level of `online`.
         assurance, groups
-            What the answers were asked for with.
+            What the answers were asked for with; an adapting level takes no assurance.
         """
         if is_sparse(probabilities):
             raise InvalidInputError("Outcomes are for dense probabilities. Got sparse ones instead.")
@@ -149,7 +150,7 @@ class Outcomes:
         if significance is None:
             if self.online is None:
                 raise InvalidInputError("The 'significance' of remember must be given, unless the level adapts.")
-            self.online.predict_set(rows, names)
+            self.online.predict_set(rows, names, groups)
             return
         level = as_level(significance, None, who="remember")
         held = None if assurance is None else str(assurance)
@@ -191,10 +192,9 @@ class Outcomes:
                 self.n_fixed_missed_ += int(missed[place])
             else:
                 assert self.online is not None
+                fixed = _Given(rows[place], self.online.exact_significance, None, self.online.group_of(name))
                 missed[place] = self.online.update(known[one], [name])[0]
-                level = self.online.significance
-                fixed = self.predictor.predict_set(rows[one], significance=level).contains(known[one])
-                self.n_fixed_missed_ += int(not fixed[0])
+                self.n_fixed_missed_ += int(self._is_missed(fixed, known[one]))
             self._settled[name] = outcomes[place]
         while len(self._settled) > REMEMBERED:
             self._settled.popitem(last=False)
@@ -231,12 +231,13 @@ class Outcomes:
 
     def _is_missed(self, given: _Given, labels: BoolArray) -> bool:
         """Tell whether the answer to a text did not hold its true label-set."""
-        sets = self.predictor.predict_set(
-            given.probabilities[None, :],
-            significance=given.significance,
-            assurance=given.assurance,
-            groups=None if given.group is None else [given.group],
-        )
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # said when it was answered
+            sets = self.predictor.predict_set(
+                given.probabilities[None, :],
+                significance=given.significance,
+                assurance=given.assurance,
+                groups=None if given.group is None else [given.group],
+            )
         return not bool(sets.contains(labels)[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -66,6 +66,9 @@ class CompressedRows:
         Costs of each column.
     n_listed : (n,) int64
     n_unlisted : (n,) int64
+        Without those that are barred.
+    n_barred : (n,) int64
+        Unlisted labels that are always absent.
     n_representatives : (n,) int64
         Unlisted labels that have columns of their own: the last ones.
     group : (float, float)
@@ -79,6 +82,7 @@ class CompressedRows:
     present: FloatArray
     n_listed: IntArray
     n_unlisted: IntArray
+    n_barred: IntArray
     n_representatives: IntArray
     group: tuple[float, float]
     is_maximum: bool
@@ -94,7 +98,7 @@ class CompressedRows:
     def hold(self, n_present: IntArray | int) -> None:
         """Set the constants: of the unlisted labels without columns so many are present, the others absent."""
         constants = self._constants
-        n_absent = self.n_unlisted - self.n_representatives - n_present
+        n_absent = self.n_unlisted + self.n_barred - self.n_representatives - n_present
         for first, cost, count in ((0, self.group[1], n_present), (2, self.group[0], n_absent)):
             for place, part in enumerate((cost, 0.0) if self.is_maximum else halves(cost), first):
                 times = np.sign(count) if self.is_maximum else count
@@ -109,7 +113,7 @@ class CompressedRows:
             self,
             starts=starts,
             **{name: getattr(self, name)[columns] for name in ("labels", "absent", "present")},
-            **{name: getattr(self, name)[rows] for name in ("n_listed", "n_unlisted", "n_representatives")},
+            **{name: getattr(self, name)[rows] for name in ("n_listed", "n_unlisted", "n_barred", "n_representatives")},
         )
 
     def row(self, i: int) -> tuple[FloatArray, FloatArray]:
@@ -130,6 +134,10 @@ class CompressedRows:
         constant = np.isinf(self.present)
         return self._sum(np.where(constant, self.absent, np.maximum(self.absent, self.present)))
 
+    def n_free(self) -> IntArray:
+        """Count the columns of each row, (n,), whose labels may be present."""
+        return self._sum(np.isfinite(self.present).astype(np.float64)).astype(np.int64)
+
     def within(self, thresholds: FloatArray) -> CompressedRows:
         """Return rows of a *sum* with threshold 0 that has the same members as a maximum within thresholds (n,)."""
         at = np.repeat(thresholds, np.diff(self.starts))
@@ -147,14 +155,20 @@ class CompressedRows:
         free = self._sum((listed & absent & present).astype(np.float64)).astype(np.int64)
         held = self._sum((listed & ~absent & present).astype(np.float64)).astype(np.int64)
         impossible = self._sum((listed & ~absent & ~present).astype(np.float64))
-        group = (self.n_unlisted == 0) | (self.group[0] <= thresholds)
+        group = (self.n_unlisted + self.n_barred == 0) | (self.group[0] <= thresholds)
         return free, held, (impossible == 0) & group
 
 
 def compress(
-    measure: SeparableMeasure, probabilities: SparseProbabilities, n_representatives: int = 0
+    measure: SeparableMeasure,
+    probabilities: SparseProbabilities,
+    n_representatives: int = 0,
+    barred: BoolArray | None = None,
 ) -> CompressedRows:
-    """Return the costs of texts as short rows, with up to so many unlisted labels in columns of their own."""
+    """Return the costs of texts as short rows, with up to so many unlisted labels in columns of their own.
+
+    Labels that are barred, (d,), cannot be present.
+    """
     n_labels = probabilities.shape[1]
     values = np.append(probabilities.values, probabilities.unlisted)
     absent, present = (costs[0] for costs in costs_of(measure, values[None, :]))
@@ -164,7 +178,13 @@ def compress(
             f"The probability of unlisted labels, {probabilities.unlisted:g}, must be so small that they cost no more "
             f"absent than present. Got costs {group[0]:g} and {group[1]:g} from {measure!r}; list such labels instead."
         )
-    n_unlisted = n_labels - probabilities.n_listed
+    n_unlisted, n_barred = n_labels - probabilities.n_listed, np.zeros(len(probabilities), dtype=np.int64)
+    if barred is not None:
+        is_barred = barred[probabilities.labels]
+        present[:-1][is_barred] = np.inf
+        text_of = np.repeat(np.arange(len(probabilities)), probabilities.n_listed)
+        n_barred = int(barred.sum()) - np.bincount(text_of[is_barred], minlength=len(probabilities))
+        n_unlisted = n_unlisted - n_barred
     own = np.minimum(n_unlisted, n_representatives)
     lengths = probabilities.n_listed + own + kernel.N_CONSTANTS
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -176,6 +196,7 @@ def compress(
         np.empty(size),
         probabilities.n_listed,
         n_unlisted,
+        n_barred,
         own,
         group,
         measure.aggregate == "max",
@@ -184,7 +205,7 @@ def compress(
         (probabilities.starts, probabilities.labels),
         (absent, present),
         (*group, own),
-        n_labels,
+        (n_labels, np.empty(0, dtype=np.bool_) if barred is None else barred),
         starts,
         (rows.labels, rows.absent, rows.present),
     )

@@ -14,8 +14,9 @@ import numpy as np
 from surelabel.corpora import Corpus, Part
 from surelabel.corpora.tabular import Event
 from surelabel.exceptions import CorpusError, InvalidInputError
-from surelabel.guarantees.online import Method, OnlineConformal
+from surelabel.guarantees.online import OnlineConformal
 from surelabel.guarantees.outcomes import OutcomeError, Outcomes
+from surelabel.guarantees.streams import Method
 from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
 from surelabel.models.bundle import Bundle
 from surelabel.models.evaluating import bundle_probabilities, held_out_part
@@ -132,10 +133,11 @@ class StreamSummary:
     n_known: int
 
 
-def events_of(part: Part) -> Iterator[Event]:
-    """Yield the texts of a part of a corpus as a stream whose labels are known at once."""
-    for identity, text, labels in zip(part.ids, part.texts, part.label_sets, strict=True):
-        yield Event(f"Text {identity!r}", identity, text, labels)
+def events_of(part: Part, group: str | None = None) -> Iterator[Event]:
+    """Yield the texts of a part of a corpus as a stream whose labels are known at once; `group` is a column."""
+    groups = [None] * len(part.ids) if group is None else part.column(group)
+    for identity, text, labels, of in zip(part.ids, part.texts, part.label_sets, groups, strict=True):
+        yield Event(f"Text {identity!r}", identity, text, labels, of)
 
 
 def adapt_bundle(
@@ -156,7 +158,7 @@ def adapt_bundle(
     Parameters
     ----------
     bundle : Bundle
-        Not calibrated by categories.
+        With a taxonomy the level of each category follows; by groups, each text needs its group.
     events : iterable of Event
         See `surelabel.corpora.tabular.read_events`.
     method, significance
@@ -219,7 +221,11 @@ def _take(
     is_old = name is not None and (outcomes.is_pending(name) or outcomes.outcome_of(name) is not None)
     if row is not None and not is_old:
         level = online.level_
-        sets = online.predict_set(row[None, :], None if name is None else [name])
+        groups = None if event.group is None else [event.group]
+        try:
+            sets = online.predict_set(row[None, :], None if name is None else [name], groups)
+        except InvalidInputError as error:
+            raise CorpusError(f"{event.place}: {error}") from error
         (name,) = online.last_ids_
         counts["texts"] += 1
         answered = Answered(event.place, event.id, level, sets[0].size_bounds, None)

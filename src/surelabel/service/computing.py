@@ -214,8 +214,7 @@ class BatchWork:
         for question in questions:
             stop = start + question.n_texts
             if question.ids is not None and self._kept is not None:
-                groups = {} if question.groups is None or not asked else {"groups": question.groups}
-                self._kept.remember(probabilities[start:stop], question.ids, **asked, **groups)
+                self._kept.remember(probabilities[start:stop], question.ids, groups=question.groups, **asked)
             start = stop
 
     def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[Given]) -> Sequence[Outcome]:

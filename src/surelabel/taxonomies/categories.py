@@ -205,8 +205,12 @@ class Categories:
         for place, (code, kind) in enumerate(pairs.tolist()):
             rows = places.reshape(-1) == place
             ties = None if tie_breaks is None else tie_breaks[rows]
-            values[rows] = p_values_among(self.category(code, kind), totals[rows], ties)
+            values[rows] = self.among(code, kind, totals[rows], ties)
         return values
+
+    def among(self, code: int, kind: int, totals: FloatArray, tie_breaks: FloatArray | None = None) -> FloatArray:
+        """Return p-values of totals of any shape in one category."""
+        return p_values_among(self.category(code, kind), totals, tie_breaks)
 
     def words_of_small(self, level: Fraction, limits: tuple[int, int]) -> str | None:
         """Name the categories of all groups whose candidates all stay plausible at a level; None if there is none."""

@@ -6,7 +6,6 @@ difference of two searches, without some labels and without some more. Threshold
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import heapq
 import itertools
@@ -19,14 +18,15 @@ import numpy as np
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._kernels.kinds import count_kinds
-from surelabel.calibration import Calibration, threshold_of
+from surelabel.calibration import threshold_of
 from surelabel.engines import engine_for
+from surelabel.engines.barred import without
 from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold, WrappingEngine
+from surelabel.engines.bounds import as_float
 from surelabel.engines.dense import DenseEngine
 from surelabel.engines.sizes import Bounds, SizeArray, SizeBounds, as_sizes
-from surelabel.exceptions import InvalidInputError
-from surelabel.labels.constraints import LabelConstraints
-from surelabel.labels.counting import count_by_size
+from surelabel.engines.sparse import sorted_labels
+from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
 from surelabel.taxonomies.categories import Categories
 from surelabel.taxonomies.kinds import Span
@@ -35,73 +35,6 @@ __all__ = ["KindsEngine"]
 
 # Counts below this add up without overflow.
 _FITS = 2**62
-
-
-class _BarredDenseEngine(DenseEngine):
-    """The dense engine for label-sets without some labels: having one of them costs more than any threshold."""
-
-    barred: BoolArray
-
-    @property
-    def n_candidates(self) -> int:
-        """Number of candidates without barred labels."""
-        return count_by_size(self.n_labels - int(self.barred.sum()), *self.limits)
-
-    def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Return costs with the presence of barred labels made unaffordable."""
-        absent, present = super().costs(rows)
-        return absent, np.where(self.barred[None, :], np.inf, present)
-
-    def membership(self, thresholds: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Take finite thresholds."""
-        return super().membership(self._finite(thresholds, rows), rows)
-
-    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
-        """Count with finite thresholds."""
-        part = slice(0, len(self)) if rows is None else rows
-        return super().bounds(self._finite(thresholds, part), part)
-
-    def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
-        """Yield members within a finite threshold."""
-        return super().iterate(row, self._finite(np.array([threshold]), slice(row, row + 1))[0])
-
-    def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
-        """Count with a finite threshold; barred labels are in no member."""
-        counts = super().with_label(row, self._finite(np.array([threshold]), slice(row, row + 1))[0], labels)
-        return [(0, 0) if self.barred[k] else bounds for k, bounds in zip(labels, counts, strict=True)]
-
-    def _finite(self, thresholds: FloatArray, rows: slice) -> FloatArray:
-        """Return thresholds with infinite ones made finite, so large that nothing but barred labels passes them."""
-        if not np.isposinf(thresholds).any():
-            return thresholds
-        absent, present = super().costs(rows)
-        largest = np.maximum(absent, present)
-        no_limit = largest.max(axis=1) if self.is_maximum else 2.0 * largest.sum(axis=1) + 1.0
-        return np.where(np.isposinf(thresholds), no_limit, thresholds)
-
-
-def _without(engine: Engine, barred: BoolArray) -> Engine:
-    """Return the engine of the same texts for label-sets without some labels."""
-    if is_sparse(engine.probabilities):
-        raise InvalidInputError(
-            "A taxonomy by rarity takes no sparse probabilities; give dense ones, or divide by cardinality or groups."
-        )
-    if type(engine) is DenseEngine:
-        made = object.__new__(_BarredDenseEngine)
-        made.__dict__.update(engine.__dict__)
-        made.barred = barred
-        return made
-    calibration = _calibration_without(engine.calibration, barred)
-    return engine_for(calibration, engine.probabilities, "exact", engine.work_limit, engine.n_jobs)
-
-
-def _calibration_without(calibration: Calibration, barred: BoolArray) -> Calibration:
-    """Return a calibration with the constraint that some labels are in no candidate."""
-    rules = calibration.constraints or LabelConstraints()
-    labels = tuple(np.flatnonzero(barred).tolist())
-    return dataclasses.replace(
-        calibration, constraints=dataclasses.replace(rules, at_most=(*rules.at_most, (0, labels)))
-    )
 
 
 class _Piece:
@@ -133,6 +66,14 @@ class _Piece:
             return outer
         inner = self.inner.counts_at(thresholds, n_cells)
         return np.maximum(outer - inner[:, :, ::-1], 0.0)
+
+    def rank_sums(self, totals: FloatArray, n_cells: int) -> FloatArray:
+        """Bound the sum over ascending totals a of the number of label-sets within a, (n, 2)."""
+        outer = self.outer.with_totals(totals).rank_sums(n_cells)
+        if self.inner is None:
+            return outer
+        inner = self.inner.with_totals(totals).rank_sums(n_cells)
+        return np.maximum(outer - inner[:, ::-1], 0.0)
 
     def with_label(self, row: int, threshold: float, labels: Sequence[int]) -> list[Bounds]:
         """Bound the numbers of members that have each of some labels."""
@@ -171,7 +112,7 @@ class KindsEngine(WrappingEngine):
             if labels is not None and labels.any():
                 key = int(labels.sum())  # barred labels are nested: their number tells them apart
                 if key not in barred:
-                    barred[key] = _without(self.inner, labels)
+                    barred[key] = without(self.inner, labels)
                 engine = barred[key]
             return engine if span.limits == self.limits else engine.limited(span.limits)
 
@@ -227,17 +168,30 @@ class KindsEngine(WrappingEngine):
             rates[place] = 1.0 - float((within & is_candidate).mean())
         return rates
 
-    def counts_at_levels(self, levels: Sequence[Fraction], n_cells: int) -> FloatArray:
-        """Bound the sizes of prediction sets at each of m falling significances, (n, m, 2)."""
-        bounds = np.zeros((len(self), len(levels), 2))
+    def _by_category(self) -> Iterator[tuple[IntArray, _Piece, FloatArray]]:
+        """Yield the rows of texts of each group, the label-sets of each kind for them, and the category's totals."""
         for code in np.unique(self.codes).tolist():
             rows = np.flatnonzero(self.codes == code)
             part = self if len(rows) == len(self) else self.of_rows(rows)
             for kind, piece in part.kinds:
-                totals = self.categories.category(code, kind)
-                at = np.array([threshold_of(totals, level) for level in levels])
-                bounds[rows] += piece.counts_at(at, n_cells)
+                yield rows, piece, self.categories.category(code, kind)
+
+    def counts_at_levels(self, levels: Sequence[Fraction], n_cells: int) -> FloatArray:
+        """Bound the sizes of prediction sets at each of m falling significances, (n, m, 2)."""
+        bounds = np.zeros((len(self), len(levels), 2))
+        for rows, piece, totals in self._by_category():
+            at = np.array([threshold_of(totals, level) for level in levels])
+            bounds[rows] += piece.counts_at(at, n_cells)
         return bounds
+
+    def p_value_sums(self, n_cells: int) -> tuple[FloatArray, FloatArray]:
+        """Add up the kinds, each with the p-values of its category."""
+        floors, excess = np.zeros(len(self)), np.zeros((len(self), 2))
+        for rows, piece, totals in self._by_category():
+            floors[rows] += as_float(Fraction(piece.n_candidates, len(totals) + 1))
+            if len(totals):
+                excess[rows] += piece.rank_sums(totals, n_cells) / (len(totals) + 1)
+        return floors, excess
 
     def of_rows(self, rows: IntArray) -> KindsEngine:
         """Return the engine of some texts, in any order."""
@@ -253,10 +207,9 @@ class KindsEngine(WrappingEngine):
         within = self.totals(labels) <= thresholds[np.arange(len(thresholds)), kinds]
         return np.asarray(self.is_candidate(labels) & within)
 
-    def p_values_of(self, labels: Any, tie_breaks: FloatArray | None = None) -> FloatArray:
-        """Rank each label-set in its category."""
-        kinds = self.categories.taxonomy.kinds_of(labels)
-        return self.categories.p_values(self.totals(labels), self.codes, kinds, tie_breaks)
+    def p_values_with(self, totals: FloatArray, labels: Any, tie_breaks: FloatArray | None = None) -> FloatArray:
+        """Rank totals in the categories of label-sets."""
+        return self.categories.p_values(totals, self.codes, self.categories.taxonomy.kinds_of(labels), tie_breaks)
 
     def p_values(
         self, rows: IntArray, scored: Sequence[Scored], tie_breaks: FloatArray | None = None
@@ -272,13 +225,11 @@ class KindsEngine(WrappingEngine):
 
     def _ranked(self, row: int, kind: int, piece: _Piece, threshold: float) -> Iterator[tuple[Any, Scored]]:
         """Yield the members of one kind of a text, best first, each with what it is ordered by."""
-        taxonomy, totals = self.categories.taxonomy, self.categories.category(int(self.codes[row]), kind)
-        n_texts = len(totals)
+        code = int(self.codes[row])
         for total, member in piece.outer.iterate(row, threshold):
-            if piece.inner is None or taxonomy.kind_of(member) == kind:
-                at_least = n_texts - int(np.searchsorted(totals, total, side="left"))
-                order = -(at_least + 1) / (n_texts + 1), total, tuple(-label for label in member)
-                yield order, (total, member)
+            if piece.inner is None or self.categories.taxonomy.kind_of(member) == kind:
+                p_value = float(self.categories.among(code, kind, np.array(total)))
+                yield (-p_value, total, tuple(-label for label in member)), (total, member)
 
     def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Yield members by descending p-value, equal ones by ascending total, then in lexicographic order."""
@@ -328,8 +279,7 @@ class KindsEngine(WrappingEngine):
         """Return the best candidate of one kind for each text, None if it has none, and totals of the best two."""
         if piece.inner is None:
             labels, totals = piece.outer.forced()
-            rows = [tuple(np.flatnonzero(row).tolist()) for row in _dense_rows(labels)]
-            return list(rows), totals
+            return [tuple(row) for row in label_indices(labels)], totals
         members: list[Member | None] = [None] * len(self)
         totals = np.full((len(self), 2), np.inf)
         for row in range(len(self)):
@@ -419,38 +369,35 @@ class KindsEngine(WrappingEngine):
                 reachable[place, :, 1] |= (counts[:, 1] > 0).astype(np.bool_)
         return reachable
 
+    @property
+    def _tells_all_apart(self) -> bool:
+        """Whether labels that a text does not list differ from each other: by how rare they are."""
+        return not is_sparse(self.probabilities) or bool(self.categories.taxonomy.rarity)
+
+    def listed(self, row: int) -> IntArray:
+        """Return the labels that are told apart."""
+        return np.arange(self.n_labels) if self._tells_all_apart else self.inner.listed(row)
+
     def reach(self, row: int, threshold: Threshold) -> Reach:
         """Join the kinds: labels that are told apart are the same in all of them."""
-        if not is_sparse(self.probabilities):
+        if self._tells_all_apart:
             return super().reach(row, threshold)
         parts = [piece.outer.reach(row, float(threshold[kind])) for kind, piece in self.kinds]
-        labels = parts[0].labels
-        reachable = np.logical_or.reduce([part.reachable for part in parts])
-        others = tuple(any(part.others[side] for part in parts) for side in (0, 1))
-        return Reach(labels, reachable, (others[0], others[1]))
+        told = functools.reduce(np.union1d, [part.labels for part in parts])
+        every = np.zeros((len(told), 2), dtype=np.bool_)
+        for part in parts:
+            one = np.tile(np.array(part.others), (len(told), 1))
+            one[np.searchsorted(told, part.labels)] = part.reachable
+            every |= one
+        others = tuple(len(told) < self.n_labels and any(part.others[side] for part in parts) for side in (0, 1))
+        return Reach(told, every, (others[0], others[1]))
 
     def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
         """Join the kinds, text by text if they are sparse."""
         if not is_sparse(self.probabilities):
             return super().certain_and_open(thresholds, most)
-        rows: tuple[list[Member], list[Member]] = [], []
-        left_out = np.zeros(len(self), dtype=np.int64)
-        for row in range(len(self)):
-            labels, reachable, others = self.reach(row, thresholds[row])
-            absent, present = reachable[:, 0], reachable[:, 1]
-            rows[0].append(tuple(labels[present & ~absent].tolist()))
-            open_labels = labels[present & absent]
-            n_others = self.n_labels - len(labels) if all(others) else 0
-            if n_others and (most is None or n_others + len(open_labels) <= most):
-                open_labels = np.union1d(open_labels, np.setdiff1d(np.arange(self.n_labels), labels))
-            else:
-                left_out[row] = n_others
-            rows[1].append(tuple(open_labels.tolist()))
-        return self.as_rows(rows[0]), self.as_rows(rows[1]), left_out
-
-    def listed(self, row: int) -> IntArray:
-        """Ask `inner`."""
-        return self.inner.listed(row)
+        reaches = (self.reach(row, thresholds[row]) for row in range(len(self)))
+        return sorted_labels(self, reaches, most)
 
     def for_description(self, row: int) -> tuple[Engine, int]:
         """Wrap the engine that knows every label of the text."""
@@ -463,17 +410,6 @@ class KindsEngine(WrappingEngine):
         """Take the largest threshold of a kind."""
         return self.inner.relaxation(row, max(float(threshold[kind]) for kind, _ in self.kinds))
 
-    def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
-        """Refuse: one threshold for all kinds is not what a taxonomy is about."""
-        raise InvalidInputError(
-            "Counts at single thresholds, and the S and OF criteria, are for predictors without a taxonomy; ask for "
-            "sizes of prediction sets instead."
-        )
-
-    def _rank_sums(self, n_cells: int) -> FloatArray:
-        """Refuse in the same words."""
-        return self._counts_at(np.empty(0), n_cells)
-
 
 def _sum(sizes: Sequence[SizeArray]) -> SizeArray:
     """Add up sizes, as Python integers if a sum may not fit into 64 bits."""
@@ -482,10 +418,3 @@ def _sum(sizes: Sequence[SizeArray]) -> SizeArray:
         return as_sizes([sum(row) for row in zip(*(one.tolist() for one in sizes), strict=True)])
     total: SizeArray = sum((one.astype(np.int64) for one in sizes[1:]), sizes[0].astype(np.int64))
     return total
-
-
-def _dense_rows(labels: Any) -> Any:
-    """Return 0/1 rows one at a time, of a CSR array too."""
-    if not is_sparse(labels):
-        return labels
-    return (labels[row : row + 1].toarray()[0] for row in range(labels.shape[0]))

@@ -1,0 +1,183 @@
+"""What the outcomes of a stream move: a level, a window of scores or weighted scores, one per category."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel.calibration import Calibration, threshold_of
+from surelabel.guarantees.rates import Levels
+from surelabel.guarantees.weighted import AdaptedCategories, WeightedCalibration, WeightedTotals
+
+__all__ = ["ALL_TEXTS", "METHODS", "Method", "Streams"]
+
+Method = Literal["aci", "dtaci", "window", "nexcp"]
+METHODS: tuple[Method, ...] = ("aci", "dtaci", "window", "nexcp")
+"""How a level or a calibration follows what was seen."""
+
+Key = tuple[int, int]
+ALL_TEXTS: Key = (0, 0)
+"""The one stream without a taxonomy."""
+
+
+class _Stream:
+    """The texts of one category, or all texts: scores in the order in which they came, levels, and errors."""
+
+    def __init__(self, totals: FloatArray, levels: Levels) -> None:
+        # Scores of calibration are kept sorted and have no order of their own: a window or weights must not prefer the
+        # large ones.
+        self.scores: list[float] = np.random.default_rng(0).permutation(totals).tolist()
+        self.levels = levels
+        self.n_settled = self.n_errors = 0
+
+
+class Streams:
+    """One stream per category of a calibration, or one of all texts; parameters are those of `OnlineConformal`."""
+
+    def __init__(
+        self,
+        calibration: Calibration,
+        significance: Fraction,
+        method: Method,
+        *,
+        rates: tuple[float, ...],
+        window: int,
+        decay: float,
+    ) -> None:
+        self._base = calibration
+        self._significance, self._method, self._rates = significance, method, rates
+        self._window, self._decay = window, decay
+        divided = calibration.categories
+        table = {ALL_TEXTS: calibration.totals} if divided is None else divided.table
+        self._streams = {key: self._new(totals) for key, totals in table.items()}
+        self._current: Calibration | None = None
+
+    def _new(self, totals: FloatArray | None = None) -> _Stream:
+        """Return a stream that has seen nothing."""
+        levels = Levels(float(self._significance), self._rates)
+        return _Stream(np.empty(0) if totals is None else totals, levels)
+
+    @property
+    def _follows_level(self) -> bool:
+        """Whether the level moves; otherwise what it is compared with does."""
+        return self._method in ("aci", "dtaci")
+
+    def named(self) -> Iterator[tuple[str, Key, _Stream]]:
+        """Yield the streams, with their categories in words."""
+        for key, stream in sorted(self._streams.items()):
+            divided = self._base.categories
+            yield "all texts" if divided is None else divided.name_of(*key), key, stream
+
+    def kinds_of(self, labels: Any) -> IntArray:
+        """Return the kind of each label-set, (n,); 0 without a taxonomy."""
+        divided = self._base.categories
+        return np.zeros(labels.shape[0], dtype=np.int64) if divided is None else divided.taxonomy.kinds_of(labels)
+
+    def _calibrated(self, key: Key) -> FloatArray:
+        """Return the calibration totals of a stream."""
+        return self._base.totals if self._base.categories is None else self._base.categories.category(*key)
+
+    def level(self, key: Key) -> float:
+        """Return the level of a stream, within limits."""
+        if not self._follows_level:
+            return float(self._significance)
+        least = 1.0 / (len(self._calibrated(key)) + 1)
+        return min(max(self._streams[key].levels.level, least), 1.0 - least)
+
+    def _weighted(self, key: Key) -> tuple[FloatArray, FloatArray]:
+        """Return what a stream's next texts are compared with: totals and their weights."""
+        scores = self._streams[key].scores
+        totals = self._calibrated(key) if self._follows_level else np.array(scores, dtype=np.float64)
+        if self._method == "window":
+            totals = totals[-self._window :]
+        is_nexcp = self._method == "nexcp"
+        return totals, self._decay ** np.arange(len(totals), 0, -1.0) if is_nexcp else np.ones(len(totals))
+
+    def cut(self, key: Key) -> float:
+        """Return the largest total of a member: never over the largest that is known, inf if none is."""
+        totals, weights = self._weighted(key)
+        if not len(totals):
+            return float("inf")
+        if self._method == "nexcp":
+            cut = WeightedTotals(totals, weights).threshold(float(self._significance))
+        else:
+            exact = Fraction(self.level(key)) if self._follows_level else self._significance
+            cut = threshold_of(np.sort(totals), exact)
+        return min(cut, float(totals.max()))
+
+    def calibration(self) -> Calibration:
+        """Return what the next texts are compared with; made once until the next outcome."""
+        if self._current is None:
+            base = self._base
+            if base.categories is not None:
+                cuts = {key: self.cut(key) for key in self._streams}
+                compared = {key: WeightedTotals(*self._weighted(key)) for key in self._streams}
+                adapted = AdaptedCategories(base.categories.taxonomy, base.categories.totals, cuts, compared)
+                base = dataclasses.replace(base, categories=adapted)
+            elif not self._follows_level:
+                fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
+                fields["totals"], weights = self._weighted(ALL_TEXTS)
+                is_window = self._method == "window"
+                base = Calibration(**fields) if is_window else WeightedCalibration(**fields, weights=weights)
+            self._current = base
+        return self._current
+
+    def update(self, groups: Sequence[str | None], labels: BoolArray, totals: FloatArray, missed: BoolArray) -> None:
+        """Take outcomes: true label-sets with their totals, and whether sets missed them. Each moves its own stream."""
+        base, n_texts = self._base, len(totals)
+        candidates, divided = base.is_candidate(labels), base.categories
+        if divided is None:
+            keys, p_values = [ALL_TEXTS] * n_texts, base.p_values(totals)
+        else:
+            names = [group or "" for group in groups] if divided.taxonomy.by_group else None
+            codes, kinds = divided.codes_of(names, n_texts, who="update"), self.kinds_of(labels)
+            keys = [(code, divided.kind_codes[kind]) for code, kind in zip(codes.tolist(), kinds.tolist(), strict=True)]
+            p_values = divided.p_values(totals, codes, kinds)
+        p_values = np.where(candidates, p_values, 0.0)
+        for key, total, p_value, is_missed in zip(
+            keys, totals.tolist(), p_values.tolist(), missed.tolist(), strict=True
+        ):
+            stream = self._streams.setdefault(key, self._new())
+            stream.levels.update(p_value, is_missed)
+            stream.n_settled += 1
+            stream.n_errors += is_missed
+            stream.scores.append(total)
+        # Scores without weight are forgotten.
+        kept = self._window if self._method == "window" else int(np.ceil(np.log(1e-12) / np.log(self._decay)))
+        for key in set(keys):
+            self._streams[key].scores = self._streams[key].scores[-max(kept, 1) :]
+        self._current = None
+
+    def to_state(self) -> tuple[list[list[int]], dict[str, Any]]:
+        """Return what is known of each stream: [category, number of scores, settled, errors], and arrays by name."""
+        streams = self._streams.values()
+        known = [[*key, len(one.scores), one.n_settled, one.n_errors] for key, one in self._streams.items()]
+        arrays = {
+            "scores": np.array([score for one in streams for score in one.scores], dtype=np.float64),
+            "levels": np.array([one.levels.levels for one in streams]),
+            "weights": np.array([one.levels.weights for one in streams]),
+        }
+        return known, arrays
+
+    def restore(self, known: Sequence[Sequence[int]], arrays: dict[str, Any]) -> None:
+        """Take over the streams of an earlier run; raise ValueError unless they are those of the calibration."""
+        rows = [tuple(map(int, row)) for row in known]
+        if not {(code, kind) for code, kind, *_ in rows} >= set(self._streams):
+            raise ValueError("its streams are not those of its predictor")
+        levels, weights = (arrays[name].reshape(len(rows), -1) for name in ("levels", "weights"))
+        left = arrays["scores"].tolist()
+        for place, (code, kind, n_scores, n_settled, n_errors) in enumerate(rows):
+            stream = self._streams.setdefault((code, kind), self._new())
+            stream.scores, left = left[:n_scores], left[n_scores:]
+            stream.n_settled, stream.n_errors = n_settled, n_errors
+            stream.levels.restore(levels[place].copy(), weights[place].copy())
+            if not 0 < n_scores == len(stream.scores):
+                raise ValueError("its scores are not those of its predictor")
+        if left:
+            raise ValueError("it has more scores than streams")
+        self._current = None

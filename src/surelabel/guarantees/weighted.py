@@ -1,0 +1,120 @@
+"""What a stream's next texts are compared with: scores with weights, and categories whose thresholds follow errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from surelabel._core.validation import FloatArray, IntArray
+from surelabel.calibration import Calibration
+from surelabel.exceptions import InvalidInputError
+from surelabel.taxonomies.categories import Categories
+
+__all__ = ["AdaptedCategories", "WeightedCalibration", "WeightedTotals"]
+
+
+class WeightedTotals:
+    """Totals with weights; p(Y) = (weight of totals at least as large + 1) / (all weight + 1).
+
+    Parameters
+    ----------
+    totals, weights : (n,) float64
+        In one order; they are sorted here.
+
+    Examples
+    --------
+    >>> totals = WeightedTotals(np.array([2.0, 1.0]), np.array([1.0, 0.5]))
+    >>> totals.p_values(np.array([1.0, 1.5, 3.0])).tolist()
+    [1.0, 0.8, 0.4]
+    """
+
+    def __init__(self, totals: FloatArray, weights: FloatArray) -> None:
+        order = np.argsort(totals, kind="stable")
+        self.totals = totals[order]
+        # Weight of the totals from each one on, and 0.
+        self._tails = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
+
+    def threshold(self, level: float) -> float:
+        """Return the largest total whose p-value is over the level; inf if every total's is."""
+        if 1.0 / (self._tails[0] + 1.0) > level:
+            return float("inf")
+        above = np.flatnonzero(self.p_values(self.totals) > level)
+        return float(self.totals[above[-1]]) if len(above) else float("-inf")
+
+    def p_values(self, totals: Any) -> FloatArray:
+        """Return weighted p-values of totals of any shape."""
+        places = np.searchsorted(self.totals, totals, side="left")
+        return np.asarray((self._tails[places] + 1.0) / (self._tails[0] + 1.0))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WeightedCalibration(Calibration):
+    """A calibration whose texts have weights."""
+
+    weights: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", self.weights[np.argsort(self.totals, kind="stable")])
+        super().__post_init__()
+
+    @functools.cached_property
+    def _weighted(self) -> WeightedTotals:
+        """The totals with their weights."""
+        return WeightedTotals(self.totals, self.weights)
+
+    def threshold(self, level: Fraction, assurance: Fraction | None = None) -> float:
+        """Return the largest total whose p-value is over the level; inf if every total's is."""
+        return self._weighted.threshold(float(level))
+
+    def p_values(self, totals: Any, tie_breaks: Any = None) -> FloatArray:
+        """Return weighted p-values of totals of any shape."""
+        if tie_breaks is not None:
+            raise InvalidInputError("Weighted p-values cannot be smoothed; leave 'smoothing' out.")
+        return self._weighted.p_values(totals)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AdaptedCategories(Categories):
+    """Categories that are cut at thresholds of their own, whatever the level that is asked for.
+
+    Attributes
+    ----------
+    cuts : mapping of (category row, joined kind) to float
+        Categories that are not in it have no calibration texts: all their candidates are members.
+    compared : mapping of the same to WeightedTotals
+        What p-values are counted in.
+    """
+
+    cuts: Mapping[tuple[int, int], float] = dataclasses.field(default_factory=dict)
+    compared: Mapping[tuple[int, int], WeightedTotals] = dataclasses.field(default_factory=dict)
+
+    def thresholds(
+        self,
+        levels: Sequence[Fraction],
+        which: IntArray,
+        codes: IntArray,
+        assurance: Fraction | None = None,
+        tie_breaks: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the thresholds of each text's categories, (n, n_kinds)."""
+        if assurance is not None or tie_breaks is not None:
+            raise InvalidInputError("Levels that follow errors take no 'assurance' and no 'smoothing'; leave them out.")
+        rows = {code: self.cuts_of(code) for code in np.unique(codes).tolist()}
+        return np.array([rows[code] for code in codes.tolist()]).reshape(len(codes), self.taxonomy.n_kinds)
+
+    def cuts_of(self, code: int) -> list[float]:
+        """Return the thresholds of one group's kinds."""
+        return [self.cuts.get((code, kind), float("inf")) for kind in self.kind_codes]
+
+    def among(self, code: int, kind: int, totals: FloatArray, tie_breaks: FloatArray | None = None) -> FloatArray:
+        """Return weighted p-values."""
+        key = (code, self.kind_codes[kind])
+        return self.compared[key].p_values(totals) if key in self.compared else np.ones(np.shape(totals))
+
+    def warn_of_small(self, *_: Any) -> None:
+        """Say nothing: categories follow their errors, however few their texts are."""
