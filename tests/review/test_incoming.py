@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from service_running import make_bundle
+from service_running import grouped_bundle, make_bundle
 from surelabel import corpora
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import TrainingSettings, train_bundle
 from surelabel.review import IncomingSettings, NewText, Offer, ReviewStore, take_in, update_calibration, with_reviews
 from surelabel.review.incoming import Incoming, reroute
+from surelabel.review.queues import offer_of
 from surelabel.review.recalibrating import texts_needed
+from surelabel.service.reviewing import Reviewing
 from surelabel.tables.texts import InputColumns
 
 pytestmark = pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
@@ -139,3 +141,28 @@ def test_corrections_are_training_texts_and_the_blind_check_is_not(store):
 def test_a_store_without_corrections_is_refused(store):
     with pytest.raises(InvalidInputError, match="must have decided texts"):
         with_reviews(corpora.load("synthetic", n_texts=300, n_labels=5), store)
+
+
+def test_a_model_by_groups_takes_them_from_their_column(store):
+    bundle = grouped_bundle()
+    rng = np.random.default_rng(3)
+    rows = [
+        Incoming(str(n), " ".join(rng.choice(bundle.label_names[:12], 2, replace=False)), {"channel": channel})
+        for n, channel in enumerate(["mail", "chat"] * 60)
+    ]
+    reviewing = Reviewing(store, bundle, settings=IncomingSettings(significance="0.1", check_share=1))
+    assert reviewing.take_in(rows) == 120
+    texts = [row.text for row in rows]
+    groups = [row.columns["channel"] for row in rows]
+    expected = bundle.answers(texts, significance="0.1", top=9, groups=groups)
+    assert [text.offer for text in store.texts()] == [offer_of(answer) for answer in expected]
+    for n in range(120):
+        text = store.lease("ann", "check", 1)[0]
+        store.decide(f"key {n}", text.number, "ann", "edit", text.text.split())
+    assert reviewing.state()["blind"]["n_texts"] == 120
+    update = update_calibration(store, bundle, significance="0.1")
+    assert update.bundle.predictor.calibration_.categories.groups == ("chat", "mail")
+    assert update.before.n_texts == update.after.n_texts == 120
+    for columns, words in (({}, "Text 'x' must have a value in the column 'channel'"), ({"channel": "fax"}, "'fax'")):
+        with pytest.raises((CorpusError, InvalidInputError), match=words):
+            reviewing.take_in([Incoming("x", "corn", columns)])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from surelabel import ByCardinality, ByGroup, ByRarity, ConformalLabelSets, LogLoss, LpNorm, metrics
+from surelabel.evaluation.criteria import s_criterion
 from surelabel.evaluation.evaluate import evaluate
 from surelabel.exceptions import CalibrationWarning
 
@@ -46,13 +47,15 @@ def test_levels_agree_with_single_sets(measure, taxonomy):
     assert [point.largest for point in curve] == [one.sizes().max() for one in sets]
 
 
-def test_evaluate_takes_groups_and_has_no_sums_with_a_taxonomy():
+def test_evaluate_takes_groups_and_has_no_demand_with_a_taxonomy():
     probabilities, labels, groups = drawn(400, 0)
     predictor = ConformalLabelSets(LogLoss(), min_labels=0, taxonomy=ByGroup())
     predictor.calibrate(probabilities, labels, groups=groups)
     probabilities, labels, groups = drawn(700, 1)
     evaluation = evaluate(predictor, probabilities, labels, groups=groups)
-    assert evaluation.s is None
+    sums = s_criterion(predictor, probabilities, groups=groups)
+    assert (evaluation.s.floor, evaluation.s.excess_lower) == (sums.floor, sums.excess[0])
+    assert evaluation.of.excess_lower < evaluation.s.excess_lower
     assert evaluation.demand is None
     sets = predictor.predict_set(probabilities, significance="0.1", groups=groups)
     assert evaluation.at("0.1").error == pytest.approx(1 - sets.contains(labels).mean())

@@ -94,7 +94,7 @@ def p_value_sums(
     """
     engine = predictor.bind(probabilities, groups=groups, who="p_value_sums")
     floors, excess = engine.p_value_sums(n_cells)
-    floor = float(floors.mean()) if np.ptp(floors) else float(floors[0])
+    floor = float(floors[0]) if (floors == floors[0]).all() else float(floors.mean())
     return PValueSums(floor, excess[:, 0], excess[:, 1])
 
 

@@ -12,13 +12,13 @@ from surelabel.answers import exact_level
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
 from surelabel.predicting import InputColumns, TextSource
-from surelabel.review.decisions import NewText
+from surelabel.review.decisions import NewText, ReviewText
 from surelabel.review.queues import MOST_OPTIONS, Offer, offer_of
 from surelabel.review.store import ReviewStore
 from surelabel.tables.reading import TableReader
-from surelabel.tables.texts import read_texts
+from surelabel.tables.texts import group_of, read_texts
 
-__all__ = ["IncomingSettings", "offers_for", "reroute", "take_in"]
+__all__ = ["IncomingSettings", "groups_of", "reroute", "take_in"]
 
 _BATCH = 128
 
@@ -95,7 +95,7 @@ def take_in(
             new = [batch[place] for place in store.unknown((row.id, row.text) for row in batch)]
             # Drawn before anything is asked of the model: the draw cannot depend on the answer.
             drawn = [store.is_drawn(row.id, row.text, settings.check_share) for row in new]
-            offers = offers_for(bundle, [row.text for row in new], settings.significance)
+            offers = _offers_for(bundle, new, settings.significance)
             n_new += store.add(
                 NewText(row.id, row.text, offer, model, is_blind, row.columns)
                 for row, offer, is_blind in zip(new, offers, drawn, strict=True)
@@ -104,11 +104,27 @@ def take_in(
     return n_new
 
 
-def offers_for(bundle: Bundle, texts: Sequence[str], significance: Any) -> list[Offer]:
+def _offers_for(bundle: Bundle, rows: Sequence[Incoming | ReviewText], significance: Any) -> list[Offer]:
     """Return what reviewers are offered for texts."""
-    if not texts:
+    if not rows:
         return []
-    return [offer_of(answer) for answer in bundle.answers(texts, significance=significance, top=MOST_OPTIONS)]
+    texts, groups = [row.text for row in rows], groups_of(bundle, rows)
+    answers = bundle.answers(texts, significance=significance, top=MOST_OPTIONS, groups=groups)
+    return [offer_of(answer) for answer in answers]
+
+
+def groups_of(bundle: Bundle, rows: Iterable[Incoming | ReviewText]) -> list[str] | None:
+    """Return the group of each text, from its column; None if the bundle is not calibrated by groups."""
+    if bundle.groups is None:
+        return None
+    column = bundle.info.group_column or "group"
+    groups = []
+    for row in rows:
+        group, problem = group_of(row.columns.get(column), column)
+        if problem is not None:
+            raise CorpusError(f"The model is calibrated by groups. Text {row.id!r:.60} {problem}")
+        groups.append(group)
+    return groups
 
 
 def reroute(store: ReviewStore, bundle: Bundle, model: str, significance: Any) -> int:
@@ -116,7 +132,7 @@ def reroute(store: ReviewStore, bundle: Bundle, model: str, significance: Any) -
     n_changed = 0
     waiting = (text for text in store.texts() if text.decision is None and text.model != model)
     for batch in _batches(waiting):
-        offers = offers_for(bundle, [text.text for text in batch], significance)
+        offers = _offers_for(bundle, batch, significance)
         changes = ((text.number, offer, model) for text, offer in zip(batch, offers, strict=True))
         n_changed += store.reroute(changes)
     return n_changed

@@ -16,11 +16,12 @@ from surelabel.answers import Answer, exact_level
 from surelabel.corpora import Corpus, Provenance
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.models import Bundle, calibrate_bundle
-from surelabel.review.decisions import Decision
+from surelabel.review.decisions import ReviewText
+from surelabel.review.incoming import groups_of
 from surelabel.review.queues import offer_of
 from surelabel.review.store import ReviewStore
 
-__all__ = ["CalibrationUpdate", "ModelFigures", "blind_texts", "texts_needed", "update_calibration"]
+__all__ = ["CalibrationUpdate", "ModelFigures", "texts_needed", "update_calibration"]
 
 # Calibration texts that may be as strange as the level's limit: fewer make the limit a matter of chance.
 _LEAST_STRANGE = 10
@@ -86,13 +87,9 @@ class CalibrationUpdate:
     after: ModelFigures
 
 
-def blind_texts(store: ReviewStore) -> list[tuple[str, str, Decision]]:
-    """Return number, text and decision of each text of the blind check that is decided."""
-    return [
-        (str(text.number), text.text, text.decision)
-        for text in store.texts(queue="check")
-        if text.is_blind and text.decision is not None
-    ]
+def _blind_texts(store: ReviewStore) -> list[ReviewText]:
+    """Return the texts of the blind check that are decided."""
+    return [text for text in store.texts(queue="check") if text.is_blind and text.decision is not None]
 
 
 def update_calibration(
@@ -116,10 +113,10 @@ def update_calibration(
     """
     level = exact_level(significance)
     least = texts_needed(level) if least is None else least
-    checked = blind_texts(store)
+    checked = _blind_texts(store)
     if bundle.seen is not None and checked:
         # Texts of training tell nothing about new ones.
-        trained = bundle.seen.in_training([text for _, text, _ in checked])
+        trained = bundle.seen.in_training([text.text for text in checked])
         checked = [item for item, is_seen in zip(checked, trained.tolist(), strict=True) if not is_seen]
     if len(checked) < least:
         raise InvalidInputError(
@@ -142,30 +139,34 @@ def update_calibration(
     )
 
 
-def _corpus(bundle: Bundle, checked: Sequence[tuple[str, str, Decision]]) -> Corpus:
+def _chosen(checked: Sequence[ReviewText]) -> list[tuple[str, ...]]:
+    """Return the labels that reviewers chose."""
+    return [() if text.decision is None else text.decision.chosen or () for text in checked]
+
+
+def _corpus(bundle: Bundle, checked: Sequence[ReviewText]) -> Corpus:
     """Return checked texts as a corpus that is all calibration."""
+    groups = groups_of(bundle, checked)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # texts for which no label fits have none
         return Corpus.from_label_sets(
             "blind check",
-            [text for _, text, _ in checked],
-            [decision.chosen or () for _, _, decision in checked],
-            ids=[number for number, _, _ in checked],
+            [text.text for text in checked],
+            _chosen(checked),
+            ids=[str(text.number) for text in checked],
             label_names=bundle.label_names,
             parts={"calibration": range(len(checked))},
             provenance=Provenance("reviews", "texts of the blind check"),
+            columns=None if groups is None else {bundle.info.group_column or "group": groups},
         )
 
 
-def _outcomes(
-    bundle: Bundle, checked: Sequence[tuple[str, str, Decision]], significance: str
-) -> list[tuple[Answer, bool, bool]]:
+def _outcomes(bundle: Bundle, checked: Sequence[ReviewText], significance: str) -> list[tuple[Answer, bool, bool]]:
     """Return each text's answer, whether its labels were missed, and whether the best guess is wrong."""
-    texts = [text for _, text, _ in checked]
-    chosen = [decision.chosen or () for _, _, decision in checked]
+    texts, chosen, groups = [text.text for text in checked], _chosen(checked), groups_of(bundle, checked)
     probabilities = bundle.predict_proba(texts)
-    held = bundle.predictor.predict_set(probabilities, significance=significance).contains(chosen)
-    answers = bundle.answers(texts, significance=significance, top=1)
+    held = bundle.predictor.predict_set(probabilities, significance=significance, groups=groups).contains(chosen)
+    answers = bundle.answers(texts, significance=significance, top=1, groups=groups)
     return [
         (answer, not bool(is_held), set(answer.labels) != set(labels))
         for answer, is_held, labels in zip(answers, held, chosen, strict=True)

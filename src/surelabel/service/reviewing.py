@@ -24,7 +24,7 @@ from surelabel.review import (
     update_calibration,
 )
 from surelabel.review.exporting import FORMATS, exported_bytes
-from surelabel.review.incoming import reroute
+from surelabel.review.incoming import groups_of, reroute
 from surelabel.review.queues import CHECK
 from surelabel.review.recalibrating import texts_needed
 
@@ -72,11 +72,6 @@ class Reviewing:
         folder: str | Path | None = None,
         settings: IncomingSettings | None = None,
     ) -> None:
-        if bundle.groups is not None:
-            raise InvalidInputError(
-                "A review takes a model that is calibrated with all texts together. This one is calibrated by groups: "
-                "calibrate it without --by."
-            )
         self.store = store
         self.bundle = bundle
         self.folder = None if folder is None else Path(folder)
@@ -194,13 +189,15 @@ class Reviewing:
         decisions = self.store.decisions(blind=True)
         new = [decision for decision in decisions if (decision.id, model) not in self._p_values]
         if new:
-            texts = [self.store.text(decision.number).text for decision in new]
+            rows = [self.store.text(decision.number) for decision in new]
             chosen = [decision.chosen or () for decision in new]
             level = exact_level(self.settings.significance)
-            probabilities = bundle.predict_proba(texts)
-            p_values = bundle.predictor.predict_p(probabilities, chosen)
+            engine = bundle.predictor.bind(
+                bundle.predict_proba([row.text for row in rows]), groups=groups_of(bundle, rows)
+            )
+            p_values = bundle.predictor.predict_p(engine, chosen)
             # Labels that are not a candidate are missed, however they score.
-            is_held = bundle.predictor.predict_set(probabilities, significance=level).contains(chosen)
+            is_held = bundle.predictor.predict_set(engine, significance=level).contains(chosen)
             for decision, p_value, held in zip(new, p_values.tolist(), is_held.tolist(), strict=True):
                 self._p_values[decision.id, model] = p_value if held else 0.0
         return blind_figures(decisions, [self._p_values[decision.id, model] for decision in decisions])

@@ -1,7 +1,7 @@
 // Showing the panes of a review. What is shown depends on its arguments alone.
 
 import { byId, make } from "./dom.js";
-import { percent, phrase, share } from "./words.js";
+import { MOST_TAGS, percent, phrase, share } from "./words.js";
 
 export const QUEUES = ["choose", "read", "check", "filed"];
 export const NAMES = { choose: "Choose", read: "Read", check: "Check", filed: "Filed" };
@@ -81,8 +81,8 @@ export function showOptions(offer, pick) {
 export function showConsidered(offer, labels, toggle) {
   const tags = offer?.consider ?? [];
   byId("consider-part").hidden = tags.length === 0;
-  const about = offer?.n_considered > tags.length ? `a long list: the ${n(tags.length)} most probable of ${n(offer.n_considered)}` : "the most probable first";
-  byId("consider-title").replaceChildren("Tags to consider ", make("span", {}, about));
+  const isLong = offer?.n_considered > MOST_TAGS;
+  byId("consider-title").textContent = isLong ? `Tags to consider: a long list, the ${MOST_TAGS} most probable of ${n(offer.n_considered)}` : "Tags to consider";
   byId("consider").replaceChildren(...tags.map((label) => make("li", {}, make("button", {
     type: "button", dir: "auto", class: "toggle", "aria-pressed": String(labels.includes(label)), click: () => toggle(label),
   }, label))));
