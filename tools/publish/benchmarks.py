@@ -164,6 +164,17 @@ def _quality(row: Document, *rules: str) -> tuple[str, ...]:
     return tuple(three(row[rule][name]) for rule in rules for name in _RULES)
 
 
+_REDIVIDED = ("mean N at 0.05", "mean N at 0.01", "filed")
+
+
+def _redivided(figures: Document | None) -> tuple[str, ...]:
+    """Return the figures over re-splits, if there are any."""
+    if figures is None:
+        return ("-",) * len(_REDIVIDED)
+    sizes = (count_words(figures[f"mean_size_{level}"]) for level in (0.05, 0.01))
+    return (*sizes, f"{figures['filed']:.1%}")
+
+
 def classifiers(document: Document) -> Table:
     """Tabulate classifiers as members of models: best guesses by both rules, sets, what can be filed."""
     rows = tuple(
@@ -175,6 +186,7 @@ def classifiers(document: Document) -> Table:
             *(count_words(row[f"mean_size_{level}"]) for level in (0.05, 0.01)),
             f"{row['filed']:.0%}",
             f"{row['considered_at_20_missed']:.1f}",
+            *_redivided(row.get("resplits")),
             "-" if row["seconds"] is None else f"{row['seconds']:,.0f}",
         )
         for row in document["rows"]
@@ -182,13 +194,13 @@ def classifiers(document: Document) -> Table:
     )
     header = (
         "corpus", "classifier", *_QUALITY, *(f"{name}, F1 rule" for name in _QUALITY), "log-loss", "mean N at 0.05",
-        "mean N at 0.01", "filed", "tags to consider", "fit, s",
+        "mean N at 0.01", "filed", "tags to consider", *(f"{name}, re-splits" for name in _REDIVIDED), "fit, s",
     )  # fmt: skip
     note = (
         "The first three figures are by the paper's rule, the most plausible label-set; the next three by thresholds "
         f"for F1 (`--decision f1`). {_MADE} N: plausible label-sets by LogLoss. Filed: texts of which at most "
-        "5 % are wrong. Tags to consider: at 20 % of labels missed. Seconds are of one "
-        "processor core, without those of a blend's members."
+        "5 % are wrong. Tags to consider: at 20 % of labels missed. Re-splits: means over 50 random divisions of "
+        "calibration and test texts. Seconds are of one processor core, without those of a blend's members."
     )
     return Table("classifiers", "Classifiers and their prediction sets", header, rows, note)
 

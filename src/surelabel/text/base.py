@@ -49,6 +49,19 @@ class LabelledTexts:
     texts: list[str]
     labels: Any
 
+    def set_aside(self, share: float, seed: int, who: str) -> tuple[LabelledTexts, LabelledTexts]:
+        """Return most of the texts, and a share of them, at least one, drawn at random for validation."""
+        n_texts = len(self.texts)
+        if n_texts < 2:
+            raise InvalidInputError(f"{who} needs at least two texts, one of them for validation. Got {n_texts}.")
+        order = np.random.default_rng(seed).permutation(n_texts)
+        n_held = max(1, round(share * n_texts))
+        kept, held = (
+            LabelledTexts([self.texts[row] for row in rows], self.labels[rows])
+            for rows in (np.sort(order[n_held:]), np.sort(order[:n_held]))
+        )
+        return kept, held
+
 
 @dataclasses.dataclass(frozen=True)
 class FitOptions:

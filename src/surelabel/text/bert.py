@@ -90,6 +90,22 @@ def fetch_encoder(model: str) -> tuple[Any, Any]:
     return encoder, tokenizer
 
 
+def truncating(encoder: Any, tokenizer: Any, max_tokens: int) -> Any:
+    """Return the tokenizer itself: no padding, at most so many tokens, and no more than the encoder reads."""
+    limit = getattr(encoder.config, "max_position_embeddings", None) or max_tokens
+    backend = tokenizer.backend_tokenizer
+    backend.no_padding()
+    backend.enable_truncation(min(max_tokens, tokenizer.model_max_length, limit))
+    return backend
+
+
+def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
+    """Return one vector per text (B, size) of states (B, L, size): the first token's, or the mean over the mask."""
+    if pooling == "cls":
+        return states[:, 0]
+    return (states * mask.unsqueeze(2)).sum(1) / mask.sum(1, keepdim=True)
+
+
 class EncoderNetwork(nn.Module):
     """Encoder, pooling of its last layer, dropout, one logit per label.
 
@@ -135,10 +151,8 @@ class EncoderNetwork(nn.Module):
             with upper_only(self.encoder, self.n_frozen):
                 states = self.encoder(inputs_embeds=states, attention_mask=mask.long()).last_hidden_state
         assert states is not None
-        mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
-        pooled = states[:, 0] if self.pooling == "cls" else mean
-        pooled = nn.functional.dropout(pooled, self.dropout, self.training)
-        return loss_and_logits(self.head(pooled), labels, self.loss)
+        vectors = nn.functional.dropout(pooled(states, mask, self.pooling), self.dropout, self.training)
+        return loss_and_logits(self.head(vectors), labels, self.loss)
 
 
 def layer_rates(
@@ -194,18 +208,18 @@ class BertClassifier(NeuralClassifier):
         encoder, tokenizer = fetch_encoder(model)
         self._padding = tokenizer.pad_token_id or 0
         self._words = frequent_words(training.texts)
-        limits = [settings.max_tokens, tokenizer.model_max_length]
-        limits += [getattr(encoder.config, "max_position_embeddings", None) or settings.max_tokens]
-        self._tokenizer = tokenizer.backend_tokenizer
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(min(limits))
+        self._tokenizer = truncating(encoder, tokenizer, settings.max_tokens)
         n_labels = training.labels.shape[1]
         self._network = EncoderNetwork(encoder, self._pooling, n_labels, settings.dropout, settings.frozen_layers)
         if settings.frozen_layers:
             freeze_lower(encoder, settings.frozen_layers)
             check_split(encoder, settings.frozen_layers)
         start_bias(self._network.head, settings.output_bias, training.labels)
-        return self._optimizer(self._network), self._plan()
+        wants_bfloat16 = settings.precision == "bfloat16"
+        if settings.precision == "auto":
+            wants_bfloat16 = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else processor_has_bfloat16()
+        plan = self._plan(schedule="linear", warmup=settings.warmup, max_gradient=1.0, bfloat16=wants_bfloat16)
+        return self._optimizer(self._network), plan
 
     def _optimizer(self, network: EncoderNetwork) -> torch.optim.Optimizer:
         """Return Adam with a rate for each layer."""
@@ -248,25 +262,6 @@ class BertClassifier(NeuralClassifier):
     def _embedding(self) -> nn.Module:
         layer: nn.Module = self._network.get_submodule("encoder").get_input_embeddings()  # type: ignore[operator]
         return layer
-
-    def _plan(self) -> Plan:
-        """Return how to train."""
-        settings = self.settings
-        wants_bfloat16 = settings.precision == "bfloat16"
-        if settings.precision == "auto":
-            wants_bfloat16 = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else processor_has_bfloat16()
-        return Plan(
-            settings=self._identity(),
-            batch_size=settings.batch_size,
-            epochs=settings.epochs,
-            patience=settings.patience,
-            seed=settings.seed,
-            padding=self._padding,
-            schedule="linear",
-            warmup=settings.warmup,
-            max_gradient=1.0,
-            bfloat16=wants_bfloat16,
-        )
 
     def _known(self, texts: list[str]) -> list[float]:
         # Of bundles of older versions the training words are not known, but the pieces of a word are.

@@ -86,7 +86,7 @@ class BlendClassifier(TextClassifier):
                 "members alone."
             )
         if validation is None:
-            training, validation = self._set_aside(training)
+            training, validation = training.set_aside(_SHARE_HELD_OUT, self.settings.seed, "A blend")
         members = self._make_members()
         for place, member in enumerate(members):
             folder = None if options.checkpoint_folder is None else options.checkpoint_folder / f"member-{place}"
@@ -108,19 +108,6 @@ class BlendClassifier(TextClassifier):
             log_loss(combined(odds, self._weights), validation.labels),
         ]
         return [{"log_loss": loss} for loss in losses]
-
-    def _set_aside(self, training: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts]:
-        """Hold a fifth of the training texts out."""
-        n_texts = len(training.texts)
-        if n_texts < 2:
-            raise InvalidInputError("A blend needs at least two texts, one of them for validation. Got one.")
-        order = np.random.default_rng(self.settings.seed).permutation(n_texts)
-        n_held = max(1, round(_SHARE_HELD_OUT * n_texts))
-        kept, held = (
-            LabelledTexts([training.texts[i] for i in rows], training.labels[rows])
-            for rows in (np.sort(order[n_held:]), np.sort(order[:n_held]))
-        )
-        return kept, held
 
     def _odds(self, texts: list[str], batch_size: int | None) -> list[FloatArray]:
         """Return the log-odds of each member, (n, d) each."""

@@ -102,16 +102,7 @@ class RandinitClassifier(NeuralClassifier):
         self._network = self._new_network(training)
         start_bias(self._network.output, settings.output_bias, training.labels)
         optimizer = torch.optim.Adam(self._network.parameters(), lr=settings.learning_rate, fused=True)
-        plan = Plan(
-            settings=self._identity(),
-            batch_size=settings.batch_size,
-            epochs=settings.epochs,
-            patience=settings.patience,
-            seed=settings.seed,
-            padding=_PADDING,
-            averaging=settings.averaging,
-        )
-        return optimizer, plan
+        return optimizer, self._plan(averaging=settings.averaging)
 
     def _new_network(self, training: LabelledTexts) -> ConvolutionalNetwork:
         """Return the network before training."""

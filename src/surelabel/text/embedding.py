@@ -23,7 +23,7 @@ from surelabel._core.npz_file import read_arrays
 from surelabel._core.storage import atomic_file
 from surelabel.exceptions import ArtifactError
 from surelabel.text.batching import pad, prediction_batches
-from surelabel.text.bert import fetch_encoder, resolve_model, resolve_pooling
+from surelabel.text.bert import fetch_encoder, pooled, resolve_model, resolve_pooling, truncating
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.tokenisation import encode, read_tokenizer
 
@@ -84,10 +84,7 @@ class Embedder:
         """Return the encoder of a name, as in `BertSettings`."""
         folder = resolve_model(model)
         encoder, tokenizer = fetch_encoder(folder)
-        limit = getattr(encoder.config, "max_position_embeddings", None) or max_tokens
-        backend = tokenizer.backend_tokenizer
-        backend.no_padding()
-        backend.enable_truncation(min(max_tokens, tokenizer.model_max_length, limit))
+        backend = truncating(encoder, tokenizer, max_tokens)
         return cls(encoder, backend, resolve_pooling(folder), tokenizer.pad_token_id or 0, cache, quantise)
 
     def write(self, folder: Path) -> None:
@@ -152,12 +149,9 @@ class Embedder:
         with progress.step(f"computing the vectors of {len(texts):,} texts", len(texts)) as advance:
             for rows in prediction_batches(counts, size):
                 batch = pad([ids[row] for row in rows], self._padding)
-                tokens, lengths = batch["input_ids"], batch["lengths"]
-                mask = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
-                states = self._running(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
-                mean = (states * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
-                pooled = states[:, 0] if self._pooling == "cls" else mean
-                vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).numpy()
+                mask = torch.arange(batch["input_ids"].shape[1]) < batch["lengths"].unsqueeze(1)
+                states = self._running(input_ids=batch["input_ids"], attention_mask=mask.long()).last_hidden_state
+                vectors[rows] = torch.nn.functional.normalize(pooled(states, mask, self._pooling), dim=1).numpy()
                 advance(len(rows))
         return vectors
 

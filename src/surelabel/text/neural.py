@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from surelabel._core.declared_sizes import check_safetensors
-from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.exceptions import ArtifactError
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.batching import Examples, pad, prediction_batches
 from surelabel.text.explaining import Explanation, WordWeight
@@ -69,7 +69,7 @@ class NeuralClassifier(TextClassifier):
         self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
     ) -> list[dict[str, float]]:
         if validation is None:
-            training, validation = self._set_aside(training)
+            training, validation = training.set_aside(_SHARE_SET_ASIDE, self.settings.seed, "A neural classifier")
         with torch.random.fork_rng():
             torch.manual_seed(self.settings.seed)
             optimizer, plan = self._prepare(training)
@@ -86,17 +86,6 @@ class NeuralClassifier(TextClassifier):
     ) -> tuple[nn.Module, list[dict[str, float]]]:
         """Return the trained network and its history."""
         return train(self._network, optimizer, parts, plan, options)
-
-    def _set_aside(self, training: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts]:
-        """Split a tenth off the training texts for early stopping."""
-        n_texts = len(training.texts)
-        n_validation = max(1, round(_SHARE_SET_ASIDE * n_texts))
-        if n_texts < 2:
-            raise InvalidInputError("A neural classifier needs at least two texts, one of them for validation.")
-        order = np.random.default_rng(self.settings.seed).permutation(n_texts)
-        parts = order[n_validation:], order[:n_validation]
-        left, right = (LabelledTexts([training.texts[i] for i in part], training.labels[part]) for part in parts)
-        return left, right
 
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
         ids = encode(self._tokenizer, texts)
@@ -188,6 +177,9 @@ class NeuralClassifier(TextClassifier):
                 "there are."
             )
 
-    def _identity(self) -> dict[str, Any]:
-        """Return what a run is known by, beside its data."""
-        return {"kind": self.kind, **dataclasses.asdict(self.settings)}
+    def _plan(self, **how: Any) -> Plan:
+        """Return how to train: as the settings say, and what the kind adds."""
+        names = ("batch_size", "epochs", "patience", "seed")
+        common = {name: getattr(self.settings, name) for name in names}
+        identity = {"kind": self.kind, **dataclasses.asdict(self.settings)}
+        return Plan(settings=identity, padding=self._padding, **common, **how)
