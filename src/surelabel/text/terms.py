@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -196,7 +196,7 @@ class Terms:
         return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _is_column(column: int | None) -> bool:
+def _is_column(column: int | None) -> TypeGuard[int]:
     """Tell a term's column from None, which stands for no term."""
     return column is not None
 
