@@ -161,7 +161,7 @@ def unload_text(texts: Any, i: int, settings: Any, scratch: Any) -> None:
 
 
 @kernel
-def _costs_of(texts: Any, i: int, label: int) -> Any:
+def costs_of(texts: Any, i: int, label: int) -> Any:
     """Return (absent, present) costs of one label of text i."""
     if texts.starts.shape[0] == 0:
         return texts.absent[i, label], texts.present[i, label]
@@ -179,7 +179,7 @@ def exact_sum_of(texts: Any, i: int, n_base: int, listing: Any, node: int, scrat
     partials[:n_base] = scratch.base[:n_base]
     n_partials = n_base
     for place in range(listing.starts[node], listing.starts[node + 1]):
-        absent, present = _costs_of(texts, i, listing.labels[place])
+        absent, present = costs_of(texts, i, listing.labels[place])
         n_partials = add_to_partials(partials, n_partials, -absent)
         n_partials = add_to_partials(partials, n_partials, present)
     return round_partials(partials, n_partials)

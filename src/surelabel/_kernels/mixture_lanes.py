@@ -12,7 +12,7 @@ import numpy as np
 
 from surelabel._kernels.compiling import kernel
 from surelabel._kernels.mixture import (
-    LOG_2,
+    costs_of,
     is_usable,
     judge,
     judge_exactly,
@@ -25,22 +25,24 @@ from surelabel._kernels.mixture import (
 
 Array = Any
 
-# Texts side by side; `_fill` and `_sort_nodes` are written out for so many.
+# Texts side by side; `_fill` is written out for so many.
 LANES = 8
 # With lower temperatures, the weight of a label-set does not say whether its L is small.
 _LEAST_TEMPERATURE = 1e-3
+# What a node's bound must reach to be looked at: 1, less its rounding.
+_NEARLY_ONE = 0.999
 
 
 class Lanes(NamedTuple):
-    """Memory for LANES texts: gains (d, LANES), ratios by move (2 d, LANES), weights of nodes (N, LANES).
+    """Memory for LANES texts: ratios by move (2 d, LANES), weights of nodes (N, LANES).
 
-    base, sums of terms, margins of error: (LANES,). limits (5, LANES): by how much to multiply a weight or a term so
-    that it reaches 1 if the node may be a member, by its weight or by its term; is a member by its term; may be within;
-    is within. hits (LANES, N): nodes that this leaves open, n_hits (LANES,) of them. counts (2, LANES): others that are
-    members, and those of them that are within.
+    base, sums of terms, margins of error: (LANES,). limits (4, LANES): by how much to multiply a weight so that it
+    reaches 1 if the node may be within the shifted threshold, or surely is; a term, so that it reaches 1 if the node
+    may be a member by its term alone, or surely is. hits (LANES, N): nodes that this leaves open, n_hits (LANES,) of
+    them. counts (2, LANES): others that are members, and those of them that are within. passed (N + 1,): nodes that may
+    be members in some lane.
     """
 
-    gains: Array
     ratios: Array
     weights: Array
     base: Array
@@ -50,6 +52,7 @@ class Lanes(NamedTuple):
     hits: Array
     n_hits: Array
     counts: Array
+    passed: Array
 
 
 @kernel
@@ -57,16 +60,16 @@ def _make_lanes(listing: Any, settings: Any) -> Any:
     """Make memory for LANES texts."""
     n_nodes, n_moves = listing.parents.shape[0], (2 if settings.removes else 1) * settings.n_labels
     return Lanes(
-        np.empty((settings.n_labels, LANES)),
         np.ones((n_moves, LANES)),
         np.ones((n_nodes, LANES)),
         np.zeros(LANES),
         np.empty(LANES),
         np.empty(LANES),
-        np.empty((5, LANES)),
+        np.empty((4, LANES)),
         np.empty((LANES, n_nodes + 1), dtype=np.int64),
         np.empty(LANES, dtype=np.int64),
         np.empty((2, LANES), dtype=np.int64),
+        np.empty(n_nodes + 1, dtype=np.int64),
     )
 
 
@@ -76,24 +79,24 @@ def _load(texts: Any, first: int, n_texts: int, listing: Any, settings: Any, scr
 
     Lanes are gone through in here: handing over so many arrays takes longer than the work on one text.
     """
-    gains, ratios, bases, used = lanes.gains, lanes.ratios, lanes.base, listing.used
+    ratios, bases, used = lanes.ratios, lanes.base, listing.used
     is_plain = texts.starts.shape[0] == 0 and not settings.removes
-    absent, present, own = texts.absent, texts.present, texts.ratios
+    absent, own = texts.absent, texts.ratios
+    whole = settings.n_labels - settings.n_labels % 4
     for lane in range(LANES):
         i = min(first + lane, n_texts - 1)
         if is_plain:
-            base = 0.0
-            for k in range(settings.n_labels):
-                base += absent[i, k]
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            for k in range(0, whole, 4):
+                a, b, c, d = a + absent[i, k], b + absent[i, k + 1], c + absent[i, k + 2], d + absent[i, k + 3]
+            for k in range(whole, settings.n_labels):
+                a += absent[i, k]
+            bases[lane] = (a + b) + (c + d)
             for j in range(used.shape[0]):
-                label = used[j]
-                gains[label, lane] = present[i, label] - absent[i, label]
-                ratios[label, lane] = own[i, label]
-            bases[lane] = base
+                ratios[used[j], lane] = own[i, used[j]]
             continue
         bases[lane] = load_text(texts, i, listing, settings, scratch)
         for label in used:
-            gains[label, lane] = scratch.gains[label]
             ratios[label, lane] = scratch.ratios[label]
             if settings.removes:
                 ratios[settings.n_labels + label, lane] = scratch.ratios[settings.n_labels + label]
@@ -134,7 +137,7 @@ def _fill(listing: Any, lanes: Any) -> None:
 
 
 @kernel
-def _limit(first: int, thresholds: Array, shifted: Array, settings: Any, lanes: Any) -> None:
+def _limit(first: int, thresholds: Array, settings: Any, lanes: Any) -> None:
     """Write the limits of all lanes; logarithms of weights and terms are off by less than the margin."""
     bases, sums, limits, margins = lanes.base, lanes.sums, lanes.limits, lanes.margins
     temperature = settings.temperature
@@ -148,47 +151,56 @@ def _limit(first: int, thresholds: Array, shifted: Array, settings: Any, lanes: 
             lanes.weights[1:, lane] = 0.0
             continue
         wide = 2.0 * (1.0 + temperature) * margin
-        farthest = threshold + LOG_2 - settings.shift
-        limits[0, lane] = min(np.exp(temperature * (farthest - base) + wide), 1e300)
-        limits[1, lane] = min(np.exp(threshold + LOG_2 + settings.log_weight + wide) / total, 1e300)
-        limits[2, lane] = min(np.exp(threshold + settings.log_weight - wide) / total, 1e300)
-        limits[3, lane] = min(np.exp(temperature * (shifted[i] - base) + wide), 1e300)
-        limits[4, lane] = min(np.exp(temperature * (shifted[i] - base) - wide), 1e300)
+        room = temperature * (threshold - settings.shift - base)
+        limits[0, lane] = min(np.exp(room + wide), 1e300)
+        limits[1, lane] = min(np.exp(room - wide), 1e300)
+        limits[2, lane] = min(np.exp(threshold + settings.log_weight + wide) / total, 1e300)
+        limits[3, lane] = min(np.exp(threshold + settings.log_weight - wide) / total, 1e300)
 
 
 @kernel
-def _sort_nodes(listing: Any, candidates: Array, lanes: Any) -> None:
+def _sort_nodes(listing: Any, candidates: Array, settings: Any, lanes: Any) -> None:
     """Count the candidates of each lane that are surely members, and list those that may be.
 
-    What must reach 1 in some lane reaches it in the sum over lanes, which leaves out most nodes at once.
+    A node is a member if A + B >= 1, A = exp(threshold - shift - L) and B = exp(threshold) weight q. B is its term
+    times a limit. A is u^p with u its weight times a limit and p = 1 / temperature; for u <= 1 and p >= 1 it lies
+    between 1 + p (u - 1) and u, and for p <= 2 between u^2 and (p - 1) u^2 + (2 - p) u; for p < 1 between u and
+    1 - p + p u. Most nodes reach 1 in no lane and are left out at once.
     """
     weights, factors, limits = lanes.weights, listing.factors, lanes.limits
     hits, n_hits, counts = lanes.hits, lanes.n_hits, lanes.counts
     n_hits[:] = 0
     counts[:] = 0
-    a0, a1, a2, a3 = limits[0, 0], limits[0, 1], limits[0, 2], limits[0, 3]
-    a4, a5, a6, a7 = limits[0, 4], limits[0, 5], limits[0, 6], limits[0, 7]
-    b0, b1, b2, b3 = limits[1, 0], limits[1, 1], limits[1, 2], limits[1, 3]
-    b4, b5, b6, b7 = limits[1, 4], limits[1, 5], limits[1, 6], limits[1, 7]
+    power = 1.0 / settings.temperature
+    upper_1, upper_2 = max(2.0 - power, 0.0), min(power - 1.0, 1.0)
+    lower_0, lower_1, lower_2 = 1.0 - power, power, 1.0 if power <= 2.0 else 0.0
+    upper_0, least = 0.0, 1.0
+    if power < 1.0:
+        upper_0, upper_1, upper_2, least = 1.0 - power, power, 0.0, power
+        lower_0, lower_1, lower_2 = 0.0, 1.0, 0.0
+    # The number of lanes as a variable: a loop over a fixed few is written out, one number at a time.
+    n_lanes, n_passed, passed = weights.shape[1], 0, lanes.passed
     for node in range(factors.shape[0]):
+        f, passes = factors[node] / least, False
+        for lane in range(n_lanes):
+            passes |= weights[node, lane] * (limits[0, lane] + f * limits[2, lane]) >= _NEARLY_ONE
+        passed[n_passed] = node
+        n_passed += passes & candidates[node]
+    for j in range(n_passed):
+        node = passed[j]
         f = factors[node]
-        m0, m1 = weights[node, 0] * (a0 + f * b0), weights[node, 1] * (a1 + f * b1)
-        m2, m3 = weights[node, 2] * (a2 + f * b2), weights[node, 3] * (a3 + f * b3)
-        m4, m5 = weights[node, 4] * (a4 + f * b4), weights[node, 5] * (a5 + f * b5)
-        m6, m7 = weights[node, 6] * (a6 + f * b6), weights[node, 7] * (a7 + f * b7)
-        if ((m0 + m4) + (m1 + m5)) + ((m2 + m6) + (m3 + m7)) < 0.999 or not candidates[node]:
-            continue
         # Written whether it counts or not: a branch that goes either way takes longer.
         for lane in range(LANES):
             weight, place = weights[node, lane], n_hits[lane]
-            term = f * weight
-            is_within = weight * limits[4, lane] >= 1.0
-            is_sure = (term * limits[2, lane] >= 1.0) & (is_within == (weight * limits[3, lane] >= 1.0))
-            is_open = ((weight * limits[0, lane] >= 1.0) | (term * limits[1, lane] >= 1.0)) & (not is_sure)
+            u, low, term = weight * limits[0, lane], weight * limits[1, lane], f * weight
+            may_be = upper_0 + u * (upper_1 + upper_2 * u) + term * limits[2, lane] >= 1.0
+            is_within = low >= 1.0
+            is_member = max(lower_0 + lower_1 * low, lower_2 * low * low) + term * limits[3, lane] >= 1.0
+            is_sure = is_member & (is_within == (u >= 1.0))
             counts[0, lane] += is_sure
             counts[1, lane] += is_sure & is_within
             hits[lane, place] = node
-            n_hits[lane] = place + is_open
+            n_hits[lane] = place + (may_be & (not is_sure))
 
 
 @kernel
@@ -198,14 +210,15 @@ def _judge_hits(
     """Count the members among the hits of a lane, which is text i, and those within the shifted threshold."""
     base, margin = lanes.base[lane], lanes.margins[lane]
     log_z = np.log(lanes.sums[lane]) - settings.temperature * base
-    hits, gains, starts, labels, log_priors = lanes.hits, lanes.gains, listing.starts, listing.labels, listing.log_prior
+    hits, starts, labels, log_priors = lanes.hits, listing.starts, listing.labels, listing.log_prior
     scratch.exact[0] = np.nan
     n_members, n_within = 0, 0
     for hit in range(lanes.n_hits[lane]):
         node = hits[lane, hit]
         value = base
         for place in range(starts[node], starts[node + 1]):
-            value += gains[labels[place], lane]
+            absent, present = costs_of(texts, i, labels[place])
+            value += present - absent
         is_member, is_within, is_open = judge(value, log_priors[node], log_z, thresholds, margin, settings)
         if is_open:
             is_member, is_within = judge_exactly(texts, i, thresholds, node, listing, settings, scratch)
@@ -226,8 +239,8 @@ def count_listed(
     for first in range(0, n_texts, LANES):
         _load(texts, first, n_texts, listing, settings, scratch, lanes)
         _fill(listing, lanes)
-        _limit(first, thresholds, shifted, settings, lanes)
-        _sort_nodes(listing, candidates, lanes)
+        _limit(first, thresholds, settings, lanes)
+        _sort_nodes(listing, candidates, settings, lanes)
         for lane in range(min(LANES, n_texts - first)):
             i = first + lane
             both = (thresholds[i], shifted[i])

@@ -38,19 +38,20 @@ _FEW = 16
 _DENSE = ("absent", "present", "ratios")
 # Label-sets of the independent part that are looked at for the best that is not listed.
 _FIRST = 16
-_INDEPENDENT: weakref.WeakKeyDictionary[Calibration, Calibration] = weakref.WeakKeyDictionary()
+# The calibration of the independent part, and candidates by limits; made once per calibration.
+_Prepared = tuple[Calibration, dict[Bounds, BoolArray]]
+_PREPARED: weakref.WeakKeyDictionary[Calibration, _Prepared] = weakref.WeakKeyDictionary()
 
 
-def _independent(calibration: Calibration) -> Calibration:
-    """Return the calibration of the independent part, with shifted totals; made once."""
-    made = _INDEPENDENT.get(calibration)
-    if made is None:
+def _prepared(calibration: Calibration) -> _Prepared:
+    """Return the calibration of the independent part, with shifted totals, and candidates that were found."""
+    if calibration not in _PREPARED:
         measure = calibration.measure
         assert isinstance(measure, Mixture)
         totals = measure.shifted(calibration.totals)
-        made = dataclasses.replace(calibration, measure=measure.independent, totals=totals)
-        _INDEPENDENT[calibration] = made
-    return made
+        independent = dataclasses.replace(calibration, measure=measure.independent, totals=totals)
+        _PREPARED[calibration] = independent, {}
+    return _PREPARED[calibration]
 
 
 class MixtureEngine(WrappingEngine):
@@ -59,14 +60,13 @@ class MixtureEngine(WrappingEngine):
     def __init__(
         self, calibration: Calibration, probabilities: Any, work_limit: int = WORK_LIMIT, n_jobs: int | None = None
     ) -> None:
-        independent = _independent(calibration)
+        independent, self._candidates = _prepared(calibration)
         dense = DenseEngine if independent.is_separable else InteractingEngine
         engine = SparseEngine if is_sparse(probabilities) else dense
         super().__init__(engine(independent, probabilities, work_limit, n_jobs))
         assert isinstance(calibration.measure, Mixture)
         self.calibration = calibration
         self._measure = calibration.measure
-        self._candidates: dict[Bounds, BoolArray] = {}
         self._barred: BoolArray | None = None
 
     def barring(self, barred: BoolArray, inner: Engine) -> MixtureEngine:
@@ -113,6 +113,8 @@ class MixtureEngine(WrappingEngine):
 
     def _shifted(self, thresholds: FloatArray) -> FloatArray:
         """Return the thresholds of the independent part, (n,)."""
+        if len(thresholds) == 0 or np.all(thresholds == thresholds[0]):  # one for all texts, as a rule
+            return np.repeat(self._measure.shifted(thresholds[:1]), len(thresholds))
         values, places = np.unique(thresholds, return_inverse=True)
         return self._measure.shifted(values)[places]
 

@@ -255,9 +255,12 @@ class Mixture:
 
         They are nan if a label-set's product of them may leave the range of floats: kernels add up logarithms then.
         """
-        exponents = -self.temperature * (present - absent)
+        exponents = absent - present
+        exponents *= self.temperature
         limit = _LARGEST_EXPONENT / max(self.settings.most_labels, 1)
-        return np.asarray(np.exp(np.where(np.abs(exponents) <= limit, exponents, np.nan)))
+        if self.temperature * self.settings.largest_cost > limit:
+            exponents[np.abs(exponents) > limit] = np.nan
+        return np.exp(exponents, out=exponents)
 
     def nodes_of(self, labels: Any) -> IntArray:
         """Return the node of each label-set, (n,), of 0/1 rows (n, d), dense or sparse; -1 if it is not listed."""
