@@ -85,8 +85,8 @@ def test_the_watch_sees_texts_that_clients_were_answered_in_their_order():
     work([SetsQuestion(["warm-up"], level, 3, is_served=False), LabelSetQuestion("corn", label_set), *questions])
     expected = ExchangeabilityWatch(alpha=ALPHA, predictor=bundle.predictor, watched="predictions")
     expected.update_unlabelled(bundle.predict_proba(["corn", "wheat maybe", "grain"]))
-    assert watch.state.n_seen == 3
-    assert watch.state.log10_martingale == expected.state.log10_martingale
+    assert watch.state().n_seen == 3
+    assert watch.state().log10_martingale == expected.state.log10_martingale
 
 
 def test_texts_that_are_unlike_those_of_calibration_from_the_first_on_raise_the_alarm(bundle):
@@ -97,7 +97,7 @@ def test_texts_that_are_unlike_those_of_calibration_from_the_first_on_raise_the_
         watch = ServiceWatch(bundle.predictor, scores)
         for _ in range(50):
             watch.update(other)
-        assert watch.state.alarm == alarm
+        assert watch.state().alarm == alarm
 
 
 def test_a_watch_that_fails_fails_no_answer(bundle, caplog, monkeypatch):
@@ -113,11 +113,11 @@ def test_a_change_raises_the_alarm_once_from_many_threads_too(bundle, caplog):
     same = bundle.predict_proba(["corn", "wheat", "grain maybe", "trade"])
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(watch.update, [same] * 50))
-    assert (watch.state.n_seen, watch.state.alarm) == (200, False)
+    assert (watch.state().n_seen, watch.state().alarm) == (200, False)
     other = bundle.predict_proba(["unknown"] * 4)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(watch.update, [other] * 50))
-    assert (watch.state.n_seen, watch.state.alarm) == (400, True)
+    assert (watch.state().n_seen, watch.state().alarm) == (400, True)
     assert caplog.text.count("Alarm at text") == 1
 
 

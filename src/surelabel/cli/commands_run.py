@@ -76,6 +76,7 @@ def serve(
     port: Port = 8000,
     token: Token = None,
     allow_unprotected: AllowUnprotected = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that serve, with one set of metrics.")] = 1,
     watch: Annotated[
         bool,
         typer.Option(
@@ -105,14 +106,14 @@ def serve(
     Examples:
       surelabel serve models/reuters
       surelabel serve models/tickets --reviews june.csv.reviews.sqlite
-      SURELABEL_TOKEN=... surelabel serve models/reuters --host 0.0.0.0 --port 8080
+      SURELABEL_TOKEN=... surelabel serve models/reuters --host 0.0.0.0 --port 8080 --workers 4
       surelabel serve models/tickets --adapt aci --state outcomes.npz
     """
     if significance is not None and adapt is None:
         raise typer.BadParameter("it needs --adapt; requests name their own level", param_hint="--significance")
-    more = {} if significance is None else {"adapt_significance": significance}
+    more: dict[str, Any] = {} if significance is None else {"adapt_significance": significance}
     from surelabel.service import ReviewPlan, run  # noqa: PLC0415
 
     plan = None if reviews is None else ReviewPlan(reviews)
-    settings: dict[str, Any] = {"watch": watch, "review": plan, "adapt": adapt, "state": state, **more}
-    run(folder, host, port, token, allow_unprotected=allow_unprotected, **settings)
+    more |= {"workers": workers, "watch": watch, "review": plan, "adapt": adapt, "state": state}
+    run(folder, host, port, token, allow_unprotected=allow_unprotected, **more)

@@ -79,6 +79,10 @@ class OutcomeError(InvalidInputError):
         self.identity = identity
         self.reason: Reason = reason
 
+    def __reduce__(self) -> tuple[type[OutcomeError], tuple[str, str, Reason]]:
+        """Cross from one process to another as a whole."""
+        return OutcomeError, (str(self), self.identity, self.reason)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Pending:

@@ -6,17 +6,16 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.service.batching import ClosedError, MicroBatcher, QueueFullError
-from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion
+from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion, warm_up_questions
 from surelabel.service.errors import ServiceError
 from surelabel.service.metrics import ServiceMetrics
-from surelabel.service.outcomes import OutcomeError, ServiceOutcomes
+from surelabel.service.outcomes import OutcomeError
 from surelabel.service.schemas import (
     OutcomesRequest,
     OutcomesResponse,
@@ -28,7 +27,7 @@ from surelabel.service.schemas import (
     text_answer,
 )
 from surelabel.service.settings import ServiceSettings
-from surelabel.service.watching import ServiceWatch
+from surelabel.service.sharing import Shared
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
@@ -75,21 +74,20 @@ class Answerer:
         Classifier and calibrated predictor.
     settings : ServiceSettings
     metrics : ServiceMetrics
+    shared : Shared
+        What requests of all processes add to.
     """
 
-    def __init__(self, bundle: Bundle, settings: ServiceSettings, metrics: ServiceMetrics) -> None:
+    def __init__(self, bundle: Bundle, settings: ServiceSettings, metrics: ServiceMetrics, shared: Shared) -> None:
         self.bundle = bundle
         self.settings = settings
         self.metrics = metrics
-        self.watch = ServiceWatch(bundle.predictor, bundle.forced_totals) if settings.watch else None
-        if self.watch is not None:
-            metrics.show_watch(self.watch)
-        self.outcomes = ServiceOutcomes(bundle.predictor, settings)
-        metrics.show_outcomes(self.outcomes)
+        self.outcomes = shared.outcomes
+        metrics.show(shared)
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
         self._n_requests = 0
         self._part_texts = min(_PART_TEXTS, settings.max_batch_texts)
-        work = BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, self.watch, self.outcomes)
+        work = BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, shared.watch, self.outcomes)
         self._work = work
         self._batcher: MicroBatcher[SetsQuestion | LabelSetQuestion, Any] = MicroBatcher(
             work,
@@ -97,12 +95,13 @@ class Answerer:
             max_wait=settings.max_wait,
             max_queue_texts=settings.max_queue_texts,
             on_batch=metrics.saw_batch,
+            on_waiting=metrics.queue_texts.set,
         )
-        metrics.queue_texts.set_function(lambda: self._batcher.n_waiting)
 
     def switch(self, bundle: Bundle) -> None:
         """Answer with another bundle of the same labels from now on."""
-        if self.watch is not None or self.outcomes.is_kept:
+        settings = self.settings
+        if settings.watch or settings.adapt is not None or settings.state is not None:
             raise InvalidInputError(
                 "A service that watches its texts, or keeps outcomes, cannot switch to another model: start it again "
                 "with the new one."
@@ -119,18 +118,11 @@ class Answerer:
     async def close(self) -> None:
         """Take nothing more and finish what runs."""
         await self._batcher.close()
-        await asyncio.to_thread(self.outcomes.save)
 
     async def warm_up(self) -> None:
         """Answer a text of no client: what is compiled or loaded on first use is then there."""
-        calibration = self.bundle.predictor.calibration_
-        # The smallest level that still rules something out: the set then has members to name.
-        level = ("significance", Fraction(2, calibration.n_texts + 2))
-        groups = None if self.bundle.groups is None else [self.bundle.groups[0]]
-        question = SetsQuestion(["warm-up"], level, 5, describe=True, picture=True, is_served=False, groups=groups)
-        await self._batcher.ask(question)
-        no_labels = np.zeros((1, calibration.n_labels), dtype=np.bool_)
-        await self._batcher.ask(LabelSetQuestion("warm-up", no_labels, groups))
+        for question in warm_up_questions(self.bundle):
+            await self._batcher.ask(question)
 
     async def predict(self, request: PredictRequest) -> bytes:
         """Return the answer to a request, as JSON."""
@@ -161,7 +153,7 @@ class Answerer:
                     groups=None if groups is None else groups[rows],
                     assurance=request.asked_assurance,
                     ids=None if ids is None else ids[rows],
-                    adapts=self.outcomes.adapts and not request.names_level,
+                    adapts=self.settings.adapt is not None and not request.names_level,
                 )
                 try:
                     answers += await self._batcher.ask(part, is_long=len(texts) > self._part_texts)

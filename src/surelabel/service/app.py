@@ -37,6 +37,7 @@ from surelabel.service.schemas import (
     PValueResponse,
 )
 from surelabel.service.settings import ServiceSettings
+from surelabel.service.sharing import Shared
 
 if TYPE_CHECKING:
     from surelabel.models import Bundle
@@ -210,7 +211,13 @@ def _add_error_handlers(app: FastAPI) -> None:
         )
 
 
-def create_app(bundle: Bundle, settings: ServiceSettings | None = None, reviewing: Reviewing | None = None) -> FastAPI:
+def create_app(
+    bundle: Bundle,
+    settings: ServiceSettings | None = None,
+    reviewing: Reviewing | None = None,
+    *,
+    shared: Shared | None = None,
+) -> FastAPI:
     """Make the service of a bundle.
 
     Parameters
@@ -221,6 +228,8 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, reviewin
         Limits, token, batching.
     reviewing : Reviewing, optional
         A review of texts with the same bundle, from `surelabel.service.reviewing`: adds its page at /review.
+    shared : Shared, optional
+        Watch and outcomes of several processes, see `surelabel.service.workers`; by default the service's own.
 
     Returns
     -------
@@ -239,17 +248,21 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, reviewin
     """
     settings = settings or ServiceSettings()
     metrics = ServiceMetrics()
-    answerer = Answerer(bundle, settings, metrics)
+    answerer = Answerer(bundle, settings, metrics, shared or Shared.of(bundle, settings))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         answerer.start()
         warming = asyncio.create_task(_warm_up(app, answerer))
+        if shared is not None:  # other processes take the connections until this one is ready
+            await warming
         yield
         app.state.ready = False
         metrics.ready.set(0)
         await warming
         await answerer.close()
+        if shared is None:
+            await asyncio.to_thread(answerer.outcomes.save)
 
     app = FastAPI(
         title="Surelabel",

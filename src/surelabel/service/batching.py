@@ -60,7 +60,9 @@ class MicroBatcher(Generic[_Question, _Answer]):
     max_batch_texts, max_wait, max_queue_texts
         As in `ServiceSettings`.
     on_batch : callable, optional
-        Told the number of questions and of texts of every batch.
+        Called for every batch with the numbers of its questions and of its texts.
+    on_waiting : callable, optional
+        Called with the number of texts that wait whenever it changes.
     """
 
     def __init__(
@@ -70,13 +72,16 @@ class MicroBatcher(Generic[_Question, _Answer]):
         max_batch_texts: int,
         max_wait: float,
         max_queue_texts: int,
-        on_batch: Callable[[int, int], None] | None = None,
+        on_batch: Callable[[int, int], None] = lambda *_: None,
+        on_waiting: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._compute_answers = compute
         self._max_batch = max_batch_texts
         self._max_wait = max_wait
         self._max_queue = max_queue_texts
         self._on_batch = on_batch
+        self._on_waiting = on_waiting
+        self.n_waiting = 0
         self._short: collections.deque[_Waiting[_Question, _Answer]] = collections.deque()
         self._long: collections.deque[_Waiting[_Question, _Answer]] = collections.deque()
         self._admitted = self._running = 0
@@ -87,11 +92,6 @@ class MicroBatcher(Generic[_Question, _Answer]):
         self._shared = False
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="surelabel-worker")
         self._loop_task: asyncio.Task[None] | None = None
-
-    @property
-    def n_waiting(self) -> int:
-        """Texts that wait."""
-        return sum(each.question.n_texts for each in (*self._short, *self._long))
 
     @property
     def seconds_of_backlog(self) -> float:
@@ -159,6 +159,7 @@ class MicroBatcher(Generic[_Question, _Answer]):
         loop = asyncio.get_running_loop()
         waiting: _Waiting[_Question, _Answer] = _Waiting(question, loop.time(), loop.create_future())
         (self._long if is_long else self._short).append(waiting)
+        self._note_waiting(self.n_waiting + question.n_texts)
         self._arrived.set()
         return await waiting.outcome
 
@@ -197,16 +198,22 @@ class MicroBatcher(Generic[_Question, _Answer]):
         half = self._max_batch // 2 if self._short else self._max_batch
         batch = _fill([], self._long, half)
         batch = _fill(batch, self._short, self._max_batch)
-        return _fill(batch, self._long, self._max_batch)
+        batch = _fill(batch, self._long, self._max_batch)
+        self._note_waiting(sum(waiting.question.n_texts for waiting in (*self._short, *self._long)))
+        return batch
+
+    def _note_waiting(self, n_texts: int) -> None:
+        """Note how many texts wait."""
+        self.n_waiting = n_texts
+        self._on_waiting(n_texts)
 
     async def _compute(self, batch: list[_Waiting[_Question, _Answer]]) -> None:
         """Compute a batch and give everyone their answer."""
         questions = [each.question for each in batch]
-        if self._on_batch is not None:
-            self._on_batch(len(batch), sum(question.n_texts for question in questions))
+        self._running = n_texts = sum(question.n_texts for question in questions)
+        self._on_batch(len(batch), n_texts)
         loop = asyncio.get_running_loop()
         start = loop.time()
-        self._running = n_texts = sum(question.n_texts for question in questions)
         try:
             answers = await loop.run_in_executor(self._thread, self._compute_answers, questions)
         except Exception as error:

@@ -91,6 +91,19 @@ class LabelSetQuestion:
         return 1
 
 
+def warm_up_questions(bundle: Bundle) -> list[SetsQuestion | LabelSetQuestion]:
+    """Return questions of no client whose answers compile or load all that the first ones need."""
+    calibration = bundle.predictor.calibration_
+    # The smallest level that still rules something out: the set then has members to name.
+    level = ("significance", Fraction(2, calibration.n_texts + 2))
+    groups = None if bundle.groups is None else [bundle.groups[0]]
+    no_labels = np.zeros((1, calibration.n_labels), dtype=np.bool_)
+    return [
+        SetsQuestion(["warm-up"], level, 5, describe=True, picture=True, is_served=False, groups=groups),
+        LabelSetQuestion("warm-up", no_labels, groups),
+    ]
+
+
 class BatchWork:
     """Answers the questions of a batch with one bundle.
 
@@ -178,9 +191,10 @@ class BatchWork:
     def _answer(self, probabilities: Given, *questions: SetsQuestion) -> list[Answer]:
         """Do the conformal step for questions that ask for the same, and remember texts with an id."""
         question = questions[0]
-        if self._kept is not None:
+        ids = [name for question in questions for name in question.ids or ()]
+        if ids and self._kept is not None:
             # All of them before anything is remembered: what fails together is tried one by one.
-            self._kept.check_new([name for each in questions for name in each.ids or ()])
+            self._kept.check_new(ids)
         if question.adapts and self._kept is not None:
             with self._kept.answering() as (predictor, level):
                 bundle = dataclasses.replace(self.bundle, predictor=predictor, forced_totals=None)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import sys
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -61,10 +62,9 @@ class LimitedConnection(H11Protocol):
     `settings` says when: `max_connections`, `head_timeout` and `send_timeout`. uvicorn makes an object per connection.
     """
 
-    settings: ClassVar[ServiceSettings]
-
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, settings: ServiceSettings, **arguments: Any) -> None:
         super().__init__(**arguments)
+        self.settings = settings
         self._head_timer = _Timer(self.loop, self.settings.head_timeout, self._close_if_idle)
         self._send_timer = _Timer(self.loop, self.settings.send_timeout, self._abort)
         self._last_used = self.loop.time()
@@ -125,6 +125,6 @@ class LimitedConnection(H11Protocol):
         self._unset_keepalive_if_required()
 
 
-def limited_connections(settings: ServiceSettings) -> type[asyncio.Protocol]:
-    """Return the class of a service's connections, for uvicorn."""
-    return type("Connection", (LimitedConnection,), {"settings": settings})
+def limited_connections(settings: ServiceSettings) -> Any:
+    """Return what makes a service's connections, for uvicorn, which says that it takes classes only."""
+    return functools.partial(LimitedConnection, settings)

@@ -60,8 +60,6 @@ class Guard:
         self.app = app
         self.settings = settings
         self.metrics = metrics
-        self._now = 0
-        metrics.requests_now.set_function(lambda: self._now)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -86,13 +84,13 @@ class Guard:
                 ]
             await send(message)
 
-        self._now += 1
+        self.metrics.requests_now.inc()
         try:
             refusal = self._refusal(scope)
             app = self.app if refusal is None else error_response(refusal)
             await app(scope, receive, send_with_headers)
         finally:
-            self._now -= 1
+            self.metrics.requests_now.dec()
             endpoint = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(endpoint, str(status)).inc()
             self.metrics.request_seconds.labels(endpoint).observe(time.perf_counter() - start)

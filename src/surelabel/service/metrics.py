@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 
 from surelabel._version import __version__
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
-    from surelabel.service.outcomes import ServiceOutcomes
-    from surelabel.service.watching import ServiceWatch
+    from surelabel.service.sharing import Shared
 
 __all__ = ["ServiceMetrics"]
 
+# prometheus_client declares no types here.
+_of_all_processes: Callable[..., object] = MultiProcessCollector
+_forget_process: Callable[[int, str], object] = mark_process_dead
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 1e3, 1e4, 1e6, 1e9, 1e12, 1e16)
@@ -23,11 +31,18 @@ _SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.
 
 
 class ServiceMetrics:
-    """Counters and histograms of one service."""
+    """Counters and histograms of one service.
+
+    With PROMETHEUS_MULTIPROC_DIR in the environment when a process starts, processes with the same folder there add to
+    the same ones, and each shows the sums.
+    """
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
+        self._folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+        self._shown: Callable[[], Iterator[tuple[str, str, float]]] = lambda: iter(())
+        if self._folder is None:
+            ProcessCollector(registry=registry)
         self.requests = Counter(
             "surelabel_requests", "Requests by endpoint and status.", ["endpoint", "status"], registry=registry
         )
@@ -35,8 +50,12 @@ class ServiceMetrics:
             "surelabel_request_seconds", "Time from a request's head to the end of its answer.", ["endpoint"],
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
-        self.requests_now = Gauge("surelabel_requests_now", "Requests under way.", registry=registry)
-        self.queue_texts = Gauge("surelabel_queue_texts", "Texts that wait.", registry=registry)
+        self.requests_now = Gauge(
+            "surelabel_requests_now", "Requests under way.", registry=registry, multiprocess_mode="livesum"
+        )
+        self.queue_texts = Gauge(
+            "surelabel_queue_texts", "Texts that wait.", registry=registry, multiprocess_mode="livesum"
+        )
         self.batch_texts = Histogram("surelabel_batch_texts", "Texts in a batch.", buckets=_COUNTS, registry=registry)
         self.batch_requests = Histogram(
             "surelabel_batch_requests", "Requests in a batch.", buckets=_COUNTS, registry=registry
@@ -61,47 +80,15 @@ class ServiceMetrics:
         self.conformal_processor_seconds = Counter(
             "surelabel_conformal_processor_seconds", "Processor time of the conformal step.", registry=registry
         )
-        self.ready = Gauge("surelabel_ready", "1 where the service is ready.", registry=registry)
-        self._shares()
-        Gauge("surelabel_build", "The version.", ["version"], registry=registry).labels(__version__).set(1)
-
-    def _shares(self) -> None:
-        """Add the two shares that people look at first, computed from the counters when they are read."""
-        self._n_texts = self._n_empty = 0
-        self._seconds = {"classifier": 0.0, "conformal": 0.0}
-        Gauge("surelabel_empty_set_share", "Share of texts with an empty set.", registry=self.registry).set_function(
-            lambda: self._n_empty / max(self._n_texts, 1)
+        self.ready = Gauge(
+            "surelabel_ready", "1 if the service is ready.", registry=registry, multiprocess_mode="livemin"
         )
-        Gauge(
-            "surelabel_conformal_time_share",
-            "Conformal step's share of the time that classifier and conformal step take.",
-            registry=self.registry,
-        ).set_function(lambda: self._seconds["conformal"] / (sum(self._seconds.values()) or 1.0))
+        build = Gauge("surelabel_build", "The version.", ["version"], registry=registry, multiprocess_mode="livemax")
+        build.labels(__version__).set(1)
 
-    def show_watch(self, watch: ServiceWatch) -> None:
-        """Add what a watch knows."""
-        texts = Gauge("surelabel_watch_texts", "Texts that were watched.", registry=self.registry)
-        texts.set_function(lambda: watch.state.n_seen)
-        capital = Gauge(
-            "surelabel_watch_log10_capital", "Capital of the watch, as a power of ten.", registry=self.registry
-        )
-        capital.set_function(lambda: watch.state.log10_martingale)
-        alarm = Gauge("surelabel_watch_alarm", "1 from the watch's alarm on.", registry=self.registry)
-        alarm.set_function(lambda: float(watch.state.alarm))
-
-    def show_outcomes(self, outcomes: ServiceOutcomes) -> None:
-        """Add what became of answers under an id."""
-
-        def gauge(name: str, words: str, value: Callable[[dict[str, Any]], float]) -> None:
-            made = Gauge(f"surelabel_outcomes_{name}", words, registry=self.registry)
-            made.set_function(lambda: value(outcomes.counts()))
-
-        gauge("settled", "Texts whose true label-set is known.", lambda known: known["n_settled"])
-        gauge("missed", "Those whose answer did not hold it.", lambda known: known["n_missed"])
-        gauge("waiting", "Texts that wait for their outcome.", lambda known: known["n_waiting"])
-        gauge("alarm", "1 from the alarm of outcomes on.", lambda known: float(known["alarm"]))
-        if outcomes.adapts:
-            gauge("level", "The level of the next text, which follows errors.", lambda known: float(known["level"]))
+    def show(self, shared: Shared) -> None:
+        """Add what a watch knows, and what became of answers under an id."""
+        self._shown = lambda: _values_of(shared)
 
     def saw_batch(self, n_requests: int, n_texts: int) -> None:
         """Count a batch."""
@@ -111,27 +98,80 @@ class ServiceMetrics:
     def saw_classifier(self, seconds: float) -> None:
         """Count time in the classifier."""
         self.classifier_seconds.observe(seconds)
-        self._seconds["classifier"] += seconds
 
     def saw_conformal(self, seconds: float, processor_seconds: float) -> None:
         """Count time in the conformal step."""
         self.conformal_seconds.observe(seconds)
         self.conformal_processor_seconds.inc(processor_seconds)
-        self._seconds["conformal"] += seconds
 
     def saw_answers(self, answers: Iterable[Answer]) -> None:
         """Count what was answered."""
         for answer in answers:
             lower, upper = answer.size_bounds
             self.texts.inc()
-            self._n_texts += 1
             if upper == 0:
                 self.empty_sets.inc()
-                self._n_empty += 1
             # A float holds sizes up to 10^308; the last bucket begins long before.
             self.set_size.observe(float(min(lower, 10**300)))
             self.credibility.observe(answer.credibility)
 
     def exposition(self) -> bytes:
         """Return all of it in Prometheus' text format."""
-        return generate_latest(self.registry)
+        counted = self.registry
+        if self._folder is not None:
+            _forget_dead(Path(self._folder))
+            counted = CollectorRegistry()
+            _of_all_processes(counted, path=self._folder)
+        read = CollectorRegistry()
+        read.register(_Read([*_shares(counted), *self._shown()]))
+        return generate_latest(counted) + generate_latest(read)
+
+
+class _Read(Collector):
+    """Gauges that are read, not counted: name, what it says, value."""
+
+    def __init__(self, gauges: Iterable[tuple[str, str, float]]) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield them as Prometheus wants them."""
+        for name, words, value in self._gauges:
+            yield GaugeMetricFamily(f"surelabel_{name}", words, value)
+
+
+def _shares(registry: CollectorRegistry) -> Iterator[tuple[str, str, float]]:
+    """Yield the two shares that people look at first."""
+    values = {sample.name: sample.value for metric in registry.collect() for sample in metric.samples}
+    empty, texts, conformal, classifier = (
+        values.get(f"surelabel_{name}", 0.0)
+        for name in ("empty_sets_total", "texts_total", "conformal_seconds_sum", "classifier_seconds_sum")
+    )
+    yield "empty_set_share", "Share of texts with an empty set.", empty / max(texts, 1.0)
+    words = "Conformal step's share of the time that classifier and conformal step take."
+    yield "conformal_time_share", words, conformal / (conformal + classifier or 1.0)
+
+
+def _values_of(shared: Shared) -> Iterator[tuple[str, str, float]]:
+    """Yield what a watch knows, and what became of answers under an id."""
+    if shared.watch is not None:
+        state = shared.watch.state()
+        yield "watch_texts", "Texts that were watched.", state.n_seen
+        yield "watch_log10_capital", "Capital of the watch, as a power of ten.", state.log10_martingale
+        yield "watch_alarm", "1 from the watch's alarm on.", float(state.alarm)
+    counts = shared.outcomes.counts()
+    yield "outcomes_settled", "Texts whose true label-set is known.", counts["n_settled"]
+    yield "outcomes_missed", "Those whose answer did not hold it.", counts["n_missed"]
+    yield "outcomes_waiting", "Texts that wait for their outcome.", counts["n_waiting"]
+    yield "outcomes_alarm", "1 from the alarm of outcomes on.", float(counts["alarm"])
+    if counts["level"] is not None:
+        yield "outcomes_level", "The level of the next text, which follows errors.", float(counts["level"])
+
+
+def _forget_dead(folder: Path) -> None:
+    """Remove what processes that are gone said of the moment; what they counted stays."""
+    for path in folder.glob("gauge_live*.db"):
+        process = int(re.findall(r"[0-9]+", path.name)[-1])
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            _forget_process(process, str(folder))

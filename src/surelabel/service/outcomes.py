@@ -61,36 +61,21 @@ class ServiceOutcomes:
             )
         return kept
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether outcomes move the level or are in a file, so that they belong to one calibration."""
-        return self.adapts or self._state is not None
-
     def restart(self, predictor: ConformalLabelSets) -> None:
         """Forget all texts, and begin with another predictor."""
         with self._lock:
             self._outcomes = Outcomes(predictor, max_pending=self._outcomes.max_pending)
 
-    @property
-    def adapts(self) -> bool:
-        """Whether the level follows errors."""
-        return self._outcomes.online is not None
-
-    @property
-    def level(self) -> float | None:
-        """The level that the next text is cut at, None if it does not adapt."""
-        online = self._outcomes.online
-        return None if online is None else online.level_
-
     def counts(self) -> dict[str, Any]:
-        """Return what is known now, as the service tells it."""
+        """Return what the service says about them now; the level is that of the next text, None if it is fixed."""
         with self._lock:
             outcomes = self._outcomes
+            online = outcomes.online
             return {
                 "n_settled": outcomes.n_settled_,
                 "n_missed": outcomes.n_missed_,
                 "n_waiting": outcomes.n_pending_,
-                "level": self.level,
+                "level": None if online is None else online.level_,
                 "alarm": outcomes.watch.state.alarm,
             }
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.models import load_bundle
 from surelabel.service.app import create_app
 from surelabel.service.connections import limited_connections, raise_file_limit
 from surelabel.service.settings import ReviewPlan, ServiceSettings
+from surelabel.service.workers import HEALTH_TIMEOUT, run_workers
 
 if TYPE_CHECKING:
     from surelabel.models import Bundle
@@ -107,30 +109,44 @@ def run(
         ...
     surelabel.exceptions.InvalidInputError: Other machines may reach '0.0.0.0', so the service needs a ...
     """
-    from surelabel.models import load_bundle  # noqa: PLC0415
-
     token = token or os.environ.get(TOKEN_VARIABLE) or None
     settings = ServiceSettings(host=host, port=port, token=token, allow_unprotected=allow_unprotected, **limits)
+    if review is not None and settings.workers > 1:
+        raise InvalidInputError(
+            f"A review is served by one process. Got 'workers' {settings.workers}: serve the review without them, or "
+            "start a second service for it."
+        )
     if token is not None and len(token) < _SHORT_TOKEN:
         _log.warning("The token has fewer than %d characters: it can be guessed.", _SHORT_TOKEN)
     # A client chooses the level: too few calibration texts for it is news to the client, whom /v1/model tells.
     warnings.filterwarnings("ignore", category=CalibrationWarning)
     raise_file_limit(settings.max_connections)
     with _listen(settings) as listening, contextlib.ExitStack() as opened:
+        if settings.workers > 1:
+            _log.info("Serving on %s with %d processes (Ctrl-C ends it).", _address(listening), settings.workers)
+            run_workers(bundle_path, settings, _config(settings), listening)
+            return
         bundle = load_bundle(bundle_path)
         reviewing = None if review is None else _prepared(review, bundle, bundle_path, opened)
-        app = create_app(bundle, settings, reviewing)
-        config = uvicorn.Config(
-            app,
-            http=limited_connections(settings),
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=10,
-            timeout_graceful_shutdown=int(settings.timeout) + 1,
-            ws="none",
-        )
+        config = _config(settings, create_app(bundle, settings, reviewing))
         place = "" if review is None else "review"
         _log.info("Serving on %s%s (Ctrl-C ends it).", _address(listening), place)
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _config(settings: ServiceSettings, app: Any = None) -> uvicorn.Config:
+    """Return what uvicorn needs to know; without an application, one that makes it in several processes."""
+    return uvicorn.Config(
+        app,
+        factory=app is None,
+        workers=settings.workers,
+        http=limited_connections(settings),
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=int(settings.timeout) + 1,
+        timeout_worker_healthcheck=HEALTH_TIMEOUT,
+        ws="none",
+    )

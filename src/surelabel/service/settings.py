@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from surelabel.review import IncomingSettings
 
 _WHOLE_NUMBERS = {
+    "workers": 1,
     "max_body_bytes": 1_024,
     "max_texts": 1,
     "max_text_chars": 1,
@@ -106,6 +107,8 @@ class ServiceSettings:
         batches tell, is refused at once with 503.
     head_timeout, body_timeout, send_timeout : float
         Seconds a client may take to send a request's head, to send its body, and to make room for more of an answer.
+    workers : int
+        Processes that serve; the limits above are those of each. They share metrics, watch and outcomes.
     watch : bool
         Watch whether the texts are like those of calibration, and tell it in the metrics.
     adapt : {"aci", "dtaci", "window", "nexcp"}, optional
@@ -147,6 +150,7 @@ class ServiceSettings:
     head_timeout: float = 10.0
     body_timeout: float = 20.0
     send_timeout: float = 10.0
+    workers: int = 1
     watch: bool = False
     adapt: Literal["aci", "dtaci", "window", "nexcp"] | None = None
     adapt_significance: str = "0.05"
@@ -172,6 +176,11 @@ class ServiceSettings:
         if not isinstance(self.watch, bool):
             raise InvalidInputError(
                 f"The 'watch' setting of a service must be True or False. Got {self.watch!r} instead."
+            )
+        if self.workers > 1 and self.adapt is not None:
+            raise InvalidInputError(
+                f"A level that adapts ('adapt') is kept by one process. Got 'workers' {self.workers}: serve with one, "
+                "or without adapting."
             )
         self._check_token()
 

@@ -37,9 +37,8 @@ class ServiceWatch:
         self._watch = ExchangeabilityWatch(scores, alpha=ALPHA, predictor=predictor, watched="predictions")
         self._state = self._watch.state
 
-    @property
     def state(self) -> WatchState:
-        """What was known after the last texts."""
+        """Return what was known after the last texts."""
         return self._state
 
     def update(self, probabilities: FloatArray | SparseProbabilities) -> None:
