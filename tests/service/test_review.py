@@ -47,6 +47,22 @@ def decide(client, text, reviewer="ann", key=None, action="accept", **more):
     return client.post("/v1/review/decisions", json={**body, "action": action, **more})
 
 
+def test_the_description_lists_the_addresses_of_a_review(client):
+    description = client.get("/openapi.json").json()
+    names = ("lease", "renew", "decisions", "undo", "calibration", "switch")
+    for name in names:
+        operation = description["paths"][f"/v1/review/{name}"]["post"]
+        assert {"200", "401", "409", "422", "503"} <= set(operation["responses"])
+        if name != "calibration":
+            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            schema = description["components"]["schemas"][reference.rpartition("/")[2]]
+            assert ("model" if name == "switch" else "reviewer") in schema["required"]
+    read = {f"/v1/review{name}" for name in ("", "/words", "/summary", "/export")}
+    assert {path for path, ways in description["paths"].items() if "review" in path and "get" in ways} == read
+    parameters = description["paths"]["/v1/review/words"]["get"]["parameters"]
+    assert {parameter["name"] for parameter in parameters} == {"number", "label"}
+
+
 def test_counts_leases_decisions_and_undo(client):
     queues = client.get("/v1/review").json()["queues"]
     assert sum(counts["waiting"] for counts in queues.values()) == 20

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -22,7 +24,7 @@ from surelabel.service.bodies import read_body
 from surelabel.service.documentation import body_of, complete_description, statuses
 from surelabel.service.errors import ServiceError, as_validation_error, error_response
 from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, check_token, has_token
-from surelabel.service.label_studio import add_label_studio
+from surelabel.service.label_studio import LABEL_STUDIO_BODIES, add_label_studio
 from surelabel.service.metrics import ServiceMetrics
 from surelabel.service.model import describe_model
 from surelabel.service.pages import GENERIC_TEXTS, static_files
@@ -274,20 +276,26 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.ready = False
+    app.state.has_process = False
     app.state.metrics = metrics
     app.state.has_review = reviewing is not None
     _add_api(app, answerer, settings)
     _add_watching(app, metrics, settings)
     _add_pages(app, bundle.report, settings)
     add_label_studio(app, answerer, settings)
+    bodies: list[type[BaseModel]] = [PredictRequest, PValueRequest, OutcomesRequest, *LABEL_STUDIO_BODIES]
     if reviewing is not None:
-        from surelabel.service.review_routes import add_review  # noqa: PLC0415 (SQLAlchemy, which may be missing)
+        from surelabel.service.review_routes import (  # noqa: PLC0415 (SQLAlchemy, which may be missing)
+            REVIEW_BODIES,
+            add_review,
+        )
 
         add_review(app, reviewing, settings)
+        bodies += REVIEW_BODIES
         reviewing.on_switch = answerer.switch
     _add_error_handlers(app)
     app.add_middleware(Guard, settings=settings, metrics=metrics)
-    _add_description(app, describe_model(bundle, settings), settings)
+    _add_description(app, describe_model(bundle, settings), settings, bodies)
     return app
 
 
@@ -298,15 +306,24 @@ async def _warm_up(app: FastAPI, answerer: Answerer) -> None:
     except Exception:
         _log.exception("The first answer failed: the service is alive, but not ready.")
         return
+    if app.state.has_process:
+        # What is loaded by now stays: collections that went through all of it would stop every client for 100 ms.
+        gc.collect()
+        gc.freeze()
     app.state.ready = True
     answerer.metrics.ready.set(1)
 
 
-def _add_description(app: FastAPI, model: ModelResponse, settings: ServiceSettings) -> None:
+def _add_description(
+    app: FastAPI, model: ModelResponse, settings: ServiceSettings, bodies: list[type[BaseModel]]
+) -> None:
     """Add the OpenAPI description, made once; without the token it has neither texts of the corpus nor label names."""
-    by_groups = model.groups is not None
-    whole = complete_description(app.openapi(), settings, model.examples, model.labels, by_groups=by_groups)
-    generic = complete_description(app.openapi(), settings, list(GENERIC_TEXTS), [], by_groups=by_groups)
+
+    def describe(texts: list[str], labels: list[str]) -> dict[str, Any]:
+        by_groups = model.groups is not None
+        return complete_description(app.openapi(), settings, texts, labels, bodies=bodies, by_groups=by_groups)
+
+    whole, generic = describe(model.examples, model.labels), describe(list(GENERIC_TEXTS), [])
     app.openapi_schema = whole
 
     @app.get("/openapi.json", include_in_schema=False)

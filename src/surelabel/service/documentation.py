@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from surelabel.service.errors import STATUS_TEXTS
-from surelabel.service.schemas import ErrorResponse, OutcomesRequest, PredictRequest, PValueRequest
+from surelabel.service.schemas import ErrorResponse
 from surelabel.service.settings import ServiceSettings
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -41,14 +42,12 @@ def complete_description(
     texts: list[str],
     label_names: list[str],
     *,
+    bodies: Iterable[type[BaseModel]],
     by_groups: bool = False,
 ) -> dict[str, Any]:
     """Return a copy with the bodies' schemas, this service's limits, examples, and label names if there are any."""
     description = copy.deepcopy(plain)
-    _, definitions = models_json_schema(
-        [(model, "validation") for model in (PredictRequest, PValueRequest, OutcomesRequest)],
-        ref_template=_REFERENCES,
-    )
+    _, definitions = models_json_schema([(model, "validation") for model in bodies], ref_template=_REFERENCES)
     schemas = description["components"]["schemas"]
     schemas.update(definitions["$defs"])
     predict, p_value = schemas["PredictRequest"]["properties"], schemas["PValueRequest"]["properties"]
@@ -69,7 +68,7 @@ def complete_description(
     if settings.token is not None:
         description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         for path, operations in description["paths"].items():
-            if path.startswith("/v1/"):
+            if path.startswith(("/v1/", "/label-studio/")) and path != "/label-studio/health":
                 for operation in operations.values():
                     operation["security"] = [{"token": []}]
     _add_examples(description["paths"], texts, label_names[:1])

@@ -12,12 +12,13 @@ from surelabel._version import __version__
 from surelabel.predicting.label_studio import LabelConfig, predictions_of
 from surelabel.service.answering import Answerer
 from surelabel.service.bodies import read_body
+from surelabel.service.documentation import body_of, statuses
 from surelabel.service.errors import ServiceError
 from surelabel.service.guard import check_token
 from surelabel.service.schemas import PredictRequest
 from surelabel.service.settings import ServiceSettings
 
-__all__ = ["add_label_studio"]
+__all__ = ["LABEL_STUDIO_BODIES", "add_label_studio"]
 
 _MOST_PREDICTIONS = 9
 VERSION = f"surelabel {__version__}"
@@ -29,14 +30,16 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class _Task(_Lenient):
+class Task(_Lenient):
+    """A task; its labelling interface says which field of its data is the text."""
+
     data: dict[str, Any] = Field(default_factory=dict)
 
 
 class PredictTasksRequest(_Lenient):
     """Tasks to predict for, and the labelling interface of their project."""
 
-    tasks: list[_Task]
+    tasks: list[Task]
     label_config: str | None = None
 
 
@@ -44,20 +47,30 @@ class SetupRequest(_Lenient):
     """A project that is set up."""
 
 
+LABEL_STUDIO_BODIES = (PredictTasksRequest, SetupRequest)
+
+
 def add_label_studio(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> None:
     """Add the addresses that Label Studio calls."""
 
-    @app.get("/label-studio/health", include_in_schema=False)
+    @app.get("/label-studio/health", responses=statuses(), summary="Whether Label Studio can use it as an ML backend")
     async def health() -> Response:
         return JSONResponse({"status": "UP", "model_class": "surelabel"})
 
-    @app.post("/label-studio/setup", include_in_schema=False)
+    errors = statuses(400, 401, 408, 413, 415, 422)
+
+    @app.post("/label-studio/setup", responses=errors, openapi_extra=body_of(SetupRequest), summary="Name the model")
     async def setup(request: Request) -> Response:
         check_token(request, settings.token, basic=True)
         await read_body(request, SetupRequest, settings)
         return JSONResponse({"model_version": VERSION})
 
-    @app.post("/label-studio/predict", include_in_schema=False)
+    @app.post(
+        "/label-studio/predict",
+        responses=errors,
+        openapi_extra=body_of(PredictTasksRequest),
+        summary="Predictions for tasks",
+    )
     async def predict(request: Request) -> Response:
         check_token(request, settings.token, basic=True)
         body = await read_body(request, PredictTasksRequest, settings)
