@@ -1,10 +1,12 @@
-"""The service past its limits, beside another checkout of it: many connections, large requests, clients that hold on.
+"""The service under load and past its limits, beside another checkout of it and with two workers.
 
-    python benchmarks/service_limits.py --before ../before [--seconds 30] [--out results/service_limits.json]
+    python benchmarks/service_limits.py --before ../before --out results/service_limits.json [--seconds 30]
 
-Each checkout serves a model of the synthetic corpus that it trained itself, in a process of its own on the loopback
-address; the two are loaded one after the other, scenario by scenario. A request counts as answered if it gets 200
-within ten seconds. Everything is bounded in number and time, and the client needs a processor too: compare the columns.
+Requests per second of 1, 16 and 64 clients; many connections, large requests, clients that hold on. Each checkout
+serves a model of the synthetic corpus that it trained itself, in a process of its own on the loopback address; they are
+loaded one after the other, scenario by scenario: 200 and 300 connections for so many seconds, the others for at most
+ten. All of it takes some nine minutes on a quiet machine. A request counts as answered if it gets 200 within ten
+seconds. Everything is bounded in number and time, and the client needs a processor too: compare the columns.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -24,14 +27,16 @@ import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from surelabel.experiments.run import machine, versions
+
 HERE = Path(__file__).resolve().parents[1]
 PATIENCE = 10.0
-SERVER = """
-import logging, sys
+TRAIN = """
+import sys
 from surelabel import corpora
 try:
     from surelabel.models import TrainingSettings, train_bundle
@@ -39,19 +44,38 @@ except ImportError:
     from surelabel.pipeline import TrainingSettings, train_bundle
 corpus = corpora.load("synthetic", n_texts=1200, n_labels=20, seed=0)
 train_bundle(corpus, TrainingSettings(compared={})).save(sys.argv[1])
+"""
+SERVE = """
+import json, logging, sys
 logging.basicConfig(level=logging.INFO)
 from surelabel.service import run
-run(sys.argv[1], port=0)
+run(sys.argv[1], port=0, **json.loads(sys.argv[2]))
 """
 
 
+class Served(NamedTuple):
+    """A checkout, its model, and settings of its service."""
+
+    tree: Path
+    model: Path
+    settings: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes Python import this checkout."""
+        return {**os.environ, "PYTHONPATH": str(self.tree / "src")}
+
+    def train(self) -> None:
+        """Train the model."""
+        subprocess.run([sys.executable, "-c", TRAIN, self.model], env=self.environment, check=True)
+
+
 @contextlib.contextmanager
-def served(tree: Path) -> Iterator[int]:
+def served(one: Served) -> Iterator[int]:
     """Serve a model of a checkout's own; yield the port."""
-    environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as log:
-        command = [sys.executable, "-c", SERVER, f"{folder}/model"]
-        process = subprocess.Popen(command, env=environment, stderr=log, text=True)
+    with tempfile.TemporaryFile("w+") as log:
+        command = [sys.executable, "-c", SERVE, str(one.model), json.dumps(one.settings)]
+        process = subprocess.Popen(command, env=one.environment, stderr=log, text=True)
         try:
             deadline = time.monotonic() + 300
             while True:
@@ -177,7 +201,10 @@ async def scenario(
 
 
 UNREAD = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 100
+LONG = ("200 connections", "300 connections")
 SCENARIOS: dict[str, dict[str, Any]] = {
+    "1 client": {"clients": {"small": (1, SMALL)}},
+    "16 clients": {"clients": {"small": (16, SMALL)}},
     "64 clients": {"clients": {"small": (64, SMALL)}},
     "200 connections": {"clients": {"small": (200, SMALL)}},
     "300 connections": {"clients": {"small": (300, SMALL)}},
@@ -190,28 +217,43 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, help="another checkout")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of each scenario")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of 200 and 300 connections")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
-    trees = {"after": HERE} if options.before is None else {"before": options.before.resolve(), "after": HERE}
     rows = []
-    for name, parts in SCENARIOS.items():
-        for which, tree in trees.items():
+    with tempfile.TemporaryDirectory() as folder:
+        checkouts = (
+            {} if options.before is None else {"before": Served(options.before.resolve(), Path(folder, "before"))}
+        )
+        checkouts["after"] = Served(HERE, Path(folder, "after"))
+        for checkout in checkouts.values():
+            checkout.train()
+        checkouts["after, 2 workers"] = checkouts["after"]._replace(settings={"workers": 2})
+        for name, which in itertools.product(SCENARIOS, checkouts):
+            seconds = options.seconds if name in LONG else min(options.seconds, 10.0)
             # A fresh process per scenario: what one leaves behind does not count in the next.
-            with served(tree) as port:
+            with served(checkouts[which]) as port:
                 asyncio.run(scenario(port, 1.0, {"small": (8, SMALL)}))
-                figures = asyncio.run(scenario(port, options.seconds, **parts))
+                figures = asyncio.run(scenario(port, seconds, **SCENARIOS[name]))
             for group, one in figures.items():
-                rows.append({"scenario": name, "checkout": which, "clients": group, **one})
+                rows.append({"scenario": name, "checkout": which, "clients": group, "seconds": seconds, **one})
                 told = f"{one['answered']} answered ({one['share_answered']:.1%})"
                 if one["answered"]:
                     times = f"p50 {one['p50_ms']:.0f}, p99 {one['p99_ms']:.0f} ms"
                     told += f", {one['answered_a_second']:.0f} a second, {times}"
                 print(f"{name}, {which}, {group}: {told} {one['others'] or ''}", flush=True)
     if options.out:
-        document = {"settings": {"seconds": options.seconds, "patience": PATIENCE}, "rows": rows}
+        document = {
+            "settings": {
+                "seconds": options.seconds,
+                "patience": PATIENCE,
+                "versions": versions(),
+                "machine": machine(),
+            },
+            "rows": rows,
+        }
         options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
