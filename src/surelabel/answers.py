@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._core.validation import IntArray, as_level
+from surelabel._core.validation import IntArray, as_level, check_count
+from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.base import Engine
+from surelabel.engines.one_row import Costs, Cut, best_members, cut, two_best
 from surelabel.engines.sparse import MOST_DESCRIBED
-from surelabel.guarantees.decisions import Decisions, Verdict
+from surelabel.guarantees.decisions import Decision, Decisions, Verdict
 from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
+from surelabel.measures import costs_of
+from surelabel.sets.descriptions import Description
+from surelabel.sets.prediction_set import describe_members
 from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.taxonomies.engine import KindsEngine
 
@@ -25,6 +32,8 @@ __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
 # Open labels that a text does not list are named if there are no more open labels than this.
 _MOST_NAMED = 1_000
+# Members that are listed for a description.
+_MOST_LISTED = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,6 +190,101 @@ def _members(sets: PredictionSets, forced: ForcedPredictions, sizes: Any, top: i
     return _Members(certain, still_open, n_more, tops)
 
 
+class _OneText:
+    """Answers for one text of dense probabilities, with all that no text changes worked out before.
+
+    The answers are those of the general way, which costs several times as much for a single text. That way is left to
+    answer if `answer` returns None.
+    """
+
+    def __init__(self, calibration: Calibration, decisions: Decisions | None, work_limit: int) -> None:
+        self._calibration = calibration
+        self._decisions = decisions
+        self._work_limit = work_limit
+        self._totals = calibration.totals.tolist()
+        self._name = str if calibration.label_names is None else calibration.label_names.__getitem__
+        self._threshold = functools.lru_cache(maxsize=64)(calibration.threshold)
+
+    def answer(
+        self, probabilities: Any, level: Fraction, known_words: float, *, top: int, describe: bool
+    ) -> Answer | None:
+        """Return the answer for one text, (1, d)."""
+        threshold, calibration = self._threshold(level), self._calibration
+        if math.isinf(threshold) or level * (calibration.n_texts + 1) <= 1:
+            return None
+        check_count("k", top, who="top_indices")
+        checked = calibration.as_probabilities(probabilities, who="answer_probabilities")
+        costs = Costs(*costs_of(calibration.separable, checked), calibration.limits)
+        labels, total, second = two_best(costs)
+        found = cut(costs, threshold, int(top), self._work_limit, (total, labels))
+        if found is None:
+            return None
+        told = self._description(found, costs, threshold) if describe else None
+        if describe and told is None:
+            return None
+        one = None
+        if self._decisions is not None:
+            one = self._decisions.decide_one(checked[0], costs, labels, found.size, known_words)
+            if one is None:
+                return None
+        return Answer(
+            labels=self._named(labels),
+            confidence=1.0 - (0.0 if math.isinf(second) else self._p_value(second)),
+            credibility=self._p_value(total),
+            significance=_as_decimal(level),
+            size=found.size,
+            size_bounds=(found.size, found.size),
+            n_candidates=calibration.n_candidates,
+            certain=self._named(found.certain),
+            open=self._named(found.still_open),
+            top=tuple(PlausibleLabelSet(self._named(best), self._p_value(at)) for at, best in found.best),
+            description=told,
+            **_decided(one, self._name),
+        )
+
+    def _named(self, labels: list[int]) -> tuple[str, ...]:
+        return tuple(map(self._name, labels))
+
+    def _p_value(self, total: float) -> float:
+        """Return the p-value of a total."""
+        n_texts = len(self._totals)
+        return (n_texts - bisect.bisect_left(self._totals, total) + 1) / (n_texts + 1)
+
+    def _description(self, found: Cut, costs: Costs, threshold: float) -> str | None:
+        """Return what `PredictionSet.describe` says of a set with few members, None of others."""
+        if found.size <= 1:
+            names = self._named(found.certain)
+            return str(Description(names, (), (), None, names, None, (found.size, found.size), found.size))
+        best = best_members(costs, threshold, found.size) if found.size <= _MOST_LISTED else None
+        if best is None or len(best) < found.size or found.reachable is None:
+            return None
+        rows = np.zeros((found.size, self._calibration.n_labels), dtype=np.bool_)
+        for row, (_, labels) in zip(rows, best, strict=True):
+            row[labels] = True
+        return str(describe_members(rows, found.reachable, self._calibration.label_names))
+
+
+@functools.lru_cache(maxsize=8)
+def _one_text(calibration: Calibration, decisions: Decisions | None, work_limit: int) -> _OneText | None:
+    """Return what answers for one text of a model, None if only the general way does."""
+    measure = calibration.separable_measure
+    if type(calibration) is not Calibration or calibration.categories is not None:  # one with weights, or kinds
+        return None
+    if measure is None or not calibration.is_separable or measure.aggregate == "max":
+        return None
+    if decisions is not None and not decisions.automation.fits(calibration):
+        return None
+    return _OneText(calibration, decisions, work_limit)
+
+
+def _for_one_text(predictor: ConformalLabelSets, probabilities: Any, decisions: Decisions | None) -> _OneText | None:
+    """Return what answers for one text, if there is one and the predictor searches in the usual way."""
+    is_one = isinstance(probabilities, np.ndarray) and len(probabilities) == 1
+    if not is_one or predictor.search != "exact" or not hasattr(predictor, "calibration_"):
+        return None
+    return _one_text(predictor.calibration_, decisions, predictor.work_limit)
+
+
 def answer_probabilities(
     predictor: ConformalLabelSets,
     probabilities: Any,
@@ -239,6 +343,12 @@ def answer_probabilities(
     'certain: grain; open: wheat (50 %); 2 label-sets'
     """
     level = as_level(significance, confidence_level, who="answer_probabilities")
+    is_plain = best_guesses is None and groups is None and assurance is None and not picture
+    if is_plain and (one_text := _for_one_text(predictor, probabilities, decisions)) is not None:
+        known = 1.0 if known_words is None else float(known_words[0])
+        answer = one_text.answer(probabilities, level, known, top=top, describe=describe)
+        if answer is not None:
+            return [answer]
     engine = predictor.bind(probabilities, groups=groups, who="answer_probabilities")
     calibration = engine.calibration
     name = str if calibration.label_names is None else calibration.label_names.__getitem__
@@ -249,11 +359,16 @@ def answer_probabilities(
     members = _members(sets, forced, upper, top)
     is_told = (describe or picture) and (not is_sparse(forced.labels) or calibration.n_labels <= MOST_DESCRIBED)
     significance, n_candidates = _as_decimal(level), calibration.n_candidates
+    bounds_of_sizes = list(zip(lower.tolist(), upper.tolist(), strict=True))
+    decided: Sequence[Decision | None] = [None] * len(engine)
+    if decisions is not None:
+        best = forced.labels if decisions.automation.fits(calibration) else None
+        decided = decisions.decide(engine.probabilities, bounds_of_sizes, known_words, best)
     columns = (
         _named(forced.labels if best_guesses is None else best_guesses, name),
         forced.confidence.tolist(),
         forced.credibility.tolist(),
-        zip(lower.tolist(), upper.tolist(), strict=True),
+        bounds_of_sizes,
         _named(members.certain, name),
         _named(members.still_open, name),
         members.n_more.tolist(),
@@ -262,12 +377,13 @@ def answer_probabilities(
         # Only sets of a known size are described.
         [
             sets[row].describe() if is_told and at_least == at_most else None
-            for row, (at_least, at_most) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True))
+            for row, (at_least, at_most) in enumerate(bounds_of_sizes)
         ],
+        decided,
     )
     answers = [
         Answer(
-            labels=labels,
+            labels=labels if one is None or one.labels is None else tuple(map(name, one.labels)),
             confidence=confidence,
             credibility=credibility,
             significance=significance,
@@ -281,31 +397,29 @@ def answer_probabilities(
             n_more_open=n_more,
             category=category,
             picture=told.to_svg() if picture and told is not None else None,
+            **_decided(one, name),
         )
-        for labels, confidence, credibility, bounds, certain, still_open, n_more, best, category, told in zip(
+        for labels, confidence, credibility, bounds, certain, still_open, n_more, best, category, told, one in zip(
             *columns, strict=True
         )
     ]
-    if decisions is None:
-        return answers
-    decided = decisions.decide(engine.probabilities, [answer.size_bounds for answer in answers], known_words)
-    answers = [
-        dataclasses.replace(
-            answer,
-            decision=one.decision,
-            reason=one.reason,
-            assign=tuple(map(name, one.assign)),
-            consider=tuple(map(name, one.consider)),
-            unfamiliar=one.unfamiliar,
-        )
-        for answer, one in zip(answers, decided, strict=True)
-    ]
     for row, (one, most_plausible) in enumerate(zip(decided, label_indices(forced.labels), strict=True)):
-        if one.labels is not None:
-            answers[row] = dataclasses.replace(answers[row], labels=tuple(map(name, one.labels)))
-            if one.labels != most_plausible:
-                answers[row] = _with_own_trust(answers[row], engine[row : row + 1], one.labels)
+        if one is not None and one.labels is not None and one.labels != most_plausible:
+            answers[row] = _with_own_trust(answers[row], engine[row : row + 1], one.labels)
     return answers
+
+
+def _decided(one: Decision | None, name: Callable[[int], str]) -> dict[str, Any]:
+    """Return what a decision adds to an answer."""
+    if one is None:
+        return {}
+    return {
+        "decision": one.decision,
+        "reason": one.reason,
+        "assign": tuple(map(name, one.assign)),
+        "consider": tuple(map(name, one.consider)),
+        "unfamiliar": one.unfamiliar,
+    }
 
 
 def _with_own_trust(answer: Answer, engine: Engine, labels: list[int]) -> Answer:

@@ -6,6 +6,7 @@ came, and for arrays the first offending row and column.
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -210,6 +211,13 @@ def as_labels(
 
 def _as_decimal(value: Any, parameter: str, who: str) -> Fraction:
     """Return a level as the decimal number that was typed: 0.07 is 7/100, not the nearest double."""
+    if type(value) in (str, float):
+        return _read_decimal(value, parameter, who)
+    return _exact_decimal(value, parameter, who)
+
+
+def _exact_decimal(value: Any, parameter: str, who: str) -> Fraction:
+    """Read a level; most of those that are asked for were read before."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
         raise _fail(parameter, who, "a number in (0, 1)", repr(value))
     try:
@@ -219,6 +227,9 @@ def _as_decimal(value: Any, parameter: str, who: str) -> Fraction:
     if not 0 < exact < 1:
         raise _fail(parameter, who, "in (0, 1)", f"{value}")
     return exact
+
+
+_read_decimal = functools.lru_cache(maxsize=256, typed=True)(_exact_decimal)
 
 
 def as_share(value: Any, parameter: str, *, who: str) -> Fraction:

@@ -36,7 +36,7 @@ _SHARED_WALKS, _SHARED_TABLES = 64, 2.0
 # Up to so many members of each of many texts are taken in one call.
 _MOST_AT_ONCE = 256
 # Steps of counting after which it is asked whether more can be enough.
-_FIRST_STEPS = 30_000
+FIRST_STEPS = 30_000
 # Steps that counting one text at one of many thresholds may take.
 _MAX_STEPS = 200_000
 
@@ -157,8 +157,8 @@ class DenseEngine(Engine):
             exact = [count_of_maximum(*row, self.limits) for row in zip(absent, present, thresholds, strict=True)]
             return SizeBounds.of((size, size) for size in exact)
         limit = max(1, min(self.work_limit, _SHARED_WALKS * self.work_limit // n_shares))
-        sizes = count_by_walk(absent, present, thresholds, self.limits, min(limit, _FIRST_STEPS))
-        rest = limit if limit > _FIRST_STEPS else 0
+        sizes = count_by_walk(absent, present, thresholds, self.limits, min(limit, FIRST_STEPS))
+        rest = limit if limit > FIRST_STEPS else 0
         effort = min(1.0, _SHARED_TABLES / n_shares)
         bounds = SizeBounds(sizes, sizes.copy())
         for i in np.flatnonzero(sizes < 0).tolist():

@@ -43,6 +43,7 @@ from surelabel._core.validation import BoolArray, FloatArray, as_share
 from surelabel._kernels import guesses
 from surelabel.calibration import Calibration, totals_of
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.engines.one_row import Costs, count
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
 from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
 from surelabel.labels.constraints import LabelConstraints
@@ -340,6 +341,40 @@ class Automation:
         # If not even the best guess is plausible, nothing is less sure.
         sizes[sizes == 0] = _LARGEST
         return np.asarray(-sizes - totals / (1.0 + totals))
+
+    def fits(self, calibration: Calibration) -> bool:
+        """Tell whether `decide_one` can decide with the costs of texts that a calibration's measure gives."""
+        compared = [calibration, self._calibrated("fits").calibration_]
+        if self.score == "size" and self.reference is not None:
+            compared.append(self.reference.calibration_)
+        return self.score != "probability" and all(
+            other.is_separable
+            and other.categories is None
+            and (other.limits, other.n_labels, other.measure)
+            == (calibration.limits, calibration.n_labels, calibration.measure)
+            for other in compared
+        )
+
+    def decide_one(self, costs: Costs) -> tuple[bool | None, float]:
+        """Tell whether the best guess of one text can be filed, as `decide` does, and its total, as `totals` does.
+
+        None if its prediction set takes too many steps to count.
+        """
+        guessed = np.empty((1, 2))
+        guesses.guess_rows(*costs, guessed)
+        total, margin = guessed[0].tolist()
+        if math.isinf(self.threshold_):
+            return self.threshold_ < 0, total
+        if self.score == "margin":
+            return margin > self.threshold_, total
+        if self.score == "total":
+            return -total > self.threshold_, total
+        assert self.reference is not None
+        at = self.reference.calibration_.threshold(self._max_wrong)
+        size = -1 if math.isinf(at) else count(costs, at, self.reference.work_limit)
+        if size < 0:
+            return None, total
+        return -float(min(size, _LARGEST) or _LARGEST) - total / (1.0 + total) > self.threshold_, total
 
     def predict(self, probabilities: Any) -> ForcedPredictions:
         """Return the best guess of each text, with confidence and credibility among the certification texts."""

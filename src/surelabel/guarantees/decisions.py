@@ -19,8 +19,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, IntArray
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._core.wording import bounds_words
+from surelabel.engines.one_row import Costs
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.familiarity import FAMILIAR, FEW_WORDS, NO_WORDS, Familiarity
@@ -180,7 +181,9 @@ class Decisions:
         """Return decisions with other certificates."""
         return type(self)(automation, tags, familiarity, self.max_choices, self.max_tags)
 
-    def decide(self, probabilities: Any, sizes: Sequence[tuple[int, int]], known_words: Any = None) -> list[Decision]:
+    def decide(
+        self, probabilities: Any, sizes: Sequence[tuple[int, int]], known_words: Any = None, best: Any = None
+    ) -> list[Decision]:
         """Return what to do with each text.
 
         Parameters
@@ -190,6 +193,8 @@ class Decisions:
             Bounds of the number of plausible label-sets of each text, at the level that was asked for.
         known_words : (n,) array-like, optional
             Share of known words; None if all words count as known.
+        best : (n, d) bool array or CSR array, optional
+            The best candidates under the measure and the limits of `automation`, if they are at hand.
         """
         calibration = self.automation.predictor_.calibration_
         checked = calibration.as_probabilities(probabilities, who="decide")
@@ -197,7 +202,7 @@ class Decisions:
         guessed = self.automation.totals(checked)
         flags = self.familiarity.flags(guessed[:, 0], known)
         filed = self.automation.decide(checked, guessed) & (flags == FAMILIAR)
-        labels = self._filed_labels(checked, filed)
+        labels = self._filed_labels(checked, filed, best)
         assign, consider, n_considered = self._tags(checked)
         answers = []
         for row, (flag, is_filed, bounds) in enumerate(zip(flags.tolist(), filed.tolist(), sizes, strict=True)):
@@ -210,6 +215,44 @@ class Decisions:
                 decision, reason = self._route(bounds, n_considered[row])
             answers.append(Decision(decision, reason, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
         return answers
+
+    def decide_one(
+        self, row: FloatArray, costs: Costs, labels: list[int], size: int, known_words: float
+    ) -> Decision | None:
+        """Decide about one text as `decide` does, for a calibration that `automation` fits; None if that takes long.
+
+        Parameters
+        ----------
+        row : (d,) float64
+            Checked probabilities.
+        costs : Costs
+        labels : list of int
+            The best candidate.
+        size : int
+            Number of plausible label-sets.
+        known_words : float
+        """
+        filed, total = self.automation.decide_one(costs)
+        if filed is None:
+            return None
+        flag = self.familiarity.flag(total, known_words)
+        assign, consider = self._tags_of(row)
+        decision: Verdict
+        if filed and flag == FAMILIAR:
+            return Decision(FILE, self._filing, assign, consider, unfamiliar=False, labels=labels)
+        if flag != FAMILIAR:
+            decision, reason = READ, _unlike(flag, known_words)
+        else:
+            decision, reason = self._route((size, size), len(consider))
+        return Decision(decision, reason, assign, consider, flag != FAMILIAR, None)
+
+    def _tags_of(self, row: FloatArray) -> tuple[list[int], list[int]]:
+        """Return the tags to assign and to consider of one text, the most probable first."""
+        bounds = self.tag_bounds
+        columns = np.flatnonzero(row >= min(bounds.consider_threshold_, bounds.assign_threshold_))
+        ranked = sorted((-value, column) for value, column in zip(row[columns].tolist(), columns.tolist(), strict=True))
+        assign = [column for value, column in ranked if -value >= bounds.assign_threshold_]
+        return assign, [column for _, column in ranked]
 
     def filed(self, probabilities: Any, known_words: Any) -> BoolArray:
         """Tell for each text, (n,), whether it is filed."""
@@ -241,13 +284,13 @@ class Decisions:
         considered = f"{n_considered:,} of {self.n_labels:,} tags are to be considered"
         return READ, f"{many}, and {considered}: a short list has at most {self.longest_list}."
 
-    def _filed_labels(self, checked: Any, filed: BoolArray) -> dict[int, list[int]]:
+    def _filed_labels(self, checked: Any, filed: BoolArray, best: Any) -> dict[int, list[int]]:
         """Return the label-sets of the filed texts, by row."""
         rows = np.flatnonzero(filed)
         if not len(rows):
             return {}
-        best, _ = self.automation.predictor_.bind(checked[rows]).forced()
-        return dict(zip(rows.tolist(), label_indices(best), strict=True))
+        filed_best = self.automation.predictor_.bind(checked[rows]).forced()[0] if best is None else best[rows]
+        return dict(zip(rows.tolist(), label_indices(filed_best), strict=True))
 
     def _tags(self, checked: Any) -> tuple[list[list[int]], list[list[int]], list[int]]:
         """Return the tags to assign and to consider, the most probable first, and how many are to be considered.

@@ -148,6 +148,14 @@ class Familiarity:
         flags[np.isnan(known) | (self.flags_unknown_ & (known == 0))] = NO_WORDS
         return flags
 
+    def flag(self, total: float, known_words: float) -> int:
+        """Tell the same of one text."""
+        if math.isnan(known_words) or (self.flags_unknown_ and known_words == 0):
+            return NO_WORDS
+        if known_words < self.fewest_known_:
+            return FEW_WORDS
+        return STRANGE if total > self.largest_total_ else FAMILIAR
+
     def within(self, totals: Any, known_words: Any) -> BoolArray:
         """Tell for calibration texts, (n,), whether they are familiar and do not set a limit themselves.
 

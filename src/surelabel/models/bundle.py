@@ -215,6 +215,7 @@ class Bundle:
         describe: bool = False,
         picture: bool = False,
         probabilities: FloatArray | SparseProbabilities | None = None,
+        known_words: Any = None,
         groups: Any = None,
         assurance: Any = None,
     ) -> list[Answer]:
@@ -233,6 +234,8 @@ class Bundle:
             Whether to draw each prediction set.
         probabilities : (n, d) array or SparseProbabilities, optional
             What `predict_proba` returns for the texts, if it is at hand.
+        known_words : (n,) array-like, optional
+            What the classifier's `known_words` returns for the texts, if it is at hand.
         """
         texts = texts if isinstance(texts, str) else list(texts)
         if probabilities is None:
@@ -251,10 +254,14 @@ class Bundle:
             picture=picture,
             best_guesses=self.best_guesses(probabilities),
             decisions=self.decisions,
-            known_words=None if self.decisions is None else self.classifier.known_words(texts),
+            known_words=known_words if self.decisions is None or known_words is not None else self.known_words(texts),
             groups=groups,
             assurance=assurance,
         )
+
+    def known_words(self, texts: Any) -> FloatArray | None:
+        """Return the share of each text's words that the classifier knows, (n,); None if nothing is decided by it."""
+        return None if self.decisions is None else self.classifier.known_words(texts)
 
     def explain(self, text: str, label: str | int) -> Explanation:
         """Say which words of a text speak for a label; see `surelabel.text.TextClassifier.explain`."""

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from surelabel.answers import Answer
     from surelabel.models import Bundle
 
-# Texts of one request that are computed in one go: the largest sets take milliseconds each, and others wait.
-_PART_TEXTS = 16
+# Texts of one request that are computed in one go: the largest sets take milliseconds each, and others wait. Several
+# such parts fill a batch beside short requests: a batch takes long before its first text.
+_PART_TEXTS = 8
+# Answers that are written as JSON by the event loop itself.
+_FEW_ANSWERS = 16
 
 
 def _invalid(field: str | None, message: str, what_to_do: str) -> ServiceError:
@@ -127,7 +130,7 @@ class Answerer:
     async def predict(self, request: PredictRequest) -> bytes:
         """Return the answer to a request, as JSON."""
         answers = await self.answers(request)
-        if len(answers) <= _PART_TEXTS:
+        if len(answers) <= _FEW_ANSWERS:
             return _predict_response(answers)
         return await asyncio.to_thread(_predict_response, answers)
 

@@ -49,8 +49,8 @@ class MicroBatcher(Generic[_Question, _Answer]):
 
     While the thread is at work, what arrives waits, and goes together when it is done. If the last batch was shared,
     the next one also waits up to `max_wait` seconds for company; a lone question never waits. Parts of long requests
-    take turns with short ones: a batch has at most half its texts from long requests as long as short ones wait. If a
-    batch fails, its questions are computed one by one: only the bad one fails.
+    take turns with short ones: up to half the texts of a batch are kept for short ones that wait. If a batch fails, its
+    questions are computed one by one: only the bad one fails.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ class MicroBatcher(Generic[_Question, _Answer]):
 
     def _take(self) -> list[_Waiting[_Question, _Answer]]:
         """Take the questions that fit in one batch; questions that were given up meanwhile are dropped."""
-        half = self._max_batch // 2 if self._short else self._max_batch
-        batch = _fill([], self._long, half)
+        n_short = sum(waiting.question.n_texts for waiting in self._short)
+        batch = _fill([], self._long, self._max_batch - min(n_short, self._max_batch // 2))
         batch = _fill(batch, self._short, self._max_batch)
         batch = _fill(batch, self._long, self._max_batch)
         self._note_waiting(sum(waiting.question.n_texts for waiting in (*self._short, *self._long)))

@@ -136,9 +136,13 @@ class BatchWork:
 
     def __call__(self, questions: list[SetsQuestion | LabelSetQuestion]) -> list[Outcome]:
         """Return an answer a question, or the exception that it ended with."""
-        probabilities = self._classify([text for question in questions for text in question.texts])
+        texts = [text for question in questions for text in question.texts]
+        start = time.perf_counter()
+        probabilities, known_words = self._classify(texts)
+        self._saw_classifier(time.perf_counter() - start)
         ends = np.cumsum([0, *(question.n_texts for question in questions)]).tolist()
         rows = [probabilities[start:end] for start, end in itertools.pairwise(ends)]
+        known = [None if known_words is None else known_words[start:end] for start, end in itertools.pairwise(ends)]
         start, start_cpu = time.perf_counter(), time.thread_time()
         outcomes: list[Outcome] = [0.0] * len(questions)
         groups: dict[Any, list[int]] = {}
@@ -151,7 +155,7 @@ class BatchWork:
                 groups.setdefault(same, []).append(number)
         for numbers in groups.values():
             asked = [question for number in numbers if isinstance(question := questions[number], SetsQuestion)]
-            found = self._answer_together(asked, [rows[number] for number in numbers])
+            found = self._answer_together(asked, [rows[n] for n in numbers], [known[n] for n in numbers])
             for number, outcome in zip(numbers, found, strict=True):
                 outcomes[number] = outcome
         self._show_watch(questions, rows, outcomes)
@@ -175,20 +179,18 @@ class BatchWork:
         if seen and isinstance(error := _caught(self._watch.update, stacked(seen)), Exception):
             _log.error("The watch failed on %d texts.", sum(map(len, seen)), exc_info=error)
 
-    def _classify(self, texts: list[str]) -> Given:
-        """Return probabilities (n, d), one row a text."""
-        start = time.perf_counter()
+    def _classify(self, texts: list[str]) -> tuple[Given, FloatArray | None]:
+        """Return probabilities (n, d), and the shares of known words (n,) if something is decided by them."""
         probabilities = self.bundle.predict_proba(texts)
-        self._saw_classifier(time.perf_counter() - start)
         if len(probabilities) != len(texts):
             raise RuntimeError(f"The classifier gave {len(probabilities)} rows for {len(texts)} texts.")
-        return probabilities
+        return probabilities, self.bundle.known_words(texts)
 
     def _p_value(self, probabilities: Given, question: LabelSetQuestion) -> float:
         """Return the p-value of a label-set."""
         return float(self.bundle.predictor.predict_p(probabilities, question.labels, groups=question.groups)[0])
 
-    def _answer(self, probabilities: Given, *questions: SetsQuestion) -> list[Answer]:
+    def _answer(self, probabilities: Given, known_words: FloatArray | None, *questions: SetsQuestion) -> list[Answer]:
         """Do the conformal step for questions that ask for the same, and remember texts with an id."""
         question = questions[0]
         ids = [name for question in questions for name in question.ids or ()]
@@ -198,16 +200,22 @@ class BatchWork:
         if question.adapts and self._kept is not None:
             with self._kept.answering() as (predictor, level):
                 bundle = dataclasses.replace(self.bundle, predictor=predictor, forced_totals=None)
-                answers = self._said(bundle, probabilities, questions, ("significance", Fraction(level)))
+                at = ("significance", Fraction(level))
+                answers = self._said(bundle, probabilities, known_words, questions, at)
                 self._remember(probabilities, questions, {})
             return [dataclasses.replace(answer, significance=f"{level:.6f}") for answer in answers]
-        answers = self._said(self.bundle, probabilities, questions, question.level)
+        answers = self._said(self.bundle, probabilities, known_words, questions, question.level)
         asked = {"significance": Fraction(answers[0].significance), "assurance": question.assurance}
         self._remember(probabilities, questions, asked)
         return answers
 
+    @staticmethod
     def _said(
-        self, bundle: Bundle, probabilities: Given, questions: Sequence[SetsQuestion], level: tuple[str, Any]
+        bundle: Bundle,
+        probabilities: Given,
+        known_words: FloatArray | None,
+        questions: Sequence[SetsQuestion],
+        level: tuple[str, Any],
     ) -> list[Answer]:
         """Return the answers of a bundle at a level."""
         question = questions[0]
@@ -217,6 +225,7 @@ class BatchWork:
             describe=question.describe,
             picture=question.picture,
             probabilities=probabilities,
+            known_words=known_words,
             groups=[group for each in questions for group in each.groups or ()] or None,
             assurance=question.assurance,
             **{level[0]: level[1]},
@@ -231,15 +240,18 @@ class BatchWork:
                 self._kept.remember(probabilities[start:stop], question.ids, groups=question.groups, **asked)
             start = stop
 
-    def _answer_together(self, questions: Sequence[SetsQuestion], rows: Sequence[Given]) -> Sequence[Outcome]:
-        """Answer questions at one level; where that fails, one by one, so that only the bad one fails."""
-        together = _caught(self._answer, stacked(rows), *questions)
+    def _answer_together(
+        self, questions: Sequence[SetsQuestion], rows: Sequence[Given], known: Sequence[FloatArray | None]
+    ) -> Sequence[Outcome]:
+        """Answer questions at one level; if that fails, one by one, so that only the bad one fails."""
+        words = [part for part in known if part is not None]
+        together = _caught(self._answer, stacked(rows), np.concatenate(words) if words else None, *questions)
         if isinstance(together, list):
             answers = iter(together)
             return [list(itertools.islice(answers, len(part))) for part in rows]
         if len(questions) == 1:
             return [together]
-        return [_caught(self._answer, part, question) for part, question in zip(rows, questions, strict=True)]
+        return [_caught(self._answer, *one) for one in zip(rows, known, questions, strict=True)]
 
 
 def _caught(function: Callable[..., Any], *arguments: Any) -> Any:

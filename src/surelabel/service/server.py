@@ -128,7 +128,9 @@ def run(
             return
         bundle = load_bundle(bundle_path)
         reviewing = None if review is None else _prepared(review, bundle, bundle_path, opened)
-        config = _config(settings, create_app(bundle, settings, reviewing))
+        app = create_app(bundle, settings, reviewing)
+        app.state.has_process = True
+        config = _config(settings, app)
         place = "" if review is None else "review"
         _log.info("Serving on %s%s (Ctrl-C ends it).", _address(listening), place)
         uvicorn.Server(config).run(sockets=[listening])

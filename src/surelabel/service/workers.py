@@ -72,7 +72,9 @@ class Worker:
         raise_file_limit(self.settings.max_connections)
         threading.Thread(target=_end_with_parent, daemon=True).start()
         shared = Shared.connect(self.hub, has_watch=self.settings.watch)
-        return create_app(load_bundle(self.bundle), self.settings, shared=shared)
+        app = create_app(load_bundle(self.bundle), self.settings, shared=shared)
+        app.state.has_process = True
+        return app
 
 
 def _end_with_parent() -> None:

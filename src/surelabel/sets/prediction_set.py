@@ -317,3 +317,24 @@ class PredictionSet:
         if first is None:
             return None, None
         return Budget(*engine.relaxation(row, self._threshold), engine.limits), engine.as_rows([first[1]])[0]
+
+
+def describe_members(members: BoolArray, reachable: BoolArray, names: tuple[str, ...] | None) -> Description:
+    """Describe a prediction set as `PredictionSet.describe` does, from all its members, two or more, best first.
+
+    Parameters
+    ----------
+    members : (m, d) bool
+    reachable : (d, 2) bool
+        Whether some member has a label absent, and present.
+    names : tuple of str, optional
+    """
+    counts, size = members.sum(axis=0).tolist(), len(members)
+
+    def shares(labels: Sequence[int]) -> list[tuple[float, float]]:
+        return [(counts[k] / size,) * 2 for k in labels]
+
+    facts = Members(members)
+    return build_description(
+        facts, reachable, members[0], (size, size), shares=shares, names=names, n_named=_MOST_NAMED
+    )

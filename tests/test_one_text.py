@@ -1,0 +1,88 @@
+"""The quick way of answering for a single text says what the general way says."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surelabel import Automation, ConformalLabelSets, LogLoss, LpNorm, TagBounds, answers
+from surelabel.answers import answer_probabilities
+from surelabel.engines import one_row
+from surelabel.exceptions import InvalidInputError
+from surelabel.guarantees.decisions import Decisions
+from surelabel.guarantees.familiarity import Familiarity
+
+pytestmark = pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
+
+
+@functools.lru_cache
+def _model(measure, n_labels, limits, seed, score):
+    """Calibrate a predictor, and decisions about its texts unless there is no score."""
+    rng = np.random.default_rng(seed)
+    probabilities = rng.beta(0.2, 0.6, (120, n_labels)).round(1 + seed % 3)
+    labels = rng.random(probabilities.shape) < probabilities
+    names = [f"label {k}" for k in range(n_labels)] if seed % 2 else None
+    predictor = ConformalLabelSets(measure, *limits, label_names=names).calibrate(probabilities, labels)
+    if score is None:
+        return predictor, None
+    reference = ConformalLabelSets(measure, *limits).calibrate(probabilities, labels) if score == "size" else None
+    automation = Automation(
+        max_wrong=0.3, measure=measure, min_labels=limits[0], max_labels=limits[1], score=score, reference=reference
+    )
+    decisions = Decisions(automation, TagBounds(), Familiarity(max_flagged=0.1), max_choices=3, max_tags=4)
+    return predictor, decisions.calibrate(probabilities, labels, rng.random(120).round(1))
+
+
+@settings(max_examples=40)
+@given(
+    measure=st.sampled_from([LogLoss(), LpNorm(1), LpNorm(2)]),
+    n_labels=st.sampled_from([1, 4, 66]),
+    limits=st.sampled_from([(1, None), (0, 3), (1, 2)]),
+    score=st.sampled_from([None, "total", "margin", "size", "probability"]),
+    seed=st.integers(0, 2),
+    level=st.sampled_from(["0.02", "0.05", "0.2", "0.6", "0.95"]),
+    top=st.sampled_from([0, 1, 5, 40]),
+    describe=st.booleans(),
+    texts_seed=st.integers(0, 10_000),
+)
+def test_one_text_is_answered_as_among_others(measure, n_labels, limits, score, seed, level, top, describe, texts_seed):
+    limits = (limits[0], None if limits[1] is None else min(limits[1], n_labels))
+    predictor, decisions = _model(measure, n_labels, limits, seed, score)
+    rng = np.random.default_rng([seed, texts_seed])
+    # Rounded: ties and certainty are frequent.
+    texts = rng.beta(0.3, 0.6, (6, n_labels)).round(1)
+    known = np.array([1.0, 0.0, math.nan, 0.4, 0.7, 0.2])
+    asked = {"significance": level, "top": top, "describe": describe, "decisions": decisions}
+    together = answer_probabilities(predictor, texts, known_words=known, **asked)
+    alone = [
+        answer_probabilities(predictor, texts[i : i + 1], known_words=known[i : i + 1], **asked)[0] for i in range(6)
+    ]
+    assert alone == together
+
+
+def test_the_quick_way_is_taken(monkeypatch):
+    predictor, decisions = _model(LogLoss(), 7, (1, 3), 1, "total")
+    monkeypatch.setattr(ConformalLabelSets, "bind", None)
+    rows = np.array([[0.9, 0.1, 0.4, 0.0, 0.0, 0.0, 0.5]])
+    answer = answer_probabilities(predictor, rows, significance="0.2", describe=True, decisions=decisions)[0]
+    assert answer.size > 1
+    assert answer.description
+    assert answer.decision
+
+
+def test_what_the_quick_way_leaves_to_the_general_one(monkeypatch):
+    predictor, _ = _model(LogLoss(), 7, (1, 3), 1, None)
+    maximum, _ = _model(LpNorm(np.inf), 7, (1, 3), 1, None)
+    rows = np.full((1, 7), 0.4)
+    monkeypatch.setattr(one_row, "FIRST_STEPS", 1)
+    for one, level in ((predictor, "0.2"), (predictor, "0.001"), (maximum, "0.2")):
+        answer = answer_probabilities(one, rows, significance=level, describe=True)[0]
+        assert answer == answer_probabilities(one, np.repeat(rows, 2, axis=0), significance=level, describe=True)[0]
+    answers._one_text.cache_clear()
+    with pytest.raises(InvalidInputError, match="'k' parameter"):
+        answer_probabilities(predictor, rows, significance="0.2", top=-1)
+    with pytest.raises(InvalidInputError, match="in row 0, column 2"):
+        answer_probabilities(predictor, np.array([[0.1, 0.2, 1.5, 0.1, 0.1, 0.1, 0.1]]), significance="0.2")
