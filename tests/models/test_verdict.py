@@ -68,6 +68,17 @@ def test_the_figures_are_those_of_the_decisions():
     assert verdict.to_dict()["words"] == list(verdict.words)
 
 
+def test_tags_are_named_if_label_sets_are_too_many_to_choose_from():
+    *_, verdict = _judged(1.2)
+    assert verdict.typical_choices <= 9
+    assert verdict.typical_tags is None
+    many = dataclasses.replace(verdict, typical_choices=39_601, typical_tags=12)
+    assert many.words[2] == (
+        f"A typical text to choose for has 39,601 plausible label-sets at significance {verdict.level}: "
+        "choose among its 12 tags to consider."
+    )
+
+
 def test_the_smallest_level_with_short_lists_for_half_of_the_texts_is_recommended():
     *_, sure = _judged(1.3)
     predictor, decisions, part, known, unsure = _judged(2.6)

@@ -62,6 +62,8 @@ class ModelVerdict:
         What can be filed, and how sure that is, or why nothing can.
     typical_choices : int or None
         Plausible label-sets of the middle text that is to be chosen for; None if there is no such text.
+    typical_tags : int or None
+        Tags to consider of that text; None if its label-sets are few enough to choose from.
     considered, n_labels : float, int
         Tags to consider per text, of so many.
     max_missed : float
@@ -83,6 +85,7 @@ class ModelVerdict:
     wrong_read: float | None
     filing: str
     typical_choices: int | None
+    typical_tags: int | None
     considered: float
     n_labels: int
     max_missed: float
@@ -99,7 +102,7 @@ class ModelVerdict:
             lists = "label-set" if self.typical_choices == 1 else "label-sets"
             lines.append(
                 f"A typical text to choose for has {count_words(self.typical_choices)} plausible {lists} at "
-                f"significance {self.level}."
+                f"significance {self.level}{_instead(self.typical_tags)}."
             )
         lines.append(
             f"To miss at most {_percent(self.max_missed)} of the true tags, consider {self.considered:.1f} of "
@@ -171,7 +174,12 @@ def judge(
             details=TextDetails(training_counts=training_counts),
         )
     verdicts = np.array([answer.decision for answer in answers])
-    choices = [upper for (_, upper), verdict in zip(bounds, verdicts, strict=True) if verdict == CHOOSE]
+    choices = sorted(
+        (upper, len(answer.consider))
+        for (_, upper), answer in zip(bounds, answers, strict=True)
+        if answer.decision == CHOOSE
+    )
+    typical, tags = choices[len(choices) // 2] if choices else (None, None)
     shares = {verdict: verdicts == verdict for verdict in (FILE, CHOOSE, READ)}
     return ModelVerdict(
         part=name,
@@ -184,13 +192,19 @@ def judge(
         wrong_choose=_mean(wrong[shares[CHOOSE]]),
         wrong_read=_mean(wrong[shares[READ]]),
         filing=decisions.automation.summary_,
-        typical_choices=None if not choices else sorted(choices)[len(choices) // 2],
+        typical_choices=typical,
+        typical_tags=None if typical is None or typical <= decisions.max_choices else tags,
         considered=float(np.mean([len(answer.consider) for answer in answers])),
         n_labels=predictor.calibration_.n_labels,
         max_missed=decisions.tag_bounds.max_missed,
         missed=float(missed.mean()),
         not_kept=tuple(_not_kept(figures)),
     )
+
+
+def _instead(n_tags: int | None) -> str:
+    """Say what a person chooses from if there are too many label-sets."""
+    return "" if n_tags is None else f": choose among its {n_tags:,} tags to consider"
 
 
 def _percent(share: float) -> str:
