@@ -81,6 +81,23 @@ def test_more_connections_than_the_limit_close_the_idle_ones():
         assert sum(is_closed(connection, 0.2) for connection in connections) >= 30 - 8
 
 
+def test_connections_that_send_no_body_or_never_read_make_room_for_others():
+    settings = ServiceSettings(max_connections=8, body_timeout=60, send_timeout=60)
+    unread = b"GET /static/page.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 2_000
+    for send in (SLOW_BODY, unread):
+        with serving(make_bundle(), settings) as running, sockets(running, 8) as connections:
+            for connection in connections:
+                connection.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    connection.send(send)
+            sample = running.app.state.metrics.registry.get_sample_value
+            deadline = time.monotonic() + 30
+            while sample("surelabel_requests_now") < 8:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            assert asks(running) == 200
+
+
 def test_clients_that_never_read_are_cut_off():
     settings = ServiceSettings(send_timeout=0.5)
     request = b"GET /static/index.html HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

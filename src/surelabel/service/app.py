@@ -323,10 +323,11 @@ def _add_description(
         by_groups = model.groups is not None
         return complete_description(app.openapi(), settings, texts, labels, bodies=bodies, by_groups=by_groups)
 
-    whole, generic = describe(model.examples, model.labels), describe(list(GENERIC_TEXTS), [])
-    app.openapi_schema = whole
+    described = describe(model.examples, model.labels)
+    whole, generic = (json.dumps(one).encode() for one in (described, describe(list(GENERIC_TEXTS), [])))
+    app.openapi_schema = described
 
     @app.get("/openapi.json", include_in_schema=False)
     async def description(request: Request) -> Response:
         shown = whole if has_token(request, settings.token) else generic
-        return Response(json.dumps(shown).encode(), media_type="application/json")
+        return Response(shown, media_type="application/json")

@@ -75,16 +75,25 @@ class LimitedConnection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     @property
+    def _waits_for_client(self) -> bool:
+        """Whether a request is under way whose client sends no body, or does not read."""
+        return bool(self.flow.write_paused or (self.cycle is not None and self.cycle.more_body))
+
+    @property
     def _is_closing(self) -> bool:
         """Whether the connection is about to end."""
         return self.transport is None or self.transport.is_closing()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection; close the one that has been idle longest if there are too many."""
+        """Take a connection; if there are too many, close the one that has kept the service waiting longest.
+
+        Idle ones go first, then those that do not send their body or do not read their answer, then this one.
+        """
         super().connection_made(transport)
         here = [one for one in self.connections if isinstance(one, LimitedConnection) and not one._is_closing]
         if len(here) > self.settings.max_connections:
-            min((one for one in here if one.is_idle), key=lambda one: one._last_used).transport.abort()
+            others = [one for one in here if one is not self and (one.is_idle or one._waits_for_client)]
+            min(others or [self], key=lambda one: (not one.is_idle, one._last_used)).transport.abort()
         self._head_timer.start()
 
     def data_received(self, data: bytes) -> None:

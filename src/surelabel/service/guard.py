@@ -27,14 +27,14 @@ REPORT_POLICY = f"{_NOTHING}; style-src 'unsafe-inline'; img-src data:; sandbox 
 """Content-security policy of the report: its inline style, no script."""
 
 _HEADERS = {
-    "content-security-policy": _NOTHING,
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
-    "cache-control": "no-store",
+    b"content-security-policy": _NOTHING.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
+    b"cache-control": b"no-store",
 }
 
 
@@ -58,8 +58,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: ServiceMetrics) -> None:
         self.app = app
-        self.settings = settings
         self.metrics = metrics
+        self._hosts = frozenset(settings.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -74,14 +74,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 present = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(
-                        (name.encode(), value.encode())
-                        for name, value in _HEADERS.items()
-                        if name.encode() not in present
-                    ),
-                ]
+                more = [header for header in _HEADERS.items() if header[0] not in present]
+                message["headers"] = [*message["headers"], *more]
             await send(message)
 
         self.metrics.requests_now.inc()
@@ -97,8 +91,7 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> ServiceError | None:
         """Return why a request is not let through, None where it is."""
-        hosts = self.settings.hosts
-        if "*" not in hosts and _host_name(scope) not in hosts:
+        if "*" not in self._hosts and _host_name(scope) not in self._hosts:
             return ServiceError(
                 421,
                 "wrong_host",
