@@ -43,6 +43,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "randinit-balanced": ("randinit", {"loss": "balanced"}),
     "word2vec": ("word2vec", {}),
     "bert-minilm": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4}),
+    "bert-minilm-int8": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4, "quantise": "int8"}),
 }
 LANGUAGES = {"debian-czech": "czech"}
 COSTS = (0.1, 0.3, 1.0, 3.0)
