@@ -12,7 +12,7 @@ MEASURED := --cov --cov-append --cov-report=term --cov-fail-under=90
 # Kernels whose arrays are filled by loops of their own: an index past an end is an error here, not a crash elsewhere.
 CHECKED_TESTS := $(addprefix tests/kernels/test_,walk.py listing.py forced.py best_first.py shortlist.py compressed.py)
 
-.PHONY: help demo test check format docs wheel release bench slow reproduce publish clean
+.PHONY: help demo test check format docs wheel release bench load slow reproduce publish clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -80,6 +80,11 @@ bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under result
 	$(BENCH_VENV)/bin/python benchmarks/service_load.py --out results/service.json
 	$(BENCH_VENV)/bin/python benchmarks/attacks.py --out results/attacks.json
 	$(BENCH_VENV)/bin/python benchmarks/text_throughput.py --plain-batches 40 --out results/text_throughput.json
+
+BEFORE ?= ../before
+load: $(BENCH_VENV)/bin/.bench  ## the service under load beside another checkout, BEFORE=folder: twelve quiet minutes
+	$(BENCH_VENV)/bin/python benchmarks/service_limits.py --before $(BEFORE) --out results/service_limits.json
+	$(BENCH_VENV)/bin/python benchmarks/service_load.py --out results/service.json --seconds 5
 
 slow: $(BIN)/.dev  ## statistical tests of the theorem and other tests of minutes
 	$(BIN)/pytest -q -m slow

@@ -4,9 +4,9 @@
 
 A linear model on Reuters (trained once, kept in the cache folder) is served on the loopback address by a second
 process. Clients of one connection each send one text per request, the next when the answer is there. Micro-batching is
-turned off by batches of one text; the two are run in turns, and compared in the same run. What the conformal step
-takes is read from the service's metrics, as a share of two things: of the processor time of the server, and of the
-time of classifier and conformal step alone, without HTTP and JSON.
+turned off by batches of one text; the two are run in turns, and compared in the same run. One client asks for
+descriptions too. What the conformal step takes is read from the service's metrics, as a share of two things: of the
+processor time of the server, and of the time of classifier and conformal step alone, without HTTP and JSON.
 
 The client needs a processor too: figures are of a machine that does both.
 """
@@ -97,9 +97,9 @@ def metrics(url: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in pairs}
 
 
-def requests_of(texts: list[str]) -> list[bytes]:
+def requests_of(texts: list[str], **more: Any) -> list[bytes]:
     """Return texts as whole HTTP requests."""
-    bodies = (json.dumps({"text": each, "significance": 0.05, "top": TOP}).encode() for each in texts)
+    bodies = (json.dumps({"text": text, "significance": 0.05, "top": TOP, **more}).encode() for text in texts)
     head = (
         "POST /v1/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
     )
@@ -166,11 +166,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/service.json"))
     parser.add_argument("--reuters", help="the official archive, if you have it")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each of the six loads")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each of the seven loads")
     options = parser.parse_args()
     corpus = corpus_to_measure(options.reuters)
     bundle = served_bundle(corpus)
-    requests = requests_of(list(corpus.part("test").texts[:1_000]))
+    texts = list(corpus.part("test").texts[:1_000])
+    requests = requests_of(texts)
     rows = []
     with contextlib.ExitStack() as running:
         urls = {name: running.enter_context(server(bundle, settings)) for name, settings in BATCHING.items()}
@@ -187,6 +188,9 @@ def main() -> None:
                     f"{figures['conformal_share_of_computing']:.1%} of computing"
                 )
             print(f"{n_clients:3d} clients: {ratio:.2f} times the requests with micro-batching", flush=True)
+        described = measure(urls["with"], requests_of(texts, describe=True), 1, options.seconds)
+        rows.append({"clients": 1, "micro_batching": "with", "describe": True, **described})
+        print(f"  1 client with descriptions: conformal step {described['conformal_share']:.1%}", flush=True)
     document = {
         "settings": {
             "source": f"{corpus.name}, linear classifier, LogLoss",

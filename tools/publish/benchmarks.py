@@ -107,7 +107,7 @@ def service(document: Document) -> Table:
     rows = tuple(
         (
             str(row["clients"]),
-            row["micro_batching"],
+            row["micro_batching"] + (", described" if row.get("describe") else ""),
             f"{row['requests_a_second']:,.0f}",
             f"{row['p50_ms']:.1f}",
             f"{row['p99_ms']:.1f}",
