@@ -40,7 +40,9 @@ def test_vectors_have_length_one_and_padding_does_not_matter(tiny_encoder):
 def test_a_text_is_computed_once(tiny_encoder, tmp_path, monkeypatch):
     computed = []
     original = Embedder._computed
-    monkeypatch.setattr(Embedder, "_computed", lambda self, texts: computed.append(texts) or original(self, texts))
+    monkeypatch.setattr(
+        Embedder, "_computed", lambda self, texts, advance: computed.append(texts) or original(self, texts, advance)
+    )
     embedder = Embedder.of_model(str(tiny_encoder), 16, tmp_path)
     first = embedder(["gold mine", "wheat", "gold mine"])
     again = Embedder.of_model(str(tiny_encoder), 16, tmp_path)(["wheat", "gold mine", "oil"])
@@ -48,6 +50,28 @@ def test_a_text_is_computed_once(tiny_encoder, tmp_path, monkeypatch):
     assert np.array_equal(again[:2], first[[1, 0]])
     Embedder.of_model(str(tiny_encoder), 4, tmp_path)(["wheat"])
     assert computed[-1] == ["wheat"], "another number of tokens is another encoder"
+
+
+def test_what_was_computed_before_an_interruption_is_kept(tiny_encoder, tmp_path, monkeypatch):
+    texts = ["gold", "wheat", "oil", "corn", "mine"]
+    monkeypatch.setattr("surelabel.text.embedding._KEPT_AT_A_TIME", 2)
+    expected = Embedder.of_model(str(tiny_encoder), 16, None)(texts)
+    original = Embedder._computed
+    computed = []
+
+    def stopped(self, some, advance):
+        if "oil" in some and not computed.count(some):
+            computed.append(some)
+            raise KeyboardInterrupt
+        computed.append(some)
+        return original(self, some, advance)
+
+    monkeypatch.setattr(Embedder, "_computed", stopped)
+    embedder = Embedder.of_model(str(tiny_encoder), 16, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        embedder(texts)
+    assert embedder(texts) == pytest.approx(expected, abs=1e-6)
+    assert computed == [["gold", "wheat"], ["oil", "corn"], ["oil", "corn"], ["mine"]]
 
 
 def test_damaged_vectors_are_computed_anew(tiny_encoder, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,6 +33,7 @@ FloatArray = npt.NDArray[np.float32]
 
 # As many tokens as stay in a processor's cache from layer to layer.
 _TOKENS_PER_BATCH = 1_024
+_KEPT_AT_A_TIME = 4_096
 _WEIGHTS, _TOKENIZER, _DESCRIPTION = "encoder.safetensors", "tokenizer.json", "encoder.json"
 
 
@@ -128,31 +129,32 @@ class Embedder:
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         """Return the vectors of texts, (n, size) float32."""
-        if self._cache is None:
-            return self._computed(list(texts))
         hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
         known = self._read({name[:2] for name in hashes})
         missing = {name: text for name, text in zip(hashes, texts, strict=True) if name not in known}
         if missing:
-            new = dict(zip(missing, self._computed(list(missing.values())), strict=True))
-            self._keep(new, known)
-            known.update(new)
+            names = list(missing)
+            with progress.step(f"computing the vectors of {len(names):,} texts", len(names)) as advance:
+                for start in range(0, len(names), _KEPT_AT_A_TIME):  # an interruption loses the last of these alone
+                    some = names[start : start + _KEPT_AT_A_TIME]
+                    vectors = self._computed([missing[name] for name in some], advance)
+                    known.update(zip(some, vectors, strict=True))
+                    self._keep({name[:2] for name in some}, known)
         return np.stack([known[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
 
     @torch.inference_mode()
-    def _computed(self, texts: list[str]) -> FloatArray:
-        """Compute vectors, in batches of like length."""
+    def _computed(self, texts: list[str], advance: Callable[[int], None]) -> FloatArray:
+        """Compute vectors, in batches of like length; report how many are done."""
         vectors = np.empty((len(texts), self.size), dtype=np.float32)
         ids = encode(self._tokenizer, texts)
         counts = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
         size = _TOKENS_PER_BATCH if self._quantise == "none" else TOKENS_PER_BATCH
-        with progress.step(f"computing the vectors of {len(texts):,} texts", len(texts)) as advance:
-            for rows in prediction_batches(counts, size):
-                batch = pad([ids[row] for row in rows], self._padding)
-                mask = torch.arange(batch["input_ids"].shape[1]) < batch["lengths"].unsqueeze(1)
-                states = self._running(input_ids=batch["input_ids"], attention_mask=mask.long()).last_hidden_state
-                vectors[rows] = torch.nn.functional.normalize(pooled(states, mask, self._pooling), dim=1).numpy()
-                advance(len(rows))
+        for rows in prediction_batches(counts, size):
+            batch = pad([ids[row] for row in rows], self._padding)
+            mask = torch.arange(batch["input_ids"].shape[1]) < batch["lengths"].unsqueeze(1)
+            states = self._running(input_ids=batch["input_ids"], attention_mask=mask.long()).last_hidden_state
+            vectors[rows] = torch.nn.functional.normalize(pooled(states, mask, self._pooling), dim=1).numpy()
+            advance(len(rows))
         return vectors
 
     def _file(self, start: str) -> Path:
@@ -162,7 +164,7 @@ class Embedder:
     def _read(self, starts: set[str]) -> dict[str, Any]:
         """Return the vectors that are kept of texts whose hashes start so."""
         known: dict[str, Any] = {}
-        for start in starts:
+        for start in starts if self._cache is not None else ():
             if not self._file(start).is_file():
                 continue
             try:
@@ -174,10 +176,14 @@ class Embedder:
                 known.update(zip(hashes.tolist(), vectors, strict=True))
         return known
 
-    def _keep(self, new: dict[str, Any], known: dict[str, Any]) -> None:
-        """Write new vectors beside those that are kept; a file is whole or not there."""
-        every = {**known, **new}
-        for start in {name[:2] for name in new}:
-            names = sorted(name for name in every if name.startswith(start))
+    def _keep(self, starts: set[str], known: dict[str, Any]) -> None:
+        """Write the files of hashes that start so; a file is whole or not there."""
+        if self._cache is None:
+            return
+        by_start: dict[str, list[str]] = {start: [] for start in starts}
+        for name in sorted(known):
+            if name[:2] in by_start:
+                by_start[name[:2]].append(name)
+        for start, names in by_start.items():
             with atomic_file(self._file(start), clean=False) as temporary, temporary.open("wb") as file:
-                np.savez(file, hashes=np.array(names), vectors=np.stack([every[name] for name in names]))
+                np.savez(file, hashes=np.array(names), vectors=np.stack([known[name] for name in names]))
