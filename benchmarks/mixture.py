@@ -1,9 +1,10 @@
 """Mixture beside LogLoss and Penalised: mean N, errors and best guesses on the same re-splits, and time in one run.
 
-Writes results/mixture.json. Give files of probabilities (`surelabel reproduce` makes them) and the names of their
-corpora:
+Writes results/mixture.json; what it has of other sources is kept. Give files of probabilities (`surelabel reproduce`
+makes them) and the names of their corpora, with the classifier behind a colon unless it is linear:
 
     python benchmarks/mixture.py reuters=runs/reuters-linear-conformal-seed0/probabilities.npz
+    python benchmarks/mixture.py reuters:randinit=runs/reuters-randinit-conformal-seed0/probabilities.npz
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def measure_corpus(
 ) -> dict[str, Any]:
     """Choose settings on the validation part, and measure on re-splits of the other two."""
     parts = Probabilities.load(file)
-    training = _dense(corpora.load(name, seed=0).part("train").labels)
+    training = _dense(corpora.load(name.split(":", maxsplit=1)[0], seed=0).part("train").labels)
     validation = parts.parts["validation"]
     given = (validation.probabilities, _dense(validation.labels))
     start = time.process_time()
@@ -140,6 +141,8 @@ def measure_corpus(
             results[key]["by_cardinality_at_0.1"] = _by_cardinality(measures[key], parts, n_splits, n_sized)
     return {
         "n_labels": len(parts.label_names),
+        "n_splits": n_splits,
+        "n_sized": n_sized,
         "processor_seconds": seconds,
         "measures": results,
     }
@@ -148,7 +151,7 @@ def measure_corpus(
 def main() -> None:
     """Read arguments, measure, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", nargs="+", metavar="CORPUS=FILE")
+    parser.add_argument("sources", nargs="+", metavar="CORPUS[:CLASSIFIER]=FILE")
     parser.add_argument("--out", type=Path, default=Path("results/mixture.json"))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--sized", type=int, default=150)
@@ -156,7 +159,10 @@ def main() -> None:
     parser.add_argument("--by-cardinality", nargs="*", default=["reuters"], help="Corpora to keep that promise on.")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", CalibrationWarning)
-    document: dict[str, Any] = {"format": "surelabel-mixture-2", "machine": machine(), "corpora": {}}
+    document: dict[str, Any] = {"format": "surelabel-mixture-2", "corpora": {}}
+    if arguments.out.is_file():
+        document = json.loads(arguments.out.read_text(encoding="utf-8"))
+    document["machine"] = machine()
     for source in arguments.sources:
         name, file = source.split("=", 1)
         document["corpora"][name] = measure_corpus(

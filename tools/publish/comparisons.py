@@ -30,11 +30,10 @@ def load_comparisons(folder: Path) -> list[Comparison]:
 
 def sizes_table(compared: Sequence[Comparison], level: str = "0.05") -> Table:
     """Tabulate mean N at one level, one row per comparison, for all methods with a promise about whole label-sets."""
-    methods = [
-        method
-        for method, guarantee in {name: text for each in compared for name, text in each.guarantees.items()}.items()
-        if NOTHING_OF_LABEL_SETS not in guarantee
-    ]
+    # In the order of the comparison that has most methods.
+    ordered = sorted(compared, key=lambda comparison: -len(comparison.guarantees))
+    guarantees = {name: text for comparison in ordered for name, text in comparison.guarantees.items()}
+    methods = [method for method, guarantee in guarantees.items() if NOTHING_OF_LABEL_SETS not in guarantee]
     rows = tuple(
         (
             *each.source.split(", ", 1),
@@ -58,9 +57,11 @@ def _splits_note(compared: Sequence[Comparison]) -> str:
     """Say what is compared, over how many splits, and how many texts were counted."""
     sized = [each.n_sized for each in compared if each.n_sized is not None]
     sample = f", of a random sample of {min(sized)} to {max(sized)} test texts of each" if sized else ""
+    splits = [comparison.n_splits for comparison in compared] or [0]
+    number = f"{min(splits)} to {max(splits)}" if min(splits) < max(splits) else str(splits[0])
     return (
         "All methods of a row use the same probabilities and the same re-splits. Figures are means ± standard "
-        f"deviations over {min((each.n_splits for each in compared), default=0)} splits{sample}."
+        f"deviations over {number} splits{sample}."
     )
 
 
