@@ -191,3 +191,35 @@ def test_assurance_makes_sets_larger(run, model):
     plain, assured = (json.loads(run(*asked, *more).out) for more in ((), ("--assurance", "0.95")))
     assert assured["size"] >= plain["size"]
     assert "assurance" in run(*asked, "--assurance", "1.5").err
+
+
+def test_watch_adapts_in_every_category_and_needs_groups(run, divided, table, tmp_path):
+    bundle = load_bundle(divided)
+    rows = [row for row in rows_of(table) if set(row["tags"].split(";")) <= set(bundle.label_names)][:80]
+    for row in rows:
+        row["body"] += " New."  # not a text of training
+
+    def written(name, rows, headings):
+        with (tmp_path / name).open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, headings, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+        return tmp_path / name
+
+    stream = written("stream.csv", rows, list(rows[0]))
+    asked = ("--adapt", "aci", "--significance", "0.1", "--state", tmp_path / "state.npz")
+    made = run("watch", divided, stream, *READING, *asked, "--json")
+    assert made.code in (0, 7), made.err
+    said = json.loads(made.out)
+    assert said["n_settled"] == 80
+    assert set(said["error_rates"]) <= set(said["levels"])
+    assert {name.split(",")[0] for name in said["error_rates"]} == {f"group {name!r}" for name in CHANNELS}
+    assert any(level != 0.1 for level in said["levels"].values())
+    words = run("watch", divided, stream, *READING, *asked).out
+    assert "  group 'chat', 1 label: " in words
+    assert "80 rows were taken before" in words
+    rows[3]["channel"] = "fax"
+    for name, headings, expected in (("no.csv", ["id", "body", "tags"], "'channel'"), ("fax.csv", None, "'fax'")):
+        bad = run("watch", divided, written(name, rows, headings or list(rows[0])), *READING, "--adapt", "aci")
+        assert bad.code == 3, bad.err
+        assert expected in bad.err

@@ -55,6 +55,27 @@ def test_as_counted_one_by_one(seed, n_labels, n_classes):
     assert np.array_equal(sizes, reference(absent, present, thresholds, limits, rarest, of_label, n_classes - 1))
 
 
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 4))
+def test_large_kinds_as_counted_one_by_one(seed, n_classes):
+    """More label-sets than are counted by a difference: by the first label of the class, with ties of prices."""
+    rng = np.random.default_rng(seed)
+    n_labels = 15
+    absent, present = rng.integers(0, 3, size=(2, 1, n_labels)).astype(np.float64)
+    of_label = rng.integers(0, n_classes, n_labels)
+    kinds = [(lo, hi, c) for lo, hi in ((0, n_labels), (1, 6), (9, 12)) for c in range(n_classes)]
+    limits, rarest = np.array([kind[:2] for kind in kinds]), np.array([kind[2] for kind in kinds])
+    thresholds = rng.integers(4, 26, size=(1, len(kinds))).astype(np.float64)
+    members = (np.arange(2**n_labels)[:, None] >> np.arange(n_labels)) & 1 == 1
+    totals, n_members = np.where(members, present[0], absent[0]).sum(axis=1), members.sum(axis=1)
+    kind = np.where(members, of_label, n_classes - 1).min(axis=1)
+    expected = [
+        int(((kind == c) & (lo <= n_members) & (n_members <= hi) & (totals <= at)).sum())
+        for (lo, hi, c), at in zip(kinds, thresholds[0], strict=True)
+    ]
+    assert counted((absent, present), thresholds, limits, rarest, (of_label, n_classes - 1))[0].tolist() == expected
+
+
 def test_a_kind_that_takes_too_many_steps_is_given_up():
     absent, present = np.zeros((1, 40)), np.linspace(0.001, 0.002, 40)[None, :]
     sizes = counted(

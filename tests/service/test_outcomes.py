@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from service_running import make_bundle, serving
+from service_running import grouped_bundle, make_bundle, serving
 from surelabel.exceptions import InvalidInputError
 from surelabel.guarantees.outcomes import Outcomes
+from surelabel.guarantees.streams import METHODS
 from surelabel.service import ServiceSettings, create_app
 
 
@@ -112,6 +113,22 @@ def test_every_method_answers(bundle, method):
             assert said.status_code == 200, said.text
             settled(client, (f"t{number}", ["corn"]))
         assert settled(client, ("t0", ["corn"])).status_code == 409
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_group_follows_its_own_errors(method, tmp_path):
+    settings = ServiceSettings(adapt=method, adapt_significance="0.1", state=tmp_path / "state.npz")
+    with serving(grouped_bundle(), settings) as running, running.client() as client:
+        for number in range(6):
+            said = predicted(client, "corn", f"m{number}", group="mail")
+            assert said.status_code == 200, said.text
+            assert said.json()["significance"] == "0.100000"
+            predicted(client, "corn", f"c{number}", group="chat")
+            settled(client, (f"m{number}", ["topic-50", "topic-51", "topic-52"]), (f"c{number}", ["corn"]))
+    online = Outcomes.load(tmp_path / "state.npz").online
+    assert online.error_rates_ == {"group 'mail'": 1.0, "group 'chat'": 0.0}
+    if method in ("aci", "dtaci"):
+        assert online.levels_["group 'mail'"] < 0.1 < online.levels_["group 'chat'"]
 
 
 def test_many_clients_at_once_lose_nothing(bundle):
