@@ -22,8 +22,10 @@ from surelabel import (
     SparseProbabilities,
 )
 from surelabel._kernels import guesses
+from surelabel.calibration import fewest_assured
 from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
-from surelabel.guarantees.automation import SCORES, certified_threshold, fewest_texts
+from surelabel.guarantees.automation import SCORES
+from surelabel.guarantees.certifying import certified_threshold
 
 FIVE, SURE = Fraction("0.05"), Fraction("0.95")
 DOUBT = 1e-6
@@ -55,9 +57,9 @@ def _threshold_by_definition(scores, wrong, max_wrong, assurance):
 
 
 def test_fewest_texts_by_hand():
-    assert fewest_texts(FIVE, SURE) == 59  # .95^58 = .0510, .95^59 = .0485
-    assert fewest_texts(Fraction("0.5"), Fraction("0.75")) == 2  # .5^2 = 1 - .75
-    assert fewest_texts(Fraction("0.02"), SURE) == 149
+    assert fewest_assured(FIVE, SURE) == 59  # .95^58 = .0510, .95^59 = .0485
+    assert fewest_assured(Fraction("0.5"), Fraction("0.75")) == 2  # .5^2 = 1 - .75
+    assert fewest_assured(Fraction("0.02"), SURE) == 149
 
 
 def test_a_threshold_by_hand():

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel
+from surelabel._kernels.compiling import kernel, part
 from surelabel._kernels.exact_sum import band
-from surelabel._kernels.flips import make_scratch
-from surelabel._kernels.walk import OVER_LIMIT, count_row
+from surelabel._kernels.flips import ADDITIONS, IS_SUM, REMOVALS, Row, Scratch, make_scratch, sort_flips
+from surelabel._kernels.walk import OVER_LIMIT, count_opened, count_row
 
 Array = Any
 
@@ -46,11 +46,38 @@ def _cheapest(absent: Array, present: Array, classes: Array, rarest: int) -> tup
     return size, base, addition, removal, having
 
 
-@kernel
-def _without(present: Array, classes: Array, rarest: int, out: Array) -> None:
-    """Write the costs of presence with labels of a class below `rarest` made unaffordable."""
-    for k in range(present.shape[0]):
-        out[k] = np.inf if classes[k] < rarest else present[k]
+@part
+def _count_without(
+    row: Row, classes: Array, rarest: int, threshold: float, within: Any, limit: int, flips: Scratch, scratch: Scratch
+) -> Any:
+    """Count the label-sets without labels of a class below `rarest`, or OVER_LIMIT.
+
+    `row` and `flips` are those of the largest threshold, and hold all flips by their cost: those of this count are
+    taken from them in that order.
+    """
+    absent, present = row.absent, row.present
+    size = 0
+    base = 0.0
+    for k in range(absent.shape[0]):
+        is_member = flips.member[k] == 1 and classes[k] >= rarest
+        scratch.member[k] = 1 if is_member else 0
+        size += 1 if is_member else 0
+        base += present[k] if is_member else absent[k]
+    margin = band(absent.shape[0]) * threshold
+    budget = threshold - base + margin
+    counts = (row.n_add, row.n_remove)
+    kept = np.zeros(2, dtype=np.int64)
+    for side in range(2):
+        for j in range(counts[side]):
+            cost, label = flips.costs[side, j], flips.index[side, j]
+            if cost > budget:
+                break
+            if classes[label] >= rarest:
+                scratch.costs[side, kept[side]] = cost
+                scratch.index[side, kept[side]] = label
+                kept[side] += 1
+    own = Row(absent, present, threshold, 2.0 * margin, kept[ADDITIONS], kept[REMOVALS])
+    return count_opened(own, size, budget, within, limit, scratch)[0]
 
 
 @kernel
@@ -65,14 +92,14 @@ def count_kinds(
 
     A kind of a class is a difference: without rarer labels, less without those of the class too. A label-set of a
     kind is some flips away from the cheapest one without rarer labels, and each costs at least as much as the
-    cheapest flip: most kinds of most rows need no walk.
+    cheapest flip: most kinds of most rows need no walk. Flips are sorted once per row, for all classes.
     """
     absent, present = costs
     of_label, last = classes
     n_labels = absent.shape[1]
-    scratch = make_scratch(n_labels)
-    held = np.empty(n_labels)
+    scratch, flips = make_scratch(n_labels), make_scratch(n_labels)
     for i in range(absent.shape[0]):
+        row = Row(absent[i], present[i], -np.inf, 0.0, 0, 0)
         seen = -1
         size, base, addition, removal, having = 0, 0.0, 0.0, 0.0, 0.0
         for j in range(thresholds.shape[1]):
@@ -89,10 +116,16 @@ def count_kinds(
                 sizes[i, j] = 0
                 continue
             within = (limits[j, 0], limits[j, 1])
-            _without(present[i], of_label, seen, held)
-            count = count_row(absent[i], held, threshold, within, limit, scratch)[0]
+            if last == 0:
+                sizes[i, j] = count_row(absent[i], present[i], threshold, within, limit, scratch)[0]
+                continue
+            if row.threshold == -np.inf:
+                largest = thresholds[i].max()
+                drift = 2.0 * band(n_labels)
+                n_add, n_remove, _, _ = sort_flips(absent[i], present[i], largest, drift, IS_SUM, flips)
+                row = Row(absent[i], present[i], largest, 0.0, n_add, n_remove)
+            count = _count_without(row, of_label, seen, threshold, within, limit, flips, scratch)
             if count > 0 and seen < last:
-                _without(present[i], of_label, seen + 1, held)
-                less = count_row(absent[i], held, threshold, within, limit, scratch)[0]
+                less = _count_without(row, of_label, seen + 1, threshold, within, limit, flips, scratch)
                 count = OVER_LIMIT if less == OVER_LIMIT else count - less
             sizes[i, j] = count

@@ -198,6 +198,12 @@ def count_row(absent: Array, present: Array, threshold: float, limits: Any, limi
     `limits` is (lo, hi). n is OVER_LIMIT if more than `limit` steps would be needed.
     """
     row, size, budget = open_row(absent, present, threshold, scratch)
+    return count_opened(row, size, budget, limits, limit, scratch)
+
+
+@part
+def count_opened(row: Row, size: int, budget: float, limits: Any, limit: int, scratch: Scratch) -> Any:
+    """Do what `count_row` does for a row that is set up: what `open_row` returns, and its flips in `scratch`."""
     if budget < 0.0:
         return np.int64(0), np.int64(1)
     count = np.int64(0)

@@ -41,10 +41,11 @@ from surelabel import exceptions
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, as_share
 from surelabel._kernels import guesses
-from surelabel.calibration import Calibration, totals_of
+from surelabel.calibration import Calibration, fewest_assured, totals_of
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.one_row import Costs, count
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
+from surelabel.guarantees.certifying import FIRST_SHARE, certified_threshold, ranking, share_within
 from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import SparseProbabilities
@@ -59,7 +60,6 @@ SCORES: tuple[Score, ...] = ("total", "margin", "probability", "size")
 _FORMAT = "surelabel-automation"
 _VERSION = 1
 _DEFAULT_MEASURE = LogLoss()
-_FIRST_SHARE = Fraction(1, 20)
 # Sizes that are told apart.
 _LARGEST = 2**40
 
@@ -137,7 +137,7 @@ class Automation:
         *,
         score: Score = "total",
         reference: ConformalLabelSets | None = None,
-        first_share: Any = _FIRST_SHARE,
+        first_share: Any = FIRST_SHARE,
         label_names: Sequence[str] | None = None,
         constraints: LabelConstraints | None = None,
         n_jobs: int | None = None,
@@ -238,11 +238,11 @@ class Automation:
             reference = ConformalLabelSets(**trial.predictor_.get_params()).calibrate(checked[half], truth[half])
         tried = [self._again(score, reference) for score in SCORES]
         outcomes = [one._outcomes(reference, checked[rest], truth[rest]) for one in tried]
-        ranks = [_ranking(*outcome, self._max_wrong) for outcome in outcomes]
+        ranks = [ranking(*outcome, self._max_wrong) for outcome in outcomes]
         place = ranks.index(max(ranks))
         best = SCORES[place]
         chosen = self._again(best, reference if best == "size" else None)
-        chosen._first_share = max(_FIRST_SHARE, _share_within(*outcomes[place], self._max_wrong) / 2)
+        chosen._first_share = max(FIRST_SHARE, share_within(*outcomes[place], self._max_wrong) / 2)
         return chosen
 
     def again(self) -> Automation:
@@ -288,7 +288,7 @@ class Automation:
         if n_filed:
             share = f"{100 * n_filed / n_texts:.0f}" if n_filed < n_texts else "100"
             return f"{share} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
-        least = fewest_texts(self._max_wrong, self._assurance)
+        least = fewest_assured(self._max_wrong, self._assurance)
         if n_texts < least:
             reason = f"{n_texts:,} certification texts are too few: {least:,} are needed even if no best guess is wrong"
         else:
@@ -444,7 +444,7 @@ class Automation:
                 *levels,
                 score=header["score"],
                 reference=reference,
-                first_share=Fraction(header.get("first_share", _FIRST_SHARE)),
+                first_share=Fraction(header.get("first_share", FIRST_SHARE)),
                 **{name: parameters[name] for name in names},
             )
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
@@ -467,63 +467,3 @@ def _totals_and_margins(predictor: ConformalLabelSets, checked: Any) -> FloatArr
 
     over_rows(guess, len(checked), predictor.n_jobs)
     return results
-
-
-def _ranking(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> tuple[int, float]:
-    """Return how well a score ranks texts, larger is better: how many can be filed, and minus the mean risk."""
-    filed = scores > certified_threshold(scores, wrong, max_wrong, Fraction(1, 2))
-    risks = np.cumsum(wrong[np.argsort(-scores, kind="stable")]) / np.arange(1, len(scores) + 1)
-    return int(filed.sum()), -float(risks.mean())
-
-
-def _share_within(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> Fraction:
-    """Return the largest share of texts, the surest, of which at most `max_wrong` are wrong."""
-    n_wrong = np.cumsum(wrong[np.argsort(-scores, kind="stable")])
-    within = np.flatnonzero(n_wrong <= float(max_wrong) * np.arange(1, len(scores) + 1))
-    return Fraction(int(within[-1]) + 1, len(scores)) if len(within) else Fraction(0)
-
-
-def fewest_texts(max_wrong: Fraction, assurance: Fraction) -> int:
-    """Return how many certification texts are needed if no best guess is wrong: (1 - max_wrong)^n <= 1 - assurance.
-
-    Examples
-    --------
-    >>> fewest_texts(Fraction("0.05"), Fraction("0.95"))
-    59
-    """
-    n = max(1, math.ceil(math.log(1 - assurance) / math.log(1 - max_wrong)) - 1)
-    while (1 - max_wrong) ** n > 1 - assurance:
-        n += 1
-    return n
-
-
-def certified_threshold(
-    scores: FloatArray,
-    wrong: BoolArray,
-    max_wrong: Fraction,
-    assurance: Fraction,
-    first_share: Fraction = _FIRST_SHARE,
-) -> float:
-    """Return the lowest threshold that fixed-sequence testing certifies: inf if none, -inf if all texts can be filed.
-
-    Examples
-    --------
-    >>> scores = np.arange(100.0)
-    >>> certified_threshold(scores, scores < 30, Fraction("0.05"), Fraction("0.95"))
-    29.0
-    >>> certified_threshold(scores, scores < 60, Fraction("0.05"), Fraction("0.95"))
-    inf
-    """
-    n_texts = len(scores)
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    # Of a threshold `ranked[k]`, the k texts before it must all be over it; the last one lies below all texts.
-    thresholds = np.append(ranked, -np.inf)
-    first = max(fewest_texts(max_wrong, assurance), math.ceil(first_share * n_texts))
-    tried = np.arange(first, n_texts + 1)
-    tried = tried[thresholds[tried] < thresholds[tried - 1]]
-    n_wrong = np.concatenate([[0], np.cumsum(wrong[order])])
-    tails = scipy.special.bdtr(n_wrong[tried].astype(np.float64), tried, float(max_wrong))
-    failed = np.flatnonzero(tails > float(1 - assurance))
-    n_passed = len(tried) if len(failed) == 0 else int(failed[0])
-    return float(thresholds[tried[n_passed - 1]]) if n_passed else math.inf

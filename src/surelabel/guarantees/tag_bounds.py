@@ -36,22 +36,19 @@ from surelabel import exceptions
 from surelabel._core.validation import (
     FloatArray,
     as_label_names,
-    as_labels,
     as_probabilities,
     as_share,
     names_of_columns,
 )
 from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.guarantees.files import read_state, write_state
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
+from surelabel.guarantees.tag_texts import ROUNDING, TagTexts, false_shares, tag_texts_of
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_probabilities, is_sparse
 
 __all__ = ["RankedTag", "TagBounds", "TagDecisions"]
 
 _FORMAT = "surelabel-tag-bounds"
 _VERSION = 1
-_ROUNDING = 1e-9
-# Tags with a smaller probability are not kept for adding texts.
-_LEAST_KEPT = 0.01
 _ARRAYS = ("true_rows", "true_values", "rows", "values", "is_true")
 
 
@@ -114,7 +111,7 @@ class TagBounds:
     consider_threshold_: float
     assign_threshold_: float
     summary_: str
-    _texts: _Texts | None
+    _texts: TagTexts | None
 
     def __init__(
         self,
@@ -163,7 +160,7 @@ class TagBounds:
         """
         names = self.label_names if self.label_names is not None else names_of_columns(probabilities)
         names = names if names is not None else names_of_columns(labels)
-        checked, tags, texts = _texts_of(probabilities, labels, names, who="calibrate")
+        checked, tags, texts = tag_texts_of(probabilities, labels, names, who="calibrate")
         self._tags, self._n_labels = tags, int(checked.shape[1])
         return self._fit(texts, checked)
 
@@ -180,7 +177,7 @@ class TagBounds:
                 "These tag bounds come from a file of an older version, without what is needed to add texts. Call "
                 "'calibrate' with all texts instead."
             )
-        checked, _, texts = _texts_of(self._checked(probabilities, "add"), labels, self._tags, who="add")
+        checked, _, texts = tag_texts_of(self._checked(probabilities, "add"), labels, self._tags, who="add")
         made = self.again()
         made._tags, made._n_labels = self._tags, self._n_labels
         return made._fit(self._texts.joined(texts), checked)
@@ -189,7 +186,7 @@ class TagBounds:
         """Return bounds with the same parameters that are not calibrated."""
         return type(self)(self._max_missed, self._max_false, assurance=self._assurance, label_names=self.label_names)
 
-    def _fit(self, texts: _Texts, checked: Any) -> TagBounds:
+    def _fit(self, texts: TagTexts, checked: Any) -> TagBounds:
         """Find the thresholds; tags are counted on the checked texts."""
         self._n_texts, self._texts = texts.n_texts, texts.trimmed()
         self.consider_threshold_ = self._considered((texts.true_rows, texts.true_values), texts.n_texts)
@@ -240,7 +237,7 @@ class TagBounds:
         """Return the lowest threshold that keeps false tags within the bound, inf if there is none."""
         rows, values, is_true = tags
         order = np.lexsort((-values, rows))
-        jumps = _false_shares(rows[order], values[order], ~is_true[order])
+        jumps = false_shares(rows[order], values[order], ~is_true[order])
         ranked = np.argsort(-jumps[0], kind="stable")
         points, sums = jumps[0][ranked], np.cumsum(jumps[1][ranked])
         # Jumps at one probability come together: the sum after the last of them counts.
@@ -349,97 +346,12 @@ class TagBounds:
             names = as_label_names(header["label_names"], n_labels, who="load")
             made = cls(*levels, assurance=None if assurance is None else Fraction(assurance), label_names=names)
             made._tags, made._n_labels, made._n_texts = names, n_labels, int(header["n_texts"])
-            made._texts = _Texts.of(arrays, made._n_texts, header["floor"]) if arrays else None
+            made._texts = TagTexts.of(arrays, made._n_texts, header["floor"]) if arrays else None
             made.summary_ = str(header["summary"])
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise ArtifactError(f"{Path(path)} is damaged: {error}. Save the tag bounds again.") from error
         made.consider_threshold_, made.assign_threshold_ = thresholds.tolist()
         return made
-
-
-class _Texts(NamedTuple):
-    """What thresholds are found from.
-
-    true_rows, true_values : texts and probabilities of their true tags
-    rows, values, is_true : text, probability and truth of every tag that may be assigned, by text
-    n_texts : int
-    floor : float
-        Tags with a probability up to this are not assigned.
-    """
-
-    true_rows: Any
-    true_values: Any
-    rows: Any
-    values: Any
-    is_true: Any
-    n_texts: int
-    floor: float
-
-    @classmethod
-    def of(cls, arrays: dict[str, Any], n_texts: int, floor: Any) -> _Texts:
-        """Return texts from the arrays of a file; ValueError if they are not such texts."""
-        texts = cls(**arrays, n_texts=n_texts, floor=float(floor))
-        for rows, values in ((texts.true_rows, texts.true_values), (texts.rows, texts.values)):
-            is_typed = rows.dtype == np.int64 and values.dtype == np.float64 and texts.is_true.dtype == np.bool_
-            if not is_typed or rows.ndim != 1 or rows.shape != values.shape:
-                raise ValueError("its tags are not those of tag bounds")
-            if len(rows) and not (rows.min() >= 0 and rows.max() < n_texts and values.min() >= 0 and values.max() <= 1):
-                raise ValueError("its tags do not belong to its texts")
-        if texts.is_true.shape != texts.rows.shape or (np.diff(texts.rows) < 0).any():
-            raise ValueError("its tags are not in the order of its texts")
-        return texts
-
-    def trimmed(self) -> _Texts:
-        """Return the texts without improbable tags, which are never assigned when texts are added."""
-        kept = self.values >= _LEAST_KEPT
-        floor = max(self.floor, math.nextafter(_LEAST_KEPT, 0.0))
-        return self._replace(rows=self.rows[kept], values=self.values[kept], is_true=self.is_true[kept], floor=floor)
-
-    def joined(self, others: _Texts) -> _Texts:
-        """Return these texts and others after them, trimmed."""
-        new = others.trimmed()
-        return _Texts(
-            np.concatenate([self.true_rows, new.true_rows + self.n_texts]),
-            np.concatenate([self.true_values, new.true_values]),
-            np.concatenate([self.rows, new.rows + self.n_texts]),
-            np.concatenate([self.values, new.values]),
-            np.concatenate([self.is_true, new.is_true]),
-            self.n_texts + new.n_texts,
-            max(self.floor, new.floor),
-        )
-
-
-def _texts_of(probabilities: Any, labels: Any, names: Any, *, who: str) -> tuple[Any, tuple[str, ...] | None, _Texts]:
-    """Return checked probabilities, the names of tags, and what thresholds are found from."""
-    if is_sparse(probabilities):
-        checked: Any = as_sparse_probabilities(probabilities, who=who)
-        tags = as_label_names(names, checked.shape[1], who=who)
-        index = None if tags is None else {name: k for k, name in enumerate(tags)}
-        truth: Any = as_sparse_labels(labels, who=who, shape=checked.shape, index=index)
-        (missing, listed), floor = _sparse_texts(checked, truth), checked.unlisted
-    else:
-        checked = as_probabilities(probabilities, who=who)
-        tags = as_label_names(names, checked.shape[1], who=who)
-        truth = as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked), label_names=tags)
-        rows, columns = truth.nonzero()
-        everything = np.repeat(np.arange(len(checked)), checked.shape[1])
-        missing, listed = (rows, checked[rows, columns]), (everything, checked.ravel(), truth.ravel())
-        floor = -1.0
-    true_rows, true_values = missing
-    rows, values, is_true = listed
-    return checked, tags, _Texts(true_rows.astype(np.int64), true_values, rows, values, is_true, len(checked), floor)
-
-
-def _sparse_texts(probabilities: SparseProbabilities, truth: Any) -> tuple[Any, Any]:
-    """Return rows and probabilities of true tags, and rows, probabilities and truth of listed tags."""
-    rows, columns = truth.nonzero()
-    rows_listed = np.repeat(np.arange(len(probabilities)), probabilities.n_listed)
-    width = probabilities.shape[1]
-    keys, wanted = rows_listed * width + probabilities.labels, rows.astype(np.int64) * width + columns
-    places = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    present = keys[places] == wanted if len(keys) else np.zeros(len(wanted), dtype=np.bool_)
-    values = np.where(present, probabilities.values[places] if len(keys) else 0.0, probabilities.unlisted)
-    return (rows, values), (rows_listed, probabilities.values, np.isin(keys, wanted))
 
 
 def _counts(probabilities: Any, threshold: float) -> float:
@@ -451,33 +363,6 @@ def _counts(probabilities: Any, threshold: float) -> float:
     return float(np.count_nonzero(probabilities.values >= threshold) + unlisted)
 
 
-def _false_shares(rows: Any, values: FloatArray, is_false: Any) -> tuple[FloatArray, FloatArray]:
-    """Return where, and by how much, the largest share of false tags of a text grows as its threshold falls.
-
-    Tags are sorted by text, then by falling probability. The share of a text at a threshold is that of the false among
-    its tags with this probability or more; the largest so far only grows.
-    """
-    if len(rows) == 0:
-        return np.empty(0), np.empty(0)
-    starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
-    first = np.repeat(starts, np.diff(np.append(starts, len(rows))))
-    n_false = np.cumsum(is_false)
-    before = (n_false - is_false)[first]
-    shares = (n_false - before) / (np.arange(len(rows)) - first + 1.0)
-    # Tags of equal probability are assigned together: only the last of them has a share that counts.
-    together = np.append((values[1:] == values[:-1]) & (rows[1:] == rows[:-1]), False)
-    shares[together] = 0.0
-    # A running maximum per text in one pass: each text is lifted over all that come before it.
-    lift = 2.0 * np.cumsum(np.append(0, rows[1:] != rows[:-1]))
-    largest = np.maximum.accumulate(shares + lift) - lift
-    largest[np.abs(largest) < _ROUNDING] = 0.0
-    previous = np.append(0.0, largest[:-1])
-    previous[starts] = 0.0
-    growth = largest - previous
-    grows = growth > _ROUNDING
-    return values[grows], growth[grows]
-
-
 def _tail_bounds(means: FloatArray, bound: float, n_texts: int) -> FloatArray:
     """Return p-values of the hypothesis that the mean loss is over a bound: the smaller of Hoeffding's and Bentkus'."""
     low = np.minimum(means, bound)
@@ -485,6 +370,6 @@ def _tail_bounds(means: FloatArray, bound: float, n_texts: int) -> FloatArray:
         first = np.where(low > 0.0, low * np.log(low / bound), 0.0)
         second = np.where(low < 1.0, (1.0 - low) * np.log((1.0 - low) / (1.0 - bound)), 0.0)
     hoeffding = np.exp(-n_texts * (first + second))
-    counts = np.minimum(np.ceil(n_texts * means - _ROUNDING), n_texts)
+    counts = np.minimum(np.ceil(n_texts * means - ROUNDING), n_texts)
     bentkus = math.e * scipy.special.bdtr(counts, n_texts, bound)
     return np.asarray(np.minimum(np.minimum(hoeffding, bentkus), 1.0))
