@@ -69,16 +69,8 @@ def _busy(code: str, message: str, seconds: int = 1) -> ServiceError:
 class Answerer:
     """Answers requests with one bundle.
 
-    The event loop only waits here: classifier and conformal step run in a worker thread.
-
-    Parameters
-    ----------
-    bundle : Bundle
-        Classifier and calibrated predictor.
-    settings : ServiceSettings
-    metrics : ServiceMetrics
-    shared : Shared
-        What requests of all processes add to.
+    The event loop only waits here: classifier and conformal step run in a worker thread. Requests of all processes add
+    to what is `shared`.
     """
 
     def __init__(self, bundle: Bundle, settings: ServiceSettings, metrics: ServiceMetrics, shared: Shared) -> None:

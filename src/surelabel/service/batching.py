@@ -102,18 +102,8 @@ class MicroBatcher(Generic[_Question, _Answer]):
     def admitted(self, n_texts: int, seconds: float) -> Iterator[None]:
         """Reserve room for the texts of a request, all of its parts.
 
-        Parameters
-        ----------
-        n_texts : int
-        seconds : float
-            How long the request may take.
-
-        Raises
-        ------
-        QueueFullError
-            If too many texts are admitted already, or the request would not be answered in time.
-        ClosedError
-            If the batcher was closed.
+        Raises QueueFullError if too many texts are admitted already, or if the request would not be answered within so
+        many seconds; ClosedError if the batcher was closed.
         """
         if self._loop_task is None or self._loop_task.done() or self._closing:
             raise ClosedError
@@ -141,18 +131,9 @@ class MicroBatcher(Generic[_Question, _Answer]):
         self._thread.shutdown()
 
     async def ask(self, question: _Question, *, is_long: bool = False) -> _Answer:
-        """Return the answer to a question of an admitted request.
+        """Return the answer to a question of an admitted request, a part of a long one or all of it.
 
-        Parameters
-        ----------
-        question : Question
-        is_long : bool
-            Whether it is a part of a request with many texts.
-
-        Raises
-        ------
-        ClosedError
-            If the batcher has ended.
+        Raises ClosedError if the batcher has ended.
         """
         if self._loop_task is None or self._loop_task.done():
             raise ClosedError

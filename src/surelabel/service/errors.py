@@ -25,21 +25,7 @@ STATUS_TEXTS = {
 
 
 class ServiceError(Exception):
-    """An answer that is no success.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    code : str
-        A word for programs.
-    message, what_to_do : str
-        Sentences for people.
-    field : str, optional
-        Which part of the request is wrong.
-    headers : dict, optional
-        More headers of the answer.
-    """
+    """An answer that is not a success: a `code` for programs, two sentences for people, the `field` that is wrong."""
 
     def __init__(
         self,

@@ -47,14 +47,7 @@ def _host_name(scope: Scope) -> str:
 
 
 class Guard:
-    """ASGI middleware around the whole service.
-
-    Parameters
-    ----------
-    app : ASGI application
-    settings : ServiceSettings
-    metrics : ServiceMetrics
-    """
+    """ASGI middleware around the whole service."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: ServiceMetrics) -> None:
         self.app = app
@@ -123,15 +116,7 @@ def has_token(request: Request, token: str | None, *, basic: bool = False) -> bo
 
 
 def check_token(request: Request, token: str | None, *, basic: bool = False) -> None:
-    """Raise unless a request brings the token, if there is one.
-
-    Parameters
-    ----------
-    request : Request
-    token : str or None
-    basic : bool
-        Accept it as the password of HTTP Basic too.
-    """
+    """Raise unless a request brings the token, if there is one; with `basic` as the password of HTTP Basic too."""
     if not has_token(request, token, basic=basic):
         challenge = 'Basic realm="surelabel", charset="UTF-8"' if basic else 'Bearer realm="surelabel"'
         raise ServiceError(

@@ -25,14 +25,7 @@ _SAVED_EVERY = 1.0
 
 
 class ServiceOutcomes:
-    """`Outcomes` that several threads may use, kept in a file if there is one.
-
-    Parameters
-    ----------
-    predictor : ConformalLabelSets
-    settings : ServiceSettings
-        `adapt`, `adapt_significance`, `state` and `max_pending` count here.
-    """
+    """`Outcomes` that several threads may use, kept in a file if the settings name one."""
 
     def __init__(self, predictor: ConformalLabelSets, settings: ServiceSettings) -> None:
         self._lock = threading.RLock()

@@ -31,13 +31,7 @@ _Visitor.register("outcomes")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shared:
-    """Watch and outcomes: of this process, or of the one that started it and several others.
-
-    Attributes
-    ----------
-    watch : ServiceWatch or None
-    outcomes : ServiceOutcomes
-    """
+    """Watch and outcomes: of this process, or of the one that started it and several others."""
 
     watch: ServiceWatch | None
     outcomes: ServiceOutcomes

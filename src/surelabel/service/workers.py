@@ -48,17 +48,7 @@ HEALTH_TIMEOUT = 60
 
 @dataclasses.dataclass(frozen=True)
 class Worker:
-    """Makes the application in a process of its own.
-
-    Attributes
-    ----------
-    bundle : Path
-        A copy that stays.
-    settings : ServiceSettings
-    hub : str
-        Address of what is shared.
-    log_level : int
-    """
+    """Makes the application in a process of its own, from a copy of the bundle and the address of what is shared."""
 
     bundle: Path
     settings: ServiceSettings
@@ -123,16 +113,7 @@ def _shared_metrics() -> Iterator[None]:
 def run_workers(
     bundle_path: str | os.PathLike[str], settings: ServiceSettings, config: uvicorn.Config, listening: socket.socket
 ) -> None:
-    """Serve with as many processes as the settings say, until SIGINT or SIGTERM.
-
-    Parameters
-    ----------
-    bundle_path : path
-    settings : ServiceSettings
-    config : uvicorn.Config
-        Its application is set here.
-    listening : socket
-    """
+    """Serve with as many processes as the settings say, until SIGINT or SIGTERM; set the application of `config`."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         # This process imports the program that started it, which serves again: that would never end. The exit code
         # lets the first process end too.
