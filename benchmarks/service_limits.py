@@ -200,6 +200,30 @@ async def scenario(
     return {name: one.figures(elapsed) for name, one in heard.items()}
 
 
+def spent(port: int) -> dict[str, float]:
+    """Return processor seconds of the server and of its conformal step, and texts, so far; {} of several processes."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
+        lines = response.read().decode().splitlines()
+    values = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+    names = {"server": "process_cpu", "conformal": "surelabel_conformal_processor"}
+    if "process_cpu_seconds_total" not in values:
+        return {}
+    return {key: values[f"{name}_seconds_total"] for key, name in names.items()} | {
+        "texts": values["surelabel_texts_total"]
+    }
+
+
+def shares(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    """Return the server's processor time per text, and the conformal step's share of it."""
+    used = {name: after[name] - before[name] for name in before}
+    if not used or not used["texts"]:
+        return {}
+    return {
+        "server_us_per_text": 1e6 * used["server"] / used["texts"],
+        "conformal_share": used["conformal"] / used["server"],
+    }
+
+
 UNREAD = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 100
 LONG = ("200 connections", "300 connections")
 SCENARIOS: dict[str, dict[str, Any]] = {
@@ -218,6 +242,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, help="another checkout")
     parser.add_argument("--seconds", type=float, default=30.0, help="of 200 and 300 connections")
+    parser.add_argument("--only", default="", help="scenarios with this in their name")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -231,14 +256,18 @@ def main() -> None:
         for checkout in checkouts.values():
             checkout.train()
         checkouts["after, 2 workers"] = checkouts["after"]._replace(settings={"workers": 2})
-        for name, which in itertools.product(SCENARIOS, checkouts):
+        for name, which in itertools.product((name for name in SCENARIOS if options.only in name), checkouts):
             seconds = options.seconds if name in LONG else min(options.seconds, 10.0)
             # A fresh process per scenario: what one leaves behind does not count in the next.
             with served(checkouts[which]) as port:
                 asyncio.run(scenario(port, 1.0, {"small": (8, SMALL)}))
+                so_far = spent(port)
                 figures = asyncio.run(scenario(port, seconds, **SCENARIOS[name]))
+                of_server = shares(so_far, spent(port)) if "holding" not in SCENARIOS[name] else {}
             for group, one in figures.items():
-                rows.append({"scenario": name, "checkout": which, "clients": group, "seconds": seconds, **one})
+                rows.append(
+                    {"scenario": name, "checkout": which, "clients": group, "seconds": seconds, **one, **of_server}
+                )
                 told = f"{one['answered']} answered ({one['share_answered']:.1%})"
                 if one["answered"]:
                     times = f"p50 {one['p50_ms']:.0f}, p99 {one['p99_ms']:.0f} ms"
