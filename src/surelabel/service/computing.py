@@ -205,8 +205,9 @@ class BatchWork:
                 self._remember(probabilities, questions, {})
             return [dataclasses.replace(answer, significance=f"{level:.6f}") for answer in answers]
         answers = self._said(self.bundle, probabilities, known_words, questions, question.level)
-        asked = {"significance": Fraction(answers[0].significance), "assurance": question.assurance}
-        self._remember(probabilities, questions, asked)
+        if ids:
+            asked = {"significance": Fraction(answers[0].significance), "assurance": question.assurance}
+            self._remember(probabilities, questions, asked)
         return answers
 
     @staticmethod
