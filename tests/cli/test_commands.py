@@ -449,7 +449,7 @@ def test_serve_calls_the_service(run, model, monkeypatch):
     assert run("serve", model, "--port", "0").code == 0
     assert run("serve", model, "--port", "0", "--watch").code == 0
     assert run("serve", model, "--port", "0", "--adapt", "aci", "-s", "0.1", "--state", "outcomes.npz").code == 0
-    plain = {"allow_unprotected": False, "watch": False, "review": None, "adapt": None, "state": None}
+    plain = {"allow_unprotected": False, "watch": False, "review": None, "adapt": None, "state": None, "workers": 1}
     adapting = {"adapt": "aci", "adapt_significance": "0.1", "state": Path("outcomes.npz")}
     assert calls == [
         ((model, "127.0.0.1", 0, "secret"), plain | changed) for changed in ({}, {"watch": True}, adapting)

@@ -13,7 +13,7 @@ import typer
 
 from surelabel._core.wording import count_words
 from surelabel.cli.application import Debug, Quiet, Seed, app, console, say, state
-from surelabel.cli.commands_model import print_evaluations, print_kinds
+from surelabel.cli.figures import print_evaluations, print_kinds
 from surelabel.cli.showing import progress_shown
 
 if TYPE_CHECKING:

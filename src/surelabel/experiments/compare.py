@@ -24,8 +24,8 @@ from surelabel.experiments.settings import Settings
 from surelabel.experiments.tables import Table, three
 from surelabel.measures import MEASURES, LogLoss, Measure
 from surelabel.models import Bundle
-from surelabel.models.evaluating import bundle_probabilities
 from surelabel.models.fitting import any_measure_named, fitted_measure
+from surelabel.models.held_out import bundle_probabilities
 from surelabel.models.steps import fitted_classifier, part_probabilities
 from surelabel.probabilities_file import Probabilities
 from surelabel.rivals import (

@@ -18,22 +18,18 @@ Calibration texts are never used for training or for choosing anything; test tex
 """
 
 from surelabel.models.bundle import Bundle, load_bundle
+from surelabel.models.calibrating import add_to_calibration, calibrate_bundle
 from surelabel.models.deciding import DecisionSettings, settings_of
 from surelabel.models.dividing import Division
-from surelabel.models.evaluating import (
-    add_to_calibration,
-    calibrate_bundle,
-    evaluate_bundle,
-    held_out_part,
-    is_same_source,
-    measure_bundle,
-)
+from surelabel.models.evaluating import evaluate_bundle, measure_bundle
 from surelabel.models.examples import WorkedExample, worked_examples
 from surelabel.models.fitting import Automatic, any_measure_named
 from surelabel.models.folder import changing, check_target
+from surelabel.models.held_out import held_out_part, is_same_source
 from surelabel.models.info import BundleInfo
 from surelabel.models.journey import train
-from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
+from surelabel.models.settings import TrainingSettings
+from surelabel.models.training import train_bundle, train_to_folder
 from surelabel.models.verdict import ModelVerdict
 from surelabel.models.watching import adapt_bundle, events_of, watch_bundle, watch_unlabelled
 

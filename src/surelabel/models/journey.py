@@ -15,7 +15,8 @@ from surelabel.measures import MEASURES, Measure
 from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import DecisionSettings
 from surelabel.models.fitting import Automatic, any_measure_named
-from surelabel.models.training import TrainingSettings, train_bundle, train_to_folder
+from surelabel.models.settings import TrainingSettings
+from surelabel.models.training import train_bundle, train_to_folder
 
 _SETTINGS = (
     "options",

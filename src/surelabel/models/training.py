@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
-import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,123 +17,37 @@ from surelabel import text
 from surelabel._core import progress
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import check_limits
-from surelabel._version import __version__
-from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus
-from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, TrainingError
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.measures import MEASURES, LogLoss, Measure, SeparableMeasure, measure_name
-from surelabel.models.bundle import Bundle, load_bundle, read_evaluations
-from surelabel.models.classifying import check_options, fitted_kind, made
-from surelabel.models.deciding import DecisionSettings, certified_decisions, label_counts, uncertified
-from surelabel.models.dividing import Division, division_notes
-from surelabel.models.evaluating import (
-    Figures,
-    Limits,
-    calibrated_predictors,
-    details_of,
-    evaluated,
-    try_report,
-)
+from surelabel.measures import Measure, SeparableMeasure, measure_name
+from surelabel.models.bundle import Bundle, load_bundle
+from surelabel.models.classifying import fitted_kind, made
+from surelabel.models.deciding import certified_decisions, label_counts, uncertified
+from surelabel.models.dividing import division_notes
+from surelabel.models.evaluating import Limits, calibrated_predictors, details_of, evaluated
 from surelabel.models.examples import worked_examples
-from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure, needs_fitting
+from surelabel.models.figures import Figures
+from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure
 from surelabel.models.folder import check_target
 from surelabel.models.info import BundleInfo
+from surelabel.models.reporting import try_report
+from surelabel.models.settings import TrainingSettings
 from surelabel.models.steps import part_probabilities, versions
 from surelabel.models.texts import SeenTexts, repeated_texts
 from surelabel.models.verdict import judge
+from surelabel.models.work import Work
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.recalibration import Recalibration
 from surelabel.taxonomies.kinds import Taxonomy
 from surelabel.text import TextClassifier, Thresholds
 
-__all__ = ["TrainingSettings", "train_bundle", "train_to_folder"]
+__all__ = ["train_bundle", "train_to_folder"]
 
 _log = logging.getLogger(__name__)
 _DRAWN = ("test", "validation", "calibration")
 # Constraints, and texts that break them, that a note names.
 _MOST_SHOWN = 3
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainingSettings:
-    """How a bundle is made.
-
-    Parameters
-    ----------
-    kind : {"linear", "hybrid", "auto", "randinit", "word2vec", "bert", "blend"}
-        "auto" fits `linear`, and `hybrid` if its encoder is installed, and keeps the one with the lower log-loss on
-        validation texts.
-    options : mapping
-        Settings of the classifier that differ from its defaults; of "auto", of `linear` or `hybrid`.
-    measure : Measure or Automatic
-        Of the bundle's predictor. A Mahalanobis or Penalised one that is not fitted is fitted on the validation part,
-        and an automatic one is chosen there.
-    compared : mapping of name to SeparableMeasure
-        Measures that are evaluated beside it.
-    seed : int
-        Of training; goes into the classifier's settings.
-    min_labels, max_labels : int, optional
-        Limits on the number of labels of a label-set. By default those of the proper training texts: at least 1 if
-        all of them have a label, at most as many as one of them has.
-    name : str, optional
-        Of the model; corpus and kind by default.
-    constraints : LabelConstraints, optional
-        What label-sets must obey to be candidates. A warning names training texts that do not.
-    listed : int, "all" or None
-        How many labels keep their probabilities per text, the highest ones; all others count as 0, and memory grows
-        with what is listed. "all" keeps all probabilities in one array. None keeps all of up to 1,000 labels, and lists
-        50 of more, or those of the linear classifier's shortlists.
-    recalibrate : bool
-        Correct the classifier's probabilities, label by label, on the validation part; what is fitted there too sees
-        the corrected ones. Sets become smaller with some classifiers, larger with others. With the option
-        loss="balanced", which distorts probabilities, it is always done.
-    decision : {"exact", "f1"}
-        Rule for the best guess: the most plausible label-set, which is exactly right most often (the paper's rule), or
-        thresholds for F1, fitted on the validation part. Prediction sets are the same.
-    decisions : DecisionSettings
-        What is promised about texts that are filed and tags that are named, and how long a short list may be.
-    division : Division, optional
-        Calibrate by a column of the table, by number of labels or by rarity, so that errors are bounded in every
-        category.
-    date : str, optional
-        Column of the table with the date of each text; errors are then shown by month.
-    """
-
-    kind: str = "linear"
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    measure: Measure | Automatic = dataclasses.field(default_factory=LogLoss)
-    compared: Mapping[str, SeparableMeasure] = dataclasses.field(default_factory=lambda: MEASURES)
-    seed: int = 0
-    min_labels: int | None = None
-    max_labels: int | None = None
-    name: str | None = None
-    constraints: LabelConstraints | None = None
-    recalibrate: bool = False
-    listed: int | Literal["all"] | None = None
-    decision: Literal["exact", "f1"] = "exact"
-    decisions: DecisionSettings = dataclasses.field(default_factory=DecisionSettings)
-    division: Division | None = None
-    date: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.decision not in {"exact", "f1"}:
-            raise InvalidInputError(f"The 'decision' must be 'exact' or 'f1'. Got {self.decision!r} instead.")
-        if self.decision == "f1" and self.constraints is not None:
-            raise InvalidInputError(
-                "Best guesses by thresholds (decision 'f1') know no constraints. Use decision 'exact' with constraints."
-            )
-
-    @property
-    def needs_validation(self) -> bool:
-        """Whether something is fitted on the validation part beside the classifier."""
-        return self.recalibrates or self.decision == "f1" or needs_fitting(self.measure)
-
-    @property
-    def recalibrates(self) -> bool:
-        """Whether probabilities are corrected: if that is asked for, or the loss distorts them."""
-        return self.recalibrate or self.options.get("loss") == "balanced"
 
 
 def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_folder: Path | None = None) -> Bundle:
@@ -173,7 +85,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         corpus.part("calibration").column(group_column)  # before training, not after
     for note in notes:
         _log.warning("%s", note)
-    work = _Work(work_folder, corpus, settings, limits, listed)
+    work = Work(work_folder, corpus, settings, limits, listed)
     classifier, choice = _classifier(corpus, settings, work)
     names = [name for name in ("calibration", "test") if name in corpus.parts]
     parts = {name: part_probabilities(classifier, corpus.part(name), listed, group_column) for name in names}
@@ -281,105 +193,6 @@ def train_to_folder(
         return load_bundle(out)
 
 
-class _KeptEvaluations(MutableMapping[str, Evaluation]):
-    """Evaluations by measure, written to a file one by one: those that are done are not repeated."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._values: dict[str, Evaluation] = {}
-        if path is not None:
-            try:
-                self._values = read_evaluations(path) or {}
-            except ArtifactError as error:
-                _log.warning("%s Its figures are computed again.", error)
-
-    def __getitem__(self, name: str) -> Evaluation:
-        return self._values[name]
-
-    def __setitem__(self, name: str, evaluation: Evaluation) -> None:
-        self._values[name] = evaluation
-        if self._path is not None:
-            with atomic_file(self._path) as temporary:
-                figures = {name: kept.to_dict() for name, kept in self._values.items()}
-                temporary.write_text(json.dumps(figures), encoding="utf-8")
-
-    def __delitem__(self, name: str) -> None:
-        del self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-class _Work:
-    """The folder of a training that is under way: what is finished in it is not done again.
-
-    `run.json` says what the classifier was trained with; `conformal.json` what was chosen and evaluated after that.
-    Files that were made with something else are removed first.
-    """
-
-    def __init__(
-        self, folder: Path | None, corpus: Corpus, settings: TrainingSettings, limits: Limits, listed: int | None
-    ) -> None:
-        self.folder = folder
-        self.options = {**settings.options, "seed": settings.seed}
-        check_options(settings.kind, self.options)  # before anything is written
-        self._conformal = self.evaluations_file = None
-        if folder is not None:
-            identity = {"kind": settings.kind, "options": self.options, "fingerprint": corpus.fingerprint()}
-            if not _is_described(folder / "run.json", identity):
-                shutil.rmtree(folder, ignore_errors=True)
-            _describe(folder / "run.json", identity)
-            rules = None if settings.constraints is None else settings.constraints.to_dict()
-            kept = {"measure": repr(settings.measure), "limits": limits, "rules": rules, "listed": listed}
-            kept |= {"recalibrate": settings.recalibrates, "decision": settings.decision, "version": __version__}
-            kept["division"] = repr(settings.division)
-            kept["date"] = settings.date
-            self._conformal = folder / "conformal"
-            if not _is_described(self._conformal / "conformal.json", kept):
-                shutil.rmtree(self._conformal, ignore_errors=True)
-            _describe(self._conformal / "conformal.json", kept)
-            self.evaluations_file = self._conformal / "evaluation.json"
-        # Of a measure that a user has fitted, its name does not say all.
-        measure = settings.measure
-        self._is_described = isinstance(measure, (Automatic, SeparableMeasure)) or needs_fitting(measure)
-        self.evaluations = _KeptEvaluations(self.evaluations_file if self._is_described else None)
-
-    def fitted(self) -> tuple[Measure, Recalibration | None] | None:
-        """Return the measure and the correction that were fitted before the training was interrupted."""
-        if self._conformal is None or not self._is_described:
-            return None
-        try:
-            measure = ConformalLabelSets.load(self._conformal / "predictor.npz").measure
-            path = self._conformal / "recalibration.npz"
-            return measure, Recalibration.load(path) if path.is_file() else None
-        except (ArtifactError, FileNotFoundError):
-            return None
-
-    def keep(self, predictor: ConformalLabelSets, recalibration: Recalibration | None) -> None:
-        """Keep what was fitted."""
-        if self._conformal is not None:
-            if recalibration is not None:
-                recalibration.save(self._conformal / "recalibration.npz")
-            predictor.save(self._conformal / "predictor.npz")
-
-
-def _is_described(file: Path, identity: Mapping[str, Any]) -> bool:
-    """Tell whether a file describes the same work."""
-    try:
-        return file.read_text(encoding="utf-8") == json.dumps(identity, sort_keys=True, default=str)
-    except (OSError, UnicodeError):
-        return False
-
-
-def _describe(file: Path, identity: Mapping[str, Any]) -> None:
-    """Write what a folder's work is made with."""
-    with atomic_file(file) as temporary:
-        temporary.write_text(json.dumps(identity, sort_keys=True, default=str), encoding="utf-8")
-
-
 def _validation(
     corpus: Corpus, classifier: TextClassifier, listed: int | None, group_column: str | None
 ) -> PartProbabilities | None:
@@ -406,7 +219,7 @@ def _judged(bundle: Bundle, corpus: Corpus, validation: PartProbabilities | None
 
 
 def _fitted_on_validation(
-    corpus: Corpus, settings: TrainingSettings, validation: PartProbabilities | None, work: _Work
+    corpus: Corpus, settings: TrainingSettings, validation: PartProbabilities | None, work: Work
 ) -> tuple[Measure, Recalibration | None]:
     """Return the measure and the correction of probabilities, fitted on the validation part if they must be."""
     kept = work.fitted()
@@ -520,7 +333,7 @@ def _taxonomy(corpus: Corpus, settings: TrainingSettings) -> Taxonomy | None:
     return settings.division.taxonomy(np.asarray(corpus.part("train").label_matrix.sum(axis=0)))
 
 
-def _classifier(corpus: Corpus, settings: TrainingSettings, work: _Work) -> tuple[TextClassifier, tuple[str, ...]]:
+def _classifier(corpus: Corpus, settings: TrainingSettings, work: Work) -> tuple[TextClassifier, tuple[str, ...]]:
     """Return the trained classifier, from the work folder if it was finished there, and notes on its choice."""
     if work.folder is None:
         classifier, note = fitted_kind(corpus, settings.kind, work.options)

@@ -19,7 +19,7 @@ from surelabel.guarantees.outcomes import OutcomeError, Outcomes
 from surelabel.guarantees.streams import Method
 from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
 from surelabel.models.bundle import Bundle
-from surelabel.models.evaluating import bundle_probabilities, held_out_part
+from surelabel.models.held_out import bundle_probabilities, held_out_part
 
 _log = logging.getLogger(__name__)
 # Rows that are classified at once; the state is saved after each lot.

@@ -1,0 +1,109 @@
+"""Texts that may calibrate or evaluate a model: never those that it was trained with."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from surelabel._core.validation import BoolArray
+from surelabel.corpora import Corpus, Part
+from surelabel.exceptions import InvalidInputError
+from surelabel.labels.sparse import is_sparse
+from surelabel.models.bundle import Bundle
+from surelabel.models.steps import part_probabilities
+from surelabel.probabilities_file import PartProbabilities
+
+
+def is_same_source(bundle: Bundle, corpus: Corpus) -> bool:
+    """Tell whether a corpus comes from the file that the bundle's classifier was trained on."""
+    provenance = bundle.info.provenance
+    checksum = corpus.provenance.checksum
+    if checksum is not None:
+        return bool(provenance.get("checksum") == checksum)
+    return bool(provenance.get("source") == corpus.provenance.source)
+
+
+def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None = None) -> Part:
+    """Return the texts of a corpus that may calibrate or evaluate a bundle.
+
+    Of the corpus that the classifier was trained on, its calibration or test part; of another corpus, its own part of
+    that name where it has one, else all of it.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    corpus : Corpus
+    default : {"calibration", "test"}
+        Part to take where none is asked for.
+    part : str, optional
+        Part to take; "all" for all texts.
+
+    Raises
+    ------
+    InvalidInputError
+        The classifier was trained on texts of that part, or parts were drawn in another way than at training.
+    """
+    names = tuple(corpus.parts) if part == "all" else (part or default,)
+    if corpus.fingerprint() == bundle.info.fingerprint:
+        if not set(names) <= {"calibration", "test"}:
+            raise InvalidInputError(
+                f"The model was trained on the {names[0]} part of {corpus.name!r}: take its calibration or test part."
+            )
+        return corpus.part(*names)
+    if is_same_source(bundle, corpus):
+        raise InvalidInputError(
+            f"Corpus {corpus.name!r} is what the model was trained on, but its parts were drawn in another way, so "
+            f"that training texts would count as new. Use seed {bundle.info.seed} and the columns of training."
+        )
+    drawn = corpus.split is not None and default in corpus.split.sizes
+    if part is None and (drawn or default not in corpus.parts):
+        names = tuple(corpus.parts)
+    return corpus.part(*names)
+
+
+def without_training_texts(bundle: Bundle, corpus: Corpus, part: Part) -> tuple[Part, int]:
+    """Return a part without the texts that the model was trained with, and how many those were.
+
+    Parts of the corpus of training are known to be held out, and stay as they are.
+    """
+    if bundle.seen is None or corpus.fingerprint() == bundle.info.fingerprint:
+        return part, 0
+    is_seen = bundle.seen.in_training(part.texts)
+    return (_rows_of(part, ~is_seen), int(is_seen.sum())) if is_seen.any() else (part, 0)
+
+
+def _rows_of(part: Part, chosen: BoolArray) -> Part:
+    """Return some texts of a part."""
+    rows = np.flatnonzero(chosen)
+    if len(rows) == 0:
+        raise InvalidInputError(
+            f"All {len(part):,} texts were used to train the model, so they tell nothing about new texts. Take others."
+        )
+    return part.rows(rows)
+
+
+def labels_of(bundle: Bundle, part: Part) -> Any:
+    """Return a part's labels in the order of the bundle's label names, a bool CSR array."""
+    columns = {name: k for k, name in enumerate(bundle.label_names)}
+    places = np.array([columns.get(name, -1) for name in part.label_names], dtype=np.int64)
+    matrix = part.label_matrix
+    unknown = np.unique(matrix.indices[places[matrix.indices] < 0])
+    if len(unknown):
+        raise InvalidInputError(
+            f"The labels of the texts must be among the model's {len(columns)}. Got {part.label_names[unknown[0]]!r} "
+            f"({len(unknown)} such labels): rename or remove them, or train a model with them."
+        )
+    return csr_array((matrix.data, places[matrix.indices], matrix.indptr), shape=(len(part), len(columns)))
+
+
+def bundle_probabilities(bundle: Bundle, part: Part, group_column: str | None = None) -> PartProbabilities:
+    """Return the bundle's probabilities for a part, with labels in its own order, and groups if it has them.
+
+    `group_column` is the bundle's own unless it is about to be calibrated by another one.
+    """
+    made = part_probabilities(bundle, part, group_column=group_column)
+    labels = labels_of(bundle, part)
+    return dataclasses.replace(made, labels=labels if is_sparse(made.probabilities) else labels.toarray())
