@@ -203,14 +203,19 @@ class _OneText:
         self._work_limit = work_limit
         self._totals = calibration.totals.tolist()
         self._name = str if calibration.label_names is None else calibration.label_names.__getitem__
-        self._threshold = functools.lru_cache(maxsize=64)(calibration.threshold)
+        self._at = functools.lru_cache(maxsize=64)(self._cut_at)
+
+    def _cut_at(self, level: Fraction) -> tuple[float, str]:
+        """Return the threshold of a level, inf if the general way is to warn or to take all, and how it is written."""
+        is_usual = level * (self._calibration.n_texts + 1) > 1
+        return self._calibration.threshold(level) if is_usual else math.inf, _as_decimal(level)
 
     def answer(
         self, probabilities: Any, level: Fraction, known_words: float, *, top: int, describe: bool
     ) -> Answer | None:
         """Return the answer for one text, (1, d)."""
-        threshold, calibration = self._threshold(level), self._calibration
-        if math.isinf(threshold) or level * (calibration.n_texts + 1) <= 1:
+        (threshold, significance), calibration = self._at(level), self._calibration
+        if math.isinf(threshold):
             return None
         check_count("k", top, who="top_indices")
         checked = calibration.as_probabilities(probabilities, who="answer_probabilities")
@@ -231,7 +236,7 @@ class _OneText:
             labels=self._named(labels),
             confidence=1.0 - (0.0 if math.isinf(second) else self._p_value(second)),
             credibility=self._p_value(total),
-            significance=_as_decimal(level),
+            significance=significance,
             size=found.size,
             size_bounds=(found.size, found.size),
             n_candidates=calibration.n_candidates,
