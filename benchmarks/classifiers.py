@@ -29,7 +29,6 @@ from surelabel import Automation, ConformalLabelSets, LogLoss, corpora, text
 from surelabel.evaluation.metrics import classification_metrics
 from surelabel.exceptions import CalibrationWarning, DataWarning
 from surelabel.probabilities_file import PartProbabilities, Probabilities
-from surelabel.recalibration import Recalibration
 from surelabel.text import Thresholds
 from surelabel.text.blend import combined, fit_weights, log_odds
 
@@ -40,7 +39,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-characters": ("linear", {"character_weight": 1.0}),
     "hybrid": ("hybrid", {"model": "minilm", "max_tokens": 64}),
     "randinit": ("randinit", {}),
-    "randinit-balanced": ("randinit", {"loss": "balanced"}),
     "word2vec": ("word2vec", {}),
     "bert-minilm": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4}),
     "bert-minilm-int8": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4, "quantise": "int8"}),
@@ -184,11 +182,7 @@ def classifier_probabilities(
         "seconds": time.process_time() - start,
         "chosen": {"settings": settings, "tried": classifier.history_ if base in {"linear", "hybrid"} else None},
     }
-    probabilities = {part: classifier.predict_proba(texts[part]) for part in PARTS if part in texts}
-    if settings.get("loss") == "balanced":  # as `surelabel train` does it
-        recalibration = Recalibration.fit(probabilities["validation"], labels["validation"], seed=0)
-        probabilities = {part: recalibration.transform(values) for part, values in probabilities.items()}
-    return probabilities, made
+    return {part: classifier.predict_proba(texts[part]) for part in PARTS if part in texts}, made
 
 
 def blended(members: list[Probabilities]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -103,9 +103,3 @@ def test_a_bundle_holds_what_was_kept_and_says_so(texts, tmp_path, monkeypatch):
 def test_wrong_settings_are_named_before_training(texts, options):
     with pytest.raises(InvalidInputError, match=next(iter(options))):
         train_bundle(texts, dataclasses.replace(QUICK, options=options))
-
-
-def test_a_loss_that_distorts_probabilities_is_corrected():
-    assert TrainingSettings(kind="randinit", options={"loss": "balanced"}).recalibrates
-    assert TrainingSettings(kind="randinit", options={"loss": "balanced"}).needs_validation
-    assert not TrainingSettings(kind="randinit").recalibrates

@@ -45,8 +45,7 @@ class TrainingSettings:
         50 of more, or those of the linear classifier's shortlists.
     recalibrate : bool
         Correct the classifier's probabilities, label by label, on the validation part; what is fitted there too sees
-        the corrected ones. Sets become smaller with some classifiers, larger with others. With the option
-        loss="balanced", which distorts probabilities, it is always done.
+        the corrected ones. Sets become smaller with some classifiers, larger with others.
     decision : {"exact", "f1"}
         Rule for the best guess: the most plausible label-set, which is exactly right most often (the paper's rule), or
         thresholds for F1, fitted on the validation part. Prediction sets are the same.
@@ -86,9 +85,4 @@ class TrainingSettings:
     @property
     def needs_validation(self) -> bool:
         """Whether something is fitted on the validation part beside the classifier."""
-        return self.recalibrates or self.decision == "f1" or needs_fitting(self.measure)
-
-    @property
-    def recalibrates(self) -> bool:
-        """Whether probabilities are corrected: if that is asked for, or the loss distorts them."""
-        return self.recalibrate or self.options.get("loss") == "balanced"
+        return self.recalibrate or self.decision == "f1" or needs_fitting(self.measure)

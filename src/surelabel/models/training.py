@@ -229,7 +229,7 @@ def _fitted_on_validation(
     if not fits or validation is None:
         return fitted_measure(settings.measure, None, None, _limits(corpus, settings)), None
     recalibration = None
-    if settings.recalibrates:
+    if settings.recalibrate:
         recalibration = Recalibration.fit(validation.probabilities, validation.labels, seed=settings.seed)
         _log.info("recalibrated: %r", recalibration)
     measure = fitted_measure(
@@ -260,7 +260,7 @@ def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
     not_sparse = {
         f"The measure {settings.measure!r}": not isinstance(settings.measure, (SeparableMeasure, Automatic)),
         "A prediction under constraints": settings.constraints is not None,
-        "Recalibration": settings.recalibrates,
+        "Recalibration": settings.recalibrate,
     }
     for what, is_asked in not_sparse.items():
         if is_asked:

@@ -79,7 +79,7 @@ class Work:
             _describe(folder / "run.json", identity)
             rules = None if settings.constraints is None else settings.constraints.to_dict()
             kept = {"measure": repr(settings.measure), "limits": limits, "rules": rules, "listed": listed}
-            kept |= {"recalibrate": settings.recalibrates, "decision": settings.decision, "version": __version__}
+            kept |= {"recalibrate": settings.recalibrate, "decision": settings.decision, "version": __version__}
             kept["division"] = repr(settings.division)
             kept["date"] = settings.date
             self._conformal = folder / "conformal"

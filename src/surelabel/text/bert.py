@@ -17,9 +17,8 @@ from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDepend
 from surelabel.text.base import FitOptions, LabelledTexts
 from surelabel.text.batching import Examples
 from surelabel.text.frozen import blocks_of, check_split, freeze_lower, keep_states, states_name, upper_only
-from surelabel.text.losses import loss_and_logits
 from surelabel.text.mpnet import mpnet_folder
-from surelabel.text.neural import NeuralClassifier, start_bias
+from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.settings import BertSettings
 from surelabel.text.tokenisation import frequent_words, read_words, shares_of_words
@@ -132,7 +131,6 @@ class EncoderNetwork(nn.Module):
         self.pooling = pooling
         self.dropout = dropout
         self.n_frozen = n_frozen
-        self.loss: nn.Module | None = None
         self.head = nn.Linear(encoder.config.hidden_size, n_labels)
         nn.init.normal_(self.head.weight, std=0.02)
 
@@ -152,7 +150,7 @@ class EncoderNetwork(nn.Module):
                 states = self.encoder(inputs_embeds=states, attention_mask=mask.long()).last_hidden_state
         assert states is not None
         vectors = nn.functional.dropout(pooled(states, mask, self.pooling), self.dropout, self.training)
-        return loss_and_logits(self.head(vectors), labels, self.loss)
+        return loss_and_logits(self.head(vectors), labels)
 
 
 def layer_rates(

@@ -12,8 +12,7 @@ from torch import nn
 
 from surelabel.text.base import LabelledTexts
 from surelabel.text.convolution import MaxConvolution
-from surelabel.text.losses import loss_and_logits
-from surelabel.text.neural import NeuralClassifier, start_bias
+from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.settings import CnnSettings, Word2vecSettings
 from surelabel.text.tokenisation import train_word_tokenizer, words
 from surelabel.text.training import Plan
@@ -51,7 +50,6 @@ class ConvolutionalNetwork(nn.Module):
         self.output = nn.Linear(settings.n_hidden, n_labels)
         self.dropout = settings.dropout
         self.word_dropout = settings.word_dropout
-        self.loss: nn.Module | None = None
         with torch.no_grad():
             self.embedding.weight.uniform_(-settings.embedding_range, settings.embedding_range)
             self.embedding.weight[_PADDING] = 0
@@ -71,7 +69,7 @@ class ConvolutionalNetwork(nn.Module):
         pooled = nn.functional.dropout(pooled, self.dropout, self.training)
         hidden = torch.relu(self.hidden(pooled))
         hidden = nn.functional.dropout(hidden, self.dropout, self.training)
-        return loss_and_logits(self.output(hidden), labels, self.loss)
+        return loss_and_logits(self.output(hidden), labels)
 
 
 class RandinitClassifier(NeuralClassifier):

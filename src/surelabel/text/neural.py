@@ -21,7 +21,6 @@ from surelabel.exceptions import ArtifactError
 from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
 from surelabel.text.batching import Examples, pad, prediction_batches
 from surelabel.text.explaining import Explanation, WordWeight
-from surelabel.text.losses import BalancedLoss
 from surelabel.text.tokenisation import encode, encode_with_places, known_words, read_tokenizer
 from surelabel.text.training import Plan, train
 
@@ -43,6 +42,13 @@ def start_bias(layer: nn.Linear, bias: float | None, labels: Any) -> None:
     odds = np.log(share / (1 - share)) if bias is None else np.full(len(share), bias)
     with torch.no_grad():
         layer.bias.copy_(torch.from_numpy(odds))
+
+
+def loss_and_logits(logits: torch.Tensor, labels: torch.Tensor | None) -> dict[str, torch.Tensor]:
+    """Return what Trainer expects: logits, and the binary cross-entropy if labels are given."""
+    if labels is None:
+        return {"logits": logits}
+    return {"loss": nn.functional.binary_cross_entropy_with_logits(logits.float(), labels), "logits": logits}
 
 
 class NeuralClassifier(TextClassifier):
@@ -73,8 +79,6 @@ class NeuralClassifier(TextClassifier):
         with torch.random.fork_rng():
             torch.manual_seed(self.settings.seed)
             optimizer, plan = self._prepare(training)
-        if self.settings.loss == "balanced":
-            self._network.loss = BalancedLoss(training.labels)
         examples, held_out = (
             Examples(encode(self._tokenizer, part.texts), part.labels) for part in (training, validation)
         )

@@ -208,9 +208,6 @@ class CnnSettings:
     learning_rate, batch_size, epochs, patience, seed
         Adam's rate; texts a step; most epochs; epochs without a better validation micro-F1 before training
         stops; the seed of everything random.
-    loss : {"cross-entropy", "balanced"}
-        What is minimised; "balanced" weighs rare labels up (`surelabel.text.losses.BalancedLoss`). `surelabel train`
-        then corrects the probabilities, as with --recalibrate.
     averaging : float
         Decay of the running average of the weights that is used for prediction; 0 for none.
     fused : bool
@@ -237,13 +234,11 @@ class CnnSettings:
     batch_size: int = 32
     epochs: int = 30
     patience: int = 3
-    loss: Literal["cross-entropy", "balanced"] = "cross-entropy"
     averaging: float = 0.998
     fused: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_choice(self, "loss", ("cross-entropy", "balanced"))
         _check_range(self, 1, 1e9, "vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words")
         _check_range(self, 1, 1e9, "n_hidden", "batch_size", "epochs", "patience")
         _check_range(self, 0, 0.99, "dropout", "word_dropout")
@@ -320,7 +315,7 @@ class BertSettings:
         Start of the new layer's bias; None takes the log-odds of each label in the training texts.
     warmup : float
         Share of all steps in which the rates grow from 0; afterwards they fall linearly to 0 at `epochs`.
-    weight_decay, batch_size, epochs, patience, loss, seed
+    weight_decay, batch_size, epochs, patience, seed
         As in `CnnSettings`.
     precision : {"auto", "float32", "bfloat16"}
         Of training; "auto" takes bfloat16 if the processor computes in it. Prediction is in float32.
@@ -349,14 +344,12 @@ class BertSettings:
     batch_size: int = 16
     epochs: int = 10
     patience: int = 3
-    loss: Literal["cross-entropy", "balanced"] = "cross-entropy"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     quantise: Literal["none", "int8"] = "none"
     seed: int = 0
 
     def __post_init__(self) -> None:
         _check_choice(self, "pooling", ("auto", "cls", "mean"))
-        _check_choice(self, "loss", ("cross-entropy", "balanced"))
         _check_choice(self, "precision", ("auto", "float32", "bfloat16"))
         _check_choice(self, "quantise", ("none", "int8"))
         _check_range(self, 3, 1e6, "max_tokens")
