@@ -36,7 +36,7 @@ def _arranged(row, n_representatives):
         (np.array([0, len(listed)]), listed),
         (absent[listed], present[listed]),
         (*group, np.array([own])),
-        len(absent),
+        (len(absent), np.zeros(0, dtype=bool)),
         starts,
         (labels, *short),
     )

@@ -77,7 +77,8 @@ def test_processes_share_what_they_know_are_replaced_and_end_together(tmp_path):
         url = _wait_for(lambda: re.search(r"http://127[.]0[.]0[.]1:[0-9]+", log.read_text())).group()
         assert "with 2 processes" in log.read_text()
         with httpx.Client(base_url=url, timeout=30) as client:
-            _wait_for(lambda: _ask(client, "/readyz")[0] == 200)
+            _wait_for(lambda: _ask(client, "/readyz")[0] == 200)  # by one of them
+            _wait_for(lambda: _metrics(client)["surelabel_ready"] == 1)  # by all
             first = _wait_for(lambda: len(pids := _children(process.pid)) == 2 and pids)
             texts = corpus().part("test").texts[:40]
             for number, text in enumerate(texts):

@@ -171,13 +171,15 @@ def _sort_nodes(listing: Any, candidates: Array, settings: Any, lanes: Any) -> N
     hits, n_hits, counts = lanes.hits, lanes.n_hits, lanes.counts
     n_hits[:] = 0
     counts[:] = 0
-    power = 1.0 / settings.temperature
+    power = 1.0 / settings.temperature if settings.temperature > 0.0 else np.inf
     upper_1, upper_2 = max(2.0 - power, 0.0), min(power - 1.0, 1.0)
     lower_0, lower_1, lower_2 = 1.0 - power, power, 1.0 if power <= 2.0 else 0.0
     upper_0, least = 0.0, 1.0
     if power < 1.0:
         upper_0, upper_1, upper_2, least = 1.0 - power, power, 0.0, power
         lower_0, lower_1, lower_2 = 0.0, 1.0, 0.0
+    if power == np.inf:  # weights tell nothing of L: whatever B leaves open is judged exactly
+        lower_0, lower_1 = 0.0, 0.0
     # The number of lanes as a variable: a loop over a fixed few is written out, one number at a time.
     n_lanes, n_passed, passed = weights.shape[1], 0, lanes.passed
     for node in range(factors.shape[0]):
