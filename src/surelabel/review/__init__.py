@@ -43,7 +43,7 @@ See what the blind check says about the model, make a new calibration from it, a
 >>> figures = blind_figures(blind, bundle.predict_p(checked, [decision.chosen for decision in blind]))
 >>> isinstance(figures, BlindFigures), figures.significance, figures.n_texts == len(blind)
 (True, '0.1', True)
->>> update = update_calibration(store, bundle, significance="0.1", least=40)
+>>> update = update_calibration(store, bundle, significance="0.1", least=20)
 >>> isinstance(update, CalibrationUpdate), isinstance(update.after, ModelFigures)
 (True, True)
 >>> update.bundle.predictor.calibration_.n_texts == update.n_texts == len(blind)
