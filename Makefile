@@ -40,7 +40,7 @@ demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environ
 test: export OMP_NUM_THREADS = 1
 test: $(BIN)/.dev  ## all quick tests, those of kernels with checked bounds too; COVERAGE=1 measures coverage, as CI does
 	$(if $(COVERAGE),$(BIN)/coverage erase)
-	$(BIN)/pytest -q -n auto --dist loadgroup --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=)
+	$(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=)
 	$(if $(COVERAGE),NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) $(MEASURED))
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked $(BIN)/pytest -q -n auto $(CHECKED_TESTS)
 

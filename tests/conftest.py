@@ -19,22 +19,36 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 # Files of tests that share nothing: each of their tests may run on any worker.
-_SHARED_OUT = {"docs/test_pages.py", "examples/test_examples.py"}
+_SHARED_OUT = ("tests/docs/test_pages.py", "tests/examples/test_examples.py", "tests/text/test_resume.py")
 # What takes longest starts first, so that no worker is left with it at the end.
-_LONGEST_FIRST = ("docs", "examples", "text", "models", "service", "predicting", "cli")
+_LONGEST_FIRST = ("docs", "examples", "text", "models", "service", "tools", "predicting", "cli")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Send a file to one worker (`--dist loadfile`), since its tests share fixtures; pages and examples one by one."""
+    # Not at the top: releases are tested without xdist too.
+    from xdist.scheduler import LoadFileScheduling
+
+    class Sharing(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid if nodeid.startswith(_SHARED_OUT) else super()._split_scope(nodeid)
+
+    return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Share tests out over workers (`--dist loadgroup`): a file to one of them, pages and examples one by one."""
+    """Begin with what takes longest, on workers."""
     if not hasattr(config, "workerinput"):
         return
-    folders = {item: item.path.relative_to(config.rootpath).parts for item in items}
-    for item, parts in folders.items():
-        is_alone = "/".join(parts[1:]) in _SHARED_OUT
-        item.add_marker(pytest.mark.xdist_group(item.nodeid if is_alone else str(item.path)))
     order = {name: place for place, name in enumerate(_LONGEST_FIRST)}
-    items.sort(key=lambda item: order.get(folders[item][1], len(order)) if folders[item][0] == "tests" else len(order))
+
+    def place(item):
+        room, *folders = item.path.relative_to(config.rootpath).parts
+        return order.get(folders[0], len(order)) if room == "tests" else len(order)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(autouse=True)
