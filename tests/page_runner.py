@@ -4,6 +4,8 @@ A line of a `bash` block is a command; it must succeed, or end with the code of 
 what it writes to stdout, and also to stderr (without progress) if it is meant to fail. Some commands are not run as
 they stand:
 
+- `surelabel train`, `predict` and what a page has called before run in this process, which has the imports behind it,
+  but on README and the first steps every command is a process of its own;
 - `surelabel serve ...`, `surelabel review ...` and `python ... &` are servers: started in the background, waited for
   until they answer, ended by the next one or with the page; other commands that end in `&` are ended with the page;
 - `make X` only checks that there is such a target, `pip install` that there are such extras, and `git clone`, with the
@@ -36,6 +38,7 @@ from pathlib import Path
 
 import yaml
 
+from command_line import Result, run_here
 from page_blocks import EXECUTED, PARSED, PageError, read_blocks
 from surelabel import corpora
 
@@ -45,6 +48,9 @@ ROOT = Path(__file__).parents[1]
 SECONDS = 900  # for a command; pages are quick, machines are busy
 PORTS = ("8000", "8786")
 
+# As on a terminal: every command of these pages is a process.
+_AS_PROCESSES = ("README.md:", "docs/start.md:")
+_SHELL = re.compile(r"[|<>&$`*]|;\s|--workers|--scheduler|^\w+=")
 _SERVERS = (["surelabel", "serve"], ["surelabel", "review"])
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _NOWHERE = "http://127.0.0.1:9"
@@ -132,6 +138,7 @@ class PageRun:
         self.server = None
         self.others = []
         self.cloned = set()
+        self.called = {"train", "predict"}
 
     def __enter__(self):
         return self
@@ -204,9 +211,19 @@ class PageRun:
             self._wait_for_server(line, place)
         elif words[-1] == "&":
             self.others.append(self._start(line, place))
+        elif self._is_plain(words, line, place):
+            return _printed(run_here(*words[1:]), line, place)
         else:
-            return _run(line, place)
+            return _printed(_run(line), line, place)
         return ""
+
+    def _is_plain(self, words, line, place):
+        """Whether a command can do without a process: not of a shell, and tested as a process elsewhere."""
+        if words[0] != "surelabel" or place.startswith(_AS_PROCESSES) or _SHELL.search(_EXITS.sub("", line)):
+            return False
+        is_known = words[1] in self.called
+        self.called.add(words[1])
+        return is_known
 
     def _start(self, line, place):
         """Start a command that goes on; it is the leader of a group of processes, to end them all."""
@@ -261,19 +278,23 @@ def _words(line, place):
         raise PageError(f"{place}: a command must be on one line, or its lines end in \\: {error}") from error
 
 
-def _run(line, place):
-    """Run a command to its end, check its exit code, and return what it printed."""
-    exits = _EXITS.search(line)
-    expected = int(exits[1]) if exits else 0
+def _run(line):
+    """Run a command to its end, in a process."""
     done = subprocess.run(
         ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=SECONDS, stdin=subprocess.DEVNULL
     )
-    if done.returncode != expected:
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def _printed(done, line, place):
+    """Check the exit code of a command, and return what it printed."""
+    exits = _EXITS.search(line)
+    expected = int(exits[1]) if exits else 0
+    if done.code != expected:
         raise PageError(
-            f"{place}: {line}\nended with {done.returncode}, not {expected}.\n"
-            f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+            f"{place}: {line}\nended with {done.code}, not {expected}.\n{done.out[-2000:]}\n{done.err[-4000:]}"
         )
-    return done.stdout + (_PROGRESS.sub("", done.stderr) if expected else "")
+    return done.out + (_PROGRESS.sub("", done.err) if expected else "")
 
 
 def _check_elsewhere(words, place):

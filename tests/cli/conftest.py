@@ -1,49 +1,17 @@
-"""The command line in this process: its exit code and what it printed."""
-
-import contextlib
-import dataclasses
-import io
-import logging
-import sys
-import warnings
+"""The command line in this process, and models for it."""
 
 import pytest
 
 from bundle_cases import corpus, small_bundle
-from surelabel.cli import main
+from command_line import run_here
 from surelabel.models import TrainingSettings, train_to_folder
-
-
-@dataclasses.dataclass
-class Result:
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture
 def run(monkeypatch):
-    """Return a function that runs a command; log, warnings and streams are put back afterwards."""
+    """Return a function that runs a command and returns its exit code and what it printed."""
     monkeypatch.setenv("COLUMNS", "200")
-    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
-    own = logging.getLogger("surelabel").level
-
-    def call(*arguments):
-        out, err = io.StringIO(), io.StringIO()
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            pytest.raises(SystemExit) as ended,
-        ):
-            main([str(argument) for argument in arguments])
-        return Result(ended.value.code, out.getvalue(), err.getvalue())
-
-    yield call
-    logging.getLogger().handlers[:] = handlers
-    logging.getLogger().setLevel(level)
-    logging.getLogger("surelabel").setLevel(own)
-    sys.stdout.flush()
+    return run_here
 
 
 @pytest.fixture(scope="session")
