@@ -14,8 +14,9 @@ from surelabel._core.progress import reporting_to
 from surelabel.cli.application import errors, state
 
 _log = logging.getLogger("surelabel")
-# Seconds between two lines about a step, and how they grow after five minutes: hours do not fill the log.
-_SILENT, _LONGEST_SILENT, _GROWTH, _OFTEN = 1.8, 60.0, 1.1, 300.0
+# Seconds between two lines about a step (less than two, though a busy interpreter delays them), and how they grow after
+# five minutes: hours do not fill the log.
+_SILENT, _LONGEST_SILENT, _GROWTH, _OFTEN = 1.2, 60.0, 1.1, 300.0
 
 
 class _Bar:
