@@ -254,9 +254,10 @@ def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool
     if file is not None and not file.is_file():
         whole.save(file)
     resplits = {"resplits": resplit_figures(whole, limits, n_resplits)} if n_resplits and not plain else {}
+    held = probabilities["validation"], labels["validation"]
+    macro = Thresholds.fit(*held, per_label=True).predict(probabilities["test"])
     if guesses is None:
-        thresholds = Thresholds.fit(probabilities["validation"], labels["validation"])
-        guesses = thresholds.predict(probabilities["test"])
+        guesses = Thresholds.fit(*held).predict(probabilities["test"])
     return {
         "corpus": name,
         "classifier": kind,
@@ -267,6 +268,7 @@ def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool
         "validation_log_loss": log_loss(probabilities["validation"], labels["validation"]),
         "log_loss": log_loss(probabilities["test"], labels["test"]),
         "f1": dataclasses.asdict(classification_metrics(labels["test"], guesses)),
+        "macro": dataclasses.asdict(classification_metrics(labels["test"], macro)),
         **(plain_figures(parts, labels["train"], limits) if plain else conformal_figures(parts, limits)),
         **resplits,
     }

@@ -53,12 +53,15 @@ def test_it_is_in_the_folder(low, tmp_path):
     assert load_bundle(small_bundle().save(tmp_path / "exact")).thresholds is None
 
 
-def test_it_is_trained_on_validation_texts():
+@pytest.mark.parametrize(("decision", "average"), [("f1", "micro"), ("macro-f1", "macro")])
+def test_it_is_trained_on_validation_texts(decision, average):
     found = corpus()
-    bundle = train_bundle(found, TrainingSettings(compared={}, decision="f1"))
+    bundle = train_bundle(found, TrainingSettings(compared={}, decision=decision))
     exact = train_bundle(found, TrainingSettings(compared={}))
     validation, test = found.part("validation"), found.part("test")
-    fitted = Thresholds.fit(bundle.predict_proba(validation.texts), validation.labels)
+    per_label = True if average == "macro" else None
+    fitted = Thresholds.fit(bundle.predict_proba(validation.texts), validation.labels, per_label=per_label)
+    assert (bundle.decision, exact.decision) == (decision, "exact")
     assert np.array_equal(bundle.thresholds.values, fitted.values)
     assert bundle.predictor.calibration_.totals.tobytes() == exact.predictor.calibration_.totals.tobytes()
     own, plain = (next(iter(one.evaluation.values())) for one in (bundle, exact))
@@ -66,18 +69,20 @@ def test_it_is_trained_on_validation_texts():
     assert dataclasses.replace(own, guesses=None) == plain
     assert evaluate_bundle(bundle, found).guesses == own.guesses
     card = model_card(bundle)
-    assert "| best guess | thresholds for F1 |" in card
+    assert f"| best guess | thresholds for {average}-F1 |" in card
     assert "by thresholds for F1: exactly right" in card
     assert "the paper's rule" in card
     assert "the paper's rule" not in model_card(exact)
 
 
 def test_what_cannot_be_decided_by_thresholds():
-    with pytest.raises(InvalidInputError, match=r"'decision' must be 'exact' or 'f1'. Got 'best'"):
+    with pytest.raises(InvalidInputError, match=r"'decision' must be 'exact', 'f1' or 'macro-f1'. Got 'best'"):
         TrainingSettings(decision="best")
     with pytest.raises(InvalidInputError, match="know no constraints"):
         TrainingSettings(decision="f1", constraints=LabelConstraints(exclusions=[("trade", "oil")]))
     found = corpora.load("synthetic", n_texts=100, n_labels=4)
+    with pytest.raises(InvalidInputError, match="The decision 'macro-f1' needs"):
+        train_bundle(found, TrainingSettings(decision="macro-f1", listed=2))
     parts = {name: rows for name, rows in found.parts.items() if name != "validation"}
     with pytest.raises(CorpusError, match="must have a validation part"):
         train_bundle(dataclasses.replace(found, parts=parts), TrainingSettings(decision="f1"))

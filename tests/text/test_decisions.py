@@ -37,15 +37,33 @@ def test_a_text_below_all_thresholds_gets_its_most_probable_label():
     assert thresholds.predict([[0.1, 0.3], [0.2, 0.2]]).tolist() == [[False, True], [True, False]]
 
 
-def test_per_label_only_with_enough_texts():
+def test_a_rare_label_takes_half_of_the_f1_that_its_probabilities_let_one_expect():
     rng = np.random.default_rng(0)
-    labels = np.column_stack([rng.random(400) < 0.5, np.arange(400) < 5])
+    labels = np.column_stack([rng.random(400) < 0.5, np.arange(400) < 5, np.zeros(400, dtype=bool)])
     probabilities = np.where(labels, 0.3, 0.1) + rng.random(labels.shape) * 0.1
-    probabilities[:, 1] = np.where(labels[:, 1], 0.9, 0.6)
-    one = Thresholds.fit(probabilities, labels, per_label=False).values
-    own = Thresholds.fit(probabilities, labels, per_label=True).values
-    assert one[0] == one[1] == own[1]
-    assert 0.2 < own[0] < 0.3
+    # Two of these are taken: 2 * (.8 + .4) / (2 + 1.2); with one 2 * .8 / (1 + 1.2), which is less.
+    probabilities[:, 1] = np.where(np.arange(400) < 2, [0.8, 0.4] * 200, 0.0)
+    probabilities[:, 2] = np.where(np.arange(400) < 1, 0.01, 0.0)
+    thresholds = Thresholds.fit(probabilities, labels, per_label=True)
+    assert 0.2 < thresholds.values[0] < 0.3
+    assert thresholds.values[1] == pytest.approx(0.5 * 2 * 1.2 / 3.2)
+    assert thresholds.values[2] == 0.02  # half of 2 * .01 / 1.01 would name the label on next to nothing
+    assert thresholds.average == "macro"
+    one = Thresholds.fit(probabilities, labels, per_label=False)
+    assert one.average == "micro"
+    assert len(set(one.values)) == 1
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_half_of_the_expected_f1_has_the_highest_expected_f1(seed):
+    column = np.random.default_rng(seed).random((30, 1)) ** 3
+    (threshold,) = Thresholds.fit(column, np.zeros((30, 1)), per_label=True).values
+
+    def expected(least):
+        taken = column >= least
+        return 2 * column[taken].sum() / (taken.sum() + column.sum())
+
+    assert expected(threshold) == pytest.approx(max(expected(value) for value in column.ravel()))
 
 
 def test_per_label_is_taken_only_if_it_wins_on_texts_apart():
@@ -86,16 +104,21 @@ def test_listed_probabilities_are_as_dense_ones():
     by_dense = Thresholds.fit(dense, labels, per_label=False)
     assert by_listed.values == pytest.approx(by_dense.values)
     assert by_listed.at_least_one
+    with pytest.raises(InvalidInputError, match="need the probabilities of all labels"):
+        Thresholds.fit(listed, scipy.sparse.csr_array(labels), per_label=True)
     assert np.array_equal(by_listed.predict(listed).toarray(), by_dense.predict(dense))
     with pytest.raises(InvalidInputError, match=r"of 2 labels\. Got 5"):
         Thresholds(np.array([0.5, 0.5]), at_least_one=True).predict(listed)
 
 
 def test_as_json_and_back():
-    thresholds = Thresholds(np.array([0.25, 0.5]), at_least_one=True)
+    thresholds = Thresholds(np.array([0.25, 0.5]), at_least_one=True, average="macro")
     again = Thresholds.from_dict(json.loads(json.dumps(thresholds.to_dict())))
     assert again.values.tolist() == [0.25, 0.5]
     assert again.at_least_one
-    for wrong in ({}, {"values": [0.1], "at_least_one": 1}, {"values": [2.0], "at_least_one": True}, None):
+    assert again.average == "macro"
+    usual = {"values": [0.1], "at_least_one": True}
+    assert Thresholds.from_dict(usual).average == "micro"
+    for wrong in ({}, usual | {"at_least_one": 1}, usual | {"values": [2.0]}, usual | {"average": "mean"}, None):
         with pytest.raises(InvalidInputError, match="Thresholds"):
             Thresholds.from_dict(wrong)

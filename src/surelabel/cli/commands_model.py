@@ -106,10 +106,10 @@ def train(
         ),
     ] = None,
     decision: Annotated[
-        Literal["exact", "f1"],
+        Literal["exact", "f1", "macro-f1"],
         typer.Option(
-            help="Best guess: exact takes the most plausible label-set; f1 thresholds fitted on the validation part. "
-            "Prediction sets are the same."
+            help="Best guess: exact takes the most plausible label-set; f1 and macro-f1 take thresholds fitted on the "
+            "validation part; macro-f1 counts rare labels as much as frequent ones. Prediction sets stay the same."
         ),
     ] = "exact",
     by: By = None,

@@ -147,8 +147,10 @@ class Bundle:
 
     @property
     def decision(self) -> str:
-        """Rule for the best guess: "exact", the most plausible label-set, or "f1", by thresholds."""
-        return "exact" if self.thresholds is None else "f1"
+        """Rule for the best guess: "exact", the most plausible label-set, or thresholds for "f1" or "macro-f1"."""
+        if self.thresholds is None:
+            return "exact"
+        return "f1" if self.thresholds.average == "micro" else "macro-f1"
 
     def best_guesses(self, probabilities: Any) -> Any:
         """Return the labels of each text by thresholds; None if best guesses are the most plausible label-sets."""

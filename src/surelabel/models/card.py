@@ -115,7 +115,12 @@ def _method(bundle: Bundle) -> list[tuple[str, str]]:
         ("measure", measure),
         ("constraints", ", ".join(f"{name} {n}" for name, n in counts.items()) or "none"),
         ("recalibration", ", ".join(ways) or "none"),
-        ("best guess", "the most plausible label-set" if bundle.thresholds is None else "thresholds for F1"),
+        (
+            "best guess",
+            "the most plausible label-set"
+            if bundle.thresholds is None
+            else f"thresholds for {bundle.thresholds.average}-F1",
+        ),
         ("probabilities", "all" if bundle.info.listed is None else f"the {bundle.info.listed} highest, the others 0"),
     ]
 

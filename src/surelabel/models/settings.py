@@ -46,9 +46,10 @@ class TrainingSettings:
     recalibrate : bool
         Correct the classifier's probabilities, label by label, on the validation part; what is fitted there too sees
         the corrected ones. Sets become smaller with some classifiers, larger with others.
-    decision : {"exact", "f1"}
+    decision : {"exact", "f1", "macro-f1"}
         Rule for the best guess: the most plausible label-set, which is exactly right most often (the paper's rule), or
-        thresholds for F1, fitted on the validation part. Prediction sets are the same.
+        thresholds fitted on the validation part, for micro-F1 or for macro-F1, which counts rare labels as much as
+        frequent ones. Prediction sets are the same.
     decisions : DecisionSettings
         What is promised about texts that are filed and tags that are named, and how long a short list may be.
     division : Division, optional
@@ -69,20 +70,23 @@ class TrainingSettings:
     constraints: LabelConstraints | None = None
     recalibrate: bool = False
     listed: int | Literal["all"] | None = None
-    decision: Literal["exact", "f1"] = "exact"
+    decision: Literal["exact", "f1", "macro-f1"] = "exact"
     decisions: DecisionSettings = dataclasses.field(default_factory=DecisionSettings)
     division: Division | None = None
     date: str | None = None
 
     def __post_init__(self) -> None:
-        if self.decision not in {"exact", "f1"}:
-            raise InvalidInputError(f"The 'decision' must be 'exact' or 'f1'. Got {self.decision!r} instead.")
-        if self.decision == "f1" and self.constraints is not None:
+        if self.decision not in {"exact", "f1", "macro-f1"}:
             raise InvalidInputError(
-                "Best guesses by thresholds (decision 'f1') know no constraints. Use decision 'exact' with constraints."
+                f"The 'decision' must be 'exact', 'f1' or 'macro-f1'. Got {self.decision!r} instead."
+            )
+        if self.decision != "exact" and self.constraints is not None:
+            raise InvalidInputError(
+                f"Best guesses by thresholds (decision {self.decision!r}) know no constraints. Use decision 'exact' "
+                "with constraints."
             )
 
     @property
     def needs_validation(self) -> bool:
         """Whether something is fitted on the validation part beside the classifier."""
-        return self.recalibrate or self.decision == "f1" or needs_fitting(self.measure)
+        return self.recalibrate or self.decision != "exact" or needs_fitting(self.measure)

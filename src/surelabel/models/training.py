@@ -94,8 +94,11 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     validation = None if plain is None else corrected(plain, recalibration)
     parts = {name: corrected(part, recalibration) for name, part in parts.items()}
     thresholds = None
-    if settings.decision == "f1" and validation is not None:
-        thresholds = Thresholds.fit(validation.probabilities, validation.labels, seed=settings.seed)
+    if settings.decision != "exact" and validation is not None:
+        per_label = True if settings.decision == "macro-f1" else None
+        thresholds = Thresholds.fit(
+            validation.probabilities, validation.labels, per_label=per_label, seed=settings.seed
+        )
     _log.info("calibrating with %d texts", len(parts["calibration"]))
     calibration = parts["calibration"]
     predictors = calibrated_predictors(
@@ -261,6 +264,7 @@ def _listed(n_labels: int, settings: TrainingSettings) -> int | None:
         f"The measure {settings.measure!r}": not isinstance(settings.measure, (SeparableMeasure, Automatic)),
         "A prediction under constraints": settings.constraints is not None,
         "Recalibration": settings.recalibrate,
+        "The decision 'macro-f1'": settings.decision == "macro-f1",
     }
     for what, is_asked in not_sparse.items():
         if is_asked:

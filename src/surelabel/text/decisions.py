@@ -8,7 +8,7 @@ Prediction sets do not depend on it.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ __all__ = ["Thresholds"]
 
 # Validation texts with a label, and without it, that its own threshold takes.
 _LEAST_TEXTS = 10
+# The lowest threshold of a label with fewer.
+_LOWEST = 0.02
 _FOLDS = 5
 # Micro-F1 that thresholds per label must add: the many numbers are not for nothing.
 _LEAST_GAIN = 0.002
@@ -37,6 +39,8 @@ class Thresholds:
         A threshold per label; all the same if one for all is better.
     at_least_one : bool
         Whether a text whose labels all lie below their thresholds gets its most probable one.
+    average : {"micro", "macro"}
+        The F1 they were chosen for: of all labels together, or of each label by itself.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Thresholds:
 
     values: npt.NDArray[np.float64]
     at_least_one: bool
+    average: Literal["micro", "macro"] = "micro"
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -60,6 +65,8 @@ class Thresholds:
                 "The 'values' of Thresholds must be numbers from 0 to 1, one per label. "
                 f"Got an array of shape {values.shape} with others."
             )
+        if self.average not in {"micro", "macro"}:
+            raise InvalidInputError(f"The 'average' of Thresholds must be 'micro' or 'macro'. Got {self.average!r}.")
         object.__setattr__(self, "values", values)
 
     @classmethod
@@ -73,19 +80,23 @@ class Thresholds:
         labels : (n, d) 0/1 array-like or sparse matrix
             If every text has at least one, every prediction gets at least one.
         per_label : bool, optional
-            True takes one threshold per label, for that label's F1, if at least 10 texts have it, False one for all,
-            for micro-F1; None whichever has the higher cross-validated micro-F1. Listed probabilities take one for all.
+            True takes one threshold per label, for macro-F1. A label that fewer than 10 texts have takes half of the
+            F1 that its probabilities let one expect, which is best if they are right. False takes one for all, for
+            micro-F1; None whichever has the higher cross-validated micro-F1. Listed probabilities take one for all.
         seed : int
             Of the folds.
         """
         if isinstance(probabilities, SparseProbabilities):
+            if per_label:
+                raise InvalidInputError("Thresholds per label need the probabilities of all labels, not listed ones.")
             return cls._fit_listed(probabilities, labels)
         checked = as_probabilities(probabilities, who="Thresholds.fit")
         truth = as_labels(labels, who="Thresholds.fit", n_texts=len(checked), n_labels=checked.shape[1])
         at_least_one = bool(truth.any(axis=1).all())
+        average: Literal["micro", "macro"] = "macro" if per_label else "micro"
         if per_label is None:
             per_label = _per_label_wins(checked, truth, at_least_one, seed)
-        return cls(_values(checked, truth, per_label), at_least_one)
+        return cls(_values(checked, truth, per_label), at_least_one, average)
 
     @classmethod
     def _fit_listed(cls, probabilities: SparseProbabilities, labels: Any) -> Self:
@@ -128,19 +139,19 @@ class Thresholds:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as JSON can hold them."""
-        return {"values": self.values.tolist(), "at_least_one": self.at_least_one}
+        return {"values": self.values.tolist(), "at_least_one": self.at_least_one, "average": self.average}
 
     @classmethod
     def from_dict(cls, document: Any) -> Self:
         """Return the inverse of `to_dict`; InvalidInputError if it is something else."""
         try:
             values = np.asarray(document["values"], dtype=np.float64)
-            at_least_one = document["at_least_one"]
-        except (KeyError, TypeError, ValueError) as error:
+            at_least_one, average = document["at_least_one"], document.get("average", "micro")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"Thresholds are described by 'values' and 'at_least_one': {error!r}.") from error
         if not isinstance(at_least_one, bool):
             raise InvalidInputError(f"The 'at_least_one' of Thresholds must be true or false. Got {at_least_one!r}.")
-        return cls(values, at_least_one)
+        return cls(values, at_least_one, average)
 
 
 def _best_threshold(probabilities: Any, hits: Any, n_positive: int) -> float:
@@ -163,9 +174,21 @@ def _values(probabilities: Any, labels: Any, per_label: bool) -> npt.NDArray[np.
     values = np.full(probabilities.shape[1], one)
     if per_label:
         counts = labels.sum(axis=0)
+        values = np.maximum(0.5 * _expected_f1(probabilities), _LOWEST)
         for label in np.flatnonzero((counts >= _LEAST_TEXTS) & (len(labels) - counts >= _LEAST_TEXTS)):
             values[label] = _best_threshold(probabilities[:, label], labels[:, label], int(counts[label]))
     return values
+
+
+def _expected_f1(probabilities: Any) -> npt.NDArray[np.float64]:
+    """Return the highest F1 (d,) of each label, over all thresholds, that its probabilities let one expect.
+
+    With the highest k labelled, the expected hits are their sum. If probabilities are right, the best threshold is half
+    of this F1 (Lipton, Elkan and Naryanaswamy, 2014).
+    """
+    ordered = -np.sort(-probabilities, axis=0)
+    n_taken = np.arange(1, len(ordered) + 1)[:, None]
+    return np.asarray((2.0 * np.cumsum(ordered, axis=0) / (n_taken + ordered.sum(axis=0))).max(axis=0))
 
 
 def _per_label_wins(probabilities: Any, labels: Any, at_least_one: bool, seed: int) -> bool:
