@@ -36,11 +36,13 @@ $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements
 demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environment without torch
 	$(DEMO_VENV)/bin/surelabel demo --out build/demo
 
-# Tests share the cores by processes; threads of linear algebra beside them would only wait for each other.
+# Tests share the cores by processes; threads of linear algebra beside them would only wait for each other. One process
+# more than cores works while others wait for servers, browsers and locks.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 test: export OMP_NUM_THREADS = 1
 test: $(BIN)/.dev  ## all quick tests, those of kernels with checked bounds too; COVERAGE=1 measures coverage, as CI does
 	$(if $(COVERAGE),$(BIN)/coverage erase)
-	$(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=)
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=)
 	$(if $(COVERAGE),NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) $(MEASURED))
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked $(BIN)/pytest -q -n auto $(CHECKED_TESTS)
 

@@ -243,7 +243,7 @@ def test_bad_input_is_said():
         TransductiveRidge(penalty=0)
     with pytest.raises(InvalidInputError, match="n_folds"):
         CrossConformalRidge(n_folds=1)
-    with pytest.raises(InvalidInputError, match="a text a fold"):
+    with pytest.raises(InvalidInputError, match="one per fold"):
         CrossConformalRidge().calibrate([[1.0]], [[1]])
     with pytest.raises(InvalidInputError, match="finite"):
         TransductiveRidge().calibrate([[np.nan]], [[1]])

@@ -135,7 +135,7 @@ def _debug(asked: bool) -> bool:
 
 
 def _print_version(asked: bool) -> None:
-    """Print the version and stop, where it was asked for."""
+    """Print the version and stop, if asked to."""
     if asked:
         typer.echo(f"surelabel {surelabel.__version__}")
         raise typer.Exit
@@ -144,7 +144,7 @@ def _print_version(asked: bool) -> None:
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Say nothing but results, warnings and errors.", callback=_be_quiet)
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback where there is an error.", callback=_debug)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if there is an error.", callback=_debug)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, also on a terminal.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random: parts, training.")]
 
@@ -176,7 +176,7 @@ def say(message: str, style: str | None = None) -> None:
 
 
 def _fail(error: BaseException, message: str, code: int) -> NoReturn:
-    """End with one sentence, and a traceback where that was asked for."""
+    """End with one sentence, and with a traceback in debug mode."""
     if state.debug:
         traceback.print_exception(error)
     print(f"surelabel: {terminal_words(message)}", file=sys.stderr)  # noqa: T201

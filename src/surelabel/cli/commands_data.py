@@ -51,7 +51,7 @@ def get_corpus(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Get a corpus: fetch it where that is possible, check it, and say what it is.
+    """Get a corpus: fetch it if possible, check it, and describe it.
 
     \b
     Example:

@@ -244,7 +244,7 @@ def _with_reviews(texts: Corpus, store: str) -> Corpus:
 
 
 def _as_listed(given: str | None) -> int | Literal["all"] | None:
-    """Return how many labels to list: a number, "all", or None where it is not said."""
+    """Return how many labels to list: a number, "all", or None if not given."""
     if given is None or given == "all":
         return given  # type: ignore[return-value]
     if not given.isdecimal() or int(given) < 1:

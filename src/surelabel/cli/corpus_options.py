@@ -93,8 +93,8 @@ class GivenCorpus:
     ) -> Corpus:
         """Load the corpus, with further columns that are kept with its texts.
 
-        Parts are drawn from a file to train a model, in `sizes` where they are given, and in the same sizes again
-        where it is the file that `bundle` was trained on; of any other file all texts are new to that bundle. They are
+        Parts are drawn from a file to train a model, in `sizes` if they are given, and in the same sizes again
+        if it is the file that `bundle` was trained on; of any other file all texts are new to that bundle. They are
         drawn with `seed`, or else with that of training.
         """
         from surelabel import corpora  # noqa: PLC0415
@@ -159,7 +159,7 @@ class GivenCorpus:
 
 
 def as_size(given: str | None, option: str) -> int | float | None:
-    """Return a part's size as it was typed: a number of texts, a share below 1, or None where it was not said."""
+    """Return a part's size as it was typed: a number of texts, a share below 1, or None if not given."""
     if given is None:
         return None
     try:

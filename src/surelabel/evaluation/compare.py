@@ -40,7 +40,7 @@ class ComparisonRecord:
     error : float
         Share of texts whose true label-set is outside the set.
     mean_size, median_size : float
-        Label-sets in a set; upper bounds where they are not exact.
+        Label-sets in a set; upper bounds if they are not exact.
     s_excess : float or None
         Excess of the S criterion over its floor, upper bound; None where a method has no p-values for all candidates.
         The same at every significance.
@@ -281,7 +281,7 @@ def compare(
 
 
 def _source(parts: Probabilities) -> str:
-    """Name the corpus and the classifier, where they are known."""
+    """Name the corpus and the classifier, if known."""
     run = parts.settings.get("run", {})
     known = [str(run[key]) for key in ("corpus", "classifier") if key in run]
     return ", ".join(known) or "probabilities of a user's own"

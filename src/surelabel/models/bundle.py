@@ -159,7 +159,7 @@ class Bundle:
     def predict_proba(self, texts: Iterable[str]) -> FloatArray | SparseProbabilities:
         """Return what the predictor works on: the probability of each label for each text, (n, d).
 
-        Corrected where there is a recalibration. A model of more than 1,000 labels lists the highest of each text and
+        Corrected if there is a recalibration. A model of more than 1,000 labels lists the highest of each text and
         makes no array of all labels: `info.listed` says how many. What is returned here is what everything else takes.
         """
         probabilities = text.probabilities_of(self.classifier, texts, self.info.listed)

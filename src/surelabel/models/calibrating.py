@@ -15,13 +15,13 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.guarantees.decisions import Decisions
 from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.models.bundle import Bundle
-from surelabel.models.deciding import DecisionSettings, certified_decisions, label_counts, settings_of, uncertified
+from surelabel.models.deciding import DecisionSettings, certified_decisions, settings_of, uncertified
 from surelabel.models.dividing import Division, division_notes
 from surelabel.models.evaluating import Limits, calibrated_predictors, details_of, evaluated
 from surelabel.models.fitting import fitted_measure, needs_fitting
 from surelabel.models.held_out import bundle_probabilities, held_out_part, labels_of, without_training_texts
 from surelabel.models.reporting import try_report
-from surelabel.models.verdict import ModelVerdict, judge
+from surelabel.models.verdict import judged
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.taxonomies.kinds import Taxonomy
 
@@ -111,15 +111,15 @@ def calibrate_bundle(
     figures = evaluated(
         predictors, parts["calibration"], parts.get("test"), thresholds=bundle.thresholds, details=details
     )
-    certified, verdict = _decisions_again(bundle, corpus, held_out, parts["calibration"], figures.predictor, decisions)
+    has_validation = own and "validation" in corpus.parts and "validation" not in held_out.name.split("+")
+    validation = bundle_probabilities(bundle, corpus.part("validation")) if has_validation else None
+    certified = _decisions_again(bundle, held_out, parts["calibration"], validation, figures.predictor, decisions)
     where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
     info = dataclasses.replace(
         bundle.info,
         measure=measure_name(chosen),
         calibrated_on={**where, "part": held_out.name, "n_texts": len(held_out)},
         short_lists=settings_of(certified).short_lists,
-        level=verdict.level,
-        verdict=verdict.to_dict(),
         evaluated_on={} if "test" not in parts else {**where, "part": "test", "n_texts": len(parts["test"])},
     )
     new = dataclasses.replace(
@@ -132,6 +132,10 @@ def calibrate_bundle(
         seen=None if bundle.seen is None else bundle.seen.calibrated_with(held_out.texts, add=False),
         decisions=certified,
     )
+    if validation is None:
+        new = judged(new, parts["calibration"], held_out.texts, "calibration")
+    else:
+        new = judged(new, validation, corpus.part("validation").texts, "validation")
     if work_folder is not None and "test" in parts:
         path = work_folder / "report.html"
         report = try_report(path, new, figures, parts["test"], corpus.part("test"), corpus)
@@ -141,13 +145,13 @@ def calibrate_bundle(
 
 def _decisions_again(
     bundle: Bundle,
-    corpus: Corpus,
     held_out: Part,
     calibration: PartProbabilities,
+    validation: PartProbabilities | None,
     predictor: ConformalLabelSets,
     settings: DecisionSettings | None,
-) -> tuple[Decisions, ModelVerdict]:
-    """Return decisions that are certified with a new calibration, and the verdict on them.
+) -> Decisions:
+    """Return decisions that are certified with a new calibration.
 
     What best guesses are ranked by is chosen on the validation texts of the corpus of training if they are at hand. If
     not, it stays as it was, unless measure or settings are new.
@@ -155,17 +159,7 @@ def _decisions_again(
     plan = bundle.decisions
     if plan is None or settings is not None or predictor.measure is not bundle.predictor.measure:
         plan = uncertified(settings or settings_of(plan), predictor, bundle.label_names)
-    own = corpus.fingerprint() == bundle.info.fingerprint
-    has_validation = own and "validation" in corpus.parts and "validation" not in held_out.name.split("+")
-    validation = bundle_probabilities(bundle, corpus.part("validation")) if has_validation else None
-    known_words = bundle.classifier.known_words(held_out.texts)
-    certified = certified_decisions(plan, calibration, known_words, validation)
-    name, part = "calibration", calibration
-    if validation is not None:
-        name, part = "validation", validation
-        known_words = bundle.classifier.known_words(corpus.part("validation").texts)
-    counts = label_counts(bundle.info.label_texts, bundle.label_names)
-    return certified, judge(predictor, certified, part, known_words, name=name, training_counts=counts)
+    return certified_decisions(plan, calibration, bundle.classifier.known_words(held_out.texts), validation)
 
 
 def _divided(
@@ -236,21 +230,18 @@ def add_to_calibration(
     forced = None
     if bundle.forced_totals is not None:
         forced = np.concatenate([bundle.forced_totals, predictor.totals(new.probabilities)])
-    decisions, info = bundle.decisions, bundle.info
+    decisions = bundle.decisions
     if decisions is not None:
-        known_words = bundle.classifier.known_words(held_out.texts)
-        decisions = decisions.add(new.probabilities, new.labels, known_words)
-        counts = label_counts(bundle.info.label_texts, bundle.label_names)
-        verdict = judge(predictor, decisions, new, known_words, name="added", training_counts=counts)
-        info = dataclasses.replace(info, level=verdict.level, verdict=verdict.to_dict())
+        decisions = decisions.add(new.probabilities, new.labels, bundle.classifier.known_words(held_out.texts))
     calibrated_on = {**before, "added": [*added, {**where, "n_texts": len(held_out)}]}
-    return dataclasses.replace(
+    more = dataclasses.replace(
         bundle,
         predictor=predictor,
-        info=dataclasses.replace(info, calibrated_on=calibrated_on, evaluated_on={}),
+        info=dataclasses.replace(bundle.info, calibrated_on=calibrated_on, evaluated_on={}),
         evaluation=None,
         report=None,
         forced_totals=forced,
         seen=None if bundle.seen is None else bundle.seen.calibrated_with(held_out.texts, add=True),
         decisions=decisions,
     )
+    return more if decisions is None else judged(more, new, held_out.texts, "added")

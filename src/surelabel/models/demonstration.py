@@ -20,7 +20,7 @@ _AT_ONCE = 5
 
 
 def demonstration_corpus(*, seed: int = 0, download: bool = True, seconds: float = 60.0) -> tuple[Corpus, str | None]:
-    """Return a corpus to show the journey with, and why it is not Reuters, where it is not.
+    """Return a corpus to show the journey with, and, if it is not Reuters, why.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from surelabel.models.figures import Figures
 from surelabel.models.held_out import bundle_probabilities, held_out_part, without_training_texts
 from surelabel.models.reporting import report_on
 from surelabel.models.steps import calibrated
-from surelabel.models.verdict import ModelVerdict, judge
+from surelabel.models.verdict import ModelVerdict, verdict_on
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.taxonomies.kinds import Taxonomy
 from surelabel.text import Thresholds
@@ -150,14 +150,8 @@ def measure_bundle(
         )
     verdict = None
     if bundle.decisions is not None:
-        verdict = judge(
-            bundle.predictor,
-            bundle.decisions,
-            new,
-            bundle.classifier.known_words(held_out.texts),
-            name=held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out",
-            training_counts=label_counts(bundle.info.label_texts, bundle.label_names),
-        )
+        name = held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out"
+        verdict = verdict_on(bundle, new, held_out.texts, name)
     if report is not None:
         figures = Figures({bundle.info.measure: bundle.predictor}, {bundle.info.measure: evaluation})
         said = {} if verdict is None else verdict.to_dict()

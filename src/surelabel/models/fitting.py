@@ -144,7 +144,7 @@ def _with_weights(
 
 
 def corrected(part: PartProbabilities, recalibration: Recalibration | None) -> PartProbabilities:
-    """Return a part with corrected probabilities; as it is where there is no correction."""
+    """Return a part with corrected probabilities; unchanged if there is no correction."""
     if recalibration is None:
         return part
     if is_sparse(part.probabilities):

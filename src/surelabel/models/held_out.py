@@ -30,14 +30,14 @@ def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None
     """Return the texts of a corpus that may calibrate or evaluate a bundle.
 
     Of the corpus that the classifier was trained on, its calibration or test part; of another corpus, its own part of
-    that name where it has one, else all of it.
+    that name if it has one, else all of it.
 
     Parameters
     ----------
     bundle : Bundle
     corpus : Corpus
     default : {"calibration", "test"}
-        Part to take where none is asked for.
+        Part to take if `part` is not given.
     part : str, optional
         Part to take; "all" for all texts.
 

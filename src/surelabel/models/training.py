@@ -9,7 +9,6 @@ import logging
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import Measure, SeparableMeasure, measure_name
 from surelabel.models.bundle import Bundle, load_bundle
 from surelabel.models.classifying import fitted_kind, made
-from surelabel.models.deciding import certified_decisions, label_counts, uncertified
+from surelabel.models.deciding import certified_decisions, uncertified
 from surelabel.models.dividing import division_notes
 from surelabel.models.evaluating import Limits, calibrated_predictors, details_of, evaluated
 from surelabel.models.examples import worked_examples
@@ -35,7 +34,7 @@ from surelabel.models.reporting import try_report
 from surelabel.models.settings import TrainingSettings
 from surelabel.models.steps import part_probabilities, versions
 from surelabel.models.texts import SeenTexts, repeated_texts
-from surelabel.models.verdict import judge
+from surelabel.models.verdict import judged
 from surelabel.models.work import Work
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.recalibration import Recalibration
@@ -145,7 +144,8 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         thresholds=thresholds,
         decisions=decisions,
     )
-    bundle = _judged(bundle, corpus, validation, calibration)
+    name, part = ("calibration", calibration) if validation is None else ("validation", validation)
+    bundle = judged(bundle, part, corpus.part(name).texts, name)
     if "test" not in parts:
         return bundle
     with progress.step("choosing examples"):
@@ -203,22 +203,6 @@ def _validation(
     if "validation" not in corpus.parts or len(corpus.parts["validation"]) == 0:
         return None
     return part_probabilities(classifier, corpus.part("validation"), listed, group_column)
-
-
-def _judged(bundle: Bundle, corpus: Corpus, validation: PartProbabilities | None, calibration: Any) -> Bundle:
-    """Return the bundle with the verdict on it, from validation texts; from calibration texts if there are none."""
-    assert bundle.decisions is not None
-    name, part = ("calibration", calibration) if validation is None else ("validation", validation)
-    verdict = judge(
-        bundle.predictor,
-        bundle.decisions,
-        part,
-        bundle.classifier.known_words(corpus.part(name).texts),
-        name=name,
-        training_counts=label_counts(bundle.info.label_texts, corpus.label_names),
-    )
-    info = dataclasses.replace(bundle.info, level=verdict.level, verdict=verdict.to_dict())
-    return dataclasses.replace(bundle, info=info)
 
 
 def _fitted_on_validation(

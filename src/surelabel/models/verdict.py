@@ -20,10 +20,12 @@ from surelabel.evaluation.conditional import Conditional, TextDetails, condition
 from surelabel.evaluation.evaluate import rough_sizes
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions
+from surelabel.models.bundle import Bundle
+from surelabel.models.deciding import label_counts
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.sets.prediction_sets import PredictionSets
 
-__all__ = ["Missed", "ModelVerdict", "judge"]
+__all__ = ["Missed", "ModelVerdict", "judge", "judged", "verdict_on"]
 
 # A level is recommended if at least so many texts have a short list of plausible label-sets.
 _MOST = 0.5
@@ -200,6 +202,21 @@ def judge(
         missed=float(missed.mean()),
         not_kept=tuple(_not_kept(figures)),
     )
+
+
+def verdict_on(bundle: Bundle, part: PartProbabilities, texts: Sequence[str], name: str) -> ModelVerdict:
+    """Measure what a bundle that makes decisions is good for, on texts with known labels."""
+    assert bundle.decisions is not None
+    counts = label_counts(bundle.info.label_texts, bundle.label_names)
+    known_words = bundle.classifier.known_words(texts)
+    return judge(bundle.predictor, bundle.decisions, part, known_words, name=name, training_counts=counts)
+
+
+def judged(bundle: Bundle, part: PartProbabilities, texts: Sequence[str], name: str) -> Bundle:
+    """Return the bundle with a verdict on it, and the level that it recommends."""
+    verdict = verdict_on(bundle, part, texts, name)
+    info = dataclasses.replace(bundle.info, level=verdict.level, verdict=verdict.to_dict())
+    return dataclasses.replace(bundle, info=info)
 
 
 def _instead(n_tags: int | None) -> str:

@@ -207,12 +207,12 @@ class CrossConformalRidge(_Ridge):
         self._n_folds, self._seed = int(n_folds), seed
 
     def calibrate(self, features: Any, labels: Any) -> CrossConformalRidge:
-        """Fit a model a fold, (n, p) and (n, d), and score the fold with it."""
+        """Fit a model to all other folds, (n, p) and (n, d), and score each fold with it."""
         self._take(features, labels)
         assert self._features is not None
         n_texts = len(self._features)
         if n_texts < self._n_folds:
-            raise InvalidInputError(f"calibrate needs a text a fold, {self._n_folds}. Got {n_texts} instead.")
+            raise InvalidInputError(f"calibrate needs {self._n_folds} texts, one per fold. Got {n_texts} instead.")
         fold = np.random.default_rng(self._seed).permutation(np.arange(n_texts) % self._n_folds)
         self._models = []
         for k in range(self._n_folds):
