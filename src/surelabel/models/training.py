@@ -82,8 +82,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     group_column = None if settings.division is None else settings.division.by
     if group_column is not None:
         corpus.part("calibration").column(group_column)  # before training, not after
-    for note in notes:
-        _log.warning("%s", note)
+    _warn(notes)
     work = Work(work_folder, corpus, settings, limits, listed)
     classifier, choice = _classifier(corpus, settings, work)
     names = [name for name in ("calibration", "test") if name in corpus.parts]
@@ -110,8 +109,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     )
     work.keep(next(iter(predictors.values())), recalibration)
     small = division_notes(next(iter(predictors.values())))
-    for note in small:
-        _log.warning("%s", note)
+    _warn(small)
     label_texts = _label_texts(corpus)
     details = None
     if "test" in parts:
@@ -194,6 +192,12 @@ def train_to_folder(
         bundle.save(target)
         shutil.rmtree(work_folder, ignore_errors=True)
         return load_bundle(out)
+
+
+def _warn(notes: tuple[str, ...]) -> None:
+    """Log what a reader of the figures must know."""
+    for note in notes:
+        _log.warning("%s", note)
 
 
 def _validation(
