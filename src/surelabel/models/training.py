@@ -144,17 +144,22 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     )
     name, part = ("calibration", calibration) if validation is None else ("validation", validation)
     bundle = judged(bundle, part, corpus.part(name).texts, name)
-    if "test" not in parts:
-        return bundle
+    return _with_examples(bundle, corpus, figures, parts["test"], work_folder) if "test" in parts else bundle
+
+
+def _with_examples(
+    bundle: Bundle, corpus: Corpus, figures: Figures, part: PartProbabilities, work_folder: Path | None
+) -> Bundle:
+    """Return the bundle with worked examples of its test texts and, if there is a folder for it, with its report."""
+    test = corpus.part("test")
     with progress.step("choosing examples"):
-        test = corpus.part("test")
-        examples = worked_examples(bundle, parts["test"].probabilities, test.texts, groups=parts["test"].groups)
+        examples = worked_examples(bundle, part.probabilities, test.texts, groups=part.groups)
         chosen = tuple(test.texts[example.row] for example in examples)
         bundle = dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, examples=chosen))
-    if work_folder is not None:
-        report = try_report(work_folder / "report.html", bundle, figures, parts["test"], test, corpus)
-        bundle = dataclasses.replace(bundle, report=None if report is None else report.read_bytes())
-    return bundle
+    if work_folder is None:
+        return bundle
+    report = try_report(work_folder / "report.html", bundle, figures, part, test, corpus)
+    return dataclasses.replace(bundle, report=None if report is None else report.read_bytes())
 
 
 def train_to_folder(
