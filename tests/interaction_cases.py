@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import cases
 from surelabel import LabelConstraints, LogLoss, LpNorm, Mahalanobis, Mixture, Penalised
+from surelabel.measures.hubs import Hubs
 from surelabel.measures.odds import RefinedOdds
 
 WEIGHTS = st.sampled_from([0.0, 0.0, 0.25, 1.0, 1 / 3, 7.5])
@@ -63,7 +64,18 @@ def mixtures(draw, d):
     neighbours, clip = draw(st.sampled_from([0.0, 0.0, 0.25])), draw(st.sampled_from([1e-6, 1e-6, 0.25, 1e-15]))
     discount, odds = draw(st.sampled_from([0.0, 0.5])), draw(st.one_of(st.none(), refined_odds(d)))
     others = {"discount": discount, "cardinality": draw(st.sampled_from([0.0, 1.0])), "odds": odds}
+    others["hubs"] = draw(st.one_of(st.none(), hub_labels(d)))
     return Mixture(weight, prior, temperature, neighbours, clip, **others).fit(draw(label_rows(d)))
+
+
+@st.composite
+def hub_labels(draw, d):
+    labels = draw(st.permutations(range(d)))[: draw(st.integers(1, min(2, d)))]
+    effect = st.sampled_from([0.0, 0.5, -2.0, 40.0])
+    table = np.array(draw(st.lists(st.lists(effect, min_size=d, max_size=d), min_size=3, max_size=3)))
+    for i, hub in enumerate(labels):
+        table[1 + i :, hub] = 0.0
+    return Hubs(np.array(labels), table[: 1 + len(labels)])
 
 
 @st.composite

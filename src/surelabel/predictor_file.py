@@ -30,6 +30,7 @@ from surelabel.measures import (
     measure_to_spec,
     probe_costs,
 )
+from surelabel.measures.hubs import Hubs
 from surelabel.measures.listing import SeenLabelSets
 from surelabel.measures.mahalanobis import Mahalanobis
 from surelabel.measures.mixture import PARAMETERS, Mixture
@@ -47,6 +48,8 @@ _MEASURE_ARRAYS = {
     "starts": (np.int64, 1),
     "indices": (np.int64, 1),
     "odds": (np.float64, 2),
+    "hubs": (np.int64, 1),
+    "effects": (np.float64, 2),
 }
 _FORMAT = NpzFormat(
     "surelabel-predictor",
@@ -147,7 +150,8 @@ def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -
     if spec.get("kind") == "mixture":
         seen = SeenLabelSets(arrays["starts"], arrays["indices"], arrays["counts"], spec["n_labels"])
         odds = RefinedOdds(arrays["odds"]) if "odds" in arrays else None
-        return Mixture(**{name: spec[name] for name in PARAMETERS if name in spec}, seen=seen, odds=odds)
+        hubs = Hubs(arrays["hubs"], arrays["effects"]) if "hubs" in arrays else None
+        return Mixture(**{name: spec[name] for name in PARAMETERS if name in spec}, seen=seen, odds=odds, hubs=hubs)
     if spec.get("kind") != "penalised":
         return measure_from_spec(spec)
     base = _stored_measure(spec["measure"], arrays)

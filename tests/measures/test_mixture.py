@@ -15,7 +15,7 @@ import interaction_cases
 from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, Mixture, SparseProbabilities
 from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.exceptions import InvalidInputError
-from surelabel.measures import totals_by_costs
+from surelabel.measures.hubs import Hubs
 from surelabel.measures.listing import SeenLabelSets
 from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
 
@@ -43,8 +43,18 @@ def _formula(measure, seen, row, labels):
         largest = math.log((1 - measure.clip) / measure.clip)
         log_odds = [min(max(x, -largest), largest) for x in log_odds]
 
+    def given_hubs(label_set):
+        if measure.hubs is None:
+            return log_odds
+        largest, (offsets, *effects) = math.log((1 - measure.clip) / measure.clip), measure.hubs.table.tolist()
+        moved = [x + a for x, a in zip(log_odds, offsets, strict=True)]
+        for hub, effect in zip(measure.hubs.labels.tolist(), effects, strict=True):
+            surprise = label_set[hub] - 1 / (1 + math.exp(-log_odds[hub]))
+            moved = [x + surprise * e for x, e in zip(moved, effect, strict=True)]
+        return [min(max(x, -largest), largest) for x in moved]
+
     def log_product(label_set):
-        signed = (-x if y else x for x, y in zip(log_odds, label_set, strict=True))
+        signed = (-x if y else x for x, y in zip(given_hubs(label_set), label_set, strict=True))
         return -math.fsum(max(x, 0.0) + math.log1p(math.exp(-abs(x))) for x in signed)
 
     having = [sum(label_set[k] for label_set in seen) for k in range(d)]
@@ -97,6 +107,35 @@ def test_refined_log_odds_by_hand():
     table = np.array([[0.0, 0.0], [1.0, 1.0], [5.0, 0.0]])
     across = Mixture(0.0, odds=RefinedOdds(table)).fit([[1, 0]])
     assert across.totals(probabilities, labels) == pytest.approx([-math.log(0.75 / 4)] * 2, rel=1e-14)
+
+
+def test_hubs_by_hand():
+    # Label 0 is at even odds, so its surprise is a half: odds 1 of label 1 become 9 if it is present, 1 / 9 if absent.
+    hubs = Hubs(np.array([0]), np.array([[0.0, 0.0], [0.0, 2 * math.log(9)]]))
+    probabilities, labels = np.full((4, 2), 0.5), np.array([[1, 1], [1, 0], [0, 1], [0, 0]], dtype=bool)
+    plain = Mixture(0.0, hubs=hubs).fit([[1, 0]])
+    products = np.array([0.45, 0.05, 0.05, 0.45])
+    assert plain.totals(probabilities, labels) == pytest.approx(-np.log(products), rel=1e-14)
+    # Seen: {0, 1} and {1}, in both states of the hub; q is proportional to their products.
+    mixed = Mixture(0.5, prior=1.0, temperature=1.0, hubs=hubs).fit([[1, 1], [0, 1]])
+    expected = 0.5 * products + 0.5 * np.array([0.9, 0.0, 0.1, 0.0])
+    assert mixed.totals(probabilities, labels) == pytest.approx(-np.log(expected), rel=1e-14)
+    predictor = ConformalLabelSets(mixed, 0).calibrate(probabilities[:3], labels[:3])
+    assert predictor.predict_set(probabilities[:1], significance=0.5)[0].top(4) == [
+        (frozenset({0, 1}), 1.0), (frozenset(), 0.75), (frozenset({1}), 0.75)
+    ]  # fmt: skip
+
+
+def test_a_hub_is_learnt_from_labels_that_go_with_it():
+    rng = np.random.default_rng(0)
+    labels = rng.random((2000, 4)) < 0.5
+    labels[:, 1] = labels[:, 0] ^ (rng.random(2000) < 0.1)
+    given = np.full(labels.shape, 0.5)
+    measure = Mixture(0.0).fit(labels[:1000]).with_hubs(given[1000:], labels[1000:], [0])
+    # P(label 1 | label 0) is .9 or .1: log-odds of +-log(9), at a surprise of +-1/2.
+    assert measure.hubs.table[1] == pytest.approx([0.0, 4 * math.log(3), 0.0, 0.0], abs=0.6)
+    losses = [one.totals(given, labels).mean() for one in (measure, Mixture(0.0).fit(labels[:1000]))]
+    assert losses[0] < losses[1] - 0.3
 
 
 def test_log_odds_are_refined_towards_what_texts_say():
@@ -159,7 +198,7 @@ def test_no_listed_label_set_is_stranger_than_if_it_were_not_listed(data):
     measure = data.draw(interaction_cases.mixtures(d))
     row = data.draw(cases.probabilities_of(1, d))[0]
     rows = np.array(list(itertools.product([0, 1], repeat=d)), dtype=bool)
-    plain = totals_by_costs(measure.independent, np.repeat(row[None], len(rows), axis=0), rows)
+    plain = measure.product_losses(np.repeat(row[None], len(rows), axis=0), rows)
     assert np.all(measure.totals_of_label_sets(row, rows) <= plain + measure.settings.shift)
 
 
@@ -329,6 +368,10 @@ def test_a_fitted_copy_does_not_change():
         (lambda: RefinedOdds(np.ones((3, 3))), "2 rows or one more than labels"),
         (lambda: RefinedOdds(np.array([[np.nan], [1.0]])), "finite numbers"),
         (lambda: Mixture(odds=RefinedOdds(np.ones((2, 3)))).fit([[1, 0]]), "must be of 2 labels"),
+        (lambda: Mixture(hubs=Hubs([0], np.zeros((2, 3)))).fit([[1, 0]]), "'hubs' of Mixture must be of 2 labels"),
+        (lambda: Hubs(np.array([0]), np.ones((2, 3))), "no hub changes itself"),
+        (lambda: Hubs(np.array([0, 0]), np.zeros((3, 3))), "1 to 4 different labels"),
+        (lambda: Mixture().fit([[1, 0]]).with_hubs([[0.5, 0.5]], [[1, 0]], [2]), "hubs"),
         (lambda: Mixture().fit([[1, 0]]).refine([[0.5, 0.5]], [[1, 0, 1]]), "Mixture.refine"),
         (lambda: SeenLabelSets(np.array([0, 2]), np.array([1, 0]), np.array([1]), 2), "ascending label 'indices'"),
         (lambda: SeenLabelSets(np.array([0, 1]), np.array([2]), np.array([1]), 2), "ascending label 'indices'"),

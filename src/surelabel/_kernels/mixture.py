@@ -65,6 +65,9 @@ class Texts(NamedTuple):
     ratios = exp(-temperature (present - absent)). All other labels have group (absent, present, ratio); their number
     times either part of split, which add up to group[0], needs no rounding (`measures/compressed.py`). Costs and ratios
     are (1, columns); of dense texts, which have no starts, (n, d).
+
+    others (n,): logarithm of the terms of label-sets that are listed elsewhere and count in the normaliser too, -inf if
+    there are none; of sparse texts (0,).
     """
 
     starts: Array
@@ -74,6 +77,7 @@ class Texts(NamedTuple):
     ratios: Array
     group: Array
     split: Array
+    others: Array
 
 
 class Scratch(NamedTuple):
@@ -210,21 +214,28 @@ def fill_values(base: float, listing: Any, scratch: Any) -> float:
 
 
 @kernel
+def others_of(texts: Any, i: int) -> float:
+    """Return the logarithm of the terms of text i that are listed elsewhere."""
+    return texts.others[i] if texts.others.shape[0] else -np.inf
+
+
+@kernel
 def is_usable(total: float) -> bool:
     """Tell whether a sum of products has kept its digits."""
     return _SMALLEST_SUM < total < _LARGEST_SUM
 
 
 @kernel
-def log_normaliser(total: float, base: float, listing: Any, settings: Any, scratch: Any) -> float:
+def log_normaliser(total: float, base: float, others: float, listing: Any, settings: Any, scratch: Any) -> float:
     """Return log_z from the sum of terms, or from logarithms if it is not usable; base is correctly rounded then."""
     temperature, values = settings.temperature, scratch.values[0]
+    total += np.exp(others + temperature * base)
     if is_usable(total):
         return np.log(total) - temperature * base
-    largest = -np.inf
+    largest = others
     for node in range(values.shape[0]):
         largest = max(largest, listing.log_prior[node] - temperature * values[node])
-    summed = 0.0
+    summed = np.exp(others - largest)
     for node in range(values.shape[0]):
         summed += np.exp(listing.log_prior[node] - temperature * values[node] - largest)
     return largest + np.log(summed)
@@ -237,7 +248,7 @@ def exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) ->
     n_base = add_base(texts, i, settings, scratch)
     base = round_partials(scratch.base, n_base)
     total = fill_values(base, listing, scratch)
-    return n_base, base, log_normaliser(total, base, listing, settings, scratch)
+    return n_base, base, log_normaliser(total, base, others_of(texts, i), listing, settings, scratch)
 
 
 @kernel
@@ -301,6 +312,7 @@ def scan_text(
     scratch.exact[0] = np.nan
     base = load_text(texts, i, listing, settings, scratch)
     total_of_terms = fill_values(base, listing, scratch)
+    total_of_terms += np.exp(others_of(texts, i) + settings.temperature * base)
     if is_usable(total_of_terms):
         log_z = np.log(total_of_terms) - settings.temperature * base
     else:
@@ -354,6 +366,15 @@ def totals_of_nodes(
             loaded = i
         sums[j] = exact_sum_of(texts, i, n_base, listing, nodes[j], scratch)
         out[j] = listed_total(sums[j], listing.log_prior[nodes[j]], log_z, settings)
+
+
+@kernel
+def log_terms(texts: Any, listing: Any, settings: Any, out: Array) -> None:
+    """Write the logarithm of the sum of terms of listed label-sets, of which there are some, of each text: out (n,)."""
+    scratch = make_scratch(listing, texts, settings)
+    for i in range(out.shape[0]):
+        _, _, out[i] = exact_text(texts, i, listing, settings, scratch)
+        unload_text(texts, i, settings, scratch)
 
 
 @kernel

@@ -19,6 +19,7 @@ from surelabel._kernels.mixture import (
     load_text,
     make_scratch,
     margin_of,
+    others_of,
     scan_text,
     unload_text,
 )
@@ -137,13 +138,15 @@ def _fill(listing: Any, lanes: Any) -> None:
 
 
 @kernel
-def _limit(first: int, thresholds: Array, settings: Any, lanes: Any) -> None:
-    """Write the limits of all lanes; logarithms of weights and terms are off by less than the margin."""
+def _limit(texts: Any, first: int, thresholds: Array, settings: Any, lanes: Any) -> None:
+    """Complete the sums and write the limits of all lanes; logarithms of weights and terms are within the margin."""
     bases, sums, limits, margins = lanes.base, lanes.sums, lanes.limits, lanes.margins
     temperature = settings.temperature
     for lane in range(LANES):
         i = min(first + lane, thresholds.shape[0] - 1)
-        base, total, threshold = bases[lane], sums[lane], thresholds[i]
+        base, threshold = bases[lane], thresholds[i]
+        sums[lane] += np.exp(others_of(texts, i) + temperature * base)
+        total = sums[lane]
         margin = margin_of(base, threshold, settings)
         margins[lane] = margin
         if not is_usable(total):
@@ -241,7 +244,7 @@ def count_listed(
     for first in range(0, n_texts, LANES):
         _load(texts, first, n_texts, listing, settings, scratch, lanes)
         _fill(listing, lanes)
-        _limit(first, thresholds, settings, lanes)
+        _limit(texts, first, thresholds, settings, lanes)
         _sort_nodes(listing, candidates, settings, lanes)
         for lane in range(min(LANES, n_texts - first)):
             i = first + lane

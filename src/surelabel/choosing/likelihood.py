@@ -15,9 +15,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit, log_expit
 
 from surelabel._core.validation import FloatArray
-from surelabel.calibration import totals_of
 from surelabel.labels.sparse import is_sparse
-from surelabel.measures.mixture import Mixture
+from surelabel.measures.mixture import Mixture, MixtureState
 
 # Where the search for settings starts, and how far it goes; weight by its log-odds, temperature and neighbours by their
 # logarithms.
@@ -49,7 +48,7 @@ class Likelihood:
         is_listed = (tree.counts > 0.0) | (tree.shares > 0.0)
         columns = np.cumsum(is_listed) - 1
         nodes = measure.nodes_of(labels)
-        self.plain_losses = totals_of(measure.independent, probabilities, labels)
+        self.plain_losses = measure.product_losses(probabilities, labels)
         self._rows = np.flatnonzero(nodes >= 0)
         self._columns = columns[nodes[self._rows]]
         self._sums = _sums_of_costs(measure, probabilities)[:, is_listed]
@@ -104,6 +103,12 @@ def _spread(values: FloatArray, rows: Any, n_rows: int) -> FloatArray:
 
 def _sums_of_costs(measure: Mixture, probabilities: Any) -> FloatArray:
     """Return the sums of costs of all nodes, (n, N), in plain arithmetic."""
+    if measure.hubs is not None and not isinstance(measure, MixtureState):
+        sums = np.empty((len(probabilities), len(measure.tree.parents)))
+        for state in measure.states:
+            inside = state.in_state
+            sums[:, inside] = _sums_of_costs(state, probabilities)[:, inside]
+        return sums
     tree, texts = measure.tree, measure.texts(probabilities)
     n_labels, n_nodes = measure.n_labels, len(tree.parents)
     members = csr_array((np.ones(len(tree.labels)), tree.labels, tree.starts), shape=(n_nodes, n_labels))

@@ -8,9 +8,10 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from surelabel._core.validation import FloatArray, as_labels, as_level, as_probabilities
@@ -20,10 +21,14 @@ from surelabel.engines import engine_for
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import as_sparse_labels, as_sparse_probabilities, is_sparse
+from surelabel.measures.base import costs_of
+from surelabel.measures.hubs import log_odds_ratios
 from surelabel.measures.mixture import Mixture
 from surelabel.measures.odds import RefinedOdds
 
 __all__ = ["choose_mixture"]
+
+_Hubs: TypeAlias = tuple[int, ...]
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +50,10 @@ _SCORED_NEAR, _SIZED_NEAR = 150, 60
 _MOST_SCORES = 500_000
 # Changes of one label that are listed at most: each takes time with every text.
 _MOST_CHANGES = 10_000
+# Hubs at most, labels up to which they are looked for, and labels that are fitted as the next one.
+_MOST_HUBS, _MOST_LABELS_HUBS, _TRIED_AS_HUB = 2, 300, 3
+# Texts that hubs are fitted on, and judged by, per fold.
+_HUB_TEXTS = 1500
 # Levels that stand for one, in multiples of it: one threshold depends on one calibration text, several on several.
 _NEARBY = (Fraction(2, 3), Fraction(1), Fraction(3, 2))
 # Cells of the tables that bound large sets, and steps of counting: sizes need not be exact here.
@@ -52,10 +61,8 @@ _CELLS = 512
 _WORK_LIMIT = 20_000
 # Standard errors by which the likelihood must be better: to refine log-odds, and to be taken instead of LogLoss.
 _CLEARLY, _SURELY = 1.0, 2.0
-# Share by which held-out sets must be smaller than those of LogLoss, and by which neighbours must pay.
+# Share by which held-out sets must be smaller than those of LogLoss, and by which neighbours and hubs must pay.
 _LEAST_GAIN, _LEAST_GAIN_NEAR = 0.05, 0.1
-# Shares by which typical and mean sizes at one of the levels may be larger: differences that are chance.
-_LEVEL_CHANCE, _MEAN_CHANCE = 0.02, 0.1
 # Share of best guesses that orderly settings may lose, beside those of LogLoss: a difference that is chance. Other
 # settings must win by a standard error.
 _MOST_LOST = 0.005
@@ -63,14 +70,21 @@ _MOST_LOST = 0.005
 
 @dataclasses.dataclass(frozen=True)
 class _Sizes:
-    """Sizes of sets, one number per level, nan for levels at which no text or only the strangest would be missed.
+    """Sizes of sets, (levels, 3): at each level and two near to it, so that one calibration text does not decide.
 
-    typical: exp(mean log(1 + N)) - 1, the mean over texts and levels near to the one asked for, so neither a few huge
-    sets nor one calibration text decide it. mean: of N, at levels near to it too.
+    logs: mean log(1 + N), which a few huge sets cannot decide. means: of N. Both are nan at levels at which no text or
+    only the strangest would be missed.
     """
 
-    typical: FloatArray
-    mean: FloatArray
+    logs: FloatArray
+    means: FloatArray
+
+    @property
+    def typical(self) -> FloatArray:
+        """exp(mean log(1 + N)) - 1 by level, the mean over those near to it too; nan if there is none."""
+        told = np.isfinite(self.logs)
+        sums = np.where(told, self.logs, 0.0).sum(axis=1)
+        return np.expm1(np.where(told.any(axis=1), sums / np.maximum(told.sum(axis=1), 1), np.nan))
 
     @property
     def criterion(self) -> float:
@@ -79,27 +93,31 @@ class _Sizes:
         return float(np.exp(np.log(told + 0.1).mean())) if len(told) else math.inf
 
     def failures(self, plain: _Sizes) -> list[str]:
-        """Return by what these sizes do not improve on those of `LogLoss`."""
-        told = np.isfinite(plain.typical) & np.isfinite(self.typical)
+        """Return by what these sizes do not improve on those of `LogLoss`.
+
+        Thresholds of both measures come from the same few texts, so sizes at one level say little. Were the measures
+        as good as each other, each comparison would be won about every other time: none of them may be lost.
+        """
+        told = np.isfinite(plain.logs) & np.isfinite(self.logs)
         checks = {
-            "levels": told.any() and np.all(self.typical[told] <= (1.0 + _LEVEL_CHANCE) * plain.typical[told]),
-            "means": np.all(self.mean[told] <= (1.0 + _MEAN_CHANCE) * plain.mean[told]),
+            "levels": told.any() and np.all(self.logs[told] <= plain.logs[told]),
+            "means": np.all(self.means[told] <= plain.means[told]),
             "typical sizes": self.criterion <= (1.0 - _LEAST_GAIN) * plain.criterion,
         }
         return [name for name, passed in checks.items() if not passed]
 
     @classmethod
     def joined(cls, parts: Sequence[_Sizes]) -> _Sizes:
-        """Return sizes of several folds as one: geometric means of typical ones, means of means."""
-        logs, means = (np.array([getattr(part, name) for part in parts]) for name in ("typical", "mean"))
-        return cls(np.expm1(np.log1p(logs).mean(axis=0)), means.mean(axis=0))
+        """Return sizes of several folds as one."""
+        return cls(*(np.mean([getattr(part, name) for part in parts], axis=0) for name in ("logs", "means")))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Fold:
     """Held-out validation texts: what candidates are limited to, the levels that sets are sized at.
 
-    start: a mixture fitted on label-sets of training. odds: refined log-odds by kind, fitted on the other folds.
+    start: a mixture fitted on label-sets of training. odds: refined log-odds by kind, fitted on the other folds, whose
+    texts are `rest`.
     """
 
     probabilities: Any
@@ -108,21 +126,50 @@ class _Fold:
     levels: tuple[Fraction, ...]
     start: Mixture
     odds: Mapping[bool | None, RefinedOdds | None]
+    rest: tuple[Any, Any]
 
     @functools.cached_property
-    def _likelihoods(self) -> dict[tuple[bool | None, bool], Likelihood]:
-        """Likelihoods that were made, by the kind of log-odds and whether there are neighbours."""
+    def _likelihoods(self) -> dict[tuple[bool | None, _Hubs, bool], Likelihood]:
+        """Likelihoods that were made, by the kind of log-odds, hubs, and whether there are neighbours."""
         return {}
 
-    def likelihood(self, kind: bool | None, near: bool) -> Likelihood:
+    @functools.cached_property
+    def _measures(self) -> dict[tuple[bool | None, _Hubs], Mixture]:
+        """Measures that were made, by the kind of log-odds and hubs."""
+        return {}
+
+    def measure(self, kind: bool | None, hubs: _Hubs) -> Mixture:
+        """Return a measure with log-odds refined and hubs fitted on the other folds; made once."""
+        if (kind, hubs) not in self._measures:
+            made = self.start.reweighted(odds=self.odds[kind])
+            if hubs:
+                made = made.with_hubs(*(part[:_HUB_TEXTS] for part in self.rest), hubs)
+            self._measures[kind, hubs] = made
+        return self._measures[kind, hubs]
+
+    def likelihood(self, kind: bool | None, hubs: _Hubs, near: bool) -> Likelihood:
         """Return the likelihood of the texts that are scored; made once."""
-        if (kind, near) not in self._likelihoods:
+        if (kind, hubs, near) not in self._likelihoods:
             listed = len(self.start.fitted)
             n_texts = _SCORED_NEAR if near else max(_SCORED_NEAR, min(_SCORED, _MOST_SCORES // listed))
-            measure = self.start.reweighted(neighbours=float(near), odds=self.odds[kind])
+            measure = self.measure(kind, hubs).reweighted(neighbours=float(near))
             made = Likelihood(measure, self.probabilities[:n_texts], self.labels[:n_texts])
-            self._likelihoods[kind, near] = made
-        return self._likelihoods[kind, near]
+            self._likelihoods[kind, hubs, near] = made
+        return self._likelihoods[kind, hubs, near]
+
+    def product_losses(self, kind: bool | None, hubs: _Hubs) -> FloatArray:
+        """Return the losses of the independent part, given hubs."""
+        return self.measure(kind, hubs).product_losses(self.probabilities[:_HUB_TEXTS], self.labels[:_HUB_TEXTS])
+
+    def residuals(self, kind: bool | None, hubs: _Hubs) -> tuple[FloatArray, FloatArray]:
+        """Return labels less their probabilities given hubs, and these probabilities' variances, (n, d) each."""
+        measure, own = self.measure(kind, hubs), self.labels[:_HUB_TEXTS].astype(np.float64)
+        absent, present = costs_of(measure.independent, self.probabilities[:_HUB_TEXTS])
+        odds = absent - present
+        if measure.hubs is not None:
+            odds = measure.hubs.changed(odds, own[:, measure.hubs.labels])
+        shares = expit(odds)
+        return own - shares, shares * (1.0 - shares)
 
     def hits(self, measure: Mixture) -> FloatArray:
         """Tell of each text whether its best guess is its label-set: 1 or 0."""
@@ -160,20 +207,17 @@ class _Fold:
             counts = engine.counts_at(at, _CELLS)[:, :, 1]
             by_level[0, np.isfinite(thresholds)] = np.log1p(counts).mean(axis=0)[places]
             by_level[1, np.isfinite(thresholds)] = counts.mean(axis=0)[places]
-        grouped = by_level.reshape(2, -1, len(_NEARBY))
-        told = np.isfinite(grouped)
-        means = np.where(told, grouped, 0.0).sum(axis=2) / np.maximum(told.sum(axis=2), 1)
-        means[~told.any(axis=2)] = np.nan
-        return _Sizes(np.expm1(means[0]), means[1])
+        return _Sizes(*by_level.reshape(2, -1, len(_NEARBY)))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Choice:
-    """Settings, where the search for them ended, and the kind of refined log-odds that goes with them."""
+    """Settings, where the search for them ended, and the kind of refined log-odds and the hubs that go with them."""
 
     settings: Mapping[str, float]
     place: Mapping[str, float]
     kind: bool | None
+    hubs: _Hubs = ()
 
     @property
     def near(self) -> bool:
@@ -182,11 +226,11 @@ class _Choice:
 
     def on(self, fold: _Fold) -> Mixture:
         """Return the measure for a fold's texts: its log-odds were refined on other texts."""
-        return fold.start.reweighted(**self.settings, odds=fold.odds[self.kind])
+        return fold.measure(self.kind, self.hubs).reweighted(**self.settings)
 
     def losses(self, fold: _Fold) -> FloatArray:
         """Return minus the log-likelihood of the label-sets of a fold's texts."""
-        return fold.likelihood(self.kind, self.near).losses(self.place, ())[0]
+        return fold.likelihood(self.kind, self.hubs, self.near).losses(self.place, ())[0]
 
 
 class _Search:
@@ -196,11 +240,11 @@ class _Search:
         self.folds, self._progress = folds, progress
         self._plain_sizes: dict[bool, _Sizes] = {}
 
-    def fit(self, kind: bool | None, names: Sequence[str], held_out: _Fold | None = None) -> _Choice:
+    def fit(self, kind: bool | None, names: Sequence[str], hubs: _Hubs = (), held_out: _Fold | None = None) -> _Choice:
         """Return the likeliest settings on all folds, or on all but one."""
         folds = [fold for fold in self.folds if fold is not held_out]
-        settings, place = likeliest([fold.likelihood(kind, "neighbours" in names) for fold in folds], names)
-        choice = _Choice(settings, place, kind)
+        settings, place = likeliest([fold.likelihood(kind, hubs, "neighbours" in names) for fold in folds], names)
+        choice = _Choice(settings, place, kind, hubs)
         if held_out is None:
             refined = {None: "as they are", False: "refined label by label", True: "refined by all labels"}[kind]
             loss = np.mean([choice.losses(fold).mean() for fold in folds])
@@ -228,25 +272,62 @@ class _Search:
         """Return the typical size of a few held-out sets, over all levels."""
         return self.sizes([choice.on(fold) for fold in self.folds], few=True).criterion
 
+    def hubs(self, kind: bool | None) -> _Hubs:
+        """Return the labels that tell most about others beside the text, up to two, if each is surely worth it.
+
+        The next hub is looked for where what is left of labels goes together as training labels do, and is the one of
+        a few under which held-out label-sets are likeliest.
+        """
+        start = self.folds[0].start
+        hubs: _Hubs = ()
+        if is_sparse(self.folds[0].probabilities) or start.n_labels > _MOST_LABELS_HUBS:
+            return ()
+        ratios = log_odds_ratios(start.fitted, range(start.n_labels))
+        losses = np.concatenate([fold.product_losses(kind, ()) for fold in self.folds])
+        while len(hubs) < min(_MOST_HUBS, start.n_labels - 1):
+            parted = zip(*(fold.residuals(kind, hubs) for fold in self.folds), strict=True)
+            left, spread = (np.concatenate(parts) for parts in parted)
+            together, chance = (ratios * (left.T @ left)).sum(axis=1), (ratios**2 * (spread.T @ spread)).sum(axis=1)
+            strength = together / np.sqrt(np.maximum(chance, 1e-12))
+            strength[list(hubs)] = -math.inf
+            trials = []
+            for label in np.argsort(-strength, kind="stable")[:_TRIED_AS_HUB].tolist():
+                parts = [fold.product_losses(kind, (*hubs, label)) for fold in self.folds]
+                trials.append((np.concatenate(parts), label))
+            least, label = min(trials, key=lambda trial: float(trial[0].mean()))
+            if not _is_above_chance(losses - least, _SURELY):
+                break
+            losses, hubs = least, (*hubs, label)
+        return hubs
+
     def choices(self) -> Iterator[_Choice]:
         """Yield the best settings, then simpler ones in case that these are not confirmed.
 
-        Log-odds are refined if that is clearly likelier; neighbours must be likelier, and pay.
+        Log-odds are refined if that is clearly likelier; hubs and neighbours must be likelier, and pay.
         """
         best = self.fit(None, _USUAL)
         for kind in [kind for kind in _KINDS if kind is not None and kind in self.folds[0].odds]:
             other = self.fit(kind, _USUAL)
             if _is_above_chance(self.gains(other, best), _CLEARLY):
                 best = other
-        if self.folds[0].start.fitted.n_changes <= _MOST_CHANGES:
-            near = self.fit(best.kind, _NEAR)
-            pays = _is_above_chance(self.gains(near, best), _CLEARLY)
-            if pays and self.typical_size(near) <= (1.0 - _LEAST_GAIN_NEAR) * self.typical_size(best):
-                yield near
-        yield best
+        without = best
+        if hubs := self.hubs(best.kind):
+            best = self._if_it_pays(self.fit(best.kind, _USUAL, hubs), best)
+        for base in (best, without) if best.hubs else (best,):
+            if self.folds[0].start.fitted.n_changes <= _MOST_CHANGES:
+                near = self._if_it_pays(self.fit(base.kind, _NEAR, base.hubs), base)
+                if near is not base:
+                    yield near
+            yield base
         yield self.fit(best.kind, _ORDERLY)
         if best.kind is not None:
             yield self.fit(None, _ORDERLY)
+
+    def _if_it_pays(self, other: _Choice, best: _Choice) -> _Choice:
+        """Return what takes longer to count if it is clearly likelier and makes sets a tenth smaller, else the best."""
+        pays = _is_above_chance(self.gains(other, best), _CLEARLY)
+        pays = pays and self.typical_size(other) <= (1.0 - _LEAST_GAIN_NEAR) * self.typical_size(best)
+        return other if pays else best
 
     def confirms(self, choice: _Choice) -> bool:
         """Tell whether settings chosen on the other folds beat LogLoss on each fold that they have not seen.
@@ -254,12 +335,12 @@ class _Search:
         Sets are counted if likelihood and best guesses leave it open.
         """
         names = tuple(choice.place)
-        held_out = [(fold, self.fit(choice.kind, names, fold)) for fold in self.folds]
+        held_out = [(fold, self.fit(choice.kind, names, choice.hubs, fold)) for fold in self.folds]
         lines, failed = [], []
         gains = []
         for fold, other in held_out:
             losses = other.losses(fold)
-            gains.append(fold.likelihood(None, choice.near).plain_losses[: len(losses)] - losses)
+            gains.append(fold.likelihood(None, (), choice.near).plain_losses[: len(losses)] - losses)
         gain = np.concatenate(gains)
         lines.append(f"is likelier than LogLoss by {gain.mean():.3g} per text")
         if not _is_above_chance(gain, _SURELY):
@@ -305,16 +386,18 @@ def choose_mixture(
     account, not those near one threshold, and carries over. Validation texts are divided into three folds. Weight,
     prior, temperature and discount are those under which label-sets of all folds are likeliest, found by the slopes of
     the likelihood. Log-odds are refined on two folds for the third, label by label or by all labels, which is kept if
-    it is likelier by more than a standard error. `neighbours` take time: they are tried if no more than 10,000
-    label-sets are to be listed, and must be likelier and make the typical size of held-out sets a tenth smaller.
+    it is likelier by more than a standard error. Up to two hubs (`Mixture.with_hubs`) are looked for among labels whose
+    presence says most about others. Hubs and `neighbours` take time: they must be likelier and make the typical size of
+    held-out sets a tenth smaller. Neighbours are tried if no more than 10,000 label-sets are to be listed, hubs with up
+    to 300 labels.
 
     Then each fold is held out: settings chosen on the other two must make it likelier than `LogLoss` by two standard
-    errors, and its sets a twentieth smaller at the levels you name; at none of these may sets be larger, typically or
-    on average, and best guesses must be better, by a standard error. The typical size is exp(mean log(1 + N)) - 1, so a
-    few huge sets cannot decide. If that fails, simpler settings are tried: without neighbours; then with `cardinality`
-    in place of prior and discount, which leaves label-sets with as many labels in the order that probabilities give
-    them, so best guesses need only be as good; then without refined log-odds. If these fail too, the result has weight
-    0, which scores exactly as `LogLoss` does.
+    errors, and its sets a twentieth smaller at the levels you name; at none of these, nor at two thirds or three halves
+    of them, may sets be larger, typically or on average, and best guesses must be better, by a standard error. The
+    typical size is exp(mean log(1 + N)) - 1, so a few huge sets cannot decide. If that fails, simpler settings are
+    tried: without neighbours; without hubs; then with `cardinality` in place of prior and discount, which leaves
+    label-sets with as many labels in the order that probabilities give them, so best guesses need only be as good; then
+    without refined log-odds. If these fail too, the result has weight 0, which scores exactly as `LogLoss` does.
 
     Calibration texts take no part, so the guarantee is what it was. At most 1,000 texts per fold are scored, fewer (but
     150) if training has more than 500 different label-sets, and the sets of at most 100 are sized, large ones by
@@ -381,7 +464,8 @@ def choose_mixture(
         odds = {
             kind: None if kind is None else RefinedOdds.of(checked[others], own[others], across=kind) for kind in kinds
         }
-        folds.append(_Fold(checked[rows], own[rows], limits, levels, fitted, odds))
+        rest = checked[others], own[others]
+        folds.append(_Fold(checked[rows], own[rows], limits, levels, fitted, odds, rest))
 
     def report(line: str) -> None:
         _log.debug("%s", line)
@@ -394,7 +478,9 @@ def choose_mixture(
     if choice is None:
         return fitted.reweighted(weight=0.0)
     chosen = fitted.reweighted(**choice.settings)
-    return chosen if choice.kind is None else chosen.refine(checked, own, across=choice.kind)
+    if choice.kind is not None:
+        chosen = chosen.refine(checked, own, across=choice.kind)
+    return chosen.with_hubs(checked, own, choice.hubs) if choice.hubs else chosen
 
 
 def _kinds(n_labels: int, *, refine: bool) -> tuple[bool | None, ...]:

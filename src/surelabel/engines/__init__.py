@@ -12,6 +12,7 @@ from typing import Any
 from surelabel.calibration import Calibration
 from surelabel.engines.base import WORK_LIMIT, Engine
 from surelabel.engines.dense import DenseEngine
+from surelabel.engines.hubs import HubsEngine
 from surelabel.engines.interacting import InteractingEngine
 from surelabel.engines.mixture import MixtureEngine
 from surelabel.engines.paper import HammingBallEngine, PowersetEngine
@@ -67,7 +68,7 @@ def engine_for(
 def _kind_of(calibration: Calibration, probabilities: Any) -> type[Any]:
     """Return the engine for a measure and texts."""
     if isinstance(calibration.measure, Mixture):
-        return MixtureEngine
+        return MixtureEngine if calibration.measure.hubs is None else HubsEngine
     if is_sparse(probabilities):
         return SparseEngine
     return DenseEngine if calibration.is_separable else InteractingEngine

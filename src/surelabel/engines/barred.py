@@ -14,6 +14,7 @@ from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.engines import engine_for
 from surelabel.engines.base import Engine, Scored, Threshold
 from surelabel.engines.dense import DenseEngine
+from surelabel.engines.hubs import HubsEngine
 from surelabel.engines.mixture import MixtureEngine
 from surelabel.engines.sizes import Bounds, SizeBounds
 from surelabel.engines.sparse import SparseEngine
@@ -101,6 +102,8 @@ class _BarredSparseEngine(SparseEngine):
 
 def without(engine: Engine, barred: BoolArray) -> Engine:
     """Return the engine of the same texts for label-sets without some labels, (d,) bool."""
+    if isinstance(engine, HubsEngine):
+        return engine.mapped(lambda part: without(part, barred))
     if isinstance(engine, MixtureEngine) and isinstance(engine.inner, (DenseEngine, SparseEngine)):
         return engine.barring(barred, without(engine.inner, barred))
     for kind, own in ((DenseEngine, _BarredDenseEngine), (SparseEngine, _BarredSparseEngine)):

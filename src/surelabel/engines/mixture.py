@@ -14,7 +14,7 @@ import itertools
 import math
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from surelabel.measures.mixture import Mixture
 # Thresholds that are few enough to check the listed label-sets for each; for more they are scored and sorted once.
 _FEW = 16
 # What the kernels have of dense texts, a row per text.
-_DENSE = ("absent", "present", "ratios")
+_DENSE = ("absent", "present", "ratios", "others")
 # Label-sets of the independent part that are looked at for the best that is not listed.
 _FIRST = 16
 # The calibration of the independent part, and candidates by limits; made once per calibration.
@@ -68,6 +68,16 @@ class MixtureEngine(WrappingEngine):
         self.calibration = calibration
         self._measure = calibration.measure
         self._barred: BoolArray | None = None
+        # Terms of the normaliser that are listed in other states of hubs, (n,).
+        self._others: FloatArray | None = None
+
+    def __getitem__(self, rows: slice) -> Self:
+        made = super().__getitem__(rows)
+        return made if self._others is None else made._with(_others=self._others[rows])
+
+    def beside(self, others: FloatArray) -> Self:
+        """Return the engine of the same texts for one state of hubs, with the terms that are listed in others."""
+        return self._with(_others=others)
 
     def barring(self, barred: BoolArray, inner: Engine) -> MixtureEngine:
         """Return the engine of the same texts for label-sets without some labels, over an `inner` without them."""
@@ -105,11 +115,13 @@ class MixtureEngine(WrappingEngine):
     def _part(self, rows: slice) -> tuple[Engine, kernel.Texts]:
         """Return the engine of the independent part of some texts, and their costs, priced once."""
         inner: Engine = self.inner[rows]
-        if not isinstance(inner, DenseEngine):
-            return inner, self._measure.texts(inner.probabilities)
-        inner = inner.priced()
-        # Not those of an engine that bars labels, which are infinite.
-        return inner, self._measure.texts_of_costs(*DenseEngine.costs(inner, slice(0, len(inner))))
+        if isinstance(inner, DenseEngine):
+            inner = inner.priced()
+            # Not those of an engine that bars labels, which are infinite.
+            texts = self._measure.texts_of_costs(*DenseEngine.costs(inner, slice(0, len(inner))))
+        else:
+            texts = self._measure.texts(inner.probabilities)
+        return inner, texts if self._others is None else texts._replace(others=self._others[rows])
 
     def _shifted(self, thresholds: FloatArray) -> FloatArray:
         """Return the thresholds of the independent part, (n,)."""
@@ -188,7 +200,7 @@ class MixtureEngine(WrappingEngine):
         _, totals = self._scored(row, nodes)
         order = np.lexsort((self._measure.listing.ranks[nodes], totals))
         listed = ((float(totals[i]), self._member(int(nodes[i]))) for i in order)
-        return heapq.merge(listed, self._unlisted(row, threshold), key=_best_first_key)
+        return heapq.merge(listed, self._unlisted(row, threshold), key=best_first_key)
 
     def _unlisted(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Yield members that are not listed, best first; shifting may make totals equal that were not."""
@@ -199,7 +211,7 @@ class MixtureEngine(WrappingEngine):
         most = most_tied(self.n_labels)
         for _, tied in itertools.groupby(shifted, key=lambda scored: scored[0]):
             while run := list(itertools.islice(tied, most)):
-                yield from sorted(run, key=_best_first_key) if len(run) > 1 else run
+                yield from sorted(run, key=best_first_key) if len(run) > 1 else run
 
     def forced(self) -> tuple[Any, FloatArray]:
         """Compare the two best listed candidates with the best of the independent part."""
@@ -224,7 +236,7 @@ class MixtureEngine(WrappingEngine):
         open_rows = np.flatnonzero(is_tied | (two[:, 1] > far[:, 1]))
         for i, unlisted in zip(open_rows.tolist(), self._best_unlisted(inner, two[:, 1], open_rows, rows), strict=True):
             listed = [(float(totals[i, 0]), self._member(int(nodes[i])))] if nodes[i] >= 0 else []
-            best = sorted([*listed, *unlisted], key=_best_first_key)
+            best = sorted([*listed, *unlisted], key=best_first_key)
             members[i] = best[0][1]
             two[i] = np.sort([*(total for total, _ in best), totals[i, 1], math.inf])[:2]
             nodes[i] = -1
@@ -246,7 +258,7 @@ class MixtureEngine(WrappingEngine):
         for i, best in zip(which.tolist(), inner.top(_FIRST, thresholds, which), strict=True):
             unlisted = [(total + shift, member) for total, member in best if node_of(member) < 0]
             if len(best) < _FIRST or (len(unlisted) > 2 and unlisted[1][0] < unlisted[-1][0]):
-                yield sorted(unlisted, key=_best_first_key)[:2]
+                yield sorted(unlisted, key=best_first_key)[:2]
             else:
                 yield list(itertools.islice(self._unlisted(rows.start + i, float(limits[i])), 2))
 
@@ -401,6 +413,6 @@ def _as_members(labels: Any) -> list[Member]:
     return as_members(labels)
 
 
-def _best_first_key(scored: Scored) -> tuple[float, Member]:
+def best_first_key(scored: Scored) -> tuple[float, Member]:
     """Return what members are ordered by: total, then the lexicographic order of 0/1 rows."""
     return scored[0], tuple(-label for label in scored[1])

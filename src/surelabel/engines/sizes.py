@@ -59,6 +59,11 @@ class SizeBounds(Sequence[Bounds]):
         """Return the bounds of blocks of texts as those of all texts."""
         return cls(np.concatenate([block.lower for block in blocks]), np.concatenate([block.upper for block in blocks]))
 
+    @classmethod
+    def summed(cls, parts: Sequence[SizeBounds]) -> Self:
+        """Return the sums of the bounds of parts that have no member in common."""
+        return cls(_sum([part.lower for part in parts]), _sum([part.upper for part in parts]))
+
     @property
     def known(self) -> BoolArray:
         """Which sizes, (n,), are known, exactly or not."""
@@ -91,3 +96,12 @@ def _with(sizes: SizeArray, rows: Any, values: SizeArray) -> SizeArray:
         sizes = sizes.astype(object)
     sizes[rows] = values
     return sizes
+
+
+def _sum(sizes: Sequence[SizeArray]) -> SizeArray:
+    """Add up sizes, as Python integers if a sum may not fit into 64 bits."""
+    largest = sum(int(one.max(initial=0)) for one in sizes)
+    if largest > np.iinfo(np.int64).max:
+        return as_sizes([sum(row) for row in zip(*(one.tolist() for one in sizes), strict=True)])
+    total: SizeArray = sum((one.astype(np.int64) for one in sizes[1:]), sizes[0].astype(np.int64))
+    return total

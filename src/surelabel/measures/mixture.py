@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
 from surelabel.measures.base import costs_of, is_number, totals_by_costs
 from surelabel.measures.compressed import halves, sparse_totals
+from surelabel.measures.hubs import HeldLogLoss, Hubs, log_odds_ratios
 from surelabel.measures.listing import MOST_NEIGHBOURS, SeenLabelSets, Tree, make_listing
 from surelabel.measures.log_loss import LogLoss
 from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
 
-__all__ = ["Mixture"]
+__all__ = ["Mixture", "MixtureState"]
 
 IntArray = npt.NDArray[np.int64]
 PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip", "discount", "cardinality")
@@ -56,6 +57,11 @@ class Mixture:
     labels (`refine`). It stays a product over labels, so counting is as before. That pays if a classifier is too sure
     of some labels, or misses what one label says about another.
 
+    With `hubs`, a few labels change the log-odds of all others (`with_hubs`): product is the probability of the hubs as
+    they are in the label-set times that of the other labels given the hubs. For each state of the hubs, labels are
+    independent again, so a prediction set is a union of sets without common members, each counted as before. That pays
+    if a text leaves a frequent label open that others go with, or exclude.
+
     Parameters
     ----------
     weight : float
@@ -79,6 +85,8 @@ class Mixture:
         Label-sets of training and how often they occur; `fit` makes it.
     odds : RefinedOdds, optional
         How log-odds are refined, of dense texts; `refine` makes it.
+    hubs : Hubs, optional
+        Labels that change the log-odds of others, of dense texts; `with_hubs` makes it.
 
     Examples
     --------
@@ -97,6 +105,7 @@ class Mixture:
     cardinality: float = 0.0
     seen: SeenLabelSets | None = None
     odds: RefinedOdds | None = None
+    hubs: Hubs | None = None
 
     def __post_init__(self) -> None:
         LogLoss(self.clip)
@@ -108,11 +117,12 @@ class Mixture:
                 )
         for name in PARAMETERS:
             object.__setattr__(self, name, float(getattr(self, name)))
-        if self.seen is not None and self.odds is not None and self.odds.n_labels != self.seen.n_labels:
-            raise InvalidInputError(
-                f"The 'odds' of Mixture must be of {self.seen.n_labels} labels, as the label-sets of training are. Got "
-                f"{self.odds.n_labels}."
-            )
+        for what, part in (("odds", self.odds), ("hubs", self.hubs)):
+            if self.seen is not None and part is not None and part.n_labels != self.seen.n_labels:
+                raise InvalidInputError(
+                    f"The {what!r} of Mixture must be of {self.seen.n_labels} labels, as the label-sets of training "
+                    f"are. Got {part.n_labels}."
+                )
         if self.seen is not None and self.neighbours > 0 and self.seen.n_changes > MOST_NEIGHBOURS:
             raise InvalidInputError(
                 f"The 'neighbours' parameter of Mixture must be 0 for so many labels: {self.seen.n_changes:,} changes "
@@ -127,10 +137,10 @@ class Mixture:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mixture):
             return NotImplemented
-        return (self.parameters, self.seen, self.odds) == (other.parameters, other.seen, other.odds)
+        return self.__getstate__() == other.__getstate__()
 
     def __hash__(self) -> int:
-        return hash((*self.parameters.values(), self.seen, self.odds))
+        return hash(tuple(self.__getstate__().values()))
 
     def __repr__(self) -> str:
         changed = [
@@ -140,10 +150,12 @@ class Mixture:
         ]
         if self.odds is not None:
             changed.append("refined")
+        if self.hubs is not None:
+            changed.append(f"hubs={self.hubs.labels.tolist()}")
         return f"Mixture({', '.join(changed)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.parameters, "seen": self.seen, "odds": self.odds}
+        return {**self.parameters, "seen": self.seen, "odds": self.odds, "hubs": self.hubs}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -177,10 +189,41 @@ class Mixture:
         own = as_labels(labels, who="Mixture.refine", n_labels=given.shape[1], n_texts=len(given))
         return dataclasses.replace(self, odds=RefinedOdds.of(given, own, clip=self.clip, across=across))
 
+    def with_hubs(self, probabilities: Any, labels: Any, hubs: Sequence[int]) -> Mixture:
+        """Return a copy in which hub labels change the log-odds of others, as refined so far, by validation texts.
+
+        Parameters
+        ----------
+        probabilities, labels : (m, d) array-likes
+            Of validation texts; never of training or calibration texts.
+        hubs : sequence of int
+            1 to 4 labels; sizes take as many counts as these have states. `choose_mixture` finds which pay.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> labels = rng.random((300, 3)) < 0.5
+        >>> labels[:, 1] = labels[:, 0]
+        >>> measure = Mixture(0.5).fit(labels[:100]).with_hubs(np.full((200, 3), 0.5), labels[100:], [0])
+        >>> pairs = np.array([[1, 1, 0], [1, 0, 0]], dtype=bool)
+        >>> bool(np.diff(measure.totals(np.full((2, 3), 0.5), pairs))[0] > 3)
+        True
+        """
+        given = as_probabilities(probabilities, who="Mixture.with_hubs")
+        own = as_labels(labels, who="Mixture.with_hubs", n_labels=given.shape[1], n_texts=len(given))
+        if not hubs or any(not 0 <= hub < given.shape[1] for hub in hubs):
+            raise InvalidInputError(
+                f"The 'hubs' of Mixture.with_hubs must be one or more of labels 0 to {given.shape[1] - 1}. Got {hubs!r} "
+                "instead."
+            )
+        absent, present = self._base.costs(given)
+        fitted = Hubs.of(absent - present, own.astype(np.float64), hubs, log_odds_ratios(self.fitted, hubs))
+        return dataclasses.replace(self, hubs=fitted)
+
     @property
     def takes_sparse(self) -> bool:
         """Whether texts may be sparse: refined log-odds cost labels differently, also those that a text leaves out."""
-        return self.odds is None
+        return self.odds is None and self.hubs is None
 
     @property
     def fitted(self) -> SeenLabelSets:
@@ -198,8 +241,13 @@ class Mixture:
         return self.fitted.n_labels
 
     @property
-    def independent(self) -> LogLoss | RefinedLogLoss:
-        """The measure of the independent part."""
+    def independent(self) -> LogLoss | RefinedLogLoss | HeldLogLoss:
+        """The measure of the independent part; with hubs each of `states` has its own."""
+        return self._base
+
+    @property
+    def _base(self) -> LogLoss | RefinedLogLoss:
+        """The measure of labels without hubs."""
         return LogLoss(self.clip) if self.odds is None else RefinedLogLoss(self.clip, self.odds)
 
     def to_spec(self) -> dict[str, Any]:
@@ -208,12 +256,58 @@ class Mixture:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a file must keep beside `to_spec`."""
-        return self.fitted.arrays() if self.odds is None else {**self.fitted.arrays(), "odds": self.odds.table}
+        arrays: dict[str, npt.NDArray[Any]] = dict(self.fitted.arrays())
+        if self.odds is not None:
+            arrays["odds"] = self.odds.table
+        if self.hubs is not None:
+            arrays |= {"hubs": self.hubs.labels, "effects": self.hubs.table}
+        return arrays
+
+    @functools.cached_property
+    def states(self) -> tuple[MixtureState, ...]:
+        """The measure of label-sets with hubs in each of their states, which are those of `Hubs.states`."""
+        assert self.hubs is not None
+        return tuple(MixtureState(**self.__getstate__(), state=state) for state in self.hubs.states)
+
+    def by_state(self, labels: Any) -> Iterator[tuple[int, IntArray]]:
+        """Yield states that rows of labels (n, d) have, and which rows."""
+        assert self.hubs is not None
+        places = self.hubs.state_of(labels)
+        for place in np.unique(places).tolist():
+            yield place, np.flatnonzero(places == place)
+
+    def others(self, probabilities: FloatArray) -> FloatArray:
+        """Return, for each state of hubs (n, 2^h), the logarithm of the softmax's terms in all other states."""
+        terms = np.full((len(probabilities), len(self.states)), -np.inf)
+        for place, state in enumerate(self.states):
+            if np.any(state.listing.factors > 0.0):
+                out = np.empty(len(probabilities))
+                kernel.log_terms(state.texts(probabilities), state.listing, state.settings, out)
+                terms[:, place] = out
+        columns = range(terms.shape[1])
+        rest = [np.logaddexp.reduce(terms[:, [j for j in columns if j != i]], axis=1) for i in columns]
+        return np.column_stack(rest)
+
+    def product_losses(self, probabilities: Any, labels: Any) -> FloatArray:
+        """Return minus the logarithm of the product of one label-set per text, (n,), dense or sparse."""
+        if isinstance(probabilities, SparseProbabilities):
+            return sparse_totals(self.independent, probabilities, labels)
+        if self.hubs is None:
+            return totals_by_costs(self.independent, probabilities, labels)
+        losses = np.empty(len(probabilities))
+        for place, rows in self.by_state(labels):
+            losses[rows] = totals_by_costs(self.states[place].independent, probabilities[rows], labels[rows])
+        return losses
 
     @functools.cached_property
     def listing(self) -> kernel.Listing:
         """The listed label-sets as `_kernels.mixture` takes them."""
         return make_listing(self.tree, self.prior, self.neighbours, self.discount, self.cardinality)
+
+    @property
+    def _whole_listing(self) -> kernel.Listing:
+        """The listed label-sets in all states of hubs."""
+        return self.listing
 
     @property
     def tree(self) -> Tree:
@@ -227,7 +321,7 @@ class Mixture:
             -math.log1p(-self.weight),
             math.log(self.weight) if self.weight > 0.0 else -math.inf,
             self.temperature,
-            float(self.listing.log_prior.max()),
+            float(self._whole_listing.log_prior.max()),
             -math.log(self.clip),
             int(np.diff(self.listing.starts).max()),
             self.n_labels,
@@ -243,12 +337,14 @@ class Mixture:
         ratios = self._ratios(absent, present)
         group = np.array([float(absent[0, -1]), float(present[0, -1]), float(ratios[0, -1])])
         split = np.array(halves(float(absent[0, -1])))
-        return kernel.Texts(probabilities.starts, probabilities.labels, absent, present, ratios, group, split)
+        starts, labels = probabilities.starts, probabilities.labels
+        return kernel.Texts(starts, labels, absent, present, ratios, group, split, np.empty(0))
 
     def texts_of_costs(self, absent: FloatArray, present: FloatArray) -> kernel.Texts:
         """Return dense texts as `_kernels.mixture` takes them, from their costs (n, d)."""
-        none = np.empty(0, dtype=np.int64)
-        return kernel.Texts(none, none, absent, present, self._ratios(absent, present), np.zeros(3), np.zeros(2))
+        none, others = np.empty(0, dtype=np.int64), np.full(len(absent), -np.inf)
+        ratios = self._ratios(absent, present)
+        return kernel.Texts(none, none, absent, present, ratios, np.zeros(3), np.zeros(2), others)
 
     def _ratios(self, absent: FloatArray, present: FloatArray) -> FloatArray:
         """Return by what factors labels change the terms of the softmax.
@@ -296,35 +392,89 @@ class Mixture:
             low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
         return np.asarray(np.where(finite, low.view(np.float64), np.where(np.isposinf(at), np.inf, -1.0)))
 
-    def _totals(self, probabilities: Any, rows: IntArray, nodes: IntArray, independent: FloatArray) -> FloatArray:
+    def _totals(self, texts: kernel.Texts, rows: IntArray, nodes: IntArray, independent: FloatArray) -> FloatArray:
         """Return the totals of label-sets, each of the text that `rows` says, from their `LogLoss` and their nodes."""
         totals = independent + self.settings.shift
         listed = np.flatnonzero(nodes >= 0)
         if len(listed):
             of_listed = np.empty(len(listed))
             kernel.totals_of_nodes(
-                self.texts(probabilities), rows[listed], nodes[listed], self.listing, self.settings,
-                np.empty(len(listed)), of_listed,
-            )  # fmt: skip
+                texts, rows[listed], nodes[listed], self.listing, self.settings, np.empty(len(listed)), of_listed
+            )
             totals[listed] = of_listed
         return totals
 
     def totals(self, probabilities: FloatArray | SparseProbabilities, labels: Any) -> FloatArray:
         """Return scores of one label-set per text, (n,), for probabilities and labels (n, d), dense or sparse."""
         if isinstance(probabilities, SparseProbabilities):
-            sparse = as_sparse_labels(labels, who="Mixture.totals", shape=probabilities.shape)
-            independent, nodes = sparse_totals(self.independent, probabilities, sparse), self.nodes_of(sparse)
-        else:
-            independent, nodes = totals_by_costs(self.independent, probabilities, labels), self.nodes_of(labels)
-        return self._totals(probabilities, np.arange(len(nodes)), nodes, independent)
+            labels = as_sparse_labels(labels, who="Mixture.totals", shape=probabilities.shape)
+        return self._totals_of_rows(probabilities, np.arange(len(probabilities)), labels)
 
     def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
         """Return the totals of many label-sets (m, d) of one text (d,); the same as `totals`."""
-        repeated = np.ascontiguousarray(np.broadcast_to(probabilities, labels.shape))
-        independent = totals_by_costs(self.independent, repeated, labels)
-        rows = np.zeros(len(labels), dtype=np.int64)
-        return self._totals(probabilities[None, :], rows, self.nodes_of(labels), independent)
+        return self._totals_of_rows(probabilities[None, :], np.zeros(len(labels), dtype=np.int64), labels)
+
+    def _totals_of_rows(self, probabilities: Any, rows: IntArray, labels: Any) -> FloatArray:
+        """Return the totals of label-sets (m, d), each of the text that `rows` says; equal rows are side by side."""
+        of_each = probabilities if len(rows) == len(probabilities) else probabilities[rows]
+        independent, nodes = self.product_losses(of_each, labels), self.nodes_of(labels)
+        if self.hubs is None:
+            return self._totals(self.texts(probabilities), rows, nodes, independent)
+        totals, others = np.empty(len(rows)), self.others(probabilities)
+        for place, of_state in self.by_state(labels):
+            state = self.states[place]
+            texts = state.texts(probabilities)._replace(others=others[:, place].copy())
+            totals[of_state] = state._totals(texts, rows[of_state], nodes[of_state], independent[of_state])
+        return totals
 
     def score(self, totals: FloatArray) -> FloatArray:
         """Return the totals: they are scores already."""
         return totals
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MixtureState(Mixture):
+    """A mixture with hubs, for label-sets in which these are in one state: labels are independent in it.
+
+    What is listed in other states is in the normaliser too, so texts must come with it (`Mixture.others`).
+    """
+
+    state: tuple[int, ...] = ()
+
+    @functools.cached_property
+    def independent(self) -> HeldLogLoss:
+        """The measure of the independent part, in which label-sets in other states cost more than any other."""
+        assert self.hubs is not None
+        return HeldLogLoss(self._base, self.hubs, self.state, 2.0 * self.largest_total)
+
+    @property
+    def largest_total(self) -> float:
+        """A number that no total of a label-set in this state comes near."""
+        return 2.0 * (self.n_labels * self.settings.largest_cost + self.settings.shift + 1.0)
+
+    @functools.cached_property
+    def listing(self) -> kernel.Listing:
+        """The listed label-sets, those in other states with no weight."""
+        whole, inside = self._whole_listing, self.in_state
+        log_prior, factors = np.where(inside, whole.log_prior, -np.inf), np.where(inside, whole.factors, 0.0)
+        return whole._replace(log_prior=log_prior, factors=factors)
+
+    @property
+    def in_state(self) -> BoolArray:
+        """Which nodes have the hubs in this state, (N,)."""
+        assert self.hubs is not None
+        tree = self.tree
+        nodes = np.repeat(np.arange(len(tree.parents)), np.diff(tree.starts))
+        inside = np.ones(len(tree.parents), dtype=np.bool_)
+        for label, is_present in zip(self.hubs.labels.tolist(), self.state, strict=True):
+            inside &= (np.bincount(nodes[tree.labels == label], minlength=len(inside)) > 0) == bool(is_present)
+        return inside
+
+    @property
+    def _whole_listing(self) -> kernel.Listing:
+        """The listed label-sets of all states."""
+        return make_listing(self.tree, self.prior, self.neighbours, self.discount, self.cardinality)
+
+    def texts_of_costs(self, absent: FloatArray, present: FloatArray) -> kernel.Texts:
+        """Return dense texts as `_kernels.mixture` takes them; what hubs would cost in other states is 0."""
+        return super().texts_of_costs(*self.independent.open(absent, present))

@@ -107,6 +107,9 @@ def _method(bundle: Bundle) -> list[tuple[str, str]]:
     if isinstance(predictor.measure, Mixture):
         measure += ", " + ", ".join(f"{name} {value:.3g}" for name, value in predictor.measure.parameters.items())
         measure += ", refined log-odds" if predictor.measure.odds is not None else ""
+        if predictor.measure.hubs is not None:
+            names = predictor.label_names or tuple(map(str, range(predictor.measure.n_labels)))
+            measure += ", hubs " + " and ".join(names[hub] for hub in predictor.measure.hubs.labels.tolist())
     rules = predictor.constraints
     counts = {} if rules is None else {name: len(each) for name, each in rules.to_dict().items() if each}
     corrections = recalibration.methods if recalibration is not None else ()

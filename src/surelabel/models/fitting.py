@@ -130,7 +130,7 @@ def fitted_measure(
     with progress.step(f"choosing the measure on {len(validation):,} validation texts") as advance:
         allowed["progress"] = lambda _: advance()
         mixture = choose_mixture(validation.probabilities, validation.labels, train_labels, _LEVELS, **allowed)
-    is_plain = mixture.weight == 0.0 and mixture.odds is None
+    is_plain = mixture.weight == 0.0 and mixture.odds is None and mixture.hubs is None
     return LogLoss() if isinstance(measure, Automatic) and is_plain else mixture
 
 

@@ -24,7 +24,7 @@ from surelabel.engines.barred import without
 from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold, WrappingEngine
 from surelabel.engines.bounds import as_float
 from surelabel.engines.dense import DenseEngine
-from surelabel.engines.sizes import Bounds, SizeArray, SizeBounds, as_sizes
+from surelabel.engines.sizes import Bounds, SizeBounds, as_sizes
 from surelabel.engines.sparse import sorted_labels
 from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
@@ -309,7 +309,7 @@ class KindsEngine(WrappingEngine):
         if type(self.inner) is DenseEngine and not self.inner.is_maximum and self.kinds:
             return self._count_at_once(self.inner, thresholds, rows)
         counted = [piece.bounds(np.ascontiguousarray(thresholds[:, kind]), rows) for kind, piece in self.kinds]
-        return SizeBounds(_sum([one.lower for one in counted]), _sum([one.upper for one in counted]))
+        return SizeBounds.summed(counted)
 
     def _count_at_once(self, dense: DenseEngine, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Count all kinds of texts in one pass, for a measure that is a sum."""
@@ -409,12 +409,3 @@ class KindsEngine(WrappingEngine):
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Take the largest threshold of a kind."""
         return self.inner.relaxation(row, max(float(threshold[kind]) for kind, _ in self.kinds))
-
-
-def _sum(sizes: Sequence[SizeArray]) -> SizeArray:
-    """Add up sizes, as Python integers if a sum may not fit into 64 bits."""
-    largest = sum(int(one.max(initial=0)) for one in sizes)
-    if largest > np.iinfo(np.int64).max:
-        return as_sizes([sum(row) for row in zip(*(one.tolist() for one in sizes), strict=True)])
-    total: SizeArray = sum((one.astype(np.int64) for one in sizes[1:]), sizes[0].astype(np.int64))
-    return total
