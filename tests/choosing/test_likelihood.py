@@ -57,6 +57,14 @@ def test_slopes_are_differences(place, seed):
         assert slope == pytest.approx((above - below) / 2e-5, abs=1e-6)
 
 
+def test_losses_with_hubs_are_the_totals_of_the_measure():
+    training, probabilities, labels = _texts(3)
+    place = dict.fromkeys(NAMES, 0.3)
+    measure = _measure(place, training).with_hubs(probabilities[:20], labels[:20], [3, 1])
+    losses, _ = Likelihood(measure, probabilities, labels).losses(place, ())
+    assert losses == pytest.approx(measure.totals(probabilities, labels), abs=1e-9)
+
+
 def test_sparse_texts_have_the_same_losses():
     training, probabilities, labels = _texts(3)
     probabilities[probabilities < 0.5] = 0.03

@@ -65,6 +65,35 @@ def test_neighbours_are_taken_if_new_label_sets_are_near_to_seen_ones():
     assert chosen.neighbours > 0
 
 
+def _with_hub(n_texts, seed):
+    """Texts that leave label 0 open, and nine labels that half of the texts have: half go with it, half exclude it."""
+    rng = np.random.default_rng(seed)
+    labels = np.zeros((n_texts, 10), dtype=bool)
+    labels[:, 0] = rng.random(n_texts) < 0.5
+    share = np.where(labels[:, :1] == (np.arange(9) < 5), 0.5, 0.03)
+    labels[:, 1:] = rng.random((n_texts, 9)) < share
+    return np.clip(0.28 + 0.04 * labels + rng.normal(0, 0.05, labels.shape), 0.01, 0.99), labels
+
+
+def test_hubs_are_taken_if_a_label_says_much_about_others():
+    training, validation, calibration, test = (_with_hub(n, seed) for seed, n in enumerate((300, 600, 199, 300)))
+    chosen = choose_mixture(*validation, training[1], min_labels=0)
+    assert chosen.hubs.labels[0] == 0
+    sets = [
+        ConformalLabelSets(measure, 0).calibrate(*calibration).predict_set(test[0], significance=0.05)
+        for measure in (chosen, chosen.reweighted(hubs=None))
+    ]
+    assert sets[0].sizes().mean() < 0.9 * sets[1].sizes().mean()
+    assert 1.0 - sets[0].contains(test[1]).mean() < 0.1
+
+
+def test_hubs_are_left_out_if_labels_are_independent():
+    rng = np.random.default_rng(0)
+    given = rng.uniform(0.02, 0.4, (900, 8))
+    labels = rng.random(given.shape) < given
+    assert choose_mixture(given[:600], labels[:600], labels[600:], min_labels=0).hubs is None
+
+
 def test_what_does_not_carry_over_is_refused(monkeypatch):
     training, validation = _texts(100, 0), _texts(90, 1)
     monkeypatch.setattr(mixture, "_LEAST_GAIN", 0.999)
@@ -76,6 +105,18 @@ def test_what_does_not_carry_over_is_refused(monkeypatch):
     same = ConformalLabelSets(refused).calibrate(*validation)
     assert same.calibration_.totals.tolist() == plain.calibration_.totals.tolist()
     assert same.predict(training[0]).label_sets == plain.predict(training[0]).label_sets
+
+
+def test_sizes_may_be_larger_at_no_level():
+    smaller = mixture._Sizes(np.full((2, 3), 1.0), np.full((2, 3), 10.0))
+    plain = mixture._Sizes(np.full((2, 3), 2.0), np.full((2, 3), 10.0))
+    assert smaller.failures(plain) == []
+    one_larger = np.full((2, 3), 1.0)
+    one_larger[1, 2] = 2.1
+    assert mixture._Sizes(one_larger, smaller.means).failures(plain) == ["levels"]
+    assert mixture._Sizes(smaller.logs, smaller.means + 0.1).failures(plain) == ["means"]
+    one_larger[1, 2] = np.nan  # a level with too few texts says nothing
+    assert mixture._Sizes(one_larger, smaller.means).failures(plain) == []
 
 
 def test_constraints_are_obeyed():

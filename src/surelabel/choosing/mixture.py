@@ -143,7 +143,7 @@ class _Fold:
         if (kind, hubs) not in self._measures:
             made = self.start.reweighted(odds=self.odds[kind])
             if hubs:
-                made = made.with_hubs(*(part[:_HUB_TEXTS] for part in self.rest), hubs)
+                made = made.with_hubs(self.rest[0][:_HUB_TEXTS], self.rest[1][:_HUB_TEXTS], hubs)
             self._measures[kind, hubs] = made
         return self._measures[kind, hubs]
 

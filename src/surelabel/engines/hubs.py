@@ -141,7 +141,7 @@ class HubsEngine(Engine):
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
         """Join the states."""
         finite = np.minimum(thresholds, self._largest)
-        return np.logical_or.reduce([part.reachable(finite, rows) for part in self._parts])
+        return np.asarray(np.logical_or.reduce([part.reachable(finite, rows) for part in self._parts]))
 
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return the least cost of each label in any state, and the largest threshold."""

@@ -213,8 +213,8 @@ class Mixture:
         own = as_labels(labels, who="Mixture.with_hubs", n_labels=given.shape[1], n_texts=len(given))
         if not hubs or any(not 0 <= hub < given.shape[1] for hub in hubs):
             raise InvalidInputError(
-                f"The 'hubs' of Mixture.with_hubs must be one or more of labels 0 to {given.shape[1] - 1}. Got {hubs!r} "
-                "instead."
+                f"The 'hubs' of Mixture.with_hubs must be one or more of labels 0 to {given.shape[1] - 1}. Got "
+                f"{hubs!r} instead."
             )
         absent, present = self._base.costs(given)
         fitted = Hubs.of(absent - present, own.astype(np.float64), hubs, log_odds_ratios(self.fitted, hubs))
