@@ -66,13 +66,13 @@ def test_neighbours_are_taken_if_new_label_sets_are_near_to_seen_ones():
 
 
 def _with_hub(n_texts, seed):
-    """Texts that leave label 0 open, and nine labels that half of the texts have: half go with it, half exclude it."""
+    """Texts that say little, and a label 0 that half of the other labels go with, and half exclude."""
     rng = np.random.default_rng(seed)
-    labels = np.zeros((n_texts, 10), dtype=bool)
+    labels = np.zeros((n_texts, 16), dtype=bool)
     labels[:, 0] = rng.random(n_texts) < 0.5
-    share = np.where(labels[:, :1] == (np.arange(9) < 5), 0.5, 0.03)
-    labels[:, 1:] = rng.random((n_texts, 9)) < share
-    return np.clip(0.28 + 0.04 * labels + rng.normal(0, 0.05, labels.shape), 0.01, 0.99), labels
+    share = np.where(labels[:, :1] == (np.arange(15) < 8), 0.5, 0.03)
+    labels[:, 1:] = rng.random((n_texts, 15)) < share
+    return 1 / (1 + np.exp(0.5 - 0.3 * (2 * labels - 1) - rng.normal(0, 1, labels.shape))), labels
 
 
 def test_hubs_are_taken_if_a_label_says_much_about_others():

@@ -140,6 +140,8 @@ class MixtureEngine(WrappingEngine):
 
     def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Count, or bound, the independent part's members; add the listed members that are not among them."""
+        if self._measure.weight == 0.0:  # listed label-sets are as all others
+            return self.inner.bounds(thresholds, rows)
         first = 0 if rows is None else rows.start
         shifted = self._shifted(thresholds)
 
@@ -237,7 +239,7 @@ class MixtureEngine(WrappingEngine):
         for i, unlisted in zip(open_rows.tolist(), self._best_unlisted(inner, two[:, 1], open_rows, rows), strict=True):
             listed = [(float(totals[i, 0]), self._member(int(nodes[i])))] if nodes[i] >= 0 else []
             best = sorted([*listed, *unlisted], key=best_first_key)
-            members[i] = best[0][1]
+            members[i] = best[0][1] if best else members[i]  # in a state of hubs there may be no candidate
             two[i] = np.sort([*(total for total, _ in best), totals[i, 1], math.inf])[:2]
             nodes[i] = -1
         for i in np.flatnonzero((nodes >= 0) & ~(is_new & (far[:, 0] < totals[:, 0]))).tolist():
