@@ -15,6 +15,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from bundle_cases import corpus, small_bundle
 from surelabel.exceptions import InvalidInputError
+from surelabel.guarantees.outcomes import Outcomes
 from surelabel.service import ReviewPlan, ServiceSettings, run
 from surelabel.service.outcomes import OutcomeError
 from surelabel.service.sharing import Shared
@@ -24,7 +25,7 @@ import logging, sys
 from surelabel.service import run
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    run(sys.argv[1], port=0, workers=2, watch=True, timeout=5)
+    run(sys.argv[1], port=0, workers=2, watch=True, timeout=5, state=sys.argv[1] + ".state")
 """
 
 
@@ -105,6 +106,9 @@ def test_processes_share_what_they_know_are_replaced_and_end_together(tmp_path):
             with pytest.raises(ProcessLookupError):
                 os.kill(pid, 0)
         assert "Traceback" not in log.read_text()
+    # The outcomes are kept for the next service.
+    kept = Outcomes.load(tmp_path / "model.state")
+    assert (kept.n_settled_, kept.n_pending_) == (4, 36)
 
 
 def test_a_program_that_every_process_would_run_again_ends(tmp_path, monkeypatch, caplog):
@@ -116,9 +120,9 @@ def test_a_program_that_every_process_would_run_again_ends(tmp_path, monkeypatch
     assert "must begin with: if __name__ == '__main__':" in caplog.text
 
 
-def test_what_is_shared_is_as_if_it_were_of_one_process():
+def test_what_is_shared_is_as_if_it_were_of_one_process(tmp_path):
     bundle = small_bundle()
-    settings = ServiceSettings(watch=True)
+    settings = ServiceSettings(watch=True, workers=2, state=tmp_path / "state")
     probabilities = bundle.predict_proba(corpus().part("test").texts[:30])
     own, kept = Shared.of(bundle, settings), Shared.of(bundle, settings)
     own.watch.update(probabilities)
@@ -137,6 +141,7 @@ def test_what_is_shared_is_as_if_it_were_of_one_process():
         assert first.outcomes.counts() == kept.outcomes.counts()
         assert first.outcomes.counts()["n_settled"] == 1
         assert Shared.connect(address, has_watch=False).watch is None
+    assert Shared.of(bundle, settings).outcomes.counts()["n_settled"] == 1
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
