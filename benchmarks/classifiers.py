@@ -41,6 +41,10 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "randinit": ("randinit", {}),
     "word2vec": ("word2vec", {}),
     "bert-minilm": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4}),
+    "bert-mpnet": (
+        "bert",
+        {"model": "mpnet", "max_tokens": 128, "frozen_layers": 6, "epochs": 3, "encoder_learning_rate": 5e-5},
+    ),
     "bert-minilm-int8": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4, "quantise": "int8"}),
 }
 LANGUAGES = {"debian-czech": "czech"}

@@ -208,16 +208,24 @@ def classifiers(document: Document) -> Table:
 def classifiers_plain(document: Document) -> Table:
     """Tabulate classifiers that are trained on calibration texts, too."""
     rows = tuple(
-        (row["corpus"], row["classifier"], *_quality(row, "half", "exact", "f1"), three(row["log_loss"]))
+        (
+            row["corpus"],
+            row["classifier"],
+            *_quality(row, "half", "exact", "f1"),
+            three(row["joint"]["accuracy"]),
+            three(row["macro"]["f1_macro"]),
+            three(row["log_loss"]),
+        )
         for row in document["rows"]
         if row.get("plain")
     )
     others = tuple(f"{name}, {rule}" for rule in ("at least one", "F1 rule") for name in _QUALITY)
-    header = ("corpus", "classifier", *_QUALITY, *others, "log-loss")
+    header = ("corpus", "classifier", *_QUALITY, *others, "accuracy, joint", "macro-F1, macro rule", "log-loss")
     note = (
         "The first three figures are by the paper's rule, labels with a probability of 0.5 or more; the next three "
         "give a text without such a label its most probable one, which makes the most plausible label-set by LogLoss; "
-        f"the last three are by thresholds for F1. {_MADE}"
+        "the last three are by thresholds for F1 (`--decision f1`). Joint: the best guess of the mixture that "
+        f"validation texts choose. Macro rule: thresholds per label (`--decision macro-f1`). {_MADE}"
     )
     return Table("classifiers-without-icp", "Classifiers without conformal prediction", header, rows, note)
 
