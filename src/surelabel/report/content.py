@@ -148,6 +148,7 @@ class ReportContent:
     provenance: tuple[tuple[str, str], ...]
     significance: str
     measures: tuple[MeasureResults, ...]
+    sizes: tuple[int, ...]
     has_texts: bool
     largest: tuple[TextExample, ...]
     empty: tuple[TextExample, ...]
@@ -449,6 +450,7 @@ def build_content(given: ReportInput) -> ReportContent:
         significance=given.significance,
         measures=measures,
         has_texts=given.texts is not None,
+        sizes=tuple(most for _, most in reader.sizes),
         largest=reader.largest(),
         empty=empty,
         n_empty=n_empty,

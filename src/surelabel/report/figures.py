@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surelabel import plots
 from surelabel._core.wording import at_most_words, count_words
-from surelabel.evaluation.evaluate import rough_sizes
 from surelabel.evaluation.metrics import same_label_sets
-from surelabel.exceptions import CalibrationWarning
 from surelabel.labels.sparse import is_sparse
 from surelabel.report.content import WATCH_ALPHA, ReportContent
 from surelabel.report.inputs import CheckedInput, ReportInput, check_input
@@ -106,10 +103,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         "is better; the dotted line is one label-set. Both axes are logarithmic.",
         f"Mean sizes of {main.name}: {', '.join(means)}.",
     )
-    predictor = next(iter(given.predictors.values()))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        sizes = rough_sizes(predictor.bind(checked.probabilities, groups=given.groups), content.significance)[:, 1]
+    sizes = np.array(content.sizes, dtype=np.float64)
     album.add(
         "size-histogram",
         plots.size_histogram(sizes),
