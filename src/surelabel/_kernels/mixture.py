@@ -6,6 +6,9 @@ that of a listed one is -log(exp(-(L + shift)) + exp(log_weight + log_q)), log_q
 Listed label-sets are nodes of a tree: each is its parent with one label more or fewer, so one addition gives its L and
 one product its term of the normaliser. These run in plain arithmetic. Whatever lies within their rounding error of a
 threshold is summed again without error, so answers do not depend on them.
+
+One kernel does all this: each kernel is compiled with all that it calls, so several would take several times as long to
+compile.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel
+from surelabel._kernels.compiling import inlined, kernel, part
 from surelabel._kernels.exact_sum import N_PARTIALS, add_to_partials, round_partials
 
 Array = Any
@@ -22,7 +25,10 @@ Array = Any
 LOG_2 = 0.6931471805599453
 # Sums of products beyond these lose digits; logarithms are added up instead.
 _SMALLEST_SUM, _LARGEST_SUM = 1e-200, 1e200
-MEMBER, WITHIN = 1, 2
+# What is known of a node.
+MEMBER, WITHIN, _OPEN = 1, 2, 4
+# What can be asked of texts: the best listed candidate, the listed members, totals of given nodes, log_z.
+BEST, MEMBERS, TOTALS, TERMS = 0, 1, 2, 3
 
 
 class Listing(NamedTuple):
@@ -80,22 +86,34 @@ class Texts(NamedTuple):
     others: Array
 
 
-class Scratch(NamedTuple):
-    """Memory for one text: gains and ratios (2 d,) by move, values and weights (2, N), partial sums.
+class Found(NamedTuple):
+    """Where answers to m questions go.
 
-    exact (2,): number of partials of the base, and log_z, correctly rounded; nan if they were not needed yet.
+    counts (m, 2) int64: node of the best candidate, -1 if there is none; or numbers of members and of candidates with
+    L <= shifted threshold; of TOTALS the node that is asked for. totals (m, 2): of the two best candidates; of TOTALS
+    L and total; of TERMS log_z. flags (N,) uint8: MEMBER and WITHIN of each node of the last text. with_label (m, d)
+    int32, or (0, 0): members that have each label.
     """
+
+    counts: Array
+    totals: Array
+    flags: Array
+    with_label: Array
+
+
+class Scratch(NamedTuple):
+    """Memory for one text: gains and ratios (2 d,) by move, values and weights (N,), partial sums."""
 
     gains: Array
     ratios: Array
     values: Array
+    weights: Array
     base: Array
     partials: Array
-    exact: Array
 
 
-@kernel
-def _set_label(label: int, gain: float, ratio: float, settings: Any, scratch: Any) -> None:
+@inlined
+def set_label(label: int, gain: float, ratio: float, settings: Any, scratch: Any) -> None:
     """Fill in the moves of one label."""
     scratch.gains[label] = gain
     scratch.ratios[label] = ratio
@@ -104,83 +122,87 @@ def _set_label(label: int, gain: float, ratio: float, settings: Any, scratch: An
         scratch.ratios[settings.n_labels + label] = 1.0 / ratio
 
 
-@kernel
+@inlined
 def make_scratch(listing: Any, texts: Any, settings: Any) -> Any:
     """Make memory for texts, with the moves of unlisted labels filled in."""
+    n_nodes, n_moves = listing.parents.shape[0], 2 * settings.n_labels
     scratch = Scratch(
-        np.empty(2 * settings.n_labels),
-        np.empty(2 * settings.n_labels),
-        np.empty((2, listing.parents.shape[0])),
+        np.empty(n_moves),
+        np.empty(n_moves),
+        np.empty(n_nodes),
+        np.empty(n_nodes),
         np.empty(N_PARTIALS),
         np.empty(N_PARTIALS),
-        np.full(2, np.nan),
     )
-    if texts.starts.shape[0]:
-        for label in listing.used:
-            _set_label(label, texts.group[1] - texts.group[0], texts.group[2], settings, scratch)
+    for place in range(listing.used.shape[0] if texts.starts.shape[0] else 0):
+        set_label(listing.used[place], texts.group[1] - texts.group[0], texts.group[2], settings, scratch)
     return scratch
 
 
-@kernel
+@part
 def load_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> float:
     """Load the moves of text i; return the sum of the costs of all labels absent, in plain arithmetic."""
-    base = 0.0
+    absent, present, ratios, base = texts.absent, texts.present, texts.ratios, 0.0
     if texts.starts.shape[0] == 0:
-        absent, present, ratios = texts.absent[i], texts.present[i], texts.ratios[i]
-        for label in listing.used:
-            _set_label(label, present[label] - absent[label], ratios[label], settings, scratch)
-        for k in range(absent.shape[0]):
-            base += absent[k]
+        for place in range(listing.used.shape[0]):
+            label = listing.used[place]
+            set_label(label, present[i, label] - absent[i, label], ratios[i, label], settings, scratch)
+        for k in range(absent.shape[1]):
+            base += absent[i, k]
         return base
     for place in range(texts.starts[i], texts.starts[i + 1]):
-        gain = texts.present[0, place] - texts.absent[0, place]
-        _set_label(texts.labels[place], gain, texts.ratios[0, place], settings, scratch)
-        base += texts.absent[0, place]
+        set_label(texts.labels[place], present[0, place] - absent[0, place], ratios[0, place], settings, scratch)
+        base += absent[0, place]
     return base + (settings.n_labels - (texts.starts[i + 1] - texts.starts[i])) * texts.group[0]
 
 
-@kernel
-def add_base(texts: Any, i: int, settings: Any, scratch: Any) -> Any:
-    """Add up the costs of all labels of text i absent, without error; return the number of partials."""
-    n_partials = np.int64(0)
-    if texts.starts.shape[0] == 0:
-        for k in range(settings.n_labels):
-            n_partials = add_to_partials(scratch.base, n_partials, texts.absent[i, k])
-        return n_partials
-    for place in range(texts.starts[i], texts.starts[i + 1]):
-        n_partials = add_to_partials(scratch.base, n_partials, texts.absent[0, place])
-    n_unlisted = settings.n_labels - (texts.starts[i + 1] - texts.starts[i])
-    for part in texts.split:
-        n_partials = add_to_partials(scratch.base, n_partials, n_unlisted * part)
-    return n_partials
-
-
-@kernel
+@inlined
 def unload_text(texts: Any, i: int, settings: Any, scratch: Any) -> None:
     """Set the moves of what text i lists back to those of unlisted labels."""
     if texts.starts.shape[0]:
-        gain = texts.group[1] - texts.group[0]
         for place in range(texts.starts[i], texts.starts[i + 1]):
-            _set_label(texts.labels[place], gain, texts.group[2], settings, scratch)
+            set_label(texts.labels[place], texts.group[1] - texts.group[0], texts.group[2], settings, scratch)
 
 
-@kernel
+@inlined
+def _add_base(texts: Any, i: int, settings: Any, scratch: Any) -> Any:
+    """Add up the costs of all labels of text i absent, without error; return the number of partials."""
+    is_dense, n_unlisted = texts.starts.shape[0] == 0, 0
+    row, first, last = i, 0, settings.n_labels
+    if not is_dense:
+        row, first, last = 0, texts.starts[i], texts.starts[i + 1]
+        n_unlisted = settings.n_labels - (last - first)
+    n_partials = np.int64(0)
+    # The unlisted labels come last, as two products.
+    for place in range(first, last if is_dense else last + 2):
+        cost = texts.absent[row, place] if place < last else n_unlisted * texts.split[place - last]
+        n_partials = add_to_partials(scratch.base, n_partials, cost)
+    return n_partials
+
+
+@inlined
 def costs_of(texts: Any, i: int, label: int) -> Any:
     """Return (absent, present) costs of one label of text i."""
-    if texts.starts.shape[0] == 0:
-        return texts.absent[i, label], texts.present[i, label]
-    start, stop = texts.starts[i], texts.starts[i + 1]
-    place = start + np.searchsorted(texts.labels[start:stop], label)
-    if place < stop and texts.labels[place] == label:
-        return texts.absent[0, place], texts.present[0, place]
-    return texts.group[0], texts.group[1]
+    row, place = i, label
+    if texts.starts.shape[0]:
+        row, place, stop = 0, texts.starts[i], texts.starts[i + 1]
+        while place < stop:
+            middle = (place + stop) >> 1
+            if texts.labels[middle] < label:
+                place = middle + 1
+            else:
+                stop = middle
+        if place >= texts.starts[i + 1] or texts.labels[place] != label:
+            return texts.group[0], texts.group[1]
+    return texts.absent[row, place], texts.present[row, place]
 
 
-@kernel
-def exact_sum_of(texts: Any, i: int, n_base: int, listing: Any, node: int, scratch: Any) -> float:
+@part
+def _exact_sum_of(texts: Any, i: int, n_base: int, listing: Any, node: int, scratch: Any) -> float:
     """Return L of a node in text i, correctly rounded: the sum of all labels absent, with those it has changed."""
     partials = scratch.partials
-    partials[:n_base] = scratch.base[:n_base]
+    for place in range(n_base):
+        partials[place] = scratch.base[place]
     n_partials = n_base
     for place in range(listing.starts[node], listing.starts[node + 1]):
         absent, present = costs_of(texts, i, listing.labels[place])
@@ -189,10 +211,10 @@ def exact_sum_of(texts: Any, i: int, n_base: int, listing: Any, node: int, scrat
     return round_partials(partials, n_partials)
 
 
-@kernel
-def fill_values(base: float, listing: Any, scratch: Any) -> float:
+@part
+def _fill_values(base: float, listing: Any, scratch: Any) -> float:
     """Write the running L of all nodes; return the sum of their terms, relative to the empty set's."""
-    values, weights = scratch.values[0], scratch.values[1]
+    values, weights = scratch.values, scratch.weights
     parents, moves, gains, ratios = listing.parents, listing.moves, scratch.gains, scratch.ratios
     values[0], weights[0] = base, 1.0
     n_nodes = values.shape[0]
@@ -213,45 +235,44 @@ def fill_values(base: float, listing: Any, scratch: Any) -> float:
     return (a + b) + (c + d)
 
 
-@kernel
+@inlined
 def others_of(texts: Any, i: int) -> float:
     """Return the logarithm of the terms of text i that are listed elsewhere."""
     return texts.others[i] if texts.others.shape[0] else -np.inf
 
 
-@kernel
+@inlined
 def is_usable(total: float) -> bool:
     """Tell whether a sum of products has kept its digits."""
     return _SMALLEST_SUM < total < _LARGEST_SUM
 
 
-@kernel
-def log_normaliser(total: float, base: float, others: float, listing: Any, settings: Any, scratch: Any) -> float:
+@inlined
+def _log_of_sum(total: float, base: float, others: float, listing: Any, settings: Any, scratch: Any) -> float:
     """Return log_z from the sum of terms, or from logarithms if it is not usable; base is correctly rounded then."""
-    temperature, values = settings.temperature, scratch.values[0]
+    temperature, values, log_prior = settings.temperature, scratch.values, listing.log_prior
     total += np.exp(others + temperature * base)
     if is_usable(total):
         return np.log(total) - temperature * base
     largest = others
     for node in range(values.shape[0]):
-        largest = max(largest, listing.log_prior[node] - temperature * values[node])
+        largest = max(largest, log_prior[node] - temperature * values[node])
     summed = np.exp(others - largest)
     for node in range(values.shape[0]):
-        summed += np.exp(listing.log_prior[node] - temperature * values[node] - largest)
+        summed += np.exp(log_prior[node] - temperature * values[node] - largest)
     return largest + np.log(summed)
 
 
-@kernel
-def exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
-    """Load text i; return the number of partials of its base, the base, and log_z, all correctly rounded."""
-    load_text(texts, i, listing, settings, scratch)
-    n_base = add_base(texts, i, settings, scratch)
+@part
+def _exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
+    """Return the number of partials of the base of text i, the base, and log_z, all correctly rounded."""
+    n_base = _add_base(texts, i, settings, scratch)
     base = round_partials(scratch.base, n_base)
-    total = fill_values(base, listing, scratch)
-    return n_base, base, log_normaliser(total, base, others_of(texts, i), listing, settings, scratch)
+    total = _fill_values(base, listing, scratch)
+    return n_base, base, _log_of_sum(total, base, others_of(texts, i), listing, settings, scratch)
 
 
-@kernel
+@part
 def listed_total(value: float, log_prior: float, log_z: float, settings: Any) -> float:
     """Return the total of a listed label-set with L = value; never more than value + shift, nor less than 0."""
     far = value + settings.shift
@@ -261,7 +282,7 @@ def listed_total(value: float, log_prior: float, log_z: float, settings: Any) ->
     return max(total, 0.0)
 
 
-@kernel
+@inlined
 def margin_of(base: float, threshold: float, settings: Any) -> float:
     """Return a bound of the rounding error of running sums and of totals made from them."""
     steps = settings.most_labels + 64.0
@@ -269,7 +290,7 @@ def margin_of(base: float, threshold: float, settings: Any) -> float:
     return 1e-14 * steps * (2.0 + settings.temperature) * size
 
 
-@kernel
+@inlined
 def judge(value: float, log_prior: float, log_z: float, thresholds: Any, margin: float, settings: Any) -> Any:
     """Tell whether a node with running L = value is a member, and whether it is within the shifted threshold.
 
@@ -289,34 +310,12 @@ def judge(value: float, log_prior: float, log_z: float, thresholds: Any, margin:
     return is_member, value <= shifted, is_open or abs(value - shifted) <= margin
 
 
-@kernel
-def judge_exactly(texts: Any, i: int, thresholds: Any, node: int, listing: Any, settings: Any, scratch: Any) -> Any:
-    """Tell the same of a node of text i by correctly rounded sums, which are kept until `exact` is set to nan."""
-    if np.isnan(scratch.exact[0]):
-        n_base, _, log_z = exact_text(texts, i, listing, settings, scratch)
-        scratch.exact[0], scratch.exact[1] = n_base, log_z
-    exact = exact_sum_of(texts, i, int(scratch.exact[0]), listing, node, scratch)
-    total = listed_total(exact, listing.log_prior[node], scratch.exact[1], settings)
-    return total <= thresholds[0], exact <= thresholds[1]
-
-
-@kernel
-def scan_text(
-    texts: Any, i: int, thresholds: Any, listing: Any, candidates: Array, settings: Any, scratch: Any, flags: Array
+@inlined
+def _flag_members(
+    base: float, log_z: float, thresholds: Any, listing: Any, candidates: Array, settings: Any, scratch: Any, flags: Any
 ) -> Any:
-    """Count the listed candidates of text i with total <= threshold, and those with L <= shifted threshold.
-
-    thresholds (threshold, shifted); flags (N,) uint8, or empty: MEMBER and WITHIN of each node are written.
-    """
+    """Flag and count members, and candidates within the shifted threshold; third: how many nodes are left open."""
     threshold = thresholds[0]
-    scratch.exact[0] = np.nan
-    base = load_text(texts, i, listing, settings, scratch)
-    total_of_terms = fill_values(base, listing, scratch)
-    total_of_terms += np.exp(others_of(texts, i) + settings.temperature * base)
-    if is_usable(total_of_terms):
-        log_z = np.log(total_of_terms) - settings.temperature * base
-    else:
-        _, base, log_z = exact_text(texts, i, listing, settings, scratch)
     margin = margin_of(base, threshold, settings)
     farthest = threshold + LOG_2 - settings.shift
     room = threshold + LOG_2 + settings.log_weight + settings.largest_prior - log_z
@@ -325,66 +324,30 @@ def scan_text(
     elif room >= -margin:
         farthest = np.inf
     farthest += margin
-    values, log_priors = scratch.values[0], listing.log_prior
-    n_members, n_within = 0, 0
+    values, log_priors = scratch.values, listing.log_prior
+    n_members, n_within, n_open = 0, 0, 0
     for node in range(values.shape[0]):
         value = values[node]
         if value > farthest or not candidates[node]:
+            flags[node] = 0
             continue
         is_member, is_within, is_open = judge(value, log_priors[node], log_z, thresholds, margin, settings)
         if is_open:
-            is_member, is_within = judge_exactly(texts, i, thresholds, node, listing, settings, scratch)
-        n_members += is_member
-        n_within += is_within
-        if flags.shape[0]:
+            flags[node] = _OPEN
+            n_open += 1
+        else:
             flags[node] = (MEMBER if is_member else 0) | (WITHIN if is_within else 0)
-    unload_text(texts, i, settings, scratch)
-    return n_members, n_within
+            n_members += is_member
+            n_within += is_within
+    return n_members, n_within, n_open
 
 
-@kernel
-def flag_listed(texts: Any, thresholds: Any, listing: Any, candidates: Array, settings: Any, flags: Array) -> None:
-    """Write which nodes are members of the first text, and which are within the shifted threshold: flags (N,) uint8."""
-    scratch = make_scratch(listing, texts, settings)
-    flags[:] = 0
-    scan_text(texts, 0, thresholds, listing, candidates, settings, scratch, flags)
-
-
-@kernel
-def totals_of_nodes(
-    texts: Any, rows: Array, nodes: Array, listing: Any, settings: Any, sums: Array, out: Array
+@inlined
+def _flag_best(
+    base: float, log_z: float, listing: Any, candidates: Array, settings: Any, scratch: Any, flags: Array
 ) -> None:
-    """Write L and the totals of listed nodes (m,), each of the text that rows (m,) says; equal rows side by side."""
-    scratch = make_scratch(listing, texts, settings)
-    loaded, n_base, log_z = np.int64(-1), np.int64(0), 0.0
-    for j in range(rows.shape[0]):
-        i = rows[j]
-        if i != loaded:
-            if loaded >= 0:
-                unload_text(texts, loaded, settings, scratch)
-            n_base, _, log_z = exact_text(texts, i, listing, settings, scratch)
-            loaded = i
-        sums[j] = exact_sum_of(texts, i, n_base, listing, nodes[j], scratch)
-        out[j] = listed_total(sums[j], listing.log_prior[nodes[j]], log_z, settings)
-
-
-@kernel
-def log_terms(texts: Any, listing: Any, settings: Any, out: Array) -> None:
-    """Write the logarithm of the sum of terms of listed label-sets, of which there are some, of each text: out (n,)."""
-    scratch = make_scratch(listing, texts, settings)
-    for i in range(out.shape[0]):
-        _, _, out[i] = exact_text(texts, i, listing, settings, scratch)
-        unload_text(texts, i, settings, scratch)
-
-
-@kernel
-def best_of_text(
-    texts: Any, i: int, listing: Any, candidates: Array, settings: Any, scratch: Any, totals: Array
-) -> Any:
-    """Return the best listed candidate of text i, -1 if there is none; totals (2,) of the two best are written."""
-    n_base, base, log_z = exact_text(texts, i, listing, settings, scratch)
-    values = scratch.values[0]
-    bounds = scratch.values[1]
+    """Leave open what may be among the two best candidates."""
+    values, bounds = scratch.values, scratch.weights
     first, second = np.inf, np.inf
     for node in range(values.shape[0]):
         value = values[node]
@@ -394,47 +357,129 @@ def best_of_text(
         if bound < second:
             first, second = min(first, bound), max(first, bound)
     limit = np.inf if second == np.inf else second + LOG_2 + margin_of(base, second, settings)
-    best = np.int64(-1)
-    totals[0] = totals[1] = np.inf
     for node in range(values.shape[0]):
-        if bounds[node] > limit or not candidates[node]:
-            continue
-        exact = exact_sum_of(texts, i, n_base, listing, node, scratch)
-        total = listed_total(exact, listing.log_prior[node], log_z, settings)
-        if best < 0 or total < totals[0] or (total == totals[0] and listing.ranks[node] < listing.ranks[best]):
-            totals[1] = totals[0]
-            totals[0] = total
-            best = np.int64(node)
-        elif total < totals[1]:
-            totals[1] = total
-    unload_text(texts, i, settings, scratch)
-    return best
+        flags[node] = _OPEN if candidates[node] and bounds[node] <= limit else 0
 
 
 @kernel
-def best_listed(texts: Any, listing: Any, candidates: Array, settings: Any, nodes: Array, totals: Array) -> None:
-    """Write each text's best listed candidate (n,), -1 if there is none, and the totals of the two best (n, 2)."""
-    scratch = make_scratch(listing, texts, settings)
-    for i in range(nodes.shape[0]):
-        nodes[i] = best_of_text(texts, i, listing, candidates, settings, scratch, totals[i])
-
-
-@kernel
-def count_labels(
-    texts: Any, bounds: Array, listing: Any, candidates: Array, settings: Any, members: Array, with_label: Array
+def ask_listed(
+    question: int,
+    texts: Any,
+    rows: Array,
+    bounds: Array,
+    listing: Any,
+    candidates: Array,
+    settings: Any,
+    found: Any,
 ) -> None:
-    """Write the number of listed members (n,) of dense texts, and of those that have each label (n, d) int32.
+    """Answer BEST, MEMBERS, TOTALS or TERMS of texts rows (m,); equal rows side by side.
 
-    bounds (n, 2): threshold and shifted threshold of each text.
+    bounds (m, 2), of MEMBERS: threshold and shifted threshold of each text.
     """
     scratch = make_scratch(listing, texts, settings)
-    flags = np.empty(listing.parents.shape[0], dtype=np.uint8)
-    with_label[:] = 0
-    for i in range(members.shape[0]):
-        flags[:] = 0
-        both = (bounds[i, 0], bounds[i, 1])
-        members[i], _ = scan_text(texts, i, both, listing, candidates, settings, scratch, flags)
-        for node in range(flags.shape[0] if members[i] else 0):
+    counts, totals, flags, with_label = found.counts, found.totals, found.flags, found.with_label
+    loaded, n_base, base, log_z = np.int64(-1), np.int64(-1), 0.0, 0.0
+    for j in range(rows.shape[0]):
+        i = rows[j]
+        if i != loaded:
+            if loaded >= 0:
+                unload_text(texts, loaded, settings, scratch)
+            base = load_text(texts, i, listing, settings, scratch)
+            loaded, n_base = i, np.int64(-1)
+            is_rough = False
+            if question == MEMBERS:
+                total_of_terms = _fill_values(base, listing, scratch)
+                total_of_terms += np.exp(others_of(texts, i) + settings.temperature * base)
+                is_rough = is_usable(total_of_terms)
+                if is_rough:
+                    log_z = np.log(total_of_terms) - settings.temperature * base
+            if not is_rough:
+                n_base, base, log_z = _exact_text(texts, i, listing, settings, scratch)
+        if question == TERMS:
+            totals[j, 0] = log_z
+            continue
+        first, last, n_open = 0, flags.shape[0], 1
+        if question == MEMBERS:
+            both = (bounds[j, 0], bounds[j, 1])
+            counts[j, 0], counts[j, 1], n_open = _flag_members(
+                base, log_z, both, listing, candidates, settings, scratch, flags
+            )
+            if n_open and n_base < 0:
+                n_base, base, log_z = _exact_text(texts, i, listing, settings, scratch)
+        elif question == BEST:
+            _flag_best(base, log_z, listing, candidates, settings, scratch, flags)
+            counts[j, 0], totals[j, 0], totals[j, 1] = -1, np.inf, np.inf
+        else:
+            first, last = counts[j, 0], counts[j, 0] + 1
+            flags[first] = _OPEN
+        for node in range(first, last if n_open else first):
+            if flags[node] != _OPEN:
+                continue
+            value = _exact_sum_of(texts, i, n_base, listing, node, scratch)
+            total = listed_total(value, listing.log_prior[node], log_z, settings)
+            if question == MEMBERS:
+                flags[node] = (MEMBER if total <= bounds[j, 0] else 0) | (WITHIN if value <= bounds[j, 1] else 0)
+                counts[j, 0] += total <= bounds[j, 0]
+                counts[j, 1] += value <= bounds[j, 1]
+            elif question == TOTALS:
+                totals[j, 0], totals[j, 1] = value, total
+            else:
+                best = counts[j, 0]
+                if (
+                    best < 0
+                    or total < totals[j, 0]
+                    or (total == totals[j, 0] and listing.ranks[node] < listing.ranks[best])
+                ):
+                    totals[j, 1] = totals[j, 0]
+                    totals[j, 0] = total
+                    counts[j, 0] = node
+                elif total < totals[j, 1]:
+                    totals[j, 1] = total
+        for node in range(flags.shape[0] if with_label.shape[0] and counts[j, 0] else 0):
             if flags[node] & MEMBER:
                 for place in range(listing.starts[node], listing.starts[node + 1]):
-                    with_label[i, listing.labels[place]] += 1
+                    with_label[j, listing.labels[place]] += 1
+
+
+def best_listed(texts: Any, n_texts: int, listing: Any, candidates: Array, settings: Any) -> tuple[Array, Array]:
+    """Return each text's best listed candidate (n,), -1 if there is none, and the totals of the two best (n, 2)."""
+    found, rows = _make_found(n_texts, listing), np.arange(n_texts)
+    ask_listed(BEST, texts, rows, found.totals, listing, candidates, settings, found)
+    return found.counts[:, 0], found.totals
+
+
+def listed_members(
+    texts: Any, rows: Array, bounds: Array, listing: Any, candidates: Array, settings: Any, *, n_labels: int = 0
+) -> Found:
+    """Count the listed members of texts; with `n_labels`, those that have each label too."""
+    found = _make_found(len(rows), listing, n_labels)
+    ask_listed(MEMBERS, texts, rows, bounds, listing, candidates, settings, found)
+    return found
+
+
+def totals_of_nodes(texts: Any, rows: Array, nodes: Array, listing: Any, settings: Any) -> tuple[Array, Array]:
+    """Return L and the totals of listed nodes (m,), each of the text that rows (m,) says; equal rows side by side."""
+    found = _make_found(len(rows), listing)
+    found.counts[:, 0] = nodes
+    ask_listed(TOTALS, texts, rows, found.totals, listing, _NOTHING, settings, found)
+    return found.totals[:, 0], found.totals[:, 1]
+
+
+def log_terms(texts: Any, n_texts: int, listing: Any, settings: Any) -> Array:
+    """Return the logarithm of the sum of terms of listed label-sets, of which there are some, of each text, (n,)."""
+    found = _make_found(n_texts, listing)
+    ask_listed(TERMS, texts, np.arange(n_texts), found.totals, listing, _NOTHING, settings, found)
+    return found.totals[:, 0]
+
+
+_NOTHING = np.empty(0, dtype=np.bool_)
+
+
+def _make_found(number: int, listing: Any, n_labels: int = 0) -> Found:
+    """Make memory for answers."""
+    return Found(
+        np.zeros((number, 2), dtype=np.int64),
+        np.empty((number, 2)),
+        np.empty(len(listing.parents), dtype=np.uint8),
+        np.zeros((number if n_labels else 0, n_labels), dtype=np.int32),
+    )

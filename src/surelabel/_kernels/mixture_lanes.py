@@ -10,17 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel
+from surelabel._kernels.compiling import inlined, kernel, part
 from surelabel._kernels.mixture import (
     costs_of,
     is_usable,
     judge,
-    judge_exactly,
     load_text,
     make_scratch,
     margin_of,
     others_of,
-    scan_text,
     unload_text,
 )
 
@@ -28,6 +26,7 @@ Array = Any
 
 # Texts side by side; `_fill` is written out for so many.
 LANES = 8
+UNDECIDED = -1
 # With lower temperatures, the weight of a label-set does not say whether its L is small.
 _LEAST_TEMPERATURE = 1e-3
 # What a node's bound must reach to be looked at: 1, less its rounding.
@@ -56,7 +55,7 @@ class Lanes(NamedTuple):
     passed: Array
 
 
-@kernel
+@inlined
 def _make_lanes(listing: Any, settings: Any) -> Any:
     """Make memory for LANES texts."""
     n_nodes, n_moves = listing.parents.shape[0], (2 if settings.removes else 1) * settings.n_labels
@@ -74,7 +73,7 @@ def _make_lanes(listing: Any, settings: Any) -> Any:
     )
 
 
-@kernel
+@part
 def _load(texts: Any, first: int, n_texts: int, listing: Any, settings: Any, scratch: Any, lanes: Any) -> None:
     """Load the moves of texts from `first` on, the last one again if there are too few.
 
@@ -97,14 +96,15 @@ def _load(texts: Any, first: int, n_texts: int, listing: Any, settings: Any, scr
                 ratios[used[j], lane] = own[i, used[j]]
             continue
         bases[lane] = load_text(texts, i, listing, settings, scratch)
-        for label in used:
+        for j in range(used.shape[0]):
+            label = used[j]
             ratios[label, lane] = scratch.ratios[label]
             if settings.removes:
                 ratios[settings.n_labels + label, lane] = scratch.ratios[settings.n_labels + label]
         unload_text(texts, i, settings, scratch)
 
 
-@kernel
+@part
 def _fill(listing: Any, lanes: Any) -> None:
     """Write the weights of all nodes, relative to the empty set's, and sum their terms.
 
@@ -137,7 +137,7 @@ def _fill(listing: Any, lanes: Any) -> None:
     sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = s0, s1, s2, s3, s4, s5, s6, s7
 
 
-@kernel
+@inlined
 def _limit(texts: Any, first: int, thresholds: Array, settings: Any, lanes: Any) -> None:
     """Complete the sums and write the limits of all lanes; logarithms of weights and terms are within the margin."""
     bases, sums, limits, margins = lanes.base, lanes.sums, lanes.limits, lanes.margins
@@ -161,7 +161,7 @@ def _limit(texts: Any, first: int, thresholds: Array, settings: Any, lanes: Any)
         limits[3, lane] = min(np.exp(threshold + settings.log_weight - wide) / total, 1e300)
 
 
-@kernel
+@part
 def _sort_nodes(listing: Any, candidates: Array, settings: Any, lanes: Any) -> None:
     """Count the candidates of each lane that are surely members, and list those that may be.
 
@@ -208,15 +208,15 @@ def _sort_nodes(listing: Any, candidates: Array, settings: Any, lanes: Any) -> N
             n_hits[lane] = place + (may_be & (not is_sure))
 
 
-@kernel
-def _judge_hits(
-    texts: Any, i: int, lane: int, thresholds: Any, listing: Any, settings: Any, scratch: Any, lanes: Any
-) -> Any:
-    """Count the members among the hits of a lane, which is text i, and those within the shifted threshold."""
+@inlined
+def _judge_hits(texts: Any, i: int, lane: int, thresholds: Any, listing: Any, settings: Any, lanes: Any) -> Any:
+    """Count the members among the hits of a lane, which is text i, and those within the shifted threshold.
+
+    The first is UNDECIDED if some are too near to be decided so.
+    """
     base, margin = lanes.base[lane], lanes.margins[lane]
     log_z = np.log(lanes.sums[lane]) - settings.temperature * base
     hits, starts, labels, log_priors = lanes.hits, listing.starts, listing.labels, listing.log_prior
-    scratch.exact[0] = np.nan
     n_members, n_within = 0, 0
     for hit in range(lanes.n_hits[lane]):
         node = hits[lane, hit]
@@ -226,7 +226,7 @@ def _judge_hits(
             value += present - absent
         is_member, is_within, is_open = judge(value, log_priors[node], log_z, thresholds, margin, settings)
         if is_open:
-            is_member, is_within = judge_exactly(texts, i, thresholds, node, listing, settings, scratch)
+            return UNDECIDED, n_within
         n_members += is_member
         n_within += is_within
     return n_members, n_within
@@ -236,9 +236,11 @@ def _judge_hits(
 def count_listed(
     texts: Any, thresholds: Array, shifted: Array, listing: Any, candidates: Array, settings: Any, out: Array
 ) -> None:
-    """Write for each text the number of listed members, and of listed candidates with L <= shifted: out (n, 2)."""
+    """Write for each text the number of listed members, and of listed candidates with L <= shifted: out (n, 2).
+
+    The first is UNDECIDED if plain arithmetic cannot tell; `mixture.listed_members` can.
+    """
     scratch, lanes = make_scratch(listing, texts, settings), _make_lanes(listing, settings)
-    nothing = np.empty(0, dtype=np.uint8)
     n_texts = out.shape[0]
     sums, n_hits, counts = lanes.sums, lanes.n_hits, lanes.counts
     for first in range(0, n_texts, LANES):
@@ -248,12 +250,11 @@ def count_listed(
         _sort_nodes(listing, candidates, settings, lanes)
         for lane in range(min(LANES, n_texts - first)):
             i = first + lane
-            both = (thresholds[i], shifted[i])
-            if not is_usable(sums[lane]) or settings.temperature <= _LEAST_TEMPERATURE:
-                out[i, 0], out[i, 1] = scan_text(texts, i, both, listing, candidates, settings, scratch, nothing)
-                continue
             out[i, 0], out[i, 1] = counts[0, lane], counts[1, lane]
-            if n_hits[lane]:
-                more = _judge_hits(texts, i, lane, both, listing, settings, scratch, lanes)
-                out[i, 0] += more[0]
+            if not is_usable(sums[lane]) or settings.temperature <= _LEAST_TEMPERATURE:
+                out[i, 0] = UNDECIDED
+            elif n_hits[lane]:
+                both = (thresholds[i], shifted[i])
+                more = _judge_hits(texts, i, lane, both, listing, settings, lanes)
+                out[i, 0] = UNDECIDED if more[0] == UNDECIDED else out[i, 0] + more[0]
                 out[i, 1] += more[1]

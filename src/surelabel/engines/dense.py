@@ -118,7 +118,7 @@ class DenseEngine(Engine):
             if self.is_maximum:
                 totals[rows] = np.where(labels[rows], present, absent).max(axis=1)
             else:
-                exact_sum.totals_of_rows(absent, present, labels[rows], totals[rows])
+                exact_sum.totals_of_rows(absent, present, labels[rows].view(np.uint8), totals[rows])
 
         over_rows(add, len(self), self.n_jobs)
         return totals
@@ -180,13 +180,16 @@ class DenseEngine(Engine):
         return as_members(unpack(words, self.n_labels))
 
     def members(self, row: int, threshold: Threshold, limit: int) -> BoolArray:
-        """List by walking and sort if all members fit; take the best by a heap if they do not."""
+        """List by walking and sort if all members fit; take the best by a heap if they are few, or do not fit."""
         absent, present, at = self._one(row, threshold)
         size = self.n_candidates
         if not np.isposinf(threshold):
             _, size = self.counted(absent[None, :], present[None, :], np.array([at]))[0]
         if size > limit:
             return np.asarray(super().members(row, threshold, limit))
+        if size <= _MOST_AT_ONCE and not self.is_maximum:
+            best = self[row : row + 1].top(size, np.array([threshold], dtype=np.float64), np.zeros(1, dtype=np.int64))
+            return np.asarray(self.as_rows([member for _, member in best[0]]))
         words = np.empty((size, n_words(self.n_labels)), dtype=np.uint64)
         n_found = walk.list_row(absent, present, at, self.limits, words, np.empty(0))
         words = words[:n_found]

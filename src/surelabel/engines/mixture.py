@@ -34,8 +34,9 @@ from surelabel.measures.mixture import Mixture
 
 # Thresholds that are few enough to check the listed label-sets for each; for more they are scored and sorted once.
 _FEW = 16
-# What the kernels have of dense texts, a row per text.
-_DENSE = ("absent", "present", "ratios", "others")
+# Texts, and members of a text, that are few enough not to compile a quicker search for them.
+_FEW_TEXTS, _FEW_MEMBERS = 64, 100
+_FIRST_ROW = np.zeros(1, dtype=np.int64)
 # Label-sets of the independent part that are looked at for the best that is not listed.
 _FIRST = 16
 # The calibration of the independent part, and candidates by limits; made once per calibration.
@@ -158,29 +159,23 @@ class MixtureEngine(WrappingEngine):
         """Count listed members, and listed candidates that the independent part counts, (n, 2)."""
         finite = np.isfinite(thresholds)
         out = np.zeros((len(thresholds), 2), dtype=np.int64)
-        if finite.all():
+        if len(thresholds) > _FEW_TEXTS and finite.all():
             mixture_lanes.count_listed(texts, thresholds, shifted, *self._kernel_arguments(), out)
-            return out
-        for i in np.flatnonzero(finite).tolist():
-            flags = self._flags_of(self._one(texts, i), thresholds[i], shifted[i])
-            out[i] = [np.count_nonzero(flags & flag) for flag in (kernel.MEMBER, kernel.WITHIN)]
+            rows = np.flatnonzero(out[:, 0] == mixture_lanes.UNDECIDED)
+        else:
+            rows = np.flatnonzero(finite)
+        if len(rows):
+            bounds = np.column_stack([thresholds[rows], shifted[rows]])
+            out[rows] = kernel.listed_members(texts, rows, bounds, *self._kernel_arguments()).counts
         return out
-
-    @staticmethod
-    def _one(texts: kernel.Texts, i: int) -> kernel.Texts:
-        """Return one of several texts."""
-        if len(texts.starts) == 0:
-            return texts._replace(**{name: getattr(texts, name)[i : i + 1] for name in _DENSE})
-        return texts._replace(starts=texts.starts[i : i + 2])
 
     def _flags_of(self, texts: kernel.Texts, threshold: float, shifted: float) -> Any:
         """Return MEMBER and WITHIN of each node, (N,) uint8, for one text."""
-        flags = np.zeros(len(self._measure.listing.parents), dtype=np.uint8)
-        if threshold == math.inf:
-            flags[self._listed_candidates] = kernel.MEMBER | kernel.WITHIN
-        elif threshold > -math.inf:
-            kernel.flag_listed(texts, (threshold, shifted), *self._kernel_arguments(), flags)
-        return flags
+        if math.isinf(threshold):
+            all_flags = kernel.MEMBER | kernel.WITHIN if threshold > 0 else 0
+            return self._listed_candidates * np.uint8(all_flags)
+        bounds = np.array([[threshold, shifted]])
+        return kernel.listed_members(texts, _FIRST_ROW, bounds, *self._kernel_arguments()).flags
 
     def _flags(self, row: int, threshold: Threshold) -> Any:
         """Return the same for a text and threshold."""
@@ -190,19 +185,43 @@ class MixtureEngine(WrappingEngine):
 
     def _scored(self, row: int, nodes: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return L and the totals of listed nodes of one text."""
-        sums, totals = np.empty(len(nodes)), np.empty(len(nodes))
         _, texts = self._part(slice(row, row + 1))
         rows = np.zeros(len(nodes), dtype=np.int64)
-        kernel.totals_of_nodes(texts, rows, nodes, self._measure.listing, self._measure.settings, sums, totals)
-        return sums, totals
+        return kernel.totals_of_nodes(texts, rows, nodes, self._measure.listing, self._measure.settings)
 
     def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Merge listed members, sorted, with what the independent part yields and is not listed."""
+        return heapq.merge(self._listed(row, threshold), self._unlisted(row, threshold), key=best_first_key)
+
+    def _listed(self, row: int, threshold: Threshold) -> Iterator[Scored]:
+        """Yield listed members, best first."""
         nodes = np.flatnonzero(self._flags(row, threshold) & kernel.MEMBER)
         _, totals = self._scored(row, nodes)
         order = np.lexsort((self._measure.listing.ranks[nodes], totals))
-        listed = ((float(totals[i]), self._member(int(nodes[i]))) for i in order)
-        return heapq.merge(listed, self._unlisted(row, threshold), key=best_first_key)
+        return ((float(totals[i]), self._member(int(nodes[i]))) for i in order)
+
+    def members(self, row: int, threshold: Threshold, limit: int) -> Any:
+        """Take a few by `top`."""
+        if limit > _FEW_MEMBERS:
+            return super().members(row, threshold, limit)
+        best = self[row : row + 1].top(limit, np.array([threshold], dtype=np.float64), _FIRST_ROW)[0]
+        return self.as_rows([member for _, member in best])
+
+    def top(self, k: int, thresholds: FloatArray, rows: IntArray) -> list[list[Scored]]:
+        """Take the best of the independent part for all texts at once; if too many are listed, one by one."""
+        number = 2 * k + _FIRST
+        if not isinstance(self.inner, DenseEngine) or k > _FEW_MEMBERS:
+            return super().top(k, thresholds, rows)
+        tops = []
+        shift, node_of = self._measure.settings.shift, self._measure.node_of
+        for row, best in zip(rows.tolist(), self.inner.top(number, self._shifted(thresholds), rows), strict=True):
+            unlisted = [(total + shift, member) for total, member in best if node_of(member) < 0]
+            scored = [*itertools.islice(self._listed(row, thresholds[row]), k), *unlisted]
+            scored.sort(key=best_first_key)
+            # What comes after the last of the independent part may have its total.
+            is_whole = len(best) < number or (len(scored) > k and scored[k - 1][0] < best[-1][0] + shift)
+            tops.append(scored[:k] if is_whole else list(itertools.islice(self.iterate(row, thresholds[row]), k)))
+        return tops
 
     def _unlisted(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Yield members that are not listed, best first; shifting may make totals equal that were not."""
@@ -227,8 +246,7 @@ class MixtureEngine(WrappingEngine):
         """Return the best candidates of a block of texts, and the totals of the two best."""
         inner, texts = self._part(rows)
         labels, independent = inner.forced()
-        nodes, totals = np.empty(len(inner), dtype=np.int64), np.empty((len(inner), 2))
-        kernel.best_listed(texts, *self._kernel_arguments(), nodes, totals)
+        nodes, totals = kernel.best_listed(texts, len(inner), *self._kernel_arguments())
         far = independent + self._measure.settings.shift
         members = _as_members(labels)
         is_new = self._measure.nodes_of(labels) < 0
@@ -301,13 +319,10 @@ class MixtureEngine(WrappingEngine):
             inner, texts = self._part(slice(rows.start + block.start, rows.start + block.stop))
             part = inner.reachable(shifted[block], slice(0, len(inner)))
             finite = np.flatnonzero(np.isfinite(thresholds[block]))
-            members = np.empty(len(finite), dtype=np.int64)
-            with_label = np.empty((len(finite), self.n_labels), dtype=np.int32)
-            costs = texts._replace(**{name: getattr(texts, name)[finite] for name in _DENSE})
             bounds = np.column_stack([thresholds[block][finite], shifted[block][finite]])
-            kernel.count_labels(costs, bounds, *self._kernel_arguments(), members, with_label)
-            part[finite, :, 0] |= with_label < members[:, None]
-            part[finite, :, 1] |= with_label > 0
+            found = kernel.listed_members(texts, finite, bounds, *self._kernel_arguments(), n_labels=self.n_labels)
+            part[finite, :, 0] |= found.with_label < found.counts[:, :1]
+            part[finite, :, 1] |= found.with_label > 0
             reachable[block] = part
 
         over_rows(look, len(thresholds), self.n_jobs)

@@ -281,9 +281,8 @@ class Mixture:
         terms = np.full((len(probabilities), len(self.states)), -np.inf)
         for place, state in enumerate(self.states):
             if np.any(state.listing.factors > 0.0):
-                out = np.empty(len(probabilities))
-                kernel.log_terms(state.texts(probabilities), state.listing, state.settings, out)
-                terms[:, place] = out
+                texts = state.texts(probabilities)
+                terms[:, place] = kernel.log_terms(texts, len(probabilities), state.listing, state.settings)
         columns = range(terms.shape[1])
         rest = [np.logaddexp.reduce(terms[:, [j for j in columns if j != i]], axis=1) for i in columns]
         return np.column_stack(rest)
@@ -397,11 +396,7 @@ class Mixture:
         totals = independent + self.settings.shift
         listed = np.flatnonzero(nodes >= 0)
         if len(listed):
-            of_listed = np.empty(len(listed))
-            kernel.totals_of_nodes(
-                texts, rows[listed], nodes[listed], self.listing, self.settings, np.empty(len(listed)), of_listed
-            )
-            totals[listed] = of_listed
+            totals[listed] = kernel.totals_of_nodes(texts, rows[listed], nodes[listed], self.listing, self.settings)[1]
         return totals
 
     def totals(self, probabilities: FloatArray | SparseProbabilities, labels: Any) -> FloatArray:
