@@ -91,8 +91,10 @@ def test_processes_share_what_they_know_are_replaced_and_end_together(tmp_path):
                 assert (status, values["surelabel_outcomes_settled"]) == (200, number + 1)
                 assert values["surelabel_texts_total"] == values["surelabel_watch_texts"] == 40
                 assert values['surelabel_requests_total{endpoint="/v1/predict",status="200"}'] == 40
-                assert (values["surelabel_ready"], values["surelabel_requests_now"]) == (1, 1)
+                assert values["surelabel_requests_now"] == 1
                 assert 0 < values["surelabel_conformal_time_share"] < 1
+            # The slower process may have joined after the first was ready.
+            _wait_for(lambda: _metrics(client)["surelabel_ready"] == 1)
             assert _ask(client, "/v1/outcomes", outcomes=[{"id": "0", "labels": []}])[0] == 409
             killed = min(first)
             os.kill(killed, signal.SIGKILL)
