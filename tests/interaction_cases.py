@@ -5,7 +5,7 @@ import sklearn.covariance  # noqa: F401 (loaded inside a strategy it would draw 
 from hypothesis import strategies as st
 
 import cases
-from surelabel import LabelConstraints, LogLoss, LpNorm, Mahalanobis, Mixture, Penalised
+from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, Mixture, Penalised
 from surelabel.measures.hubs import Hubs
 from surelabel.measures.odds import RefinedOdds
 
@@ -100,3 +100,20 @@ def constraints(draw, d):
         exclusions=draw(st.lists(group, max_size=2)),
         at_most=draw(st.lists(st.tuples(st.integers(0, 2), group), max_size=2)),
     )
+
+
+def check_bounds(measure, limits, probabilities, labels, *, significance):
+    """Check that bounds past the work limit hold the sizes, and refined ones too; the first texts calibrate."""
+    n_texts = len(labels)
+    exact, short = (
+        ConformalLabelSets(measure, *limits, work_limit=limit).calibrate(probabilities[:n_texts], labels)
+        for limit in (10**7, 20)
+    )
+    sizes = exact.predict_set(probabilities[n_texts:], significance=significance).sizes()
+    bounded = short.predict_set(probabilities[n_texts:], significance=significance)
+    lower, upper = bounded.size_bounds()
+    assert np.all((lower <= sizes) & (sizes <= upper))
+    widest = int(np.argmax(upper - lower))
+    assert lower[widest] < upper[widest]
+    refined = bounded[widest].refine(0.01)
+    assert lower[widest] <= refined[0] <= sizes[widest] <= refined[1] <= upper[widest]

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, SparseProbabilities, choose_mixture
-from surelabel.choosing import mixture
+from surelabel.choosing import folds
 from surelabel.exceptions import InvalidInputError
 
 PATTERNS = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [1, 0, 0, 0, 0, 1]], dtype=bool)
@@ -96,7 +96,7 @@ def test_hubs_are_left_out_if_labels_are_independent():
 
 def test_what_does_not_carry_over_is_refused(monkeypatch):
     training, validation = _texts(100, 0), _texts(90, 1)
-    monkeypatch.setattr(mixture, "_LEAST_GAIN", 0.999)
+    monkeypatch.setattr(folds, "_LEAST_GAIN", 0.999)
     lines = []
     refused = choose_mixture(*validation, training[1], progress=lines.append)
     assert refused.weight == 0.0
@@ -108,15 +108,15 @@ def test_what_does_not_carry_over_is_refused(monkeypatch):
 
 
 def test_sizes_may_be_larger_at_no_level():
-    smaller = mixture._Sizes(np.full((2, 3), 1.0), np.full((2, 3), 10.0))
-    plain = mixture._Sizes(np.full((2, 3), 2.0), np.full((2, 3), 10.0))
+    smaller = folds.Sizes(np.full((2, 3), 1.0), np.full((2, 3), 10.0))
+    plain = folds.Sizes(np.full((2, 3), 2.0), np.full((2, 3), 10.0))
     assert smaller.failures(plain) == []
     one_larger = np.full((2, 3), 1.0)
     one_larger[1, 2] = 2.1
-    assert mixture._Sizes(one_larger, smaller.means).failures(plain) == ["levels"]
-    assert mixture._Sizes(smaller.logs, smaller.means + 0.1).failures(plain) == ["means"]
+    assert folds.Sizes(one_larger, smaller.means).failures(plain) == ["levels"]
+    assert folds.Sizes(smaller.logs, smaller.means + 0.1).failures(plain) == ["means"]
     one_larger[1, 2] = np.nan  # a level with too few texts says nothing
-    assert mixture._Sizes(one_larger, smaller.means).failures(plain) == []
+    assert folds.Sizes(one_larger, smaller.means).failures(plain) == []
 
 
 def test_constraints_are_obeyed():

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import interaction_cases
 from surelabel import ByCardinality, ByRarity, ConformalLabelSets, LabelConstraints, Mixture
 from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.exceptions import InvalidInputError
@@ -101,18 +102,7 @@ def test_criteria_are_sums_over_all_candidates():
 def test_bounds_past_the_work_limit_hold_the_sizes():
     probabilities, labels = _texts(300, 30, seed=3)
     measure = _measure(labels, probabilities)
-    exact, short = (
-        ConformalLabelSets(measure, 0, 5, work_limit=limit).calibrate(probabilities[100:200], labels[100:200])
-        for limit in (10**7, 20)
-    )
-    sizes = exact.predict_set(probabilities[200:215], significance=0.2).sizes()
-    bounded = short.predict_set(probabilities[200:215], significance=0.2)
-    lower, upper = bounded.size_bounds()
-    assert np.all((lower <= sizes) & (sizes <= upper))
-    i = int(np.argmax(upper - lower))
-    assert lower[i] < upper[i]
-    refined = bounded[i].refine(0.01)
-    assert lower[i] <= refined[0] <= sizes[i] <= refined[1] <= upper[i]
+    interaction_cases.check_bounds(measure, (0, 5), probabilities[100:215], labels[100:200], significance=0.2)
 
 
 def test_a_file_keeps_hubs(tmp_path):

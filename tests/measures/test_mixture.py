@@ -312,18 +312,7 @@ def test_bounds_past_the_work_limit_hold_the_sizes():
         np.abs(labels * rng.uniform(0.2, 1.0, labels.shape) + 0.06 * rng.normal(size=labels.shape)), 0, 1
     )
     measure = Mixture(0.9, neighbours=0.2).fit(labels[:100])
-    exact, short = (
-        ConformalLabelSets(measure, 0, 6, work_limit=limit).calibrate(probabilities[100:200], labels[100:200])
-        for limit in (10**7, 20)
-    )
-    sizes = exact.predict_set(probabilities[200:230], significance=0.02).sizes()
-    bounded = short.predict_set(probabilities[200:230], significance=0.02)
-    lower, upper = bounded.size_bounds()
-    assert np.all((lower <= sizes) & (sizes <= upper))
-    i = int(np.argmax(upper - lower))
-    assert lower[i] < upper[i]
-    refined = bounded[i].refine(0.01)
-    assert lower[i] <= refined[0] <= sizes[i] <= refined[1] <= upper[i]
+    interaction_cases.check_bounds(measure, (0, 6), probabilities[100:230], labels[100:200], significance=0.02)
 
 
 def test_calibrations_merge_if_the_measure_is_the_same():

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from surelabel._core.validation import FloatArray, as_labels, as_level, as_probabilities
-from surelabel.calibration import Calibration, totals_of
-from surelabel.choosing.likelihood import Likelihood, likeliest
-from surelabel.engines import engine_for
+from surelabel.choosing.folds import Fold, HubLabels, Sizes
+from surelabel.choosing.likelihood import likeliest
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import as_sparse_labels, as_sparse_probabilities, is_sparse
-from surelabel.measures.base import costs_of
 from surelabel.measures.hubs import log_odds_ratios
 from surelabel.measures.mixture import Mixture
 from surelabel.measures.odds import RefinedOdds
 
 __all__ = ["choose_mixture"]
-
-_Hubs: TypeAlias = tuple[int, ...]
 
 _log = logging.getLogger(__name__)
 
@@ -43,171 +36,17 @@ _MOST_LABELS_ACROSS = 200
 # Parts that validation texts are divided into; each is held out once.
 _N_FOLDS = 3
 _FEWEST_TEXTS = 60
-# Texts of a fold that are scored, sized and guessed; the same with neighbours, whose lists are long.
-_SCORED, _SIZED, _GUESSED = 1000, 100, 1000
-_SCORED_NEAR, _SIZED_NEAR = 150, 60
-# Texts times listed label-sets that are scored per fold, unless texts are then fewer than with neighbours.
-_MOST_SCORES = 500_000
 # Changes of one label that are listed at most: each takes time with every text.
 _MOST_CHANGES = 10_000
 # Hubs at most, labels up to which they are looked for, and labels that are fitted as the next one.
 _MOST_HUBS, _MOST_LABELS_HUBS, _TRIED_AS_HUB = 2, 300, 3
-# Texts that hubs are fitted on, and judged by, per fold.
-_HUB_TEXTS = 1500
-# Levels that stand for one, in multiples of it: one threshold depends on one calibration text, several on several.
-_NEARBY = (Fraction(2, 3), Fraction(1), Fraction(3, 2))
-# Cells of the tables that bound large sets, and steps of counting: sizes need not be exact here.
-_CELLS = 512
-_WORK_LIMIT = 20_000
 # Standard errors by which the likelihood must be better: to refine log-odds, and to be taken instead of LogLoss.
 _CLEARLY, _SURELY = 1.0, 2.0
-# Share by which held-out sets must be smaller than those of LogLoss, and by which neighbours and hubs must pay.
-_LEAST_GAIN, _LEAST_GAIN_NEAR = 0.05, 0.1
+# Share by which neighbours and hubs must make held-out sets smaller.
+_LEAST_GAIN_NEAR = 0.1
 # Share of best guesses that orderly settings may lose, beside those of LogLoss: a difference that is chance. Other
 # settings must win by a standard error.
 _MOST_LOST = 0.005
-
-
-@dataclasses.dataclass(frozen=True)
-class _Sizes:
-    """Sizes of sets, (levels, 3): at each level and two near to it, so that one calibration text does not decide.
-
-    logs: mean log(1 + N), which a few huge sets cannot decide. means: of N. Both are nan at levels at which no text or
-    only the strangest would be missed.
-    """
-
-    logs: FloatArray
-    means: FloatArray
-
-    @property
-    def typical(self) -> FloatArray:
-        """exp(mean log(1 + N)) - 1 by level, the mean over those near to it too; nan if there is none."""
-        told = np.isfinite(self.logs)
-        sums = np.where(told, self.logs, 0.0).sum(axis=1)
-        return np.expm1(np.where(told.any(axis=1), sums / np.maximum(told.sum(axis=1), 1), np.nan))
-
-    @property
-    def criterion(self) -> float:
-        """The geometric mean of typical sizes over levels, 0.1 added so that none decides."""
-        told = self.typical[np.isfinite(self.typical)]
-        return float(np.exp(np.log(told + 0.1).mean())) if len(told) else math.inf
-
-    def failures(self, plain: _Sizes) -> list[str]:
-        """Return by what these sizes do not improve on those of `LogLoss`.
-
-        Thresholds of both measures come from the same few texts, so sizes at one level say little. Were the measures
-        as good as each other, each comparison would be won about every other time: none of them may be lost.
-        """
-        told = np.isfinite(plain.logs) & np.isfinite(self.logs)
-        checks = {
-            "levels": told.any() and np.all(self.logs[told] <= plain.logs[told]),
-            "means": np.all(self.means[told] <= plain.means[told]),
-            "typical sizes": self.criterion <= (1.0 - _LEAST_GAIN) * plain.criterion,
-        }
-        return [name for name, passed in checks.items() if not passed]
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Sizes]) -> _Sizes:
-        """Return sizes of several folds as one."""
-        return cls(*(np.mean([getattr(part, name) for part in parts], axis=0) for name in ("logs", "means")))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Fold:
-    """Held-out validation texts: what candidates are limited to, the levels that sets are sized at.
-
-    start: a mixture fitted on label-sets of training. odds: refined log-odds by kind, fitted on the other folds, whose
-    texts are `rest`.
-    """
-
-    probabilities: Any
-    labels: Any
-    limits: Mapping[str, Any]
-    levels: tuple[Fraction, ...]
-    start: Mixture
-    odds: Mapping[bool | None, RefinedOdds | None]
-    rest: tuple[Any, Any]
-
-    @functools.cached_property
-    def _likelihoods(self) -> dict[tuple[bool | None, _Hubs, bool], Likelihood]:
-        """Likelihoods that were made, by the kind of log-odds, hubs, and whether there are neighbours."""
-        return {}
-
-    @functools.cached_property
-    def _measures(self) -> dict[tuple[bool | None, _Hubs], Mixture]:
-        """Measures that were made, by the kind of log-odds and hubs."""
-        return {}
-
-    def measure(self, kind: bool | None, hubs: _Hubs) -> Mixture:
-        """Return a measure with log-odds refined and hubs fitted on the other folds; made once."""
-        if (kind, hubs) not in self._measures:
-            made = self.start.reweighted(odds=self.odds[kind])
-            if hubs:
-                made = made.with_hubs(self.rest[0][:_HUB_TEXTS], self.rest[1][:_HUB_TEXTS], hubs)
-            self._measures[kind, hubs] = made
-        return self._measures[kind, hubs]
-
-    def likelihood(self, kind: bool | None, hubs: _Hubs, near: bool) -> Likelihood:
-        """Return the likelihood of the texts that are scored; made once."""
-        if (kind, hubs, near) not in self._likelihoods:
-            listed = len(self.start.fitted)
-            n_texts = _SCORED_NEAR if near else max(_SCORED_NEAR, min(_SCORED, _MOST_SCORES // listed))
-            measure = self.measure(kind, hubs).reweighted(neighbours=float(near))
-            made = Likelihood(measure, self.probabilities[:n_texts], self.labels[:n_texts])
-            self._likelihoods[kind, hubs, near] = made
-        return self._likelihoods[kind, hubs, near]
-
-    def product_losses(self, kind: bool | None, hubs: _Hubs) -> FloatArray:
-        """Return the losses of the independent part, given hubs."""
-        return self.measure(kind, hubs).product_losses(self.probabilities[:_HUB_TEXTS], self.labels[:_HUB_TEXTS])
-
-    def residuals(self, kind: bool | None, hubs: _Hubs) -> tuple[FloatArray, FloatArray]:
-        """Return labels less their probabilities given hubs, and these probabilities' variances, (n, d) each."""
-        measure, own = self.measure(kind, hubs), self.labels[:_HUB_TEXTS].astype(np.float64)
-        absent, present = costs_of(measure.independent, self.probabilities[:_HUB_TEXTS])
-        odds = absent - present
-        if measure.hubs is not None:
-            odds = measure.hubs.changed(odds, own[:, measure.hubs.labels])
-        shares = expit(odds)
-        return own - shares, shares * (1.0 - shares)
-
-    def hits(self, measure: Mixture) -> FloatArray:
-        """Tell of each text whether its best guess is its label-set: 1 or 0."""
-        guessed = _SCORED_NEAR if measure.neighbours > 0.0 else _GUESSED
-        probabilities, labels = self.probabilities[:guessed], self.labels[:guessed]
-        calibration = Calibration(measure, np.zeros(1), labels.shape[1], label_names=None, **self.limits)
-        wrong = engine_for(calibration, probabilities).forced()[0] != labels
-        return np.asarray(np.asarray(wrong.sum(axis=1)) == 0, dtype=np.float64)
-
-    @functools.cached_property
-    def plain(self) -> Mixture:
-        """The mixture that scores as `LogLoss` does."""
-        return self.start.reweighted(weight=0.0)
-
-    @functools.cached_property
-    def plain_hits(self) -> FloatArray:
-        """The same with `LogLoss`."""
-        return self.hits(self.plain)
-
-    def totals(self, measure: Mixture, few: bool) -> FloatArray:
-        """Return the totals of the label-sets of texts, or of a few."""
-        scored = _SCORED_NEAR if few else _SCORED
-        return totals_of(measure, self.probabilities[:scored], self.labels[:scored])
-
-    def sizes(self, measure: Mixture, totals: FloatArray, few: bool) -> _Sizes:
-        """Return sizes of the sets of some texts, or of a few, calibrated by totals."""
-        calibration = Calibration(measure, totals, self.labels.shape[1], label_names=None, **self.limits)
-        sized = self.probabilities[: _SIZED_NEAR if few else _SIZED]
-        engine = engine_for(calibration, sized, work_limit=_WORK_LIMIT)
-        nearby = [level * near for level in self.levels for near in _NEARBY]
-        thresholds = np.array([calibration.threshold(e) if calibration.rank(e) > 1 else math.inf for e in nearby])
-        at, places = np.unique(thresholds[np.isfinite(thresholds)], return_inverse=True)
-        by_level = np.full((2, len(nearby)), np.nan)
-        if len(at):
-            counts = engine.counts_at(at, _CELLS)[:, :, 1]
-            by_level[0, np.isfinite(thresholds)] = np.log1p(counts).mean(axis=0)[places]
-            by_level[1, np.isfinite(thresholds)] = counts.mean(axis=0)[places]
-        return _Sizes(*by_level.reshape(2, -1, len(_NEARBY)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,18 +56,18 @@ class _Choice:
     settings: Mapping[str, float]
     place: Mapping[str, float]
     kind: bool | None
-    hubs: _Hubs = ()
+    hubs: HubLabels = ()
 
     @property
     def near(self) -> bool:
         """Whether there are neighbours."""
         return "neighbours" in self.place
 
-    def on(self, fold: _Fold) -> Mixture:
+    def on(self, fold: Fold) -> Mixture:
         """Return the measure for a fold's texts: its log-odds were refined on other texts."""
         return fold.measure(self.kind, self.hubs).reweighted(**self.settings)
 
-    def losses(self, fold: _Fold) -> FloatArray:
+    def losses(self, fold: Fold) -> FloatArray:
         """Return minus the log-likelihood of the label-sets of a fold's texts."""
         return fold.likelihood(self.kind, self.hubs, self.near).losses(self.place, ())[0]
 
@@ -236,11 +75,13 @@ class _Choice:
 class _Search:
     """Finds the settings under which label-sets of held-out texts are likeliest."""
 
-    def __init__(self, folds: Sequence[_Fold], progress: Callable[[str], None]) -> None:
+    def __init__(self, folds: Sequence[Fold], progress: Callable[[str], None]) -> None:
         self.folds, self._progress = folds, progress
-        self._plain_sizes: dict[bool, _Sizes] = {}
+        self._plain_sizes: dict[bool, Sizes] = {}
 
-    def fit(self, kind: bool | None, names: Sequence[str], hubs: _Hubs = (), held_out: _Fold | None = None) -> _Choice:
+    def fit(
+        self, kind: bool | None, names: Sequence[str], hubs: HubLabels = (), held_out: Fold | None = None
+    ) -> _Choice:
         """Return the likeliest settings on all folds, or on all but one."""
         folds = [fold for fold in self.folds if fold is not held_out]
         settings, place = likeliest([fold.likelihood(kind, hubs, "neighbours" in names) for fold in folds], names)
@@ -256,13 +97,13 @@ class _Search:
         pairs = [(than.losses(fold), better.losses(fold)) for fold in self.folds]
         return np.concatenate([one[: len(other)] - other[: len(one)] for one, other in pairs])
 
-    def sizes(self, measures: Sequence[Mixture], few: bool) -> _Sizes:
+    def sizes(self, measures: Sequence[Mixture], few: bool) -> Sizes:
         """Return sizes of sets with one measure per fold, calibrated by all folds: thresholds need many texts."""
         pairs = list(zip(self.folds, measures, strict=True))
         totals = np.concatenate([fold.totals(measure, few) for fold, measure in pairs])
-        return _Sizes.joined([fold.sizes(measure, totals, few) for fold, measure in pairs])
+        return Sizes.joined([fold.sizes(measure, totals, few) for fold, measure in pairs])
 
-    def plain_sizes(self, few: bool) -> _Sizes:
+    def plain_sizes(self, few: bool) -> Sizes:
         """Return the same with `LogLoss`, counted once."""
         if few not in self._plain_sizes:
             self._plain_sizes[few] = self.sizes([fold.plain for fold in self.folds], few)
@@ -272,14 +113,14 @@ class _Search:
         """Return the typical size of a few held-out sets, over all levels."""
         return self.sizes([choice.on(fold) for fold in self.folds], few=True).criterion
 
-    def hubs(self, kind: bool | None) -> _Hubs:
+    def hubs(self, kind: bool | None) -> HubLabels:
         """Return the labels that tell most about others beside the text, up to two, if each is surely worth it.
 
         The next hub is looked for where what is left of labels goes together as training labels do, and is the one of
         a few under which held-out label-sets are likeliest.
         """
         start = self.folds[0].start
-        hubs: _Hubs = ()
+        hubs: HubLabels = ()
         if is_sparse(self.folds[0].probabilities) or start.n_labels > _MOST_LABELS_HUBS:
             return ()
         ratios = log_odds_ratios(start.fitted, range(start.n_labels))
@@ -401,7 +242,7 @@ def choose_mixture(
 
     Calibration texts take no part, so the guarantee is what it was. At most 1,000 texts per fold are scored, fewer (but
     150) if training has more than 500 different label-sets, and the sets of at most 100 are sized, large ones by
-    bounds. It takes a second or two.
+    bounds. It takes some seconds.
 
     Parameters
     ----------
@@ -465,7 +306,7 @@ def choose_mixture(
             kind: None if kind is None else RefinedOdds.of(checked[others], own[others], across=kind) for kind in kinds
         }
         rest = checked[others], own[others]
-        folds.append(_Fold(checked[rows], own[rows], limits, levels, fitted, odds, rest))
+        folds.append(Fold(checked[rows], own[rows], limits, levels, fitted, odds, rest))
 
     def report(line: str) -> None:
         _log.debug("%s", line)
