@@ -141,8 +141,8 @@ def test_texts_by_hand():
     assert str(described(with_corn)) == "certain: 0; open: 1 (50 %); at most one of 20 others; 42 label-sets"
     one_flip = [[1, 1, *[0] * 20], [1, 0, *[0] * 20], [0, 1, *[0] * 20], *singles(20, 1, 1)]
     assert str(described(one_flip)) == (
-        "at least one of: 0 (96 %), 1 (96 %); at most one of 20 others; at most one change to the best guess (0, 1); "
-        "23 label-sets"
+        "at least one of: 0 (96 %), 1 (96 %); at most one of 20 others; "
+        "at most one change to the most plausible (0, 1); 23 label-sets"
     )
     three_of_four = [[1, 1], [1, 0], [0, 1]]
     assert str(described(three_of_four)) == "at least one of: 0 (67 %), 1 (67 %); 3 label-sets"

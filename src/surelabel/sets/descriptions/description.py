@@ -131,7 +131,7 @@ class Description:
             if len(self.best_guess) > _MOST_LISTED:
                 best += f" and {len(self.best_guess) - _MOST_LISTED:,} more"
             changes = "change" if self.most_changes == 1 else "changes"
-            said.append(f"at most {number_word(self.most_changes)} {changes} to the best guess ({best})")
+            said.append(f"at most {number_word(self.most_changes)} {changes} to the most plausible ({best})")
         size = label_sets_words(lower, upper)
         if not self.complete:
             fitting = "more" if self.n_fitting is None else count_words(self.n_fitting)
