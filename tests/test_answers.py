@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cases
-from surelabel import ConformalLabelSets, LogLoss, LpNorm
+from surelabel import ByCardinality, ConformalLabelSets, LogLoss, LpNorm
 from surelabel._core import validation
 from surelabel.answers import Answer, PlausibleLabelSet, answer_probabilities
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
@@ -52,6 +52,24 @@ def test_answers_are_what_the_engine_says(measure, significance):
         ]
         for labels in (answer.labels, answer.certain, answer.open, *(each.labels for each in answer.top)):
             assert list(labels) == sorted(labels, key=NAMES.index)
+
+
+@pytest.mark.parametrize("taxonomy", [None, ByCardinality((1, 2))])
+def test_confidence_and_credibility_are_of_the_best_guess_by_another_rule(taxonomy):
+    predictor, probabilities = _calibrated(taxonomy=taxonomy)
+    forced, guesses = predictor.predict(probabilities), probabilities >= 0.3
+    differ = (guesses != forced.labels).any(axis=1)
+    assert differ.any()
+    assert not differ.all()
+    p_values = predictor.predict_p(probabilities, guesses)
+    answers = answer_probabilities(predictor, probabilities, significance="0.2", best_guesses=guesses)
+    for row, answer in enumerate(answers):
+        assert answer.labels == tuple(NAMES[label] for label in np.flatnonzero(guesses[row]))
+        assert answer.credibility == p_values[row]
+        assert answer.confidence == (1 - forced.credibility[row] if differ[row] else forced.confidence[row])
+        assert answer.highest_p_value == pytest.approx(forced.credibility[row])
+        n_labels = len(answer.labels)
+        assert answer.category == (taxonomy and ("1 label" if n_labels == 1 else "2 or more labels"))
 
 
 @pytest.mark.parametrize("significance", ["0.1", "0.3", "0.6", "0.9"])

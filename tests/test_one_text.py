@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surelabel import Automation, ConformalLabelSets, LogLoss, LpNorm, TagBounds, answers
+from surelabel import (
+    Automation,
+    ByCardinality,
+    ByGroup,
+    ConformalLabelSets,
+    LabelConstraints,
+    LogLoss,
+    LpNorm,
+    Mixture,
+    TagBounds,
+    answers,
+)
 from surelabel.answers import answer_probabilities
 from surelabel.engines import one_row
 from surelabel.exceptions import InvalidInputError
@@ -18,12 +29,31 @@ from surelabel.guarantees.familiarity import Familiarity
 pytestmark = pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
 
 
+def _texts(rng, n_labels, digits):
+    """Draw probabilities, and label-sets that they are right about; rounded, so that totals tie."""
+    probabilities = rng.beta(0.2, 0.6, (120, n_labels)).round(digits)
+    return probabilities, rng.random(probabilities.shape) < probabilities
+
+
+def _fitted(measure, n_labels, seed):
+    """Fit a mixture on label-sets of its own, refined or with hubs if its name says so."""
+    if isinstance(measure, (LogLoss, LpNorm)):
+        return measure
+    settings, part = measure
+    rng = np.random.default_rng([seed, 7])
+    probabilities, labels = _texts(rng, n_labels, 3)
+    mixture = Mixture(**dict(settings)).fit(labels[:60])
+    if part == "refined":
+        return mixture.refine(probabilities[60:], labels[60:])
+    return mixture.with_hubs(probabilities[60:], labels[60:], [0]) if part == "hubs" else mixture
+
+
 @functools.lru_cache
 def _model(measure, n_labels, limits, seed, score):
     """Calibrate a predictor, and decisions about its texts unless there is no score."""
+    measure = _fitted(measure, n_labels, seed)
     rng = np.random.default_rng(seed)
-    probabilities = rng.beta(0.2, 0.6, (120, n_labels)).round(1 + seed % 3)
-    labels = rng.random(probabilities.shape) < probabilities
+    probabilities, labels = _texts(rng, n_labels, 1 + seed % 3)
     names = [f"label {k}" for k in range(n_labels)] if seed % 2 else None
     predictor = ConformalLabelSets(measure, *limits, label_names=names).calibrate(probabilities, labels)
     if score is None:
@@ -36,9 +66,19 @@ def _model(measure, n_labels, limits, seed, score):
     return predictor, decisions.calibrate(probabilities, labels, rng.random(120).round(1))
 
 
-@settings(max_examples=40)
+_MIXTURES = [
+    ((("weight", 0.5),), "plain"),
+    ((("weight", 0.9), ("temperature", 0.0)), "plain"),
+    ((("weight", 0.7), ("neighbours", 0.3), ("discount", 0.5)), "plain"),
+    ((("weight", 0.6),), "refined"),
+    ((("weight", 0.6),), "hubs"),
+    ((("weight", 0.0),), "plain"),
+]
+
+
+@settings(max_examples=80)
 @given(
-    measure=st.sampled_from([LogLoss(), LpNorm(1), LpNorm(2)]),
+    measure=st.sampled_from([LogLoss(), LpNorm(1), LpNorm(2), *_MIXTURES]),
     n_labels=st.sampled_from([1, 4, 66]),
     limits=st.sampled_from([(1, None), (0, 3), (1, 2)]),
     score=st.sampled_from([None, "total", "margin", "size", "probability"]),
@@ -63,8 +103,31 @@ def test_one_text_is_answered_as_among_others(measure, n_labels, limits, score, 
     assert alone == together
 
 
-def test_the_quick_way_is_taken(monkeypatch):
-    predictor, decisions = _model(LogLoss(), 7, (1, 3), 1, "total")
+@pytest.mark.parametrize(
+    "different",
+    [
+        {"taxonomy": ByGroup()},
+        {"taxonomy": ByCardinality((1, 2))},
+        {"constraints": LabelConstraints(exclusions=[(0, 1)])},
+        {"search": "powerset"},
+    ],
+    ids=str,
+)
+def test_what_has_categories_or_constraints_is_answered_as_among_others(different):
+    probabilities, labels = _texts(np.random.default_rng(3), 5, 1)
+    groups = ["a", "b"] * 60 if isinstance(different.get("taxonomy"), ByGroup) else None
+    predictor = ConformalLabelSets(LogLoss(), **different).calibrate(probabilities, labels, groups)
+    asked = {"significance": "0.2", "describe": True}
+    together = answer_probabilities(predictor, probabilities[:6], **asked, groups=groups and groups[:6])
+    for i in range(6):
+        own = groups and groups[i : i + 1]
+        assert answer_probabilities(predictor, probabilities[i : i + 1], **asked, groups=own) == [together[i]]
+
+
+@pytest.mark.parametrize("measure", [LogLoss(), _MIXTURES[0], _MIXTURES[3]])
+def test_the_quick_way_is_taken(monkeypatch, measure):
+    predictor, decisions = _model(measure, 7, (1, 3), 1, "total")
+    answer_probabilities(predictor, np.full((1, 7), 0.5), significance="0.2", decisions=decisions)
     monkeypatch.setattr(ConformalLabelSets, "bind", None)
     rows = np.array([[0.9, 0.1, 0.4, 0.0, 0.0, 0.0, 0.5]])
     answer = answer_probabilities(predictor, rows, significance="0.2", describe=True, decisions=decisions)[0]

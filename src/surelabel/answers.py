@@ -13,18 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._core.validation import IntArray, as_level, check_count
+from surelabel._core.validation import FloatArray, as_level, check_count
 from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.base import Engine
-from surelabel.engines.one_row import Costs, Cut, best_members, cut, two_best
+from surelabel.engines.one_row import CutOne, cutter
 from surelabel.engines.sparse import MOST_DESCRIBED
 from surelabel.guarantees.decisions import Decision, Decisions, Verdict
 from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
-from surelabel.measures import costs_of
-from surelabel.sets.descriptions import Description
-from surelabel.sets.prediction_set import describe_members
+from surelabel.sets.prediction_set import describe_few
 from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.taxonomies.engine import KindsEngine
 
@@ -32,8 +30,6 @@ __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
 # Open labels that a text does not list are named if there are no more open labels than this.
 _MOST_NAMED = 1_000
-# Members that are listed for a description.
-_MOST_LISTED = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +50,10 @@ class Answer:
         The best guess. It is the forced prediction, the label-set with the highest p-value, unless a model decides by
         thresholds for F1. Here and below labels are in the order of the label names; if labels have no names, their
         numbers from 0 are.
-    confidence, credibility : float
-        Of the forced prediction, see `ForcedPredictions`.
+    credibility : float
+        The p-value of the best guess.
+    confidence : float
+        1 minus the highest p-value of any other label-set.
     significance : str
         The level, as an exact decimal (a fraction if there is none).
     size : int or None
@@ -112,6 +110,11 @@ class Answer:
     category: str | None = None
     picture: str | None = None
 
+    @property
+    def highest_p_value(self) -> float:
+        """The credibility of the most plausible label-set: low if the text is unlike the calibration texts."""
+        return max(self.credibility, 1.0 - self.confidence)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: lists, strings and numbers."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
@@ -151,45 +154,6 @@ def exact_level(significance: Any = None, confidence_level: Any = None) -> str:
     return _as_decimal(as_level(significance, confidence_level, who="predict"))
 
 
-def _named(labels: Any, name: Callable[[int], str]) -> list[tuple[str, ...]]:
-    """Return the names of each row's labels."""
-    return [tuple(map(name, row)) for row in label_indices(labels)]
-
-
-class _Members(NamedTuple):
-    """What there is to say of the members of prediction sets.
-
-    certain, still_open : (n, d) bool array or CSR array
-    n_more : (n,) int
-        Open labels that are not in `still_open`.
-    tops : one list of (labels, p-value) per text, the best members
-    """
-
-    certain: Any
-    still_open: Any
-    n_more: IntArray
-    tops: list[list[tuple[list[int], float]]]
-
-
-def _members(sets: PredictionSets, forced: ForcedPredictions, sizes: Any, top: int) -> _Members:
-    """Return what there is to say of the members.
-
-    If a set has one member, that is the forced prediction's label-set, with its p-value: nothing is searched.
-    """
-    is_one, is_more = sizes == 1, sizes > 1
-    if is_more.any() or is_sparse(forced.labels):
-        certain, still_open, n_more = sets.certain_and_open(_MOST_NAMED)
-    else:
-        certain, n_more = forced.labels & is_one[:, None], np.zeros(len(sizes), dtype=np.int64)
-        still_open = np.zeros_like(certain)
-    tops = sets.top_indices(top, np.flatnonzero(is_more).tolist())
-    if top > 0:
-        alone, credibility = label_indices(forced.labels), forced.credibility.tolist()
-        for row in np.flatnonzero(is_one).tolist():
-            tops[row] = [(alone[row], credibility[row])]
-    return _Members(certain, still_open, n_more, tops)
-
-
 class _OneText:
     """Answers for one text of dense probabilities, with all that no text changes worked out before.
 
@@ -197,89 +161,76 @@ class _OneText:
     answer if `answer` returns None.
     """
 
-    def __init__(self, calibration: Calibration, decisions: Decisions | None, work_limit: int) -> None:
+    def __init__(self, calibration: Calibration, cut: CutOne, decisions: Decisions | None, work_limit: int) -> None:
         self._calibration = calibration
+        self._cut = cut
         self._decisions = decisions
         self._work_limit = work_limit
         self._totals = calibration.totals.tolist()
-        self._name = str if calibration.label_names is None else calibration.label_names.__getitem__
+        self._name = _namer(calibration)
         self._at = functools.lru_cache(maxsize=64)(self._cut_at)
 
-    def _cut_at(self, level: Fraction) -> tuple[float, str]:
+    def _cut_at(self, significance: Any, confidence_level: Any) -> tuple[float, str]:
         """Return the threshold of a level, inf if the general way is to warn or to take all, and how it is written."""
+        level = as_level(significance, confidence_level, who="answer_probabilities")
         is_usual = level * (self._calibration.n_texts + 1) > 1
         return self._calibration.threshold(level) if is_usual else math.inf, _as_decimal(level)
 
     def answer(
-        self, probabilities: Any, level: Fraction, known_words: float, *, top: int, describe: bool
+        self, probabilities: FloatArray, level: tuple[Any, Any], known_words: float, *, top: int, describe: bool
     ) -> Answer | None:
-        """Return the answer for one text, (1, d)."""
-        (threshold, significance), calibration = self._at(level), self._calibration
-        if math.isinf(threshold):
+        """Return the answer for one text, (1, d), at a level: significance and confidence level, one of them None."""
+        threshold, significance = self._at(*level)
+        if math.isinf(threshold) or not self._is_checked(probabilities):
             return None
         check_count("k", top, who="top_indices")
-        checked = calibration.as_probabilities(probabilities, who="answer_probabilities")
-        costs = Costs(*costs_of(calibration.separable, checked), calibration.limits)
-        labels, total, second = two_best(costs)
-        found = cut(costs, threshold, int(top), self._work_limit, (total, labels))
-        if found is None:
-            return None
-        told = self._description(found, costs, threshold) if describe else None
-        if describe and told is None:
+        cut = self._cut(probabilities, threshold, int(top), self._work_limit)
+        if cut is None or (describe and len(cut.best) < cut.size):
             return None
         one = None
         if self._decisions is not None:
-            one = self._decisions.decide_one(checked[0], costs, labels, found.size, known_words)
+            one = self._decisions.decide_one(probabilities[0], cut, known_words)
             if one is None:
                 return None
+        name, (best, second) = self._name, cut.totals
         return Answer(
-            labels=self._named(labels),
+            labels=tuple(map(name, cut.labels)),
             confidence=1.0 - (0.0 if math.isinf(second) else self._p_value(second)),
-            credibility=self._p_value(total),
+            credibility=self._p_value(best),
             significance=significance,
-            size=found.size,
-            size_bounds=(found.size, found.size),
-            n_candidates=calibration.n_candidates,
-            certain=self._named(found.certain),
-            open=self._named(found.still_open),
-            top=tuple(PlausibleLabelSet(self._named(best), self._p_value(at)) for at, best in found.best),
-            description=told,
-            **_decided(one, self._name),
+            size=cut.size,
+            size_bounds=(cut.size, cut.size),
+            n_candidates=self._calibration.n_candidates,
+            certain=tuple(map(name, cut.certain)),
+            open=tuple(map(name, cut.still_open)),
+            top=tuple(
+                PlausibleLabelSet(tuple(map(name, labels)), self._p_value(total)) for total, labels in cut.best[:top]
+            ),
+            description=describe_few([labels for _, labels in cut.best], name) if describe else None,
+            **_decided(one, name),
         )
 
-    def _named(self, labels: list[int]) -> tuple[str, ...]:
-        return tuple(map(self._name, labels))
+    def _is_checked(self, probabilities: FloatArray) -> bool:
+        """Tell whether probabilities are as they should be; if not, the general way converts or refuses them."""
+        if probabilities.dtype != np.float64 or probabilities.shape != (1, self._calibration.n_labels):
+            return False
+        is_plain = type(probabilities) is np.ndarray and probabilities.flags.c_contiguous
+        row = probabilities[0]
+        return bool(is_plain and np.minimum.reduce(row) >= 0.0 and np.maximum.reduce(row) <= 1.0)
 
     def _p_value(self, total: float) -> float:
         """Return the p-value of a total."""
         n_texts = len(self._totals)
         return (n_texts - bisect.bisect_left(self._totals, total) + 1) / (n_texts + 1)
 
-    def _description(self, found: Cut, costs: Costs, threshold: float) -> str | None:
-        """Return what `PredictionSet.describe` says of a set with few members, None of others."""
-        if found.size <= 1:
-            names = self._named(found.certain)
-            return str(Description(names, (), (), None, names, None, (found.size, found.size), found.size))
-        best = best_members(costs, threshold, found.size) if found.size <= _MOST_LISTED else None
-        if best is None or len(best) < found.size or found.reachable is None:
-            return None
-        rows = np.zeros((found.size, self._calibration.n_labels), dtype=np.bool_)
-        for row, (_, labels) in zip(rows, best, strict=True):
-            row[labels] = True
-        return str(describe_members(rows, found.reachable, self._calibration.label_names))
-
 
 @functools.lru_cache(maxsize=8)
 def _one_text(calibration: Calibration, decisions: Decisions | None, work_limit: int) -> _OneText | None:
     """Return what answers for one text of a model, None if only the general way does."""
-    measure = calibration.separable_measure
-    if type(calibration) is not Calibration or calibration.categories is not None:  # one with weights, or kinds
+    cut = cutter(calibration) if type(calibration) is Calibration else None  # not one with weights
+    if cut is None or (decisions is not None and not decisions.automation.fits(calibration)):
         return None
-    if measure is None or not calibration.is_separable or measure.aggregate == "max":
-        return None
-    if decisions is not None and not decisions.automation.fits(calibration):
-        return None
-    return _OneText(calibration, decisions, work_limit)
+    return _OneText(calibration, cut, decisions, work_limit)
 
 
 def _for_one_text(predictor: ConformalLabelSets, probabilities: Any, decisions: Decisions | None) -> _OneText | None:
@@ -288,6 +239,11 @@ def _for_one_text(predictor: ConformalLabelSets, probabilities: Any, decisions: 
     if not is_one or predictor.search != "exact" or not hasattr(predictor, "calibration_"):
         return None
     return _one_text(predictor.calibration_, decisions, predictor.work_limit)
+
+
+def _namer(calibration: Calibration) -> Callable[[int], str]:
+    """Return what gives the name of a label, its number if labels have no names."""
+    return str if calibration.label_names is None else calibration.label_names.__getitem__
 
 
 def answer_probabilities(
@@ -347,71 +303,111 @@ def answer_probabilities(
     >>> answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75, describe=True)[0].description
     'certain: grain; open: wheat (50 %); 2 label-sets'
     """
-    level = as_level(significance, confidence_level, who="answer_probabilities")
     is_plain = best_guesses is None and groups is None and assurance is None and not picture
+    is_plain = is_plain and isinstance(confidence_level if significance is None else significance, (float, str))
     if is_plain and (one_text := _for_one_text(predictor, probabilities, decisions)) is not None:
-        known = 1.0 if known_words is None else float(known_words[0])
-        answer = one_text.answer(probabilities, level, known, top=top, describe=describe)
+        known, at = 1.0 if known_words is None else float(known_words[0]), (significance, confidence_level)
+        answer = one_text.answer(probabilities, at, known, top=top, describe=describe)
         if answer is not None:
             return [answer]
+    level = as_level(significance, confidence_level, who="answer_probabilities")
     engine = predictor.bind(probabilities, groups=groups, who="answer_probabilities")
     calibration = engine.calibration
-    name = str if calibration.label_names is None else calibration.label_names.__getitem__
     forced = predictor.predict(engine)
     sets = predictor.predict_set(engine, significance=level, assurance=assurance)
-    categories = engine.names_of(forced.labels) if isinstance(engine, KindsEngine) else [None] * len(engine)
     lower, upper = sets.size_bounds()
-    members = _members(sets, forced, upper, top)
-    is_told = (describe or picture) and (not is_sparse(forced.labels) or calibration.n_labels <= MOST_DESCRIBED)
-    significance, n_candidates = _as_decimal(level), calibration.n_candidates
-    bounds_of_sizes = list(zip(lower.tolist(), upper.tolist(), strict=True))
+    sizes = list(zip(lower.tolist(), upper.tolist(), strict=True))
     decided: Sequence[Decision | None] = [None] * len(engine)
     if decisions is not None:
         best = forced.labels if decisions.automation.fits(calibration) else None
-        decided = decisions.decide(engine.probabilities, bounds_of_sizes, known_words, best)
-    columns = (
-        _named(forced.labels if best_guesses is None else best_guesses, name),
-        forced.confidence.tolist(),
-        forced.credibility.tolist(),
-        bounds_of_sizes,
-        _named(members.certain, name),
-        _named(members.still_open, name),
-        members.n_more.tolist(),
-        members.tops,
-        categories,
+        decided = decisions.decide(engine.probabilities, sizes, known_words, best)
+    is_described = (describe or picture) and (not is_sparse(forced.labels) or calibration.n_labels <= MOST_DESCRIBED)
+    guesses = _guesses(engine, forced, best_guesses, decided)
+    members = _members(sets, forced, upper, top)
+    significance, name = _as_decimal(level), _namer(calibration)
+    answers = []
+    for row, (guess, bounds, one) in enumerate(zip(guesses, sizes, decided, strict=True)):
+        is_exact = bounds[0] == bounds[1]
         # Only sets of a known size are described.
-        [
-            sets[row].describe() if is_told and at_least == at_most else None
-            for row, (at_least, at_most) in enumerate(bounds_of_sizes)
-        ],
-        decided,
-    )
-    answers = [
-        Answer(
-            labels=labels if one is None or one.labels is None else tuple(map(name, one.labels)),
-            confidence=confidence,
-            credibility=credibility,
-            significance=significance,
-            size=bounds[0] if bounds[0] == bounds[1] else None,
-            size_bounds=bounds,
-            n_candidates=n_candidates,
-            certain=certain,
-            open=still_open,
-            top=tuple(PlausibleLabelSet(tuple(map(name, each)), p_value) for each, p_value in best),
-            description=str(told) if describe and told is not None else None,
-            n_more_open=n_more,
-            category=category,
-            picture=told.to_svg() if picture and told is not None else None,
-            **_decided(one, name),
+        description = sets[row].describe() if is_described and is_exact else None
+        answers.append(
+            Answer(
+                labels=tuple(map(name, guess.labels)),
+                confidence=guess.confidence,
+                credibility=guess.credibility,
+                significance=significance,
+                size=bounds[0] if is_exact else None,
+                size_bounds=bounds,
+                n_candidates=calibration.n_candidates,
+                certain=tuple(map(name, members.certain[row])),
+                open=tuple(map(name, members.still_open[row])),
+                top=tuple(PlausibleLabelSet(tuple(map(name, best)), p_value) for best, p_value in members.tops[row]),
+                description=str(description) if describe and description is not None else None,
+                n_more_open=members.n_more[row],
+                category=guess.category,
+                picture=description.to_svg() if picture and description is not None else None,
+                **_decided(one, name),
+            )
         )
-        for labels, confidence, credibility, bounds, certain, still_open, n_more, best, category, told, one in zip(
-            *columns, strict=True
-        )
-    ]
-    for row, (one, most_plausible) in enumerate(zip(decided, label_indices(forced.labels), strict=True)):
-        if one is not None and one.labels is not None and one.labels != most_plausible:
-            answers[row] = _with_own_trust(answers[row], engine[row : row + 1], one.labels)
     return answers
+
+
+class _Guess(NamedTuple):
+    """A best guess, its confidence and credibility, and the category that it was compared in."""
+
+    labels: list[int]
+    confidence: float
+    credibility: float
+    category: str | None
+
+
+def _guesses(
+    engine: Engine, forced: ForcedPredictions, best_guesses: Any, decided: Sequence[Decision | None]
+) -> list[_Guess]:
+    """Return each text's best guess: what is filed, else what another rule gives, else the most plausible label-set.
+
+    The most plausible label-set is the other one that is compared with a best guess that is not it.
+    """
+    most_plausible = label_indices(forced.labels)
+    guesses = label_indices(forced.labels if best_guesses is None else best_guesses)
+    guesses = [
+        guess if one is None or one.labels is None else one.labels for guess, one in zip(guesses, decided, strict=True)
+    ]
+    confidence, credibility = forced.confidence, forced.credibility
+    rows = engine.as_rows([tuple(guess) for guess in guesses])
+    if guesses != most_plausible:
+        is_other = np.array([one != other for one, other in zip(guesses, most_plausible, strict=True)])
+        confidence = np.where(is_other, 1.0 - credibility, confidence)
+        credibility = np.where(is_other, engine.p_values_of(rows, None), credibility)
+    categories = engine.names_of(rows) if isinstance(engine, KindsEngine) else [None] * len(guesses)
+    return list(map(_Guess, guesses, confidence.tolist(), credibility.tolist(), categories))
+
+
+class _Members(NamedTuple):
+    """For each text: certain labels, open labels, how many more are open, and the best members with their p-values."""
+
+    certain: list[list[int]]
+    still_open: list[list[int]]
+    n_more: list[int]
+    tops: list[list[tuple[list[int], float]]]
+
+
+def _members(sets: PredictionSets, forced: ForcedPredictions, sizes: Any, top: int) -> _Members:
+    """Return what there is to say of the members.
+
+    If a set has one member, that is the forced prediction's label-set, with its p-value: nothing is searched.
+    """
+    alone, one, more = label_indices(forced.labels), sizes == 1, sizes > 1
+    if more.any() or is_sparse(forced.labels):
+        certain, still_open, n_more = sets.certain_and_open(_MOST_NAMED)
+        sorted_labels = label_indices(certain), label_indices(still_open), n_more.tolist()
+    else:
+        certain_of_one = [labels if is_one else [] for labels, is_one in zip(alone, one.tolist(), strict=True)]
+        sorted_labels = certain_of_one, [[] for _ in alone], [0] * len(alone)
+    tops = sets.top_indices(top, np.flatnonzero(more).tolist())
+    for row in np.flatnonzero(one).tolist() if top > 0 else ():
+        tops[row] = [(alone[row], float(forced.credibility[row]))]
+    return _Members(*sorted_labels, tops)
 
 
 def _decided(one: Decision | None, name: Callable[[int], str]) -> dict[str, Any]:
@@ -425,12 +421,3 @@ def _decided(one: Decision | None, name: Callable[[int], str]) -> dict[str, Any]
         "consider": tuple(map(name, one.consider)),
         "unfamiliar": one.unfamiliar,
     }
-
-
-def _with_own_trust(answer: Answer, engine: Engine, labels: list[int]) -> Answer:
-    """Return the answer with confidence and credibility of a certified label-set that is not the most plausible one.
-
-    That is so if a predictor compares label-sets by their kind, or has another measure than the certificate.
-    """
-    p_value = float(engine.p_values_of(engine.as_rows([tuple(labels)]), None)[0])
-    return dataclasses.replace(answer, credibility=p_value, confidence=1.0 - answer.credibility)

@@ -1,22 +1,34 @@
-"""One text's prediction set with as few steps in Python as there can be: what a service answers most often.
+"""One text's best candidate and prediction set with few steps in Python: what a service answers most often.
 
-The kernels are those of `DenseEngine`; a call with one row through its general ways takes ten times as long as they do.
+The kernels are those of the engines. The best few candidates are taken, members or not. If one of them is not a member,
+those before it are the whole prediction set, and all that is asked for follows from them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from surelabel._core.packing import n_words
-from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._core.validation import FloatArray
 from surelabel._kernels import best_first, forced, walk
+from surelabel._kernels import mixture as listing
+from surelabel.calibration import Calibration
+from surelabel.engines.base import Scored
 from surelabel.engines.dense import FIRST_STEPS
+from surelabel.engines.mixture import MixtureEngine, best_first_key
 from surelabel.engines.sizes import Bounds
+from surelabel.measures import costs_of
+from surelabel.measures.mixture import Mixture
 
-# More of the best members than this are asked of the engine.
-_MOST_BEST = 100
+# Candidates that are taken at first, members that are all listed, and members that can be named.
+_FIRST, _MOST_LISTED, _MOST_NAMED = 9, 64, 100
+_FIRST_ROW = np.zeros(1, dtype=np.int64)
 
 
 class Costs(NamedTuple):
@@ -28,106 +40,198 @@ class Costs(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The prediction set of one text.
+    """The best candidate of one text, and its prediction set.
 
     Attributes
     ----------
+    labels : sequence of int
+        The best candidate.
+    totals : (float, float)
+        Of the two best candidates; inf if there is no second.
     size : int
     certain, still_open : list of int
         Labels that all members have, and labels that some have.
-    best : list of (float, list of int)
-        Totals and labels of the best members.
-    reachable : (d, 2) bool or None
-        Whether some member has a label absent, and present; None if there are fewer than two members.
+    best : list of (float, sequence of int)
+        Totals and labels of the best members: all of them if they are few, else as many as were asked for.
+    costs : Costs or None
+        None if totals are not sums of costs.
     """
 
+    labels: Any
+    totals: tuple[float, float]
     size: int
     certain: list[int]
     still_open: list[int]
-    best: list[tuple[float, list[int]]]
-    reachable: BoolArray | None = None
+    best: list[Scored]
+    costs: Costs | None
 
 
-def two_best(costs: Costs) -> tuple[list[int], float, float]:
-    """Return the labels of the best candidate, its total, and that of the second best, inf if there is none."""
-    labels, totals = np.empty(costs.absent.shape, dtype=np.uint8), np.empty((1, 2))
-    forced.forced_rows(*costs, labels, totals)
-    best, second = totals[0].tolist()
-    return np.flatnonzero(labels).tolist(), best, second
+CutOne: TypeAlias = Callable[[FloatArray, float, int, int], Cut | None]
+"""Cuts a text: checked probabilities (1, d), threshold, members to name, work limit; None if an engine has to."""
+
+
+def cutter(calibration: Calibration) -> CutOne | None:
+    """Return what cuts single texts of a calibration; None if only an engine can."""
+    measure = calibration.separable_measure
+    if calibration.constraints is not None or calibration.categories is not None:
+        return None
+    if measure is not None and measure.aggregate == "sum":
+        return functools.partial(_cut_sums, calibration)
+    if type(calibration.measure) is Mixture and calibration.measure.hubs is None and calibration.measure.weight > 0.0:
+        return _MixtureCutter(calibration)
+    return None
+
+
+def _cut_sums(
+    calibration: Calibration, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int
+) -> Cut | None:
+    """Cut a text whose totals are sums."""
+    costs = Costs(*costs_of(calibration.separable, probabilities), calibration.limits)
+    first = _take(costs, _NO_THRESHOLD, 2)
+    if first is None or n_best > _MOST_NAMED:
+        return None
+    two = (first[0][0], first[1][0] if len(first) > 1 else math.inf)
+    members: list[Scored] | None = [scored for scored in first if scored[0] <= threshold]
+    if two[1] <= threshold:
+        at, number = np.array([threshold]), max(n_best, _FIRST) + 1
+        members = _take(costs, at, number)
+        if members is not None and len(members) == number:
+            size = count(costs, threshold, work_limit)
+            if size < 0:
+                return None
+            if size > _MOST_LISTED:
+                return Cut(first[0][1], two, size, *_reach(costs, at), members[:n_best], costs)
+            members = _take(costs, at, size)
+    return None if members is None else Cut(first[0][1], two, len(members), *_sorted_labels(members), members, costs)
+
+
+def _take(costs: Costs, threshold: FloatArray, number: int) -> list[Scored] | None:
+    """Return the best candidates within a threshold (1,), at most so many; None if too many are tied with the last."""
+    absent, present, limits = costs
+    capacity = 2 * number + 16
+    words, totals = np.empty((capacity, n_words(absent.shape[1])), dtype=np.uint64), np.empty(capacity)
+    ends = np.empty(1, dtype=np.int64)
+    if best_first.take_rows(absent, present, threshold, limits, number, words, totals, ends):
+        return None
+    taken, most = ends[0], threshold[0]
+    ranked = sorted(zip(totals[:taken].tolist(), words[:taken].tolist(), strict=True))[:number]
+    return [(total, _labels_of(packed)) for total, packed in ranked if total <= most]
+
+
+_NO_THRESHOLD = np.array([math.inf])
 
 
 def count(costs: Costs, threshold: float, work_limit: int) -> int:
-    """Return the number of members; -1 if counting them takes too many steps to begin with."""
+    """Return the number of members of sums; -1 if counting them takes too many steps to begin with."""
     sizes, work = np.empty((2, 1), dtype=np.int64)
-    walk.count_rows(
-        costs.absent,
-        costs.present,
-        np.array([threshold]),
-        costs.limits,
-        min(work_limit, FIRST_STEPS),
-        sizes,
-        work,
-    )
+    limit = min(work_limit, FIRST_STEPS)
+    walk.count_rows(costs.absent, costs.present, np.array([threshold]), costs.limits, limit, sizes, work)
     return int(sizes[0])
 
 
-def cut(costs: Costs, threshold: float, n_best: int, work_limit: int, best: tuple[float, list[int]]) -> Cut | None:
-    """Return the prediction set of one text at a finite threshold.
-
-    Parameters
-    ----------
-    costs : Costs
-        They add up: not of a measure that takes the maximum.
-    threshold : float
-    n_best : int
-        Members to name.
-    work_limit : int
-    best : float and list of int
-        Total and labels of the best candidate.
-
-    Returns
-    -------
-    Cut, or None if an engine has to find it
-    """
-    size = count(costs, threshold, work_limit)
-    if size < 0 or n_best > _MOST_BEST:
-        return None
-    if size == 0:
-        return Cut(0, [], [], [])
-    if size == 1:
-        return Cut(1, best[1], [], [best] if n_best else [])
-    members = best_members(costs, threshold, n_best)
-    if members is None:
-        return None
-    thresholds, reachable = np.array([threshold]), np.empty((1, costs.absent.shape[1], 2), dtype=np.bool_)
-    forced.reachable_rows(costs.absent, costs.present, thresholds, costs.limits, reachable)
+def _reach(costs: Costs, threshold: FloatArray) -> tuple[list[int], list[int]]:
+    """Return the labels that all members of sums have, and those that some have."""
+    reachable = np.empty((1, costs.absent.shape[1], 2), dtype=np.bool_)
+    forced.reachable_rows(costs.absent, costs.present, threshold, costs.limits, reachable)
     absent, present = reachable[0, :, 0], reachable[0, :, 1]
-    certain, still_open = np.flatnonzero(present > absent).tolist(), np.flatnonzero(present & absent).tolist()
-    return Cut(size, certain, still_open, members, reachable[0])
+    return np.flatnonzero(present > absent).tolist(), np.flatnonzero(present & absent).tolist()
 
 
-def best_members(costs: Costs, threshold: float, number: int) -> list[tuple[float, list[int]]] | None:
-    """Return totals and labels of the best members; None if too many are tied with the last."""
-    if number == 0:
-        return []
-    capacity, n_labels = 2 * number + 16, costs.absent.shape[1]
-    words, totals = np.empty((capacity, n_words(n_labels)), dtype=np.uint64), np.empty(capacity)
-    ends = np.empty(1, dtype=np.int64)
-    thresholds = np.array([threshold])
-    if best_first.take_rows(costs.absent, costs.present, thresholds, costs.limits, number, words, totals, ends):
-        return None
-    taken = ends[0]
-    ranked = sorted(zip(totals[:taken].tolist(), words[:taken].tolist(), strict=True))
-    return [(total, _labels_of(packed)) for total, packed in ranked[:number] if total <= threshold]
+def _sorted_labels(members: list[Scored]) -> tuple[list[int], list[int]]:
+    """Return the labels that all members have, and those that some have."""
+    if len(members) < 2:
+        return list(members[0][1]) if members else [], []
+    sets = [set(labels) for _, labels in members]
+    certain = set.intersection(*sets)
+    return sorted(certain), sorted(set.union(*sets) - certain)
 
 
-def _labels_of(words: list[int]) -> list[int]:
+class _MixtureCutter:
+    """Cuts single texts of a mixture: the best few of the independent part, and the list to check (design 2.5)."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        assert isinstance(calibration.measure, Mixture)
+        self._measure, self._limits = calibration.measure, calibration.limits
+        engine = MixtureEngine(calibration, np.zeros((1, calibration.n_labels)))
+        self._listing, self._candidates, self._settings = engine._kernel_arguments()
+        self._shifted = functools.lru_cache(maxsize=64)(self._shifted_to)
+
+    def _shifted_to(self, threshold: float) -> FloatArray:
+        """Return the threshold of the independent part, (1,)."""
+        return self._measure.shifted(np.array([threshold]))
+
+    def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> Cut | None:
+        """Cut a text, if its members are few."""
+        costs = Costs(*costs_of(self._measure.independent, probabilities), self._limits)
+        texts = self._measure.texts_of_costs(costs.absent, costs.present)
+        shifted = self._shifted(threshold)
+        listed = self._listed(texts, threshold, shifted[0])
+        if listed is None or n_best > _MOST_NAMED:
+            return None
+        number = max(n_best, _FIRST) + _FIRST
+        taken = _take(costs, shifted, number)
+        if taken is not None and len(taken) == number:
+            number = 2 * _MOST_NAMED
+            taken = _take(costs, shifted, number)
+        if taken is None or len(taken) == number:
+            return None
+        members = listed + self._unlisted(taken)
+        members.sort(key=best_first_key)
+        two = members if len(members) > 1 else self._two_best(texts, costs)
+        if two is None:
+            return None
+        totals = (two[0][0], two[1][0] if len(two) > 1 else math.inf)
+        return Cut(two[0][1], totals, len(members), *_sorted_labels(members), members, None)
+
+    def _unlisted(self, taken: list[Scored]) -> list[Scored]:
+        """Return those candidates of the independent part that are not listed, with their totals."""
+        shift, node_of = self._settings.shift, self._measure.node_of
+        return [(total + shift, labels) for total, labels in taken if node_of(labels) < 0]
+
+    def _listed(self, texts: Any, threshold: float, shifted: float) -> list[Scored] | None:
+        """Return the listed members; None if they are not few."""
+        bounds = np.array([[threshold, shifted]])
+        arguments = self._listing, self._candidates, self._settings
+        flags = listing.listed_members(texts, _FIRST_ROW, bounds, *arguments).flags
+        nodes = (flags & listing.MEMBER).nonzero()[0]
+        if not 0 < len(nodes) <= _MOST_LISTED:
+            return None if len(nodes) else []
+        rows = np.zeros(len(nodes), dtype=np.int64)
+        _, totals = listing.totals_of_nodes(texts, rows, nodes, self._listing, self._settings)
+        return [(total, self._labels(node)) for total, node in zip(totals.tolist(), nodes.tolist(), strict=True)]
+
+    def _two_best(self, texts: Any, costs: Costs) -> list[Scored] | None:
+        """Return the best candidate and the total of the second; None if that takes a longer search."""
+        number = 2 * _FIRST
+        taken = _take(costs, _NO_THRESHOLD, number)
+        if taken is None:
+            return None
+        unlisted = sorted(self._unlisted(taken), key=best_first_key)
+        # A label-set that was not taken may have the total of the last one that was.
+        last = taken[-1][0] + self._settings.shift if len(taken) == number else math.inf
+        if last < math.inf and (len(unlisted) < 2 or unlisted[1][0] >= last):
+            return None
+        arguments = self._listing, self._candidates, self._settings
+        nodes, totals = listing.best_listed(texts, 1, *arguments)
+        first, second = totals[0].tolist()
+        listed = [] if nodes[0] < 0 else [(first, self._labels(nodes[0]))]
+        best = sorted([*listed, *unlisted], key=best_first_key)[:2]
+        # The labels of the second are not asked for.
+        return best if second == math.inf else sorted([*best, (second, ())], key=operator.itemgetter(0))[:2]
+
+    def _labels(self, node: int) -> tuple[int, ...]:
+        """Return the labels of a node."""
+        starts = self._listing.starts
+        return tuple(self._listing.labels[starts[node] : starts[node + 1]].tolist())
+
+
+def _labels_of(words: list[int]) -> tuple[int, ...]:
     """Return the ascending labels of a packed label-set.
 
     Examples
     --------
     >>> _labels_of([2**63 + 2**61, 1])
-    [0, 2, 127]
+    (0, 2, 127)
     """
     labels = []
     for place, word in enumerate(words):
@@ -136,4 +240,4 @@ def _labels_of(words: list[int]) -> list[int]:
             bit = rest.bit_length() - 1
             labels.append(64 * place + 63 - bit)
             rest -= 1 << bit
-    return labels
+    return tuple(labels)

@@ -43,7 +43,7 @@ from surelabel._core.validation import BoolArray, FloatArray, as_share
 from surelabel._kernels import guesses
 from surelabel.calibration import Calibration, fewest_assured, totals_of
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
-from surelabel.engines.one_row import Costs, count
+from surelabel.engines.one_row import Cut, count
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
 from surelabel.guarantees.certifying import FIRST_SHARE, certified_threshold, ranking, share_within
 from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
@@ -343,26 +343,30 @@ class Automation:
         return np.asarray(-sizes - totals / (1.0 + totals))
 
     def fits(self, calibration: Calibration) -> bool:
-        """Tell whether `decide_one` can decide with the costs of texts that a calibration's measure gives."""
+        """Tell whether `decide_one` can decide with what a calibration says of texts."""
         compared = [calibration, self._calibrated("fits").calibration_]
         if self.score == "size" and self.reference is not None:
             compared.append(self.reference.calibration_)
-        return self.score != "probability" and all(
-            other.is_separable
+        if self.score == "probability" or (self.score == "size" and not calibration.is_separable):
+            return False
+        return all(
+            other.constraints is None
             and other.categories is None
             and (other.limits, other.n_labels, other.measure)
             == (calibration.limits, calibration.n_labels, calibration.measure)
             for other in compared
         )
 
-    def decide_one(self, costs: Costs) -> tuple[bool | None, float]:
+    def decide_one(self, cut: Cut) -> tuple[bool | None, float]:
         """Tell whether the best guess of one text can be filed, as `decide` does, and its total, as `totals` does.
 
         None if its prediction set takes too many steps to count.
         """
-        guessed = np.empty((1, 2))
-        guesses.guess_rows(*costs, guessed)
-        total, margin = guessed[0].tolist()
+        total, margin = cut.totals[0], cut.totals[1] - cut.totals[0]
+        if cut.costs is not None:
+            guessed = np.empty((1, 2))
+            guesses.guess_rows(*cut.costs, guessed)
+            total, margin = guessed[0].tolist()
         if math.isinf(self.threshold_):
             return self.threshold_ < 0, total
         if self.score == "margin":
@@ -370,8 +374,9 @@ class Automation:
         if self.score == "total":
             return -total > self.threshold_, total
         assert self.reference is not None
+        assert cut.costs is not None
         at = self.reference.calibration_.threshold(self._max_wrong)
-        size = -1 if math.isinf(at) else count(costs, at, self.reference.work_limit)
+        size = -1 if math.isinf(at) else count(cut.costs, at, self.reference.work_limit)
         if size < 0:
             return None, total
         return -float(min(size, _LARGEST) or _LARGEST) - total / (1.0 + total) > self.threshold_, total

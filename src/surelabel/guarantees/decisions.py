@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import warnings
@@ -21,7 +22,7 @@ import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._core.wording import bounds_words
-from surelabel.engines.one_row import Costs
+from surelabel.engines.one_row import Cut
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.familiarity import FAMILIAR, FEW_WORDS, NO_WORDS, Familiarity
@@ -216,40 +217,35 @@ class Decisions:
             answers.append(Decision(decision, reason, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
         return answers
 
-    def decide_one(
-        self, row: FloatArray, costs: Costs, labels: list[int], size: int, known_words: float
-    ) -> Decision | None:
+    def decide_one(self, row: FloatArray, cut: Cut, known_words: float) -> Decision | None:
         """Decide about one text as `decide` does, for a calibration that `automation` fits; None if that takes long.
 
         Parameters
         ----------
         row : (d,) float64
             Checked probabilities.
-        costs : Costs
-        labels : list of int
-            The best candidate.
-        size : int
-            Number of plausible label-sets.
+        cut : Cut
+            Its best candidate and its prediction set.
         known_words : float
         """
-        filed, total = self.automation.decide_one(costs)
+        filed, total = self.automation.decide_one(cut)
         if filed is None:
             return None
         flag = self.familiarity.flag(total, known_words)
         assign, consider = self._tags_of(row)
         decision: Verdict
         if filed and flag == FAMILIAR:
-            return Decision(FILE, self._filing, assign, consider, unfamiliar=False, labels=labels)
+            return Decision(FILE, self._filing, assign, consider, unfamiliar=False, labels=list(cut.labels))
         if flag != FAMILIAR:
             decision, reason = READ, _unlike(flag, known_words)
         else:
-            decision, reason = self._route((size, size), len(consider))
+            decision, reason = self._route((cut.size, cut.size), len(consider))
         return Decision(decision, reason, assign, consider, flag != FAMILIAR, None)
 
     def _tags_of(self, row: FloatArray) -> tuple[list[int], list[int]]:
         """Return the tags to assign and to consider of one text, the most probable first."""
         bounds = self.tag_bounds
-        columns = np.flatnonzero(row >= min(bounds.consider_threshold_, bounds.assign_threshold_))
+        (columns,) = (row >= min(bounds.consider_threshold_, bounds.assign_threshold_)).nonzero()
         ranked = sorted((-value, column) for value, column in zip(row[columns].tolist(), columns.tolist(), strict=True))
         assign = [column for value, column in ranked if -value >= bounds.assign_threshold_]
         return assign, [column for _, column in ranked]
@@ -260,7 +256,7 @@ class Decisions:
         is_familiar = self.familiarity.flags(totals[:, 0], known_words) == FAMILIAR
         return np.asarray(self.automation.decide(probabilities, totals) & is_familiar)
 
-    @property
+    @functools.cached_property
     def _filing(self) -> str:
         """Why a text is filed."""
         return f"Certified: of the texts that are filed, at most {100 * self.automation.max_wrong:g} % are wrong."

@@ -41,7 +41,7 @@ class LogLoss:
 
     def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (-log(1 - o), -log(o)), o clipped."""
-        clipped = np.clip(probabilities, self.clip, 1.0 - self.clip)
+        clipped = np.minimum(np.maximum(probabilities, self.clip), 1.0 - self.clip)  # np.clip takes thrice the time
         return -np.log1p(-clipped), -np.log(clipped)
 
     def score(self, totals: FloatArray) -> FloatArray:

@@ -118,15 +118,9 @@ def offer_of(answer: Answer) -> Offer:
         size=bounds_words(*answer.size_bounds),
         significance=answer.significance,
         credibility=answer.credibility,
-        unfamiliar=answer.unfamiliar or answer.credibility <= _as_number(answer.significance),
+        unfamiliar=answer.unfamiliar or answer.size_bounds[1] == 0,
         n_considered=len(answer.consider),
     )
-
-
-def _as_number(level: str) -> float:
-    """Return a level that was written as a decimal number or as a fraction."""
-    above, _, below = level.partition("/")
-    return float(above) / float(below or 1)
 
 
 def _verdict(answer: Answer) -> tuple[str, str]:

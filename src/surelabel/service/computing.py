@@ -71,6 +71,11 @@ class SetsQuestion:
         """How many texts it is about."""
         return len(self.texts)
 
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """What questions have in common that are answered together."""
+        return self.level, self.top, self.describe, self.picture, self.assurance, self.adapts
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelSetQuestion:
@@ -135,28 +140,27 @@ class BatchWork:
         self._kept = outcomes
 
     def __call__(self, questions: list[SetsQuestion | LabelSetQuestion]) -> list[Outcome]:
-        """Return an answer a question, or the exception that it ended with."""
+        """Return one answer per question, or the exception that it ended with."""
         texts = [text for question in questions for text in question.texts]
         start = time.perf_counter()
         probabilities, known_words = self._classify(texts)
         self._saw_classifier(time.perf_counter() - start)
-        ends = np.cumsum([0, *(question.n_texts for question in questions)]).tolist()
-        rows = [probabilities[start:end] for start, end in itertools.pairwise(ends)]
-        known = [None if known_words is None else known_words[start:end] for start, end in itertools.pairwise(ends)]
         start, start_cpu = time.perf_counter(), time.thread_time()
+        ends = itertools.accumulate((question.n_texts for question in questions), initial=0)
+        places = [slice(*pair) for pair in itertools.pairwise(ends)]
+        rows = [probabilities[place] for place in places]
+        known = [None if known_words is None else known_words[place] for place in places]
         outcomes: list[Outcome] = [0.0] * len(questions)
-        groups: dict[Any, list[int]] = {}
+        alike: dict[Any, list[int]] = {}
         for number, question in enumerate(questions):
-            if isinstance(question, LabelSetQuestion):
-                outcomes[number] = _caught(self._p_value, rows[number], question)
+            if isinstance(question, SetsQuestion):
+                alike.setdefault(question.asked, []).append(number)
             else:
-                asked_for = (question.top, question.describe, question.picture)
-                same = (question.level, *asked_for, question.assurance, question.adapts)
-                groups.setdefault(same, []).append(number)
-        for numbers in groups.values():
-            asked = [question for number in numbers if isinstance(question := questions[number], SetsQuestion)]
-            found = self._answer_together(asked, [rows[n] for n in numbers], [known[n] for n in numbers])
-            for number, outcome in zip(numbers, found, strict=True):
+                outcomes[number] = _caught(self._p_value, rows[number], question)
+        for numbers in alike.values():
+            asked: list[Any] = [questions[number] for number in numbers]
+            answered = self._answer_together(asked, [rows[n] for n in numbers], [known[n] for n in numbers])
+            for number, outcome in zip(numbers, answered, strict=True):
                 outcomes[number] = outcome
         self._show_watch(questions, rows, outcomes)
         self._saw_conformal(time.perf_counter() - start, time.thread_time() - start_cpu)
@@ -244,14 +248,13 @@ class BatchWork:
     def _answer_together(
         self, questions: Sequence[SetsQuestion], rows: Sequence[Given], known: Sequence[FloatArray | None]
     ) -> Sequence[Outcome]:
-        """Answer questions at one level; if that fails, one by one, so that only the bad one fails."""
-        words = [part for part in known if part is not None]
-        together = _caught(self._answer, stacked(rows), np.concatenate(words) if words else None, *questions)
-        if isinstance(together, list):
-            answers = iter(together)
-            return [list(itertools.islice(answers, len(part))) for part in rows]
-        if len(questions) == 1:
-            return [together]
+        """Answer questions that ask for the same; if that fails, one by one, so that only the bad one fails."""
+        if len(questions) > 1:
+            words = [part for part in known if part is not None]
+            together = _caught(self._answer, stacked(rows), np.concatenate(words) if words else None, *questions)
+            if isinstance(together, list):
+                answers = iter(together)
+                return [list(itertools.islice(answers, len(part))) for part in rows]
         return [_caught(self._answer, *one) for one in zip(rows, known, questions, strict=True)]
 
 

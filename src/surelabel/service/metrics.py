@@ -67,7 +67,7 @@ class ServiceMetrics:
             buckets=_SIZES, registry=registry,
         )  # fmt: skip
         self.credibility = Histogram(
-            "surelabel_credibility", "Credibility: low where a text is unlike the calibration texts.",
+            "surelabel_credibility", "Highest p-value: low if a text is unlike the calibration texts.",
             buckets=_SHARES, registry=registry,
         )  # fmt: skip
         self.classifier_seconds = Histogram(
@@ -113,7 +113,7 @@ class ServiceMetrics:
                 self.empty_sets.inc()
             # A float holds sizes up to 10^308; the last bucket begins long before.
             self.set_size.observe(float(min(lower, 10**300)))
-            self.credibility.observe(answer.credibility)
+            self.credibility.observe(answer.highest_p_value)
 
     def exposition(self) -> bytes:
         """Return all of it in Prometheus' text format."""

@@ -183,9 +183,14 @@ class TextAnswer(BaseModel):
         description="The best guess: the label-set with the highest p-value; if the model decides for F1, the labels "
         "above its thresholds."
     )
-    confidence: float = Field(ge=0, le=1, description="1 - the second highest p-value: how implausible all others are.")
+    confidence: float = Field(
+        ge=0, le=1, description="1 - the highest p-value of all other label-sets: how implausible they are."
+    )
     credibility: float = Field(
-        ge=0, le=1, description="The highest p-value: low if the text is unlike the calibration texts."
+        ge=0,
+        le=1,
+        description="The p-value of the best guess: low if the text is unlike the calibration texts, or if the model "
+        "decides for F1 and another label-set is more plausible.",
     )
     size: Count = Field(description="How many label-sets are plausible.")
     certain: list[str] = Field(description="Labels in all plausible label-sets.")

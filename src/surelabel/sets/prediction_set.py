@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import warnings
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -319,22 +320,33 @@ class PredictionSet:
         return Budget(*engine.relaxation(row, self._threshold), engine.limits), engine.as_rows([first[1]])[0]
 
 
-def describe_members(members: BoolArray, reachable: BoolArray, names: tuple[str, ...] | None) -> Description:
-    """Describe a prediction set as `PredictionSet.describe` does, from all its members, two or more, best first.
+def describe_few(members: Sequence[Sequence[int]], name: Callable[[int], str]) -> str:
+    """Return what `PredictionSet.describe` says of a set with these members, ascending labels each, best first.
 
-    Parameters
-    ----------
-    members : (m, d) bool
-    reachable : (d, 2) bool
-        Whether some member has a label absent, and present.
-    names : tuple of str, optional
+    Small sets have few patterns: all but the names is worked out once for each.
     """
-    counts, size = members.sum(axis=0).tolist(), len(members)
+    labels = sorted(set().union(*members))
+    places = {label: place for place, label in enumerate(labels)}
+    pattern = tuple(tuple(places[label] for label in member) for member in members)
+    return _words_of_pattern(pattern).format(*map(name, labels))
 
-    def shares(labels: Sequence[int]) -> list[tuple[float, float]]:
-        return [(counts[k] / size,) * 2 for k in labels]
 
-    facts = Members(members)
-    return build_description(
-        facts, reachable, members[0], (size, size), shares=shares, names=names, n_named=_MOST_NAMED
+@functools.lru_cache(maxsize=1024)
+def _words_of_pattern(pattern: tuple[tuple[int, ...], ...]) -> str:
+    """Describe members, with {0}, {1}, ... for the names of the labels that they have."""
+    n_labels = 1 + max((label for member in pattern for label in member), default=-1)
+    rows = np.zeros((len(pattern), n_labels), dtype=np.bool_)
+    for row, member in zip(rows, pattern, strict=True):
+        row[list(member)] = True
+    counts = (rows.sum(axis=0) / max(len(rows), 1)).tolist()
+    return str(
+        build_description(
+            Members(rows) if pattern else None,
+            np.column_stack([(~rows).any(axis=0), rows.any(axis=0)]),
+            rows[0] if pattern else rows,
+            (len(rows), len(rows)),
+            shares=lambda labels: [(counts[k], counts[k]) for k in labels],
+            names=tuple(f"{{{k}}}" for k in range(n_labels)),
+            n_named=_MOST_NAMED,
+        )
     )

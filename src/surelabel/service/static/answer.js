@@ -1,7 +1,7 @@
 // Showing the answer about one text.
 
 import { labelList, make, number } from "./dom.js";
-import { MOST_TAGS, UNLIKE, VERDICTS, confidenceWords, credibilityWords, percent, share } from "./words.js";
+import { MOST_TAGS, VERDICTS, confidenceWords, credibilityWords, isUnlike, percent, share } from "./words.js";
 
 function measure(name, value, [style, words, why]) {
   return make("div", {}, make("dt", {}, name),
@@ -14,8 +14,8 @@ function forcedCard(answer, level) {
     labelList(answer.labels, "large", { none: "no labels" }),
     answer.description && make("p", { class: "description" }, `At ${percent(level)} confidence: ${answer.description}.`),
     make("dl", { class: "measures" },
-      measure("Confidence", answer.confidence, confidenceWords(answer.confidence, answer.credibility)),
-      measure("Credibility", answer.credibility, credibilityWords(answer.credibility))));
+      measure("Confidence", answer.confidence, confidenceWords(answer)),
+      measure("Credibility", answer.credibility, credibilityWords(answer))));
 }
 
 /** Put the labels that are to be considered first, the most probable of them first. */
@@ -50,7 +50,7 @@ function pictureCard(answer) {
 }
 
 function unlikeWarning(answer) {
-  if (answer.decision || answer.credibility > UNLIKE) return null;
+  if (answer.decision || !isUnlike(answer)) return null;
   return make("div", { class: "warning", role: "note" }, make("p", {},
     make("strong", {}, "This text is unlike the texts that the model was calibrated on. "),
     "The guarantee holds for texts like those. Treat the labels as a guess, and have a person read the text."));

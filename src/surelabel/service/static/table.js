@@ -3,7 +3,7 @@
 import { Problem, predict } from "./client.js";
 import { parseCsv, readText, writeCsv } from "./csv.js";
 import { byId, labelList, make, number } from "./dom.js";
-import { UNLIKE, percent, share } from "./words.js";
+import { isUnlike, percent, share } from "./words.js";
 
 const MOST_BYTES = 50 * 2 ** 20;
 const MOST_SHOWN = 50;
@@ -203,8 +203,8 @@ export class TableMode {
   }
 }
 
-/** Tell whether a text is unlike the calibration texts; a model without certificates can only tell by credibility. */
-const isUnlike = (answer) => (answer.decision ? answer.unfamiliar : answer.credibility <= UNLIKE);
+/** Tell whether a text is unlike the calibration texts; a model without certificates can only tell by p-values. */
+const isUnusual = (answer) => (answer.decision ? answer.unfamiliar : isUnlike(answer));
 
 function answerCells(answer, significance, joint) {
   if (answer.problem) return ["", "", "", "", "", "", "", significance, "", "", "", "", "", answer.problem];
@@ -218,8 +218,8 @@ function previewRow(k, text, answer) {
   const excerpt = text.length > 160 ? `${text.slice(0, 160)}…` : text;
   const first = [make("td", {}, String(k + 1)), make("td", { class: "text", dir: "auto" }, excerpt)];
   if (answer.problem) return make("tr", {}, ...first, make("td", { colspan: "5" }, answer.problem));
-  return make("tr", { class: isUnlike(answer) ? "unusual" : null }, ...first,
+  return make("tr", { class: isUnusual(answer) ? "unusual" : null }, ...first,
     make("td", { title: answer.reason ?? "" }, answer.decision ?? ""), make("td", { class: "labels" }, labelList(answer.labels, "small", { none: "no labels", limit: 10 })), make("td", { class: "n" }, share(answer.confidence)),
-    make("td", { class: "n" }, share(answer.credibility), isUnlike(answer) ? make("span", { class: "visually-hidden" }, " unlike the calibration texts") : null),
+    make("td", { class: "n" }, share(answer.credibility), isUnusual(answer) ? make("span", { class: "visually-hidden" }, " unlike the calibration texts") : null),
     make("td", { class: "n" }, number(answer.size.readable)));
 }

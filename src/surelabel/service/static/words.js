@@ -7,8 +7,8 @@ export const DEFAULT_LEVEL = "0.95";
 export const VERDICTS = { file: "File it", choose: "Choose from a short list", read: "Read it yourself" };
 /** Tags to consider that are shown at first. */
 export const MOST_TAGS = 20;
-/** Credibility at which a text is called unlike the calibration texts. */
-export const UNLIKE = 0.05;
+/** Highest p-value at which a text is called unlike the calibration texts. */
+const UNLIKE = 0.05;
 
 const trimmed = (value, digits) => String(Number(value.toFixed(digits)));
 
@@ -34,21 +34,26 @@ export function promise(level, evaluation) {
 /** Write a p-value, confidence or credibility. */
 export const share = (value) => (value > 0 && value < 0.001 ? "< 0.001" : value.toFixed(3));
 
+/** Tell whether no label-set fits a text: 1 - confidence is the highest p-value of all but the best guess. */
+export const isUnlike = ({ confidence, credibility }) => Math.max(credibility, 1 - confidence) <= UNLIKE;
+
 /** Say what a confidence means: [style, words, explanation]. It is no chance that the best guess is right, so it gets no praise. */
-export function confidenceWords(confidence, credibility) {
+export function confidenceWords(answer) {
+  const { confidence } = answer;
   // All others are implausible then, but so is the best.
-  if (credibility <= UNLIKE) return ["bad", "Means nothing here", "No label-set fits well, not even the best one."];
+  if (isUnlike(answer)) return ["bad", "Means nothing here", "No label-set fits well, not even the best one."];
   if (confidence < 0.8) return ["bad", "Others fit too", `Another label-set has a p-value of ${share(1 - confidence)}.`];
   return ["plain", "", `Every other label-set has a p-value of ${share(1 - confidence)} or less. This is not the chance that the best guess is right.`];
 }
 
-/** Say how typical a text is: [style, words, explanation]. */
-export function credibilityWords(credibility) {
+/** Say how plausible the best guess is, which is how typical the text is unless another label-set is more plausible. */
+export function credibilityWords(answer) {
+  const { confidence, credibility } = answer;
   const share100 = trimmed(100 * credibility, credibility < 0.1 ? 1 : 0);
-  const why = `About ${share100} % of calibration texts looked as strange as this one, or stranger.`;
-  if (credibility > 0.2) return ["good", "Like the calibration texts", why];
-  if (credibility > UNLIKE) return ["fair", "Somewhat unusual", why];
-  return ["bad", "Unlike the calibration texts", why];
+  const why = `About ${share100} % of calibration texts looked as strange with their true labels as this one with the best guess, or stranger.`;
+  if (isUnlike(answer)) return ["bad", "Unlike the calibration texts", why];
+  if (1 - confidence - credibility > 1e-9) return ["fair", "Not the most plausible label-set", why];
+  return credibility > 0.2 ? ["good", "Like the calibration texts", why] : ["fair", "Somewhat unusual", why];
 }
 
 /** Write labels as a phrase. */
@@ -61,7 +66,7 @@ export function phrase(labels) {
 /** Say the answer in a sentence, for screen readers. */
 export function spoken(answer, level) {
   const size = answer.size.readable.replace("10^", "10 to the power of ");
-  const unlike = !answer.decision && answer.credibility <= UNLIKE ? " Caution: the text is unlike the calibration texts." : "";
+  const unlike = !answer.decision && isUnlike(answer) ? " Caution: the text is unlike the calibration texts." : "";
   const verdict = answer.decision ? `${VERDICTS[answer.decision]}. ${answer.reason} ` : "";
   return `${verdict}Best guess: ${phrase(answer.labels)}. At ${percent(level)} confidence, ${size} ${size === "1" ? "label-set is" : "label-sets are"} plausible.${unlike}`;
 }
