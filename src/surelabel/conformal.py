@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from surelabel import exceptions
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import (
     FloatArray,
@@ -21,8 +20,10 @@ from surelabel._core.validation import (
     as_levels,
     as_probabilities,
     as_share,
+    check_count,
     check_limits,
     names_of_columns,
+    not_calibrated,
 )
 from surelabel.calibration import Calibration, fewest_assured, totals_of
 from surelabel.engines import SEARCHES, engine_for
@@ -163,12 +164,8 @@ class ConformalLabelSets:
                 "that add up label by label, without constraints."
             )
         for name, value in (("work_limit", self.work_limit), ("n_jobs", self.n_jobs)):
-            if (value is not None or name == "work_limit") and not (
-                isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value > 0
-            ):
-                raise InvalidInputError(
-                    f"The {name!r} parameter of {who} must be a whole number of 1 or more. Got {value!r} instead."
-                )
+            if value is not None or name == "work_limit":
+                check_count(name, value, who=who, least=1)
         fitted = getattr(self.measure, "n_labels", None)
         n_labels = fitted if self.label_names is None else len(self.label_names)
         names_are_missing = self.label_names is None and self.constraints is not None and self.constraints.is_named
@@ -327,9 +324,7 @@ class ConformalLabelSets:
     def _calibrated(self, who: str) -> Calibration:
         """Return the calibration, or raise if there is none yet."""
         if not hasattr(self, "calibration_"):
-            raise exceptions.NotCalibratedError(
-                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
-            )
+            raise not_calibrated(self, who)
         return self.calibration_
 
     @staticmethod
@@ -481,7 +476,13 @@ class ConformalLabelSets:
         measure : Measure, optional
             The measure, if the file was made with one of your own, which no file can bring.
         """
-        parameters, calibration = read_predictor(path, measure)
+        return cls._loaded(*read_predictor(path, measure), path)
+
+    @classmethod
+    def _loaded(
+        cls, parameters: dict[str, Any], calibration: Calibration, path: str | os.PathLike[str]
+    ) -> ConformalLabelSets:
+        """Return the predictor of a file's parameters and calibration."""
         try:
             predictor = cls(**parameters)
         except (InvalidInputError, SearchLimitError) as error:

@@ -118,9 +118,9 @@ def test_bad_outcomes_change_nothing(predictor):
     before = repr(online), online.level_
     contradiction = ~labels[:1]
     for known, ids, words in (
-        (labels[:2], ["b", "x"], "Got 'x', which no prediction was made for"),
+        (labels[:2], ["b", "x"], "There is no text 'x' that waits"),
         (labels[:1], ["a"], "'a' is settled already, with the same label-set"),
-        (contradiction, ["a"], "'a' is settled already, and this label-set contradicts"),
+        (contradiction, ["a"], "'a' is settled already, with another label-set, which this one contradicts"),
         (labels[:2], ["b", "b"], "2 different identifiers"),
         (labels[:2], ["b"], "2 different identifiers"),
         (np.ones((4, 3)), None, "labels of 4 texts, and 3 texts wait"),

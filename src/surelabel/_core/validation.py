@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surelabel import exceptions
 from surelabel.exceptions import InvalidInputError
 
 __all__ = [
@@ -29,9 +30,13 @@ __all__ = [
     "as_levels",
     "as_probabilities",
     "as_share",
+    "as_texts",
+    "check_count",
     "check_limits",
+    "invalid",
     "is_named",
     "names_of_columns",
+    "not_calibrated",
 ]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -39,7 +44,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
-def _fail(parameter: str, who: str, expected: str, got: str) -> InvalidInputError:
+def invalid(parameter: str, who: str, expected: str, got: str) -> InvalidInputError:
     """Build an error in the project's one grammar."""
     return InvalidInputError(f"The '{parameter}' parameter of {who} must be {expected}. Got {got} instead.")
 
@@ -53,9 +58,9 @@ def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
 def _check_plain(values: Any, parameter: str, who: str, expected: str) -> None:
     """Raise for arrays whose mask or imaginary part a cast would drop in silence."""
     if isinstance(values, np.ma.MaskedArray):
-        raise _fail(parameter, who, expected, "a masked array; fill it or leave masked texts out")
+        raise invalid(parameter, who, expected, "a masked array; fill it or leave masked texts out")
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-        raise _fail(parameter, who, expected, f"complex numbers ({values.dtype}); give their real part")
+        raise invalid(parameter, who, expected, f"complex numbers ({values.dtype}); give their real part")
 
 
 def names_of_columns(values: Any) -> tuple[str, ...] | None:
@@ -73,9 +78,9 @@ def _positive_class(values: Any, who: str) -> Any:
     for label, column in enumerate(values):
         array = np.asarray(column)
         if array.ndim != 2 or array.shape[1] != 2:
-            raise _fail("probabilities", who, expected, f"an array of shape {array.shape} for label {label}")
+            raise invalid("probabilities", who, expected, f"an array of shape {array.shape} for label {label}")
         if columns and len(array) != len(columns[0]):
-            raise _fail("probabilities", who, expected, f"{len(array)} rows for label {label}")
+            raise invalid("probabilities", who, expected, f"{len(array)} rows for label {label}")
         columns.append(array[:, 1])
     return np.column_stack(columns) if columns else np.empty((0, 0))
 
@@ -88,7 +93,7 @@ def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> F
     """
     expected = "a (n_texts, n_labels) array of numbers in [0, 1]"
     if hasattr(values, "toarray"):
-        raise _fail("probabilities", who, f"{expected}, dense", f"sparse {type(values).__name__}; use its toarray()")
+        raise invalid("probabilities", who, f"{expected}, dense", f"sparse {type(values).__name__}; use its toarray()")
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     _check_plain(values, "probabilities", who, expected)
@@ -103,17 +108,17 @@ def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> F
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise _fail("probabilities", who, expected, f"{type(values).__name__} ({error})") from error
+        raise invalid("probabilities", who, expected, f"{type(values).__name__} ({error})") from error
     if array.ndim != 2:
         hint = "; reshape one text to (1, n_labels)" if array.ndim == 1 else ""
-        raise _fail("probabilities", who, expected, f"an array of shape {np.shape(values)}{hint}")
+        raise invalid("probabilities", who, expected, f"an array of shape {np.shape(values)}{hint}")
     if array.shape[0] == 0 or array.shape[1] == 0:
-        raise _fail("probabilities", who, "at least one text and one label", f"shape {array.shape}")
+        raise invalid("probabilities", who, "at least one text and one label", f"shape {array.shape}")
     if n_labels is not None and array.shape[1] != n_labels:
-        raise _fail("probabilities", who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
+        raise invalid("probabilities", who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
     if not (array.min() >= 0.0 and array.max() <= 1.0):  # nor are they where one is not a number
         row, column = _first(~((array >= 0.0) & (array <= 1.0)))
-        raise _fail("probabilities", who, expected, f"{array[row, column]} in row {row}, column {column}")
+        raise invalid("probabilities", who, expected, f"{array[row, column]} in row {row}, column {column}")
     return array
 
 
@@ -123,10 +128,10 @@ def as_label_names(names: Iterable[Any] | None, n_labels: int, *, who: str) -> t
         return None
     checked = tuple(str(name) for name in names)
     if len(checked) != n_labels:
-        raise _fail("label_names", who, f"{n_labels} names, one per label", f"{len(checked)}")
+        raise invalid("label_names", who, f"{n_labels} names, one per label", f"{len(checked)}")
     if len(set(checked)) != n_labels:
         twice = Counter(checked).most_common(1)[0][0]
-        raise _fail("label_names", who, "different from each other", f"{twice!r} twice")
+        raise invalid("label_names", who, "different from each other", f"{twice!r} twice")
     return checked
 
 
@@ -155,11 +160,11 @@ def _from_names(values: Any, names: tuple[str, ...] | None, n_labels: int, param
     array = np.zeros((len(values), n_labels), dtype=np.bool_)
     for i, row in enumerate(values):
         if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
-            raise _fail(parameter, who, "one collection of label names per text", f"{row!r} in row {i}")
+            raise invalid(parameter, who, "one collection of label names per text", f"{row!r} in row {i}")
         for item in row:
             if item not in known:
                 of = "names of known labels" if names is not None else f"label indices below {n_labels}"
-                raise _fail(parameter, who, of, f"{item!r} in row {i}")
+                raise invalid(parameter, who, of, f"{item!r} in row {i}")
             array[i, known[item]] = True
     return array
 
@@ -189,23 +194,23 @@ def as_labels(
         try:
             array = np.asarray(values)
         except ValueError as error:
-            raise _fail(parameter, who, expected, f"rows of different lengths ({error})") from error
+            raise invalid(parameter, who, expected, f"rows of different lengths ({error})") from error
     if array.ndim != 2:
         hint = "; reshape one text to (1, n_labels)" if array.ndim == 1 else ""
-        raise _fail(parameter, who, expected, f"an array of shape {array.shape}{hint}")
+        raise invalid(parameter, who, expected, f"an array of shape {array.shape}{hint}")
     if array.dtype != np.bool_:
         if array.dtype.kind not in "biuf":
-            raise _fail(parameter, who, expected, f"values of type {array.dtype}")
+            raise invalid(parameter, who, expected, f"values of type {array.dtype}")
         outside = (array != 0) & (array != 1)
         if outside.any():
             row, column = _first(outside)
-            raise _fail(parameter, who, expected, f"{array[row, column]} in row {row}, column {column}")
+            raise invalid(parameter, who, expected, f"{array[row, column]} in row {row}, column {column}")
     if array.shape[0] == 0 or array.shape[1] == 0:
-        raise _fail(parameter, who, "at least one text and one label", f"shape {array.shape}")
+        raise invalid(parameter, who, "at least one text and one label", f"shape {array.shape}")
     if n_texts is not None and array.shape[0] != n_texts:
-        raise _fail(parameter, who, f"as many rows as there are texts, {n_texts}", f"{array.shape[0]}")
+        raise invalid(parameter, who, f"as many rows as there are texts, {n_texts}", f"{array.shape[0]}")
     if n_labels is not None and array.shape[1] != n_labels:
-        raise _fail(parameter, who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
+        raise invalid(parameter, who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
     return np.ascontiguousarray(array, dtype=np.bool_)
 
 
@@ -219,13 +224,13 @@ def _as_decimal(value: Any, parameter: str, who: str) -> Fraction:
 def _exact_decimal(value: Any, parameter: str, who: str) -> Fraction:
     """Read a level; most of those that are asked for were read before."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
-        raise _fail(parameter, who, "a number in (0, 1)", repr(value))
+        raise invalid(parameter, who, "a number in (0, 1)", repr(value))
     try:
         exact = Fraction(value) if isinstance(value, (Fraction, int)) else Fraction(Decimal(str(value)))
     except (InvalidOperation, ValueError, OverflowError) as error:
-        raise _fail(parameter, who, "a number in (0, 1)", repr(value)) from error
+        raise invalid(parameter, who, "a number in (0, 1)", repr(value)) from error
     if not 0 < exact < 1:
-        raise _fail(parameter, who, "in (0, 1)", f"{value}")
+        raise invalid(parameter, who, "in (0, 1)", f"{value}")
     return exact
 
 
@@ -265,7 +270,7 @@ def as_levels(significance: Any, confidence_level: Any, n_texts: int, *, who: st
     values = given.tolist() if hasattr(given, "tolist") else list(given)
     parameter = "significance" if significance is not None else "confidence_level"
     if np.ndim(given) != 1 or len(values) != n_texts:
-        raise _fail(parameter, who, f"one for all or one per text ({n_texts}), in (0, 1)", f"shape {np.shape(given)}")
+        raise invalid(parameter, who, f"one for all or one per text ({n_texts}), in (0, 1)", f"shape {np.shape(given)}")
     exact: dict[Any, Fraction] = {}
     for value in values:
         if value not in exact:
@@ -282,16 +287,27 @@ def check_limits(min_labels: Any, max_labels: Any, *, who: str, n_labels: int | 
         if value is None and parameter == "max_labels":
             continue
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-            raise _fail(parameter, who, "a whole number of labels, 0 or more", repr(value))
+            raise invalid(parameter, who, "a whole number of labels, 0 or more", repr(value))
     if max_labels is not None and max_labels < min_labels:
-        raise _fail("max_labels", who, f"at least min_labels, {min_labels}", f"{max_labels}")
+        raise invalid("max_labels", who, f"at least min_labels, {min_labels}", f"{max_labels}")
     if n_labels is not None and min_labels > n_labels:
-        raise _fail("min_labels", who, f"at most the number of labels, {n_labels}", f"{min_labels}")
+        raise invalid("min_labels", who, f"at most the number of labels, {n_labels}", f"{min_labels}")
 
 
-def check_count(parameter: str, value: Any, *, who: str) -> None:
-    """Raise unless `value` is a whole number, 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise InvalidInputError(
-            f"The {parameter!r} parameter of {who} must be a whole number, 0 or more. Got {value!r} instead."
-        )
+def check_count(parameter: str, value: Any, *, who: str, least: int = 0) -> None:
+    """Raise unless `value` is a whole number, `least` or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise invalid(parameter, who, f"a whole number, {least} or more", repr(value))
+
+
+def as_texts(probabilities: Any, labels: Any, *, who: str) -> tuple[FloatArray, BoolArray]:
+    """Return the probabilities and the labels of the same texts, both (n_texts, n_labels)."""
+    checked = as_probabilities(probabilities, who=who)
+    return checked, as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked))
+
+
+def not_calibrated(what: object, method: str) -> exceptions.NotCalibratedError:
+    """Build the error of a method that was called before `calibrate`."""
+    return exceptions.NotCalibratedError(
+        f"This {type(what).__name__} is not calibrated yet. Call 'calibrate' before '{method}'."
+    )

@@ -30,36 +30,32 @@ import os
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.special
 
-from surelabel import exceptions
+from surelabel._core.npz_file import NpzFormat
 from surelabel._core.threads import over_rows
-from surelabel._core.validation import BoolArray, FloatArray, as_share
+from surelabel._core.validation import BoolArray, FloatArray, as_share, invalid, not_calibrated
 from surelabel._kernels import guesses
 from surelabel.calibration import Calibration, fewest_assured, totals_of
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.one_row import Cut, count
-from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
+from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.certifying import FIRST_SHARE, certified_threshold, ranking, share_within
-from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
+from surelabel.guarantees.files import damaged, predictor_from_array, predictor_to_array
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.measures import LogLoss, Measure, costs_of
-
-__all__ = ["SCORES", "Automation"]
 
 Score = Literal["total", "margin", "probability", "size"]
 SCORES: tuple[Score, ...] = ("total", "margin", "probability", "size")
 """What a best guess can be ranked by."""
 
-_FORMAT = "surelabel-automation"
-_VERSION = 1
+_FORMAT = NpzFormat("surelabel-automation", 1, "a file", ("scores", "wrong", "predictor"), ("reference",))
 _DEFAULT_MEASURE = LogLoss()
+_OF_GUESSES = ("measure", "min_labels", "max_labels", "label_names", "constraints", "n_jobs")
 # Sizes that are told apart.
 _LARGEST = 2**40
 
@@ -147,12 +143,10 @@ class Automation:
         self._assurance = as_share(assurance, "assurance", who=who)
         self._first_share = as_share(first_share, "first_share", who=who)
         if score not in SCORES:
-            raise InvalidInputError(f"The 'score' parameter of {who} must be one of {SCORES}. Got {score!r} instead.")
+            raise invalid("score", who, f"one of {SCORES}", repr(score))
         if score == "size" and not isinstance(reference, ConformalLabelSets):
-            raise InvalidInputError(
-                f"The 'reference' parameter of {who} must be a calibrated ConformalLabelSets for score='size', which "
-                f"counts the label-sets of its prediction sets. Got {reference!r} instead. choose_score makes one."
-            )
+            expected = "a calibrated ConformalLabelSets for score='size' (choose_score makes one)"
+            raise invalid("reference", who, expected, repr(reference))
         self._best = ConformalLabelSets(
             measure, min_labels, max_labels, label_names=label_names, constraints=constraints, n_jobs=n_jobs
         )
@@ -170,14 +164,17 @@ class Automation:
         return float(self._assurance)
 
     @property
+    def first_share(self) -> float:
+        """Share of the certification texts that the first threshold files."""
+        return float(self._first_share)
+
+    @property
     def measure(self) -> Measure:
         """The measure of the best guess."""
         return self._best.measure
 
     def __repr__(self) -> str:
-        shown = (
-            f"{type(self).__name__}(max_wrong={self.max_wrong:g}, assurance={self.assurance:g}, score={self.score!r})"
-        )
+        shown = f"Automation(max_wrong={self.max_wrong:g}, assurance={self.assurance:g}, score={self.score!r})"
         return f"<{shown}: {self.summary_}>" if hasattr(self, "summary_") else shown
 
     def calibrate(self, probabilities: Any, labels: Any) -> Automation:
@@ -192,13 +189,9 @@ class Automation:
         -------
         self
         """
-        predictor = ConformalLabelSets(**self._best.get_params())
-        with warnings.catch_warnings():
-            # A true label-set that is not a candidate is a wrong best guess here, and counted as one.
-            warnings.simplefilter("ignore", CalibrationWarning)
-            predictor.calibrate(probabilities, labels)
-        scores, wrong = self._outcomes(predictor, probabilities, labels)
-        return self._certify(predictor, scores, wrong)
+        with _quiet():
+            predictor = ConformalLabelSets(**self._best.get_params()).calibrate(probabilities, labels)
+        return self._certify(predictor, *self._outcomes(predictor, probabilities, labels))
 
     def add(self, probabilities: Any, labels: Any) -> Automation:
         """Return an automation that is certified again with more texts; this one stays as it is.
@@ -206,18 +199,11 @@ class Automation:
         The texts must be a fair sample of those that arrive, filed ones included: the texts that people had to read
         say nothing about the filed ones. The assurance is that of one certification, not of all of them together.
         """
-        old = self._calibrated("add")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
-            predictor = old.add(probabilities, labels)
+        with _quiet():
+            predictor = self._calibrated("add").add(probabilities, labels)
         scores, wrong = self._outcomes(predictor, probabilities, labels)
-        made = self.again()
-        return made._certify(predictor, np.concatenate([self._scores, scores]), np.concatenate([self._wrong, wrong]))
-
-    @property
-    def first_share(self) -> float:
-        """Share of the certification texts that the first threshold files."""
-        return float(self._first_share)
+        joined = np.concatenate([self._scores, scores]), np.concatenate([self._wrong, wrong])
+        return self.again()._certify(predictor, *joined)
 
     def choose_score(self, probabilities: Any, labels: Any, *, seed: int = 0) -> Automation:
         """Return an automation with the score that ranks validation texts best; it is not calibrated yet.
@@ -227,43 +213,34 @@ class Automation:
         fewest wrong best guesses before right ones, then the first of `SCORES`. The first threshold to try is the one
         that files half of what can be filed there. None of these texts may calibrate the result.
         """
-        trial = self._again("total", None).calibrate(probabilities, labels)
+        trial = self.again("total", None).calibrate(probabilities, labels)
         calibration = trial.predictor_.calibration_
         checked = calibration.as_probabilities(probabilities, who="choose_score")
         truth = calibration.as_labels(labels, checked, who="choose_score")
         order = np.random.default_rng(seed).permutation(len(checked))
         half, rest = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
+        with _quiet():
             reference = ConformalLabelSets(**trial.predictor_.get_params()).calibrate(checked[half], truth[half])
-        tried = [self._again(score, reference) for score in SCORES]
-        outcomes = [one._outcomes(reference, checked[rest], truth[rest]) for one in tried]
-        ranks = [ranking(*outcome, self._max_wrong) for outcome in outcomes]
-        place = ranks.index(max(ranks))
-        best = SCORES[place]
-        chosen = self._again(best, reference if best == "size" else None)
-        chosen._first_share = max(FIRST_SHARE, share_within(*outcomes[place], self._max_wrong) / 2)
+        outcomes = {
+            score: self.again(score, reference)._outcomes(reference, checked[rest], truth[rest]) for score in SCORES
+        }
+        best = max(SCORES, key=lambda score: ranking(*outcomes[score], self._max_wrong))
+        chosen = self.again(best, reference if best == "size" else None)
+        chosen._first_share = max(FIRST_SHARE, share_within(*outcomes[best], self._max_wrong) / 2)
         return chosen
 
-    def again(self) -> Automation:
-        """Return an automation with the same parameters that is not calibrated."""
-        return self._again(self.score, self.reference)
-
-    def _again(self, score: Score, reference: ConformalLabelSets | None) -> Automation:
-        """Return an automation with the same parameters but a score; it is not calibrated."""
-        best = self._best
+    def again(self, score: Score | None = None, reference: ConformalLabelSets | None = None) -> Automation:
+        """Return an automation with the same parameters, or another score and its reference; it is not calibrated."""
+        if score is None:
+            score, reference = self.score, self.reference
+        given = self._best.get_params()
         return type(self)(
             self._max_wrong,
             self._assurance,
-            best.measure,
-            best.min_labels,
-            best.max_labels,
             score=score,
             reference=reference,
             first_share=self._first_share,
-            label_names=best.label_names,
-            constraints=best.constraints,
-            n_jobs=best.n_jobs,
+            **{name: given[name] for name in _OF_GUESSES},
         )
 
     def _certify(self, predictor: ConformalLabelSets, scores: FloatArray, wrong: BoolArray) -> Automation:
@@ -271,14 +248,11 @@ class Automation:
         threshold = certified_threshold(scores, wrong, self._max_wrong, self._assurance, self._first_share)
         filed = scores > threshold
         n_filed, n_wrong = int(filed.sum()), int(wrong[filed].sum())
-        self.predictor_ = predictor
-        self._scores, self._wrong = scores, wrong
+        self.predictor_, self._scores, self._wrong = predictor, scores, wrong
         self._wrong_scores = np.sort(scores[wrong])
-        self.threshold_ = threshold
-        self.share_ = n_filed / len(scores)
-        self.wrong_ = n_wrong
-        upper = float(scipy.special.betaincinv(n_wrong + 1, n_filed - n_wrong, self.assurance)) if n_filed else math.nan
-        self.wrong_bound_ = upper
+        self.threshold_, self.share_, self.wrong_ = threshold, n_filed / len(scores), n_wrong
+        upper = scipy.special.betaincinv(n_wrong + 1, n_filed - n_wrong, self.assurance) if n_filed else math.nan
+        self.wrong_bound_ = float(upper)
         self.summary_ = self._words(len(scores), n_filed, float(wrong.mean()))
         return self
 
@@ -289,20 +263,15 @@ class Automation:
             share = f"{100 * n_filed / n_texts:.0f}" if n_filed < n_texts else "100"
             return f"{share} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
         least = fewest_assured(self._max_wrong, self._assurance)
+        reason = f"{100 * wrong_share:.0f} % of best guesses are wrong, and too many of the surest to certify anything"
         if n_texts < least:
             reason = f"{n_texts:,} certification texts are too few: {least:,} are needed even if no best guess is wrong"
-        else:
-            reason = (
-                f"{100 * wrong_share:.0f} % of best guesses are wrong, and too many of the surest to certify anything"
-            )
         return f"Nothing can be filed with {promise}): {reason}."
 
     def _calibrated(self, who: str) -> ConformalLabelSets:
         """Return the predictor of best guesses, or raise if there is none yet."""
         if not hasattr(self, "predictor_"):
-            raise exceptions.NotCalibratedError(
-                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
-            )
+            raise not_calibrated(self, who)
         return self.predictor_
 
     def _outcomes(self, predictor: ConformalLabelSets, probabilities: Any, labels: Any) -> tuple[FloatArray, BoolArray]:
@@ -310,8 +279,7 @@ class Automation:
         calibration = predictor.calibration_
         checked = calibration.as_probabilities(probabilities, who="calibrate")
         truth = calibration.as_labels(labels, checked, who="calibrate")
-        differ = predictor.predict(checked).labels != truth
-        wrong = differ.sum(axis=1) > 0
+        wrong = (predictor.predict(checked).labels != truth).sum(axis=1) > 0
         return self._scored(predictor, checked), np.asarray(wrong)
 
     def scores(self, probabilities: Any) -> FloatArray:
@@ -329,13 +297,10 @@ class Automation:
         if self.score == "probability":
             return -totals_of(_DEFAULT_MEASURE, checked, predictor.predict(checked).labels)
         totals, margins = (_totals_and_margins(predictor, checked) if guessed is None else guessed).T
-        if self.score == "margin":
-            return np.ascontiguousarray(margins)
-        if self.score == "total":
-            return np.ascontiguousarray(-totals)
+        if self.score != "size":
+            return np.ascontiguousarray(margins if self.score == "margin" else -totals)
         assert self.reference is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
+        with _quiet():
             sets = self.reference.predict_set(checked, significance=self._max_wrong)
         sizes = np.minimum(sets.size_bounds()[0], _LARGEST).astype(np.float64)
         # If not even the best guess is plausible, nothing is less sure.
@@ -369,10 +334,8 @@ class Automation:
             total, margin = guessed[0].tolist()
         if math.isinf(self.threshold_):
             return self.threshold_ < 0, total
-        if self.score == "margin":
-            return margin > self.threshold_, total
-        if self.score == "total":
-            return -total > self.threshold_, total
+        if self.score != "size":
+            return (margin if self.score == "margin" else -total) > self.threshold_, total
         assert self.reference is not None
         assert cut.costs is not None
         at = self.reference.calibration_.threshold(self._max_wrong)
@@ -418,43 +381,38 @@ class Automation:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certified automation to one file, whole or not at all."""
         predictor = self._calibrated("save")
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "scores": self._scores,
-            "wrong": self._wrong,
-            "predictor": predictor_to_array(predictor),
-        }
+        arrays = {"scores": self._scores, "wrong": self._wrong, "predictor": predictor_to_array(predictor)}
         if self.reference is not None:
             arrays["reference"] = predictor_to_array(self.reference)
-        header = {"max_wrong": str(self._max_wrong), "assurance": str(self._assurance), "score": self.score}
-        header["first_share"] = str(self._first_share)
-        write_state(path, _FORMAT, _VERSION, header, arrays)
+        shares = {name: str(getattr(self, f"_{name}")) for name in ("max_wrong", "assurance", "first_share")}
+        _FORMAT.write(path, {**shares, "score": self.score}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> Automation:
         """Read a file made by `save`; no code from the file is run. A measure of your own must be given again."""
-        file = Path(path)
-        header, arrays = read_state(file, _FORMAT, _VERSION, ("scores", "wrong", "predictor"), ("reference",))
-        predictor = predictor_from_array(arrays["predictor"], file, measure)
-        reference = predictor_from_array(arrays["reference"], file, measure) if "reference" in arrays else None
-        scores, wrong = arrays["scores"], arrays["wrong"]
-        parameters = predictor.get_params()
-        names = ("measure", "min_labels", "max_labels", "label_names", "constraints", "n_jobs")
-        try:
+        header, arrays = _FORMAT.read(path)
+        predictor = predictor_from_array(arrays["predictor"], path, measure)
+        reference = predictor_from_array(arrays["reference"], path, measure) if "reference" in arrays else None
+        scores, wrong, given = arrays["scores"], arrays["wrong"], predictor.get_params()
+        with damaged(path, "Save the automation again."):
             if scores.dtype != np.float64 or wrong.dtype != np.bool_ or scores.ndim != 1 or scores.shape != wrong.shape:
                 raise ValueError("its scores are not those of an automation")
             if len(scores) != predictor.calibration_.n_texts or np.isnan(scores).any():
                 raise ValueError("its scores do not belong to its texts")
-            levels = Fraction(header["max_wrong"]), Fraction(header["assurance"])
             made = cls(
-                *levels,
+                Fraction(header["max_wrong"]),
+                Fraction(header["assurance"]),
                 score=header["score"],
                 reference=reference,
                 first_share=Fraction(header.get("first_share", FIRST_SHARE)),
-                **{name: parameters[name] for name in names},
+                **{name: given[name] for name in _OF_GUESSES},
             )
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{file} is damaged: {error}. Save the automation again.") from error
         return made._certify(predictor, scores, wrong)
+
+
+def _quiet() -> warnings.catch_warnings[None]:
+    """Keep quiet about true label-sets that are not candidates, and few texts: both count as wrong best guesses."""
+    return warnings.catch_warnings(action="ignore", category=CalibrationWarning)
 
 
 def _totals_and_margins(predictor: ConformalLabelSets, checked: Any) -> FloatArray:

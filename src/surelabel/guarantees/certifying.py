@@ -11,8 +11,6 @@ import scipy.special
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.calibration import fewest_assured
 
-__all__ = ["FIRST_SHARE", "certified_threshold", "ranking", "share_within"]
-
 FIRST_SHARE = Fraction(1, 20)
 """Share of the texts, the surest, that the first threshold leaves over it."""
 
@@ -32,11 +30,7 @@ def share_within(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> F
 
 
 def certified_threshold(
-    scores: FloatArray,
-    wrong: BoolArray,
-    max_wrong: Fraction,
-    assurance: Fraction,
-    first_share: Fraction = FIRST_SHARE,
+    scores: FloatArray, wrong: BoolArray, max_wrong: Fraction, assurance: Fraction, first_share: Fraction = FIRST_SHARE
 ) -> float:
     """Return the lowest threshold that fixed-sequence testing certifies: inf if none, -inf if all texts can be filed.
 

@@ -20,17 +20,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, check_count
 from surelabel._core.wording import bounds_words
 from surelabel.engines.one_row import Cut
-from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.familiarity import FAMILIAR, FEW_WORDS, NO_WORDS, Familiarity
 from surelabel.guarantees.tag_bounds import TagBounds
 from surelabel.labels.label_sets import label_indices
-from surelabel.labels.sparse import SparseProbabilities
-
-__all__ = ["CHOOSE", "FILE", "READ", "Decision", "Decisions", "Verdict", "short_list"]
 
 Verdict: TypeAlias = Literal["file", "choose", "read"]
 """What can happen to a text."""
@@ -58,19 +55,9 @@ def short_list(n_labels: int) -> int:
 
 
 class Decision(NamedTuple):
-    """What to do with one text.
+    """What to do with one text, and why in a sentence or two; labels and tags by index, the most probable tags first.
 
-    Attributes
-    ----------
-    decision : {"file", "choose", "read"}
-    reason : str
-        Why, in a sentence or two.
-    assign, consider : list of int
-        Tags to assign and tags to consider, by index, the most probable first.
-    unfamiliar : bool
-        Whether the text is unlike the calibration texts.
-    labels : list of int or None
-        The label-set to file, by index; None if the text is not filed.
+    `unfamiliar` tells whether the text is unlike the calibration texts; `labels` is the label-set to file, if it is.
     """
 
     decision: Verdict
@@ -119,14 +106,8 @@ class Decisions:
         max_tags: int | None = None,
     ) -> None:
         for name, value in (("max_choices", max_choices), ("max_tags", 1 if max_tags is None else max_tags)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise InvalidInputError(
-                    f"The {name!r} parameter of {type(self).__name__} must be a whole number of 1 or more. "
-                    f"Got {value!r} instead."
-                )
-        self.automation = automation
-        self.tag_bounds = tag_bounds
-        self.familiarity = familiarity
+            check_count(name, value, who="Decisions", least=1)
+        self.automation, self.tag_bounds, self.familiarity = automation, tag_bounds, familiarity
         self.max_choices = int(max_choices)
         self.max_tags = None if max_tags is None else int(max_tags)
 
@@ -146,14 +127,9 @@ class Decisions:
     def calibrate(self, probabilities: Any, labels: Any, known_words: Any) -> Decisions:
         """Return decisions with certificates from calibration texts; parameters are those of this object.
 
-        Parameters
-        ----------
-        probabilities : (n, d) array-like or sparse
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
-        known_words : (n,) array-like
-            Share of each text's words that the classifier knows, see `TextClassifier.known_words`.
+        `known_words`, (n,), are shares of the texts' words that the classifier knows, see `TextClassifier.known_words`.
         """
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # the verdict says what they say
             automation = self.automation.again().calibrate(probabilities, labels)
             totals = automation.totals(probabilities)[:, 0]
             familiarity = Familiarity(self.familiarity.max_flagged).calibrate(totals, known_words)
@@ -161,14 +137,14 @@ class Decisions:
             if 0 < len(inside) < len(totals):
                 automation = self.automation.again().calibrate(_rows(probabilities, inside), _rows(labels, inside))
             tags = self.tag_bounds.again().calibrate(probabilities, labels)
-        return self._with(automation, tags, familiarity)
+        return Decisions(automation, tags, familiarity, self.max_choices, self.max_tags)
 
     def add(self, probabilities: Any, labels: Any, known_words: Any) -> Decisions:
         """Return decisions with certificates from more texts, a fair sample of those that arrive.
 
         Of the added texts those that are familiar, by the new limits, certify what is filed.
         """
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # the verdict says what they say
             totals = self.automation.totals(probabilities)[:, 0]
             familiarity = self.familiarity.add(totals, known_words)
             inside = np.flatnonzero(familiarity.within(totals, known_words))
@@ -176,26 +152,16 @@ class Decisions:
             if len(inside):
                 automation = automation.add(_rows(probabilities, inside), _rows(labels, inside))
             tags = self.tag_bounds.add(probabilities, labels)
-        return self._with(automation, tags, familiarity)
-
-    def _with(self, automation: Automation, tags: TagBounds, familiarity: Familiarity) -> Decisions:
-        """Return decisions with other certificates."""
-        return type(self)(automation, tags, familiarity, self.max_choices, self.max_tags)
+        return Decisions(automation, tags, familiarity, self.max_choices, self.max_tags)
 
     def decide(
         self, probabilities: Any, sizes: Sequence[tuple[int, int]], known_words: Any = None, best: Any = None
     ) -> list[Decision]:
         """Return what to do with each text.
 
-        Parameters
-        ----------
-        probabilities : (n, d) array-like or sparse
-        sizes : sequence of (int, int)
-            Bounds of the number of plausible label-sets of each text, at the level that was asked for.
-        known_words : (n,) array-like, optional
-            Share of known words; None if all words count as known.
-        best : (n, d) bool array or CSR array, optional
-            The best candidates under the measure and the limits of `automation`, if they are at hand.
+        `sizes` bound the number of plausible label-sets of each text at the level that was asked for. All words count
+        as known by default. `best`, (n, d), are the best candidates under the measure and the limits of `automation`,
+        if they are at hand.
         """
         calibration = self.automation.predictor_.calibration_
         checked = calibration.as_probabilities(probabilities, who="decide")
@@ -207,40 +173,23 @@ class Decisions:
         assign, consider, n_considered = self._tags(checked)
         answers = []
         for row, (flag, is_filed, bounds) in enumerate(zip(flags.tolist(), filed.tolist(), sizes, strict=True)):
-            decision: Verdict
-            if is_filed:
-                decision, reason = FILE, self._filing
-            elif flag != FAMILIAR:
-                decision, reason = READ, _unlike(flag, known[row])
-            else:
-                decision, reason = self._route(bounds, n_considered[row])
-            answers.append(Decision(decision, reason, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
+            routed = self._route(is_filed, flag, known[row], bounds, n_considered[row])
+            answers.append(Decision(*routed, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
         return answers
 
     def decide_one(self, row: FloatArray, cut: Cut, known_words: float) -> Decision | None:
         """Decide about one text as `decide` does, for a calibration that `automation` fits; None if that takes long.
 
-        Parameters
-        ----------
-        row : (d,) float64
-            Checked probabilities.
-        cut : Cut
-            Its best candidate and its prediction set.
-        known_words : float
+        `row`, (d,), has checked probabilities; `cut` has its best candidate and its prediction set.
         """
         filed, total = self.automation.decide_one(cut)
         if filed is None:
             return None
         flag = self.familiarity.flag(total, known_words)
+        is_filed = filed and flag == FAMILIAR
         assign, consider = self._tags_of(row)
-        decision: Verdict
-        if filed and flag == FAMILIAR:
-            return Decision(FILE, self._filing, assign, consider, unfamiliar=False, labels=list(cut.labels))
-        if flag != FAMILIAR:
-            decision, reason = READ, _unlike(flag, known_words)
-        else:
-            decision, reason = self._route((cut.size, cut.size), len(consider))
-        return Decision(decision, reason, assign, consider, flag != FAMILIAR, None)
+        routed = self._route(is_filed, flag, known_words, (cut.size, cut.size), len(consider))
+        return Decision(*routed, assign, consider, flag != FAMILIAR, list(cut.labels) if is_filed else None)
 
     def _tags_of(self, row: FloatArray) -> tuple[list[int], list[int]]:
         """Return the tags to assign and to consider of one text, the most probable first."""
@@ -261,7 +210,15 @@ class Decisions:
         """Why a text is filed."""
         return f"Certified: of the texts that are filed, at most {100 * self.automation.max_wrong:g} % are wrong."
 
-    def _route(self, bounds: tuple[int, int], n_considered: int) -> tuple[Verdict, str]:
+    def _route(
+        self, is_filed: bool, flag: int, known_words: float, bounds: tuple[int, int], n_considered: int
+    ) -> tuple[Verdict, str]:
+        """Return what to do with a text, and why."""
+        if is_filed:
+            return FILE, self._filing
+        return self._choose_or_read(bounds, n_considered) if flag == FAMILIAR else (READ, _unlike(flag, known_words))
+
+    def _choose_or_read(self, bounds: tuple[int, int], n_considered: int) -> tuple[Verdict, str]:
         """Return what to do with a familiar text that is not filed, and why."""
         lower, upper = bounds
         if upper == 0:
@@ -293,20 +250,11 @@ class Decisions:
 
         Labels that a sparse text does not list are counted, but not named.
         """
-        bounds, n_texts = self.tag_bounds, len(checked)
-        least = min(bounds.consider_threshold_, bounds.assign_threshold_)
-        if isinstance(checked, SparseProbabilities):
-            kept = np.flatnonzero(checked.values >= least)
-            rows = np.repeat(np.arange(n_texts), checked.n_listed)[kept]
-            columns, values = checked.labels[kept], checked.values[kept]
-            n_more = (checked.shape[1] - checked.n_listed) if checked.unlisted >= least else np.zeros(n_texts, np.int64)
-        else:
-            rows, columns = np.nonzero(checked >= least)
-            values, n_more = checked[rows, columns], np.zeros(n_texts, dtype=np.int64)
-        order = np.lexsort((columns, -values, rows))
-        counts = np.bincount(rows, minlength=n_texts)
-        n_assigned = np.bincount(rows[values >= bounds.assign_threshold_], minlength=n_texts)
-        consider = _split(columns[order], counts)
+        rows, columns, values, n_more = self.tag_bounds.sorted_tags(checked)
+        counts = np.bincount(rows, minlength=len(checked))
+        n_assigned = np.bincount(rows[values >= self.tag_bounds.assign_threshold_], minlength=len(checked))
+        ends, listed = itertools.accumulate(counts.tolist(), initial=0), columns.tolist()
+        consider = [listed[start:end] for start, end in itertools.pairwise(ends)]
         assign = [tags[:n] for tags, n in zip(consider, n_assigned.tolist(), strict=True)]
         return assign, consider, (counts + n_more).tolist()
 
@@ -321,13 +269,8 @@ class Decisions:
         """Read the certificates of a folder, None if it has none; no code from the files is run."""
         if not (folder / AUTOMATION).is_file():
             return None
-        return cls(
-            Automation.load(folder / AUTOMATION),
-            TagBounds.load(folder / TAGS),
-            Familiarity.load(folder / FAMILIARITY),
-            max_choices,
-            max_tags,
-        )
+        automation, tags = Automation.load(folder / AUTOMATION), TagBounds.load(folder / TAGS)
+        return cls(automation, tags, Familiarity.load(folder / FAMILIARITY), max_choices, max_tags)
 
 
 def _unlike(flag: int, known: float) -> str:
@@ -340,18 +283,6 @@ def _unlike(flag: int, known: float) -> str:
     return "Unlike the calibration texts: no label-set fits it well. Read it yourself."
 
 
-def _without_warnings() -> warnings.catch_warnings[None]:
-    """Keep calibration warnings quiet: the verdict says what they say."""
-    return warnings.catch_warnings(action="ignore", category=CalibrationWarning)
-
-
 def _rows(values: Any, rows: IntArray) -> Any:
     """Return some rows of probabilities or labels."""
     return [values[row] for row in rows] if isinstance(values, (list, tuple)) else values[rows]
-
-
-def _split(values: IntArray, counts: IntArray) -> list[list[int]]:
-    """Return values as one list per text."""
-    ends = np.concatenate([[0], np.cumsum(counts)]).tolist()
-    plain = values.tolist()
-    return [plain[start:end] for start, end in itertools.pairwise(ends)]

@@ -23,23 +23,20 @@ from __future__ import annotations
 import math
 import os
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel import exceptions
-from surelabel._core.validation import BoolArray, FloatArray, as_share
-from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.guarantees.files import read_state, write_state
-
-__all__ = ["FAMILIAR", "FEW_WORDS", "NO_WORDS", "STRANGE", "Familiarity"]
+from surelabel._core.npz_file import NpzFormat
+from surelabel._core.validation import BoolArray, FloatArray, as_share, not_calibrated
+from surelabel.exceptions import InvalidInputError
+from surelabel.guarantees.files import damaged
 
 FAMILIAR, NO_WORDS, FEW_WORDS, STRANGE = range(4)
 """What `Familiarity.flags` says about a text."""
 
-_FORMAT, _VERSION = "surelabel-familiarity", 1
+_FORMAT = NpzFormat("surelabel-familiarity", 1, "a file", ("totals", "known_words"))
 
 
 class Familiarity:
@@ -70,11 +67,6 @@ class Familiarity:
     0.01
     """
 
-    fewest_known_: float
-    largest_total_: float
-    flags_unknown_: bool
-    share_: float
-
     def __init__(self, max_flagged: Any = 0.01) -> None:
         self._max_flagged = as_share(max_flagged, "max_flagged", who=type(self).__name__)
 
@@ -90,18 +82,10 @@ class Familiarity:
         return f"<{shown}: {100 * self.share_:.2g} % of {len(self._totals):,} calibration texts flagged>"
 
     def calibrate(self, totals: Any, known_words: Any) -> Familiarity:
-        """Find the limits.
+        """Find the limits; return self.
 
-        Parameters
-        ----------
-        totals : (n,) array-like
-            Of the calibration texts' best guesses, see `ConformalLabelSets.totals`.
-        known_words : (n,) array-like
-            Share of each text's words that the classifier knows, see `TextClassifier.known_words`: nan if it has none.
-
-        Returns
-        -------
-        self
+        `totals`, (n,), are those of calibration texts' best guesses (`ConformalLabelSets.totals`); `known_words`, (n,),
+        the shares of their words that the classifier knows (`TextClassifier.known_words`), nan for texts without words.
         """
         strange, known = _checked(totals, known_words, "calibrate")
         if not len(strange):
@@ -123,25 +107,20 @@ class Familiarity:
         """Return a familiarity with the limits of more calibration texts; this one stays as it is."""
         self._check_calibrated("add")
         strange, known = _checked(totals, known_words, "add")
-        made = type(self)(self._max_flagged)
-        return made.calibrate(np.concatenate([self._totals, strange]), np.concatenate([self._known, known]))
+        return Familiarity(self._max_flagged).calibrate(
+            np.concatenate([self._totals, strange]), np.concatenate([self._known, known])
+        )
 
     def _check_calibrated(self, who: str) -> None:
         """Raise if there are no limits yet."""
         if not hasattr(self, "share_"):
-            raise exceptions.NotCalibratedError(
-                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
-            )
+            raise not_calibrated(self, who)
 
     def flags(self, totals: Any, known_words: Any) -> npt.NDArray[np.int8]:
-        """Tell for each text, (n,), why it is unfamiliar.
-
-        0 if it is familiar; 1 if it has no word, or no known word; 2 if it has few known words; 3 if its best guess is
-        too strange.
-        """
-        if not hasattr(self, "largest_total_"):
-            self._check_calibrated("flags")
+        """Tell for each text, (n,), why it is unfamiliar: FAMILIAR, NO_WORDS (or none known), FEW_WORDS or STRANGE."""
         strange, known = _checked(totals, known_words, "flags")
+        if not hasattr(self, "largest_total_"):
+            raise not_calibrated(self, "flags")
         flags = np.zeros(len(strange), dtype=np.int8)
         flags[strange > self.largest_total_] = STRANGE
         flags[known < self.fewest_known_] = FEW_WORDS
@@ -175,18 +154,16 @@ class Familiarity:
         # In the order of the totals: not to tell which text has which.
         order = np.lexsort((self._known, self._totals))
         arrays = {"totals": self._totals[order], "known_words": self._known[order]}
-        write_state(path, _FORMAT, _VERSION, {"max_flagged": str(self._max_flagged)}, arrays)
+        _FORMAT.write(path, {"max_flagged": str(self._max_flagged)}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Familiarity:
         """Read a file made by `save`; no code from the file is run."""
-        header, arrays = read_state(path, _FORMAT, _VERSION, ("totals", "known_words"))
-        try:
+        header, arrays = _FORMAT.read(path)
+        with damaged(path, "Save the familiarity again."):
             if any(array.dtype != np.float64 for array in arrays.values()):
                 raise ValueError("its values are not those of familiarity")
             return cls(Fraction(header["max_flagged"])).calibrate(arrays["totals"], arrays["known_words"])
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{Path(path)} is damaged: {error}. Save the familiarity again.") from error
 
 
 def _limit(values: FloatArray, n_below: int) -> float:

@@ -26,62 +26,35 @@ them by "window" or "nexcp".
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, as_share
+from surelabel._core.npz_file import NpzFormat
+from surelabel._core.validation import BoolArray, FloatArray, as_share, check_count, invalid
 from surelabel.calibration import totals_of
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines.base import Engine
-from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
+from surelabel.exceptions import InvalidInputError
+from surelabel.guarantees.files import damaged, predictor_from_array, predictor_to_array
 from surelabel.guarantees.rates import RATES
 from surelabel.guarantees.streams import ALL_TEXTS, METHODS, Method, Streams
+from surelabel.guarantees.waiting import Waiting, as_ids
+from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import Measure
 from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.taxonomies.categories import as_groups
 from surelabel.taxonomies.engine import KindsEngine
 
-__all__ = ["METHODS", "OnlineConformal", "OutcomeError"]
-
-_FORMAT = "surelabel-online"
-_VERSION = 2
-_RATE, _DECAY = 0.01, 0.998
-REMEMBERED = 100_000
-"""Settled ids that are remembered, so that a second outcome is noticed."""
-_PARAMETERS = ("rate", "window", "decay", "max_pending", "keep_best")
 ARRAYS = ("scores", "levels", "weights", "pending", "thresholds")
 """Arrays of a state."""
-
-Reason = Literal["unknown", "settled", "contradicts"]
-
-
-class OutcomeError(InvalidInputError):
-    """An outcome cannot be taken: its text is unknown, or settled with the same or with another label-set.
-
-    Attributes
-    ----------
-    identity : str
-        The id of the text.
-    reason : {"unknown", "settled", "contradicts"}
-    """
-
-    def __init__(self, message: str, identity: str, reason: Reason) -> None:
-        super().__init__(message)
-        self.identity = identity
-        self.reason: Reason = reason
-
-    def __reduce__(self) -> tuple[type[OutcomeError], tuple[str, str, Reason]]:
-        """Cross from one process to another as a whole."""
-        return OutcomeError, (str(self), self.identity, self.reason)
+_FORMAT = NpzFormat("surelabel-online", 2, "a file", ("predictor", *ARRAYS))
+_PARAMETERS = ("rate", "window", "decay", "max_pending", "keep_best")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,7 +66,7 @@ class _Pending:
     group: str | None
 
 
-class OnlineConformal:
+class OnlineConformal(Waiting[_Pending]):
     """Prediction sets for a stream of texts whose labels become known later, some never, in any order.
 
     Predictions and updates must come one after the other: several threads need a lock.
@@ -151,45 +124,36 @@ class OnlineConformal:
         significance: Any = 0.05,
         method: Method = "aci",
         *,
-        rate: float = _RATE,
+        rate: float = 0.01,
         window: int | None = None,
-        decay: float = _DECAY,
+        decay: float = 0.998,
         max_pending: int = 100_000,
         keep_best: bool = False,
     ) -> None:
         who = type(self).__name__
         if not isinstance(predictor, ConformalLabelSets):
-            raise InvalidInputError(
-                f"The 'predictor' parameter of {who} must be a calibrated ConformalLabelSets. Got {predictor!r} "
-                "instead."
-            )
+            raise invalid("predictor", who, "a calibrated ConformalLabelSets", repr(predictor))
         calibration = predictor._calibrated(who)
         self._significance = as_share(significance, "significance", who=who)
         if method not in METHODS:
-            raise InvalidInputError(
-                f"The 'method' parameter of {who} must be one of {METHODS}. Got {method!r} instead."
-            )
+            raise invalid("method", who, f"one of {METHODS}", repr(method))
         for name, value in (("rate", rate), ("decay", decay)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < 1.0:
-                raise InvalidInputError(f"The {name!r} parameter of {who} must be in (0, 1). Got {value!r} instead.")
+                raise invalid(name, who, "in (0, 1)", repr(value))
         width = calibration.n_texts if window is None else window
         for name, count in (("window", width), ("max_pending", max_pending)):
-            if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-                raise InvalidInputError(
-                    f"The {name!r} parameter of {who} must be a whole number, 1 or more. Got {count!r} instead."
-                )
+            check_count(name, count, who=who, least=1)
+        super().__init__(int(max_pending))
         self.predictor = predictor
         self.method: Method = method
-        self.rate, self.window, self.decay, self.max_pending = float(rate), int(width), float(decay), int(max_pending)
+        self.rate, self.window, self.decay = float(rate), int(width), float(decay)
         self.keep_best = bool(keep_best)
-        self.n_settled_ = self.n_errors_ = 0
+        self.n_errors_ = 0
         self.last_ids_: tuple[str, ...] = ()
         rates = (self.rate,) if method == "aci" else RATES
         self._streams = Streams(
             calibration, self._significance, method, rates=rates, window=self.window, decay=self.decay
         )
-        self._pending: dict[str, _Pending] = {}
-        self._settled: collections.OrderedDict[str, tuple[int, ...]] = collections.OrderedDict()
         self._next_id = 0
 
     @property
@@ -201,11 +165,6 @@ class OnlineConformal:
     def exact_significance(self) -> Fraction:
         """The same as the decimal number that was typed."""
         return self._significance
-
-    @property
-    def n_pending_(self) -> int:
-        """Texts that wait for their labels."""
-        return len(self._pending)
 
     @property
     def error_rate_(self) -> float:
@@ -248,18 +207,16 @@ class OnlineConformal:
             raise InvalidInputError(
                 "predict_set of OnlineConformal takes dense probabilities. Got sparse ones instead."
             )
-        current = self.current()
-        engine = current.bind(probabilities, groups=groups, who="predict_set")
+        engine = self.current().bind(probabilities, groups=groups, who="predict_set")
         known_groups = as_groups(groups, self.predictor.taxonomy, len(engine), who="predict_set")
-        names = self._new_ids(ids, len(engine))
+        if ids is None:
+            ids = range(self._next_id, self._next_id + len(engine))
+            self._next_id += len(engine)
+        self.last_ids_ = self.check_new(ids, len(engine))
         thresholds = self._thresholds(engine)
-        cuts = thresholds.reshape(len(engine), -1).tolist()
-        rows = np.asarray(engine.probabilities)
-        for name, row, cut, group in zip(names, rows, cuts, known_groups or [None] * len(names), strict=True):
-            self._pending[name] = _Pending(row.copy(), cut, group)
-        for name in list(self._pending)[: max(0, len(self._pending) - self.max_pending)]:
-            del self._pending[name]
-        self.last_ids_ = names
+        rows, cuts = map(np.copy, np.asarray(engine.probabilities)), thresholds.reshape(len(engine), -1).tolist()
+        texts = map(_Pending, rows, cuts, known_groups or [None] * len(engine))
+        self._wait(dict(zip(self.last_ids_, texts, strict=True)))
         return PredictionSets(engine, thresholds)
 
     def _thresholds(self, engine: Engine) -> FloatArray:
@@ -275,21 +232,6 @@ class OnlineConformal:
             place = (every, self._streams.kinds_of(labels)) if is_divided else every
             thresholds[place] = np.maximum(thresholds[place], totals[:, 0])
         return thresholds
-
-    def _new_ids(self, ids: Iterable[Any] | None, n_texts: int) -> tuple[str, ...]:
-        """Return ids of new texts, which must not be known yet."""
-        if ids is None:
-            names = tuple(str(self._next_id + i) for i in range(n_texts))
-            self._next_id += n_texts
-        else:
-            names = as_ids(ids, n_texts, "predict_set")
-        for name in names:
-            if name in self._pending or name in self._settled:
-                raise InvalidInputError(
-                    f"The 'ids' parameter of predict_set must be new. Got {name!r}, which "
-                    f"{'waits for its labels' if name in self._pending else 'is settled'}."
-                )
-        return names
 
     def update(self, labels: Any, ids: Iterable[Any] | None = None) -> BoolArray:
         """Take true label-sets that have become known; return which of them were missed, (n,).
@@ -311,65 +253,32 @@ class OnlineConformal:
                     "predict_set first, or name the texts by 'ids'."
                 )
         else:
-            names = as_ids(ids, n_texts, "update")
+            names = as_ids(ids, n_texts)
         calibration = self.predictor.calibration_
-        unknown = [name for name in names if name not in self._pending]
-        rows = np.array([self._pending[name].probabilities for name in names if name in self._pending])
-        template = rows if len(rows) == n_texts else np.empty((n_texts, calibration.n_labels))
-        known = calibration.as_labels(labels, template, who="update")
-        outcomes = [tuple(np.flatnonzero(row).tolist()) for row in known]
-        for name in unknown:
-            self._refuse(name, outcomes[names.index(name)])
-        totals = totals_of(calibration.measure, rows, known)
-        candidates = calibration.is_candidate(known)
-        missed = np.empty(n_texts, dtype=np.bool_)
+        known = calibration.as_labels(labels, np.empty((n_texts, calibration.n_labels)), who="update")
+        outcomes = dict(zip(names, map(tuple, label_indices(known)), strict=True))
+        for name, outcome in outcomes.items():
+            self._check_waits(name, outcome)
+        texts = [self._pending.pop(name) for name in names]
+        totals = totals_of(calibration.measure, np.array([text.probabilities for text in texts]), known)
         kinds = self._streams.kinds_of(known).tolist()
-        groups = [self.group_of(name) for name in names]
-        for i, name in enumerate(names):
-            missed[i] = not candidates[i] or totals[i] > self._pending.pop(name).thresholds[kinds[i]]
-            self._settled[name] = outcomes[i]
-        self._streams.update(groups, known, totals, missed)
-        while len(self._settled) > REMEMBERED:
-            self._settled.popitem(last=False)
-        self.n_settled_ += n_texts
+        cuts = np.array([text.thresholds[kind] for text, kind in zip(texts, kinds, strict=True)])
+        missed = ~calibration.is_candidate(known) | (totals > cuts)
+        self._streams.update([text.group for text in texts], known, totals, missed)
+        self._settle(outcomes)
         self.n_errors_ += int(missed.sum())
         return missed
-
-    def _refuse(self, name: str, outcome: tuple[int, ...]) -> None:
-        """Raise for an outcome of a text that does not wait for one."""
-        if name not in self._settled:
-            raise OutcomeError(
-                f"The 'ids' parameter of update must name texts that wait for their labels. Got {name!r}, which no "
-                "prediction was made for, or which was forgotten.",
-                name,
-                "unknown",
-            )
-        how = (
-            "with the same label-set"
-            if self._settled[name] == outcome
-            else "and this label-set contradicts its outcome"
-        )
-        reason: Reason = "settled" if self._settled[name] == outcome else "contradicts"
-        raise OutcomeError(f"The text {name!r} is settled already, {how}. Nothing was changed.", name, reason)
 
     def drop(self, ids: Iterable[Any]) -> None:
         """Forget texts whose labels will never come."""
         for name in map(str, ids):
             if name not in self._pending:
-                raise InvalidInputError(f"The 'ids' parameter of drop must name pending texts. Got {name!r} instead.")
+                raise invalid("ids", "drop", "ids of pending texts", repr(name))
             del self._pending[name]
 
-    def is_pending(self, name: str) -> bool:
-        """Whether a text of this id waits for its label-set."""
-        return name in self._pending
-
-    def probabilities_of(self, name: str) -> FloatArray:
-        """Return the probabilities of a text that waits, (d,)."""
-        return self._pending[name].probabilities
-
-    def group_of(self, name: str) -> str | None:
-        """Return the group of a text that waits, None if texts have none."""
-        return self._pending[name].group
+    def pending(self, name: str) -> tuple[FloatArray, str | None]:
+        """Return the probabilities of a text that waits, (d,), and its group, None if texts have none."""
+        return self._pending[name].probabilities, self._pending[name].group
 
     def current(self) -> ConformalLabelSets:
         """Return a predictor with what the next texts are compared with; cut it at `level_`."""
@@ -383,7 +292,7 @@ class OnlineConformal:
             "parameters": {name: getattr(self, name) for name in _PARAMETERS},
             "counts": [self.n_settled_, self.n_errors_, self._next_id],
             "pending": list(self._pending),
-            "settled": [[name, list(outcome)] for name, outcome in self._settled.items()],
+            "settled": self._settled_to_json(),
             "groups": [text.group for text in self._pending.values()],
         }
         header["streams"], arrays = self._streams.to_state()
@@ -401,10 +310,8 @@ class OnlineConformal:
         """Return the inverse of `to_state`; raise ValueError, KeyError or TypeError for anything else."""
         for name in ARRAYS:
             values = arrays[name]
-            if (
-                values.dtype != np.float64
-                or not (np.isfinite(values) | (name == "thresholds") & (values == np.inf)).all()
-            ):
+            may_be_infinite = name == "thresholds"
+            if values.dtype != np.float64 or not (np.isfinite(values) | may_be_infinite & (values == np.inf)).all():
                 raise ValueError(f"its {name} are not numbers")
         made = cls(predictor, Fraction(header["significance"]), header["method"], **header["parameters"])
         made.n_settled_, made.n_errors_, made._next_id = (int(count) for count in header["counts"])
@@ -414,7 +321,7 @@ class OnlineConformal:
         made._pending = {
             str(name): _Pending(row, cut, None if group is None else str(group)) for name, row, cut, group in pending
         }
-        made._settled.update((str(name), tuple(map(int, outcome))) for name, outcome in header["settled"])
+        made._settled_from_json(header["settled"])
         made._streams.restore(header["streams"], arrays)
         if arrays["pending"].shape[1:] != (predictor.calibration_.n_labels,):
             raise ValueError("its texts are not those of its predictor")
@@ -423,26 +330,12 @@ class OnlineConformal:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write state and predictor to one file, whole or not at all."""
         header, arrays = self.to_state()
-        write_state(path, _FORMAT, _VERSION, header, {"predictor": predictor_to_array(self.predictor), **arrays})
+        _FORMAT.write(path, header, {"predictor": predictor_to_array(self.predictor), **arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> OnlineConformal:
         """Read a file made by `save`, and continue as if nothing had happened; no code from the file is run."""
-        file = Path(path)
-        header, arrays = read_state(file, _FORMAT, _VERSION, ("predictor", *ARRAYS))
-        predictor = predictor_from_array(arrays["predictor"], file, measure)
-        try:
+        header, arrays = _FORMAT.read(path)
+        predictor = predictor_from_array(arrays["predictor"], path, measure)
+        with damaged(path, "Save the stream's state again."):
             return cls.from_state(predictor, header, arrays)
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{file} is damaged: {error}. Save the stream's state again.") from error
-
-
-def as_ids(ids: Iterable[Any], n_texts: int, who: str) -> tuple[str, ...]:
-    """Return identifiers as different strings, one per text."""
-    names: Sequence[str] = tuple(str(name) for name in ids)
-    if len(names) != n_texts or len(set(names)) != n_texts:
-        raise InvalidInputError(
-            f"The 'ids' parameter of {who} must hold {n_texts} different identifiers, one per text. Got {len(names)}, "
-            f"of which {len(set(names))} differ."
-        )
-    return tuple(names)

@@ -6,30 +6,32 @@ whether the answer missed it, lets an `ExchangeabilityWatch` see it and, if the 
 
 from __future__ import annotations
 
-import collections
 import dataclasses
+import itertools
 import os
 import warnings
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from surelabel._core.npz_file import NpzFormat
 from surelabel._core.validation import BoolArray, FloatArray, as_level
 from surelabel.conformal import ConformalLabelSets
-from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
-from surelabel.guarantees.files import predictor_from_array, predictor_to_array, read_state, write_state
-from surelabel.guarantees.online import ARRAYS, REMEMBERED, OnlineConformal, OutcomeError, as_ids
+from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.guarantees.files import damaged, predictor_from_array, predictor_to_array
+from surelabel.guarantees.online import ARRAYS, OnlineConformal
+from surelabel.guarantees.waiting import OutcomeError, Waiting, as_ids
 from surelabel.guarantees.watch import ExchangeabilityWatch
+from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import Measure
 
 __all__ = ["OutcomeError", "Outcomes"]
 
-_FORMAT, _VERSION = "surelabel-outcomes", 2
-_OWN = ("predictor", "pending")
+_OF_ONLINE = tuple(f"online.{name}" for name in ARRAYS)
+_FORMAT = NpzFormat("surelabel-outcomes", 2, "a file", ("predictor", "pending"), _OF_ONLINE)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class _Given:
     group: str | None
 
 
-class Outcomes:
+class Outcomes(Waiting[_Given]):
     """Texts that were answered under an id, and what became of them. For one thread at a time.
 
     Parameters
@@ -82,13 +84,11 @@ class Outcomes:
         alpha: Any = 0.01,
         max_pending: int = 20_000,
     ) -> None:
+        super().__init__(max_pending)
         self.predictor = predictor
         self.online = online
-        self.max_pending = max_pending
         self.watch = ExchangeabilityWatch.from_predictor(predictor, alpha=alpha)
-        self.n_settled_ = self.n_missed_ = self.n_fixed_missed_ = 0
-        self._pending: collections.OrderedDict[str, _Given] = collections.OrderedDict()
-        self._settled: collections.OrderedDict[str, tuple[int, ...]] = collections.OrderedDict()
+        self.n_missed_ = self.n_fixed_missed_ = 0
 
     @property
     def n_pending_(self) -> int:
@@ -110,18 +110,6 @@ class Outcomes:
     def outcome_of(self, name: str) -> tuple[int, ...] | None:
         """Return the labels, by number, that a text was settled with; None if it was not, or was forgotten."""
         return self._settled.get(name)
-
-    def check_new(self, ids: Iterable[Any]) -> tuple[str, ...]:
-        """Return ids as strings; raise unless they are new and differ from each other."""
-        names = tuple(str(name) for name in ids)
-        for name in names:
-            waits = self.is_pending(name)
-            if waits or name in self._settled:
-                state = "waits for its labels" if waits else "is settled"
-                raise OutcomeError(
-                    f"The id of a new text must be new. Got {name!r:.80}, which {state}.", name, "settled"
-                )
-        return as_ids(names, len(names), "remember")
 
     def remember(
         self,
@@ -154,11 +142,8 @@ class Outcomes:
             return
         level = as_level(significance, None, who="remember")
         held = None if assurance is None else str(assurance)
-        for place, name in enumerate(names):
-            group = None if groups is None else groups[place]
-            self._pending[name] = _Given(rows[place].copy(), level, held, group)
-        while len(self._pending) > self.max_pending:
-            self._pending.popitem(last=False)
+        texts = zip(names, rows, itertools.repeat(None) if groups is None else groups, strict=False)
+        self._wait({name: _Given(row.copy(), level, held, group) for name, row, group in texts})
 
     def settle(self, ids: Iterable[Any], labels: Any) -> BoolArray:
         """Take true label-sets that have become known; return which of them the answers missed, (n,).
@@ -176,58 +161,29 @@ class Outcomes:
             A text is not known, or is settled already.
         """
         calibration = self.predictor.calibration_
-        given = list(ids)
-        names = as_ids(given, len(given), "settle")
-        template = np.empty((len(names), calibration.n_labels))
-        known = calibration.as_labels(labels, template, who="settle")
-        outcomes = [tuple(np.flatnonzero(row).tolist()) for row in known]
-        for name, outcome in zip(names, outcomes, strict=True):
+        names = as_ids(ids)
+        known = calibration.as_labels(labels, np.empty((len(names), calibration.n_labels)), who="settle")
+        outcomes = dict(zip(names, map(tuple, label_indices(known)), strict=True))
+        for name, outcome in outcomes.items():
             self._check_waits(name, outcome)
-        rows = np.array([self._probabilities(name) for name in names]).reshape(template.shape)
-        missed = np.empty(len(names), dtype=np.bool_)
+        rows, missed = np.empty(known.shape), np.empty(len(names), dtype=np.bool_)
         for place, name in enumerate(names):
-            one = slice(place, place + 1)
+            labels_of_one = known[place : place + 1]
             if name in self._pending:
-                missed[place] = self._is_missed(self._pending.pop(name), known[one])
-                self.n_fixed_missed_ += int(missed[place])
+                given = self._pending.pop(name)
+                missed[place] = is_missed = self._is_missed(given, labels_of_one)
             else:
                 assert self.online is not None
-                fixed = _Given(rows[place], self.online.exact_significance, None, self.online.group_of(name))
-                missed[place] = self.online.update(known[one], [name])[0]
-                self.n_fixed_missed_ += int(self._is_missed(fixed, known[one]))
-            self._settled[name] = outcomes[place]
-        while len(self._settled) > REMEMBERED:
-            self._settled.popitem(last=False)
+                probabilities, group = self.online.pending(name)
+                given = _Given(probabilities, self.online.exact_significance, None, group)
+                missed[place] = self.online.update(labels_of_one, [name])[0]
+                is_missed = self._is_missed(given, labels_of_one)
+            rows[place] = given.probabilities
+            self.n_fixed_missed_ += is_missed
+        self._settle(outcomes)
         self.watch.update_scores(self.predictor.totals(rows, known))
-        self.n_settled_ += len(names)
         self.n_missed_ += int(missed.sum())
         return missed
-
-    def _check_waits(self, name: str, outcome: tuple[int, ...]) -> None:
-        """Raise unless a text waits for its label-set."""
-        if self.is_pending(name):
-            return
-        if name not in self._settled:
-            raise OutcomeError(
-                f"There is no text {name!r:.80} that waits for its labels: it was never answered under this id, or it "
-                "was forgotten.",
-                name,
-                "unknown",
-            )
-        is_same = self._settled[name] == outcome
-        how = "with the same label-set" if is_same else "with another label-set, which this one contradicts"
-        raise OutcomeError(
-            f"The text {name!r:.80} is settled already, {how}. Nothing was changed.",
-            name,
-            "settled" if is_same else "contradicts",
-        )
-
-    def _probabilities(self, name: str) -> FloatArray:
-        """Return the probabilities of a text that waits."""
-        if name in self._pending:
-            return self._pending[name].probabilities
-        assert self.online is not None
-        return self.online.probabilities_of(name)
 
     def _is_missed(self, given: _Given, labels: BoolArray) -> bool:
         """Tell whether the answer to a text did not hold its true label-set."""
@@ -244,7 +200,7 @@ class Outcomes:
         """Write all of it to one file, whole or not at all."""
         header: dict[str, Any] = {
             "pending": [[n, str(g.significance), g.assurance, g.group] for n, g in self._pending.items()],
-            "settled": [[name, list(outcome)] for name, outcome in self._settled.items()],
+            "settled": self._settled_to_json(),
             "counts": [self.n_settled_, self.n_missed_, self.n_fixed_missed_],
             "max_pending": self.max_pending,
             "watch": self.watch.to_dict(),
@@ -257,15 +213,14 @@ class Outcomes:
         if self.online is not None:
             header["online"], more = self.online.to_state()
             arrays |= {f"online.{name}": array for name, array in more.items()}
-        write_state(path, _FORMAT, _VERSION, header, arrays)
+        _FORMAT.write(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> Outcomes:
         """Read a file made by `save`, and continue as if nothing had happened; no code from the file is run."""
-        file = Path(path)
-        header, arrays = read_state(file, _FORMAT, _VERSION, _OWN, [f"online.{name}" for name in ARRAYS])
-        predictor = predictor_from_array(arrays["predictor"], file, measure)
-        try:
+        header, arrays = _FORMAT.read(path)
+        predictor = predictor_from_array(arrays["predictor"], path, measure)
+        with damaged(path, "Start with a new state file."):
             online = None
             if "online" in header:
                 own = {name: arrays[f"online.{name}"] for name in ARRAYS}
@@ -279,9 +234,7 @@ class Outcomes:
             for (name, level, assurance, group), row in zip(header["pending"], rows, strict=True):
                 kept = [None if value is None else str(value) for value in (assurance, group)]
                 made._pending[str(name)] = _Given(row, as_level(Fraction(level), None, who="load"), *kept)
-            made._settled.update((str(name), tuple(map(int, outcome))) for name, outcome in header["settled"])
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{file} is damaged: {error}. Start with a new state file.") from error
+            made._settled_from_json(header["settled"])
         return made
 
     def check_predictor(self, predictor: ConformalLabelSets, path: str | os.PathLike[str]) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 
 from surelabel._core.validation import FloatArray
 
-__all__ = ["RATES", "Levels"]
-
 RATES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
 """Rates that "dtaci" weighs, those of its paper."""
 
@@ -18,13 +16,7 @@ _HORIZON = 500
 
 
 class Levels:
-    """Levels with different rates and their weights; the level that is used is the weighted mean.
-
-    Parameters
-    ----------
-    target : float
-        The share of errors to keep, from which all levels begin.
-    rates : tuple of float
+    """Levels with different rates, which begin at the share of errors to keep; their weighted mean is used.
 
     Examples
     --------

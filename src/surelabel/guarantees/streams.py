@@ -14,8 +14,6 @@ from surelabel.calibration import Calibration, threshold_of
 from surelabel.guarantees.rates import Levels
 from surelabel.guarantees.weighted import AdaptedCategories, WeightedCalibration, WeightedTotals
 
-__all__ = ["ALL_TEXTS", "METHODS", "Method", "Streams"]
-
 Method = Literal["aci", "dtaci", "window", "nexcp"]
 METHODS: tuple[Method, ...] = ("aci", "dtaci", "window", "nexcp")
 """How a level or a calibration follows what was seen."""

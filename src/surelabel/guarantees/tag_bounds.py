@@ -26,30 +26,29 @@ import os
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
 
 from surelabel import exceptions
+from surelabel._core.npz_file import NpzFormat
 from surelabel._core.validation import (
     FloatArray,
+    IntArray,
     as_label_names,
     as_probabilities,
     as_share,
     names_of_columns,
+    not_calibrated,
 )
-from surelabel.exceptions import ArtifactError, CalibrationWarning
-from surelabel.guarantees.files import read_state, write_state
+from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.guarantees.files import damaged
 from surelabel.guarantees.tag_texts import ROUNDING, TagTexts, false_shares, tag_texts_of
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_probabilities, is_sparse
 
-__all__ = ["RankedTag", "TagBounds", "TagDecisions"]
-
-_FORMAT = "surelabel-tag-bounds"
-_VERSION = 1
 _ARRAYS = ("true_rows", "true_values", "rows", "values", "is_true")
+_FORMAT = NpzFormat("surelabel-tag-bounds", 1, "a file", ("thresholds",), _ARRAYS)
 
 
 class TagDecisions(NamedTuple):
@@ -108,9 +107,6 @@ class TagBounds:
     [(1, 0.99, True), (0, 0.5, False)]
     """
 
-    consider_threshold_: float
-    assign_threshold_: float
-    summary_: str
     _texts: TagTexts | None
 
     def __init__(
@@ -121,7 +117,7 @@ class TagBounds:
         assurance: Any = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
-        who = type(self).__name__
+        who = "TagBounds"
         self._max_missed = as_share(max_missed, "max_missed", who=who)
         self._max_false = as_share(max_false, "max_false", who=who)
         self._assurance = None if assurance is None else as_share(assurance, "assurance", who=who)
@@ -143,7 +139,7 @@ class TagBounds:
         return None if self._assurance is None else float(self._assurance)
 
     def __repr__(self) -> str:
-        shown = f"{type(self).__name__}(max_missed={self.max_missed:g}, max_false={self.max_false:g})"
+        shown = f"TagBounds(max_missed={self.max_missed:g}, max_false={self.max_false:g})"
         return f"<{shown}: {self.summary_}>" if hasattr(self, "summary_") else shown
 
     def calibrate(self, probabilities: Any, labels: Any) -> TagBounds:
@@ -158,8 +154,8 @@ class TagBounds:
         -------
         self
         """
-        names = self.label_names if self.label_names is not None else names_of_columns(probabilities)
-        names = names if names is not None else names_of_columns(labels)
+        given = (self.label_names, names_of_columns(probabilities), names_of_columns(labels))
+        names = next((names for names in given if names is not None), None)
         checked, tags, texts = tag_texts_of(probabilities, labels, names, who="calibrate")
         self._tags, self._n_labels = tags, int(checked.shape[1])
         return self._fit(texts, checked)
@@ -187,32 +183,27 @@ class TagBounds:
         return type(self)(self._max_missed, self._max_false, assurance=self._assurance, label_names=self.label_names)
 
     def _fit(self, texts: TagTexts, checked: Any) -> TagBounds:
-        """Find the thresholds; tags are counted on the checked texts."""
+        """Find the thresholds, and say in plain words what they give on the checked texts."""
         self._n_texts, self._texts = texts.n_texts, texts.trimmed()
-        self.consider_threshold_ = self._considered((texts.true_rows, texts.true_values), texts.n_texts)
-        assigned = self._assigned((texts.rows, texts.values, texts.is_true), texts.n_texts)
-        self.assign_threshold_ = max(assigned, math.nextafter(texts.floor, 2.0))
-        counts = (_counts(checked, threshold) for threshold in (self.assign_threshold_, self.consider_threshold_))
-        self._describe(len(checked), *counts)
-        return self
-
-    def _describe(self, n_texts: int, n_assigned: float, n_considered: float) -> None:
-        """Say in plain words what the thresholds give, and warn if tags cannot be told apart."""
-        considered = min(n_considered / n_texts, self._n_labels)
-        consider = f"Consider {considered:.1f} of {self._n_labels} tags per text to miss at most"
-        share = f"{100 * self.max_false:g} %"
-        assign = f"assign {n_assigned / n_texts:.1f} with at most {share} of them false"
+        self.consider_threshold_ = self._considered(texts)
+        self.assign_threshold_ = max(self._assigned(texts), math.nextafter(texts.floor, 2.0))
+        thresholds = self.assign_threshold_, self.consider_threshold_
+        n_assigned, n_considered = (_counts(checked, threshold) / len(checked) for threshold in thresholds)
+        missed, false = f"{100 * self.max_missed:g} %", f"{100 * self.max_false:g} %"
+        consider = f"Consider {n_considered:.1f} of {self._n_labels} tags per text to miss at most"
+        assign = f"assign {n_assigned:.1f} with at most {false} of them false"
         if math.isinf(self.assign_threshold_):
-            assign = f"no tag can be assigned with at most {share} false"
-        self.summary_ = f"{consider} {100 * self.max_missed:g} % of the true ones; {assign}."
+            assign = f"no tag can be assigned with at most {false} false"
+        self.summary_ = f"{consider} {missed} of the true ones; {assign}."
         if self.consider_threshold_ == 0.0:
             warnings.warn(
-                f"All {self._n_labels} tags of every text must be considered to miss at most "
-                f"{100 * self.max_missed:g} % of the true ones, as far as {self._n_texts} calibration texts can tell. "
-                "Calibrate with more texts, or allow more misses.",
+                f"All {self._n_labels} tags of every text must be considered to miss at most {missed} of the true "
+                f"ones, as far as {self._n_texts} calibration texts can tell. Calibrate with more texts, or allow more "
+                "misses.",
                 CalibrationWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
+        return self
 
     def _within(self, sums: FloatArray, bound: Fraction, n_texts: int) -> Any:
         """Tell for sums of losses, ascending, whether the mean loss of new texts is within the bound."""
@@ -220,32 +211,30 @@ class TagBounds:
             return sums + 1.0 <= float(bound * (n_texts + 1)) * (1.0 + 1e-12)
         return _tail_bounds(sums / n_texts, float(bound), n_texts) <= float(1 - self._assurance)
 
-    def _considered(self, true_tags: Any, n_texts: int) -> float:
+    def _considered(self, texts: TagTexts) -> float:
         """Return the highest threshold that keeps missing tags within the bound; 0 if all tags must be considered."""
-        rows, values = true_tags
+        rows, values = texts.true_rows, texts.true_values
         # Each true tag that is missed costs its text 1 / (number of its true tags).
-        costs = 1.0 / np.bincount(rows, minlength=n_texts)[rows]
+        costs = 1.0 / np.bincount(rows, minlength=texts.n_texts)[rows]
         order = np.argsort(values, kind="stable")
         ranked = values[order]
         starts = np.flatnonzero(np.append(True, ranked[1:] > ranked[:-1])) if len(ranked) else np.empty(0, np.int64)
         missed = np.concatenate([[0.0], np.cumsum(costs[order])])[np.append(starts, len(ranked))]
-        allowed = np.flatnonzero(self._within(missed, self._max_missed, n_texts))
+        allowed = np.flatnonzero(self._within(missed, self._max_missed, texts.n_texts))
         thresholds = np.append(ranked[starts], math.inf)
         return float(thresholds[allowed[-1]]) if len(allowed) else 0.0
 
-    def _assigned(self, tags: Any, n_texts: int) -> float:
+    def _assigned(self, texts: TagTexts) -> float:
         """Return the lowest threshold that keeps false tags within the bound, inf if there is none."""
-        rows, values, is_true = tags
-        order = np.lexsort((-values, rows))
-        jumps = false_shares(rows[order], values[order], ~is_true[order])
-        ranked = np.argsort(-jumps[0], kind="stable")
-        points, sums = jumps[0][ranked], np.cumsum(jumps[1][ranked])
-        # Jumps at one probability come together: the sum after the last of them counts.
-        broken = np.flatnonzero(~self._within(sums, self._max_false, n_texts))
-        if not self._within(np.zeros(1), self._max_false, n_texts)[0]:
+        if not self._within(np.zeros(1), self._max_false, texts.n_texts)[0]:
             return math.inf
-        by_text = math.nextafter(float(points[broken[0]]), 2.0) if len(broken) else 0.0
-        return max(by_text, self._by_tags(values, is_true))
+        order = np.lexsort((-texts.values, texts.rows))
+        points, growth = false_shares(texts.rows[order], texts.values[order], ~texts.is_true[order])
+        ranked = np.argsort(-points, kind="stable")
+        # Jumps at one probability come together: the sum after the last of them counts.
+        broken = np.flatnonzero(~self._within(np.cumsum(growth[ranked]), self._max_false, texts.n_texts))
+        by_text = math.nextafter(float(points[ranked[broken[0]]]), 2.0) if len(broken) else 0.0
+        return max(by_text, self._by_tags(texts.values, texts.is_true))
 
     def _by_tags(self, values: FloatArray, is_true: Any) -> float:
         """Return the lowest threshold with at most the bound of all assigned tags false, one false one added."""
@@ -259,9 +248,7 @@ class TagBounds:
     def _check_calibrated(self, who: str) -> None:
         """Raise if there is no calibration yet."""
         if not hasattr(self, "summary_"):
-            raise exceptions.NotCalibratedError(
-                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}'."
-            )
+            raise not_calibrated(self, who)
 
     def _checked(self, probabilities: Any, who: str) -> Any:
         """Return new texts' probabilities."""
@@ -271,17 +258,7 @@ class TagBounds:
         return as_probabilities(probabilities, who=who, n_labels=self._n_labels)
 
     def predict(self, probabilities: Any) -> TagDecisions:
-        """Return the tags to assign and the tags to consider for each text.
-
-        Parameters
-        ----------
-        probabilities : (n, d) array-like or sparse
-
-        Returns
-        -------
-        TagDecisions
-            (assign, consider): each (n, d) bool, sparse if probabilities are.
-        """
+        """Return the tags to assign and those to consider for each text: (n, d) bool, sparse if probabilities are."""
         checked = self._checked(probabilities, "predict")
         careful = min(self.consider_threshold_, self.assign_threshold_)
         if isinstance(checked, SparseProbabilities):
@@ -291,27 +268,36 @@ class TagBounds:
     def ranked(self, probabilities: Any) -> list[list[RankedTag]]:
         """Return the tags to consider for each text, the most probable first; equal ones in the order of the labels."""
         checked = self._checked(probabilities, "ranked")
-        decisions = self.predict(checked)
-        answers = []
-        for row in range(len(checked)):
-            if isinstance(checked, SparseProbabilities):
-                columns = decisions.consider.indices[slice(*decisions.consider.indptr[row : row + 2])]
-                values = checked[row : row + 1].toarray()[0, columns]
-            else:
-                columns = np.flatnonzero(decisions.consider[row])
-                values = checked[row, columns]
-            order = np.argsort(-values, kind="stable")
-            answers.append(
-                [
-                    RankedTag(
-                        int(column) if self._tags is None else self._tags[column],
-                        float(value),
-                        bool(value >= self.assign_threshold_),
-                    )
-                    for column, value in zip(columns[order].tolist(), values[order].tolist(), strict=True)
-                ]
+        rows, columns, values, n_more = self.sorted_tags(checked)
+        if n_more.any():
+            raise InvalidInputError(
+                f"Unlisted labels must have a probability below the threshold of tags to consider. Got "
+                f"{checked.unlisted:g}; list such labels instead."
             )
+        answers: list[list[RankedTag]] = [[] for _ in range(len(checked))]
+        for row, column, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
+            tag = column if self._tags is None else self._tags[column]
+            answers[row].append(RankedTag(tag, value, value >= self.assign_threshold_))
         return answers
+
+    def sorted_tags(self, checked: Any) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+        """Return texts, tags and probabilities of all that is to be considered, by text, the most probable first.
+
+        Last, (n,): how many tags to consider each sparse text does not list.
+        """
+        least, n_texts = min(self.consider_threshold_, self.assign_threshold_), len(checked)
+        n_more = np.zeros(n_texts, dtype=np.int64)
+        if isinstance(checked, SparseProbabilities):
+            kept = np.flatnonzero(checked.values >= least)
+            rows = np.repeat(np.arange(n_texts), checked.n_listed)[kept]
+            columns, values = checked.labels[kept], checked.values[kept]
+            if checked.unlisted >= least:
+                n_more = checked.shape[1] - checked.n_listed
+        else:
+            rows, columns = np.nonzero(checked >= least)
+            values = checked[rows, columns]
+        order = np.lexsort((columns, -values, rows))
+        return rows[order], columns[order], values[order], n_more
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated bounds to one file, whole or not at all."""
@@ -329,14 +315,14 @@ class TagBounds:
         if self._texts is not None:
             arrays |= {name: value for name, value in self._texts._asdict().items() if name in _ARRAYS}
             header["floor"] = self._texts.floor
-        write_state(path, _FORMAT, _VERSION, header, arrays)
+        _FORMAT.write(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TagBounds:
         """Read a file made by `save`; no code from the file is run."""
-        header, arrays = read_state(path, _FORMAT, _VERSION, ("thresholds",), _ARRAYS)
+        header, arrays = _FORMAT.read(path)
         thresholds = arrays.pop("thresholds")
-        try:
+        with damaged(path, "Save the tag bounds again."):
             n_labels, assurance = header["n_labels"], header["assurance"]
             if type(n_labels) is not int or thresholds.dtype != np.float64 or thresholds.shape != (2,):
                 raise ValueError("its values are not those of tag bounds")
@@ -348,8 +334,6 @@ class TagBounds:
             made._tags, made._n_labels, made._n_texts = names, n_labels, int(header["n_texts"])
             made._texts = TagTexts.of(arrays, made._n_texts, header["floor"]) if arrays else None
             made.summary_ = str(header["summary"])
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{Path(path)} is damaged: {error}. Save the tag bounds again.") from error
         made.consider_threshold_, made.assign_threshold_ = thresholds.tolist()
         return made
 

@@ -10,8 +10,6 @@ import numpy as np
 from surelabel._core.validation import FloatArray, as_label_names, as_labels, as_probabilities
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
 
-__all__ = ["ROUNDING", "TagTexts", "false_shares", "tag_texts_of"]
-
 ROUNDING = 1e-9
 """Shares that differ by less are equal."""
 
@@ -20,13 +18,9 @@ _LEAST_KEPT = 0.01
 
 
 class TagTexts(NamedTuple):
-    """What thresholds are found from.
+    """What thresholds are found from: true tags, and all tags that may be assigned, by text.
 
-    true_rows, true_values : texts and probabilities of their true tags
-    rows, values, is_true : text, probability and truth of every tag that may be assigned, by text
-    n_texts : int
-    floor : float
-        Tags with a probability up to this are not assigned.
+    Tags with a probability up to `floor` are not assigned.
     """
 
     true_rows: Any
@@ -60,15 +54,10 @@ class TagTexts(NamedTuple):
     def joined(self, others: TagTexts) -> TagTexts:
         """Return these texts and others after them, trimmed."""
         new = others.trimmed()
-        return TagTexts(
-            np.concatenate([self.true_rows, new.true_rows + self.n_texts]),
-            np.concatenate([self.true_values, new.true_values]),
-            np.concatenate([self.rows, new.rows + self.n_texts]),
-            np.concatenate([self.values, new.values]),
-            np.concatenate([self.is_true, new.is_true]),
-            self.n_texts + new.n_texts,
-            max(self.floor, new.floor),
-        )
+        new = new._replace(true_rows=new.true_rows + self.n_texts, rows=new.rows + self.n_texts)
+        names = ("true_rows", "true_values", "rows", "values", "is_true")
+        arrays = {name: np.concatenate([getattr(self, name), getattr(new, name)]) for name in names}
+        return TagTexts(**arrays, n_texts=self.n_texts + new.n_texts, floor=max(self.floor, new.floor))
 
 
 def tag_texts_of(
@@ -80,17 +69,15 @@ def tag_texts_of(
         tags = as_label_names(names, checked.shape[1], who=who)
         index = None if tags is None else {name: k for k, name in enumerate(tags)}
         truth: Any = as_sparse_labels(labels, who=who, shape=checked.shape, index=index)
-        (missing, listed), floor = _sparse_texts(checked, truth), checked.unlisted
+        (true_rows, true_values), (rows, values, is_true) = _sparse_texts(checked, truth)
+        floor = checked.unlisted
     else:
         checked = as_probabilities(probabilities, who=who)
         tags = as_label_names(names, checked.shape[1], who=who)
         truth = as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked), label_names=tags)
-        rows, columns = truth.nonzero()
-        everything = np.repeat(np.arange(len(checked)), checked.shape[1])
-        missing, listed = (rows, checked[rows, columns]), (everything, checked.ravel(), truth.ravel())
-        floor = -1.0
-    true_rows, true_values = missing
-    rows, values, is_true = listed
+        true_rows, true_values = truth.nonzero()[0], checked[truth]
+        rows = np.repeat(np.arange(len(checked)), checked.shape[1])
+        values, is_true, floor = checked.ravel(), truth.ravel(), -1.0
     return checked, tags, TagTexts(true_rows.astype(np.int64), true_values, rows, values, is_true, len(checked), floor)
 
 

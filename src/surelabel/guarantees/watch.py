@@ -29,7 +29,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -37,11 +37,9 @@ from typing import Any, Literal
 import numpy as np
 
 from surelabel._core.storage import atomic_file
-from surelabel._core.validation import FloatArray, as_level
+from surelabel._core.validation import FloatArray, as_level, invalid
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import ArtifactError, InvalidInputError
-
-__all__ = ["ExchangeabilityWatch", "WatchState"]
 
 _FORMAT = "surelabel-watch"
 _VERSION = 1
@@ -53,37 +51,22 @@ Watched = Literal["labels", "predictions"]
 
 
 class _Ranks:
-    """A growing collection of numbers that knows ranks: sorted runs of doubling length, merged like a binary counter.
+    """A growing collection of numbers that knows ranks."""
 
-    Adding takes O(log n) amortised, ranking O(log^2 n).
-    """
-
-    def __init__(self, values: Iterable[float] = ()) -> None:
-        first = sorted(values)
-        self._runs: list[list[float]] = [first] if first else []
+    def __init__(self, values: Sequence[float] = ()) -> None:
+        self.values = sorted(values)
 
     def __len__(self) -> int:
-        return sum(len(run) for run in self._runs)
+        return len(self.values)
 
     def add(self, value: float) -> None:
         """Add a number."""
-        new = [value]
-        while self._runs and len(self._runs[-1]) <= len(new):
-            new = sorted(self._runs.pop() + new)
-        self._runs.append(new)
+        bisect.insort(self.values, value)
 
     def larger_and_equal(self, value: float) -> tuple[int, int]:
         """Return how many are larger than a value, and how many are equal."""
-        larger = equal = 0
-        for run in self._runs:
-            below, upto = bisect.bisect_left(run, value), bisect.bisect_right(run, value)
-            larger += len(run) - upto
-            equal += upto - below
-        return larger, equal
-
-    def values(self) -> list[float]:
-        """Return all numbers, ascending."""
-        return sorted(value for run in self._runs for value in run)
+        below, upto = bisect.bisect_left(self.values, value), bisect.bisect_right(self.values, value)
+        return len(self.values) - upto, upto - below
 
 
 class _Gambler:
@@ -92,7 +75,7 @@ class _Gambler:
     def __init__(self) -> None:
         self.jumpers = np.full((len(_JUMPS), len(_SLOPES)), 1.0 / len(_SLOPES))
         self.bins = [np.full(n, 0.5) for n in _BINS]
-        # One account a jumper, then one a histogram.
+        # One account per jumper, then one per histogram.
         self.accounts = np.zeros(len(_JUMPS) + len(_BINS))
 
     def bet(self, p_value: float) -> float:
@@ -148,7 +131,7 @@ class WatchState:
 class ExchangeabilityWatch:
     """Watch a stream of texts, and raise an alarm if they are not exchangeable with the calibration texts.
 
-    Where they are, the probability of an alarm, ever, is at most alpha: however long the stream and however often one
+    If they are, the probability of an alarm, ever, is at most alpha: however long the stream and however often one
     looks. Updates must come one after the other: a watch in several threads needs a lock.
 
     Parameters
@@ -186,10 +169,7 @@ class ExchangeabilityWatch:
         watched: Watched = "labels",
     ) -> None:
         if watched not in ("labels", "predictions"):
-            raise InvalidInputError(
-                "The 'watched' parameter of ExchangeabilityWatch must be 'labels' or 'predictions'. "
-                f"Got {watched!r} instead."
-            )
+            raise invalid("watched", "ExchangeabilityWatch", "'labels' or 'predictions'", repr(watched))
         self._alpha = as_level(alpha, None, who="ExchangeabilityWatch")
         self._ranks = _Ranks(_as_scores(scores).tolist())
         self._rng = np.random.default_rng(seed)
@@ -206,20 +186,13 @@ class ExchangeabilityWatch:
     ) -> ExchangeabilityWatch:
         """Make a watch over a calibrated predictor's texts.
 
-        Parameters
-        ----------
-        predictor : ConformalLabelSets
-        alpha, seed
-            As of the class.
-        probabilities : (n, d) array-like, optional
-            The calibration texts' probabilities. Where given, forced predictions are watched, for which no labels are
-            needed; if not, true label-sets.
+        With the calibration texts' `probabilities`, (n, d), forced predictions are watched, for which no labels are
+        needed; without, true label-sets.
         """
         calibration = predictor._calibrated("ExchangeabilityWatch")
         if probabilities is None:
             return cls(calibration.totals, alpha=alpha, seed=seed, predictor=predictor)
-        scores = predictor.totals(probabilities)
-        return cls(scores, alpha=alpha, seed=seed, predictor=predictor, watched="predictions")
+        return cls(predictor.totals(probabilities), alpha=alpha, seed=seed, predictor=predictor, watched="predictions")
 
     @property
     def alpha(self) -> float:
@@ -244,20 +217,12 @@ class ExchangeabilityWatch:
     def update(self, probabilities: Any, labels: Any) -> WatchState:
         """Take texts whose true label-sets have become known, in the order in which they came.
 
-        Parameters
-        ----------
-        probabilities : (n, d) array-like
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
+        `labels` are (n, d) 0/1 array-like or sparse, or one collection of label names per text.
         """
         return self.update_scores(self._scorer("labels", "update").totals(probabilities, labels))
 
     def update_unlabelled(self, probabilities: Any) -> WatchState:
-        """Take texts without labels, in the order in which they came: their forced predictions are watched.
-
-        Parameters
-        ----------
-        probabilities : (n, d) array-like
-        """
+        """Take texts without labels, in the order in which they came: their forced predictions are watched."""
         return self.update_scores(self._scorer("predictions", "update_unlabelled").totals(probabilities))
 
     def _scorer(self, watched: Watched, who: str) -> ConformalLabelSets:
@@ -311,7 +276,7 @@ class ExchangeabilityWatch:
             "n_seen": self._n_seen,
             "peak": self._peak,
             "alarm_at": self._alarm_at,
-            "scores": self._ranks.values(),
+            "scores": list(self._ranks.values),
             "jumpers": self._gambler.jumpers.tolist(),
             "bins": [counts.tolist() for counts in self._gambler.bins],
             "accounts": self._gambler.accounts.tolist(),
@@ -360,10 +325,8 @@ def _as_scores(values: Any) -> FloatArray:
     """Return scores as a float64 array (n,) of numbers; infinite ones rank as such."""
     scores = np.asarray(values, dtype=np.float64)
     if scores.ndim != 1 or np.isnan(scores).any():
-        raise InvalidInputError(
-            "The 'scores' of an ExchangeabilityWatch must be a (n,) array of numbers. "
-            f"Got shape {scores.shape}{' with NaN' if np.isnan(scores).any() else ''} instead."
-        )
+        got = f"shape {scores.shape}{' with NaN' if np.isnan(scores).any() else ''}"
+        raise invalid("scores", "ExchangeabilityWatch", "a (n,) array of numbers", got)
     return scores
 
 

@@ -15,16 +15,9 @@ from surelabel.calibration import Calibration
 from surelabel.exceptions import InvalidInputError
 from surelabel.taxonomies.categories import Categories
 
-__all__ = ["AdaptedCategories", "WeightedCalibration", "WeightedTotals"]
-
 
 class WeightedTotals:
     """Totals with weights; p(Y) = (weight of totals at least as large + 1) / (all weight + 1).
-
-    Parameters
-    ----------
-    totals, weights : (n,) float64
-        In one order; they are sorted here.
 
     Examples
     --------
@@ -80,14 +73,10 @@ class WeightedCalibration(Calibration):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdaptedCategories(Categories):
-    """Categories that are cut at thresholds of their own, whatever the level that is asked for.
+    """Categories that are cut at thresholds of their own, `cuts`, whatever the level that is asked for.
 
-    Attributes
-    ----------
-    cuts : mapping of (category row, joined kind) to float
-        Categories that are not in it have no calibration texts: all their candidates are members.
-    compared : mapping of the same to WeightedTotals
-        What p-values are counted in.
+    `compared` has what p-values are counted in, both by (category row, joined kind). Categories without calibration
+    texts are in neither: all their candidates are members.
     """
 
     cuts: Mapping[tuple[int, int], float] = dataclasses.field(default_factory=dict)
@@ -104,12 +93,8 @@ class AdaptedCategories(Categories):
         """Return the thresholds of each text's categories, (n, n_kinds)."""
         if assurance is not None or tie_breaks is not None:
             raise InvalidInputError("Levels that follow errors take no 'assurance' and no 'smoothing'; leave them out.")
-        rows = {code: self.cuts_of(code) for code in np.unique(codes).tolist()}
-        return np.array([rows[code] for code in codes.tolist()]).reshape(len(codes), self.taxonomy.n_kinds)
-
-    def cuts_of(self, code: int) -> list[float]:
-        """Return the thresholds of one group's kinds."""
-        return [self.cuts.get((code, kind), float("inf")) for kind in self.kind_codes]
+        cuts = [[self.cuts.get((code, kind), np.inf) for kind in self.kind_codes] for code in codes.tolist()]
+        return np.array(cuts).reshape(len(codes), self.taxonomy.n_kinds)
 
     def among(self, code: int, kind: int, totals: FloatArray, tie_breaks: FloatArray | None = None) -> FloatArray:
         """Return weighted p-values."""
