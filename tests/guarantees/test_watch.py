@@ -39,7 +39,7 @@ def test_ranks_are_those_of_counting(first, later):
         ranks.add(value)
         pool.append(value)
         assert len(ranks) == len(pool)
-    assert ranks.values() == sorted(pool)
+    assert ranks.values == sorted(pool)
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=25), st.integers(0, 10))
