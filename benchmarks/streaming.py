@@ -29,7 +29,7 @@ from service_load import served_bundle
 from surelabel import load_bundle
 from surelabel._core.storage import atomic_file
 from surelabel.experiments.run import machine, versions
-from surelabel.predicting import AnswerSettings, TextSource, predict_batches, predict_file
+from surelabel.predicting import Answerer, AnswerSettings, TextSource, predict_file
 from surelabel.predicting.files import PartialFile
 
 FACTORS = (1, 10, 100)
@@ -67,12 +67,12 @@ def measure_memory(model: Path, texts: Path, target: Path) -> dict[str, float]:
 def one_after_the_other(bundle: Any, source: TextSource, target: Path) -> None:
     """Do what predict_file does, without overlapping."""
     settings = AnswerSettings()
-    partial = PartialFile(target.with_suffix(".part"), {}, resume=False)
-    for batch in source.batches(settings.batch_size):
-        partial.write(batch, next(predict_batches(bundle, [batch], settings)))
-    with atomic_file(target) as temporary, temporary.open("wb") as stream:
-        partial.deliver(stream, "jsonl", settings)
-    partial.close(remove=True)
+    answerer = Answerer(bundle, settings)
+    with PartialFile(target.with_suffix(".part"), {}, resume=False) as partial:
+        for batch in source.batches(settings.batch_size):
+            partial.write(batch, answerer.answer(batch))
+        with atomic_file(target) as temporary, temporary.open("wb") as stream:
+            partial.deliver(stream, "jsonl", settings)
 
 
 def measure_overlap(model: Path, texts: Path, folder: Path) -> dict[str, float]:

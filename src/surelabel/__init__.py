@@ -83,6 +83,7 @@ __all__ = [
 ]
 
 _LAZY_MODULES = ("corpora", "metrics", "plots", "report", "review", "rivals", "service", "text")
+_LAZY_INTERNALS = ("calibration", "experiments", "measures", "models", "predicting")
 _LAZY_NAMES = {
     "Automation": "surelabel.guarantees.automation",
     "Bundle": "surelabel.models",
@@ -120,7 +121,7 @@ if not TYPE_CHECKING:  # else a type checker would take any name
     def __getattr__(name: str) -> Any:
         if name in _LAZY_NAMES:
             return getattr(importlib.import_module(_LAZY_NAMES[name]), name)
-        if name in _LAZY_MODULES:
+        if name in _LAZY_MODULES or name in _LAZY_INTERNALS:
             return importlib.import_module(f"surelabel.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

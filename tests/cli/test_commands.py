@@ -14,7 +14,7 @@ from surelabel import load_bundle
 from surelabel.cli import app
 from surelabel.corpora import Corpus
 from surelabel.models import TrainingSettings, changing, train_bundle
-from surelabel.predicting import AnswerSettings, TextBatch, predict_batches
+from surelabel.predicting import Answerer, AnswerSettings, TextBatch
 
 OWN = ("--text", "body", "--labels", "tags", "--separator", ";")
 
@@ -286,7 +286,7 @@ def test_a_trained_model_as_json(run, own_file, tmp_path):
 def _expected(**options):
     settings = AnswerSettings(**options)
     texts = [*corpus().part("test").texts[:10]]
-    return next(predict_batches(small_bundle(), [TextBatch(list(range(1, 11)), texts)], settings))
+    return Answerer(small_bundle(), settings).answer(TextBatch(list(range(1, 11)), texts))
 
 
 def test_predict_in_a_pipe_is_jsonl(run, model, texts):

@@ -18,13 +18,12 @@ from surelabel import ConformalLabelSets, corpora
 from surelabel.exceptions import CalibrationWarning, CorpusError, DataWarning, InvalidInputError
 from surelabel.models import Bundle
 from surelabel.predicting import (
+    Answerer,
     AnswerSettings,
     TextBatch,
     TextSource,
     answer_writer,
-    predict_batches,
     predict_file,
-    read_batches,
 )
 from surelabel.tables.writing import output_format
 
@@ -101,14 +100,15 @@ def test_streamed_answers_equal_those_of_one_call(batch_size):
     rows = range(len(TEXTS))
     parts = [rows[start : start + batch_size] for start in range(0, len(TEXTS), batch_size)]
     batches = [TextBatch([row + 1 for row in part], [TEXTS[row] for row in part]) for part in parts]
-    records = [record for part in predict_batches(small_bundle(), batches) for record in part]
+    answerer = Answerer(small_bundle(), AnswerSettings())
+    records = [record for batch in batches for record in answerer.answer(batch)]
     assert [record["row"] for record in records] == list(range(1, len(TEXTS) + 1))
     assert [{key: value for key, value in record.items() if key != "row"} for record in records] == EXPECTED
 
 
 def test_records_have_ids_and_texts_where_asked_for():
     batch = TextBatch([5, 6], TEXTS[:2], ["x", "y"])
-    records = next(predict_batches(small_bundle(), [batch], AnswerSettings("0.1", 1, with_text=True)))
+    records = Answerer(small_bundle(), AnswerSettings("0.1", 1, with_text=True)).answer(batch)
     assert [(record["row"], record["id"], record["text"]) for record in records] == [
         (5, "x", TEXTS[0]),
         (6, "y", TEXTS[1]),
@@ -159,7 +159,7 @@ def test_descriptions_go_into_files_where_asked_for(source, tmp_path, name):
 
 
 def test_sizes_past_every_integer_type(tmp_path):
-    (record,) = next(predict_batches(small_bundle(), [TextBatch([1], TEXTS[:1])]))
+    (record,) = Answerer(small_bundle(), AnswerSettings()).answer(TextBatch([1], TEXTS[:1]))
     record = {**record, "size": None, "size_bounds": [10**40, 10**400], "n_candidates": 10**60}
     with (tmp_path / "a.parquet").open("wb") as stream:
         writer = answer_writer(stream, "parquet", AnswerSettings(), list(record))
@@ -318,9 +318,9 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
 
     path = tmp_path / "long.txt"
     path.write_text(f"{TEXTS[0]}\n" * 30_000)
-    list(read_batches(path, batch_size=100))[:1]
+    list(TextSource(path).batches(100))[:1]
     tracemalloc.start()
-    for _ in read_batches(path, batch_size=100):
+    for _ in TextSource(path).batches(100):
         pass
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -16,10 +16,14 @@ from pyarrow import parquet
 
 from bundle_cases import corpus
 from surelabel.exceptions import CorpusError, InvalidInputError
-from surelabel.predicting import InputColumns, TextList, TextSource, read_batches
+from surelabel.predicting import InputColumns, TextList, TextSource
 
 TEXTS = ["wheat rose", 'gold, "fell"', "", "blé\u2028x 🌾 \x85", "oil"]
 IDS = ["a", "b", "c", "d", "e"]
+
+
+def read_batches(path, columns=None, batch_size=256):
+    return TextSource(path, columns).batches(batch_size)
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])

@@ -1,13 +1,12 @@
-"""The command line: parse, call one function, print. One file a group of commands."""
+"""The command line: parse, call one function, print. One file per group of commands."""
 
 from surelabel.cli import (  # noqa: F401
-    commands_compare,
     commands_data,
     commands_demo,
+    commands_experiments,
     commands_model,
     commands_predict,
-    commands_review,
-    commands_run,
+    commands_serve,
     commands_watch,
 )
 from surelabel.cli.application import app, main

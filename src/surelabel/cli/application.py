@@ -30,21 +30,6 @@ from surelabel.exceptions import (
     SurelabelWarning,
 )
 
-__all__ = [
-    "ALARM",
-    "BROKEN_PROMISE",
-    "Debug",
-    "Json",
-    "Quiet",
-    "Seed",
-    "app",
-    "console",
-    "errors",
-    "main",
-    "say",
-    "state",
-]
-
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 _EXIT_CODES = """Exit codes:
 
@@ -145,8 +130,6 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Say nothing but results, warnings and errors.", callback=_be_quiet)
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if there is an error.", callback=_debug)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, also on a terminal.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random: parts, training.")]
 
 
 @app.callback()
@@ -181,11 +164,6 @@ def _fail(error: BaseException, message: str, code: int) -> NoReturn:
         traceback.print_exception(error)
     print(f"surelabel: {terminal_words(message)}", file=sys.stderr)  # noqa: T201
     raise SystemExit(code)
-
-
-def _code_of(error: SurelabelError) -> int:
-    """Return the exit code of an error."""
-    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), 1)
 
 
 def _end_after_grace(wakeup: socket.socket) -> None:
@@ -245,7 +223,7 @@ def _run(arguments: list[str] | None) -> NoReturn:
         where = f" (see {error.ctx.command_path} --help)" if getattr(error, "ctx", None) else ""
         _fail(error, f"{error.format_message().rstrip('.')}{where}.", error.exit_code)
     except SurelabelError as error:
-        _fail(error, str(error), _code_of(error))
+        _fail(error, str(error), next((code for kind, code in _CODES.items() if isinstance(error, kind)), 1))
     except (typer.Abort, KeyboardInterrupt) as error:
         _fail(error, state.stopped, _INTERRUPTED)
     except BrokenPipeError:

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from surelabel.cli.application import Debug, Json, Quiet, app, say
-from surelabel.cli.corpus_options import GivenCorpus, takes_corpus
-from surelabel.cli.tables import print_json, print_table
-
-__all__ = ["data"]
+import surelabel
+from surelabel.cli.application import app, say
+from surelabel.cli.options import CorpusName, Json, Reading, command
+from surelabel.cli.showing import print_json, print_table
 
 _STATISTICS = {
     "docs": "texts",
@@ -26,55 +25,41 @@ data = typer.Typer(help="Corpora: list them, get one, count one.", no_args_is_he
 app.add_typer(data, name="data")
 
 
-@data.command("list")
-def list_corpora(*, as_json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
+@command("list", data)
+def list_corpora(*, as_json: Json = False) -> None:
     """List the corpora that have a name, and whether they are at hand.
 
     \b
     Example:
       surelabel data list
     """
-    from surelabel import corpora  # noqa: PLC0415
-
-    at_hand = {name: corpora.is_at_hand(name) for name in corpora.available()}
+    corpora = surelabel.corpora
+    listed = [(name, corpora.is_at_hand(name), description) for name, description in corpora.available().items()]
     if as_json:
-        print_json([{"name": n, "at_hand": at_hand[n], "description": d} for n, d in corpora.available().items()])
+        print_json([dict(zip(("name", "at_hand", "description"), row, strict=True)) for row in listed])
         return
-    rows = [(name, "yes" if at_hand[name] else "no", text) for name, text in corpora.available().items()]
+    rows = [(name, "yes" if is_at_hand else "no", description) for name, is_at_hand, description in listed]
     print_table(("corpus", "at hand", "what"), rows)
 
 
-@data.command("get")
-def get_corpus(
-    name: Annotated[str, typer.Argument(help="A known name, see surelabel data list.")],
-    *,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
+@command("get", data)
+def get_corpus(name: Annotated[str, typer.Argument(help="A known name, see surelabel data list.")]) -> None:
     """Get a corpus: fetch it if possible, check it, and describe it.
 
     \b
     Example:
       surelabel data get reuters
     """
-    from surelabel import corpora  # noqa: PLC0415
-
-    if name not in corpora.available():
-        raise typer.BadParameter(f"expected one of {', '.join(corpora.available())}; got {name!r}", param_hint="NAME")
-    corpus = corpora.load(name)
+    known = surelabel.corpora.available()
+    if name not in known:
+        raise typer.BadParameter(f"expected one of {', '.join(known)}; got {name!r}", param_hint="NAME")
+    corpus = surelabel.corpora.load(name)
     say(repr(corpus))
     say(f"Source: {corpus.provenance.source}. Licence: {corpus.provenance.licence}.")
 
 
-@data.command("stats")
-@takes_corpus
-def stats(
-    corpus: GivenCorpus,
-    *,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
+@command("stats", data)
+def stats(corpus: CorpusName, *, reading: Reading, as_json: Json = False) -> None:
     """Count texts, labels and words of a corpus, and texts of the parts that it has itself; no part is drawn.
 
     \b
@@ -82,10 +67,8 @@ def stats(
       surelabel data stats reuters
       surelabel data stats tickets.csv --text body --labels tags --separator ';'
     """
-    from surelabel import corpora  # noqa: PLC0415
-
-    whole = corpus.load_whole()
-    counted = dataclasses.asdict(corpora.statistics(whole))
+    whole = reading.load_whole(corpus)
+    counted = dataclasses.asdict(surelabel.corpora.statistics(whole))
     if as_json:
         print_json({"corpus": whole.name, "fingerprint": whole.fingerprint(), **counted})
         return

@@ -11,24 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import surelabel
 from surelabel._core.wording import count_words
-from surelabel.cli.application import Debug, Quiet, Seed, app, console, say, state
+from surelabel.cli.application import console, say, state
 from surelabel.cli.figures import print_evaluations, print_kinds
+from surelabel.cli.options import Seed, command
 from surelabel.cli.showing import progress_shown
 
 if TYPE_CHECKING:
+    import surelabel.models
     from surelabel.corpora import Part
     from surelabel.models import Bundle
 
+_PURPOSES = {"train": "train", "validation": "choose", "calibration": "calibrate", "test": "test"}
 
-@app.command()
+
+@command()
 def demo(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")] = Path("surelabel-demo"),
-    offline: Annotated[bool, typer.Option("--offline", help="Do not look for Reuters on the web.")] = False,
+    offline: Annotated[bool, "Do not look for Reuters on the web."] = False,
     seed: Seed = 0,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Show the whole journey in about two minutes, without torch: train, calibrate, evaluate, decide about three texts.
 
@@ -38,34 +41,26 @@ def demo(
     Example:
       surelabel demo --out models/demo
     """
-    from surelabel.measures import MEASURES  # noqa: PLC0415
-    from surelabel.models import (  # noqa: PLC0415
-        TrainingSettings,
-        check_target,
-        train_to_folder,
-        worked_examples,
-    )
-    from surelabel.models.demonstration import demonstration_corpus  # noqa: PLC0415
-
-    check_target(out)
+    models = surelabel.models
+    models.check_target(out)
     start = time.monotonic()
     say("1. A corpus: texts with their labels")
-    corpus, reason = demonstration_corpus(seed=seed, download=not offline)
+    corpus, reason = models.demonstration_corpus(seed=seed, download=not offline)
     if reason is not None:
         say(f"   Reuters is not used: {reason}. A made-up corpus takes its place.")
     sizes = ", ".join(f"{len(rows):,} to {_PURPOSES[name]}" for name, rows in corpus.parts.items())
     say(f"   {corpus.name}: {len(corpus):,} texts, {len(corpus.label_names)} labels; {sizes}.")
     say("2. Train a linear classifier, calibrate it, measure it on the test texts")
-    compared = {name: MEASURES[name] for name in ("LogLoss", "L2")}
+    compared = {name: surelabel.measures.MEASURES[name] for name in ("LogLoss", "L2")}
     state.to_resume = "run the same command again to resume."
     with progress_shown():
-        bundle = train_to_folder(corpus, out, TrainingSettings(compared=compared, seed=seed))
+        bundle = models.train_to_folder(corpus, out, models.TrainingSettings(compared=compared, seed=seed))
     print_evaluations(bundle.evaluation)
     test = corpus.part("test")
     probabilities = bundle.predict_proba(test.texts)
     _tell(bundle, probabilities, test, is_later=corpus.name == "reuters")
     say("5. Three texts, and what to do with them")
-    for example in worked_examples(bundle, probabilities, test.texts):
+    for example in models.worked_examples(bundle, probabilities, test.texts):
         say(f"\n   {example.title.upper()}")
         say(_indented(textwrap.shorten(test.texts[example.row], 300, placeholder=" ..."), "   | "))
         say(_indented(example.words, "   "))
@@ -83,13 +78,11 @@ def demo(
 
 def _tell(bundle: Bundle, probabilities: Any, test: Part, *, is_later: bool) -> None:
     """Tell what the average hides, what an adapting level does, and how many texts can be filed."""
-    from surelabel.models.demonstration import followed  # noqa: PLC0415
-
     level = bundle.level
     evaluation = next(iter((bundle.evaluation or {}).values()))
     say(f"3. What the average hides: who is missed at significance {level}")
     print_kinds(evaluation)
-    seen = followed(bundle, probabilities, test.labels, level)
+    seen = surelabel.models.followed(bundle, probabilities, test.labels, level)
     later = "These texts are later in time than the others. " if is_later else ""
     say(
         _indented(
@@ -109,13 +102,9 @@ def _tell(bundle: Bundle, probabilities: Any, test: Part, *, is_later: bool) -> 
 
 def _program() -> str:
     """Return what to type for this program: its name where the shell finds it, else its path."""
-    own = Path(sys.argv[0])
-    found = shutil.which("surelabel")
+    own, in_path = Path(sys.argv[0]), shutil.which("surelabel")
     is_script = own.name == "surelabel" and own.is_file()
-    return str(own) if is_script and (found is None or not own.samefile(found)) else "surelabel"
-
-
-_PURPOSES = {"train": "train", "validation": "choose", "calibration": "calibrate", "test": "test"}
+    return str(own) if is_script and (in_path is None or not own.samefile(in_path)) else "surelabel"
 
 
 def _indented(text: str, before: str) -> str:

@@ -9,19 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+import surelabel
 from surelabel._core.progress import step
-from surelabel.cli.application import BROKEN_PROMISE, Debug, Json, Quiet, Seed, app, say, state
-from surelabel.cli.corpus_options import GivenCorpus, PartSize, PartsSeed, as_size, takes_corpus
-from surelabel.cli.division_options import (
-    By,
-    ByCardinality,
-    ByRarity,
-    CardinalityEdges,
-    MinTexts,
-    RarityEdges,
-    as_division,
-    calibration_words,
-)
+from surelabel.cli.application import BROKEN_PROMISE, say, state
 from surelabel.cli.figures import (
     figures_of,
     print_criteria,
@@ -31,17 +21,25 @@ from surelabel.cli.figures import (
     print_verdict,
     summary_of,
 )
-from surelabel.cli.promise_options import Assurance, MaxChoices, MaxFalse, MaxMissed, MaxWrong, as_promises
-from surelabel.cli.showing import progress_shown
-from surelabel.cli.tables import print_json
+from surelabel.cli.options import (
+    Categories,
+    CorpusName,
+    Json,
+    ModelFolder,
+    PartsSeed,
+    Promises,
+    Reading,
+    Seed,
+    command,
+    opened_review,
+)
+from surelabel.cli.showing import print_json, progress_shown
 
 if TYPE_CHECKING:
+    import surelabel.models.classifying
     from surelabel.corpora import Corpus
     from surelabel.evaluation.evaluate import Evaluation
 
-__all__ = ["ModelFolder"]
-
-ModelFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a model, made by surelabel train.")]
 _MeasureHelp = (
     "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mixture, mahalanobis, "
     "penalised."
@@ -49,39 +47,34 @@ _MeasureHelp = (
 DateColumn = Annotated[
     str | None, typer.Option("--date", metavar="COLUMN", help="Column with each text's date: errors by month.")
 ]
-FailOnBrokenPromise = Annotated[
-    bool,
+FailOnBrokenPromise = Annotated[bool, "End with exit code 6 if there are more errors than chance explains."]
+PartSize = Annotated[
+    str | None,
     typer.Option(
-        "--fail-on-broken-promise", help="End with exit code 6 if there are more errors than chance explains."
+        metavar="N|SHARE",
+        help="Texts of a file to draw for this part: a number, or a share below 1 "
+        "[default: test 0.2, validation 0.1, calibration 0.15].",
     ),
 ]
 
 
-@app.command()
-@takes_corpus
+@command()
 def train(
-    corpus: GivenCorpus,
+    corpus: CorpusName,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model; an older model there is replaced.")],
     classifier: Annotated[
         Literal["linear", "hybrid", "auto", "randinit", "word2vec", "bert", "blend"],
-        typer.Option(
-            help="linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; auto keeps the "
-            "better of the two on validation texts; randinit, word2vec and bert are the paper's; blend combines "
-            "several."
-        ),
+        "linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; auto keeps the "
+        "better of the two on validation texts; randinit, word2vec and bert are the paper's; blend combines "
+        "several.",
     ] = "linear",
     of: Annotated[str | None, typer.Option(metavar="KINDS", help="Members of a blend, e.g. linear,randinit.")] = None,
     setting: Annotated[
-        list[str] | None,
-        typer.Option(help="A setting of the classifier, e.g. epochs=3 or model=minilm; several times for several."),
+        list[str] | None, "A setting of the classifier, e.g. epochs=3 or model=minilm; several times for several."
     ] = None,
     measure: Annotated[
-        str,
-        typer.Option(
-            help="Nonconformity measure: auto (a mixture if the validation part confirms it, else LogLoss), "
-            f"{_MeasureHelp}"
-        ),
+        str, f"Nonconformity measure: auto (a mixture if the validation part confirms it, else LogLoss), {_MeasureHelp}"
     ] = "auto",
     min_labels: Annotated[
         int | None, typer.Option(min=0, help="Fewest labels of a text [default: as in training].")
@@ -95,9 +88,7 @@ def train(
             exists=True, dir_okay=False, help="JSON file of what label-sets obey: implications, exclusions, ..."
         ),
     ] = None,
-    recalibrate: Annotated[
-        bool, typer.Option("--recalibrate", help="Correct each label's probabilities on the validation part.")
-    ] = False,
+    recalibrate: Annotated[bool, "Correct each label's probabilities on the validation part."] = False,
     listed: Annotated[
         str | None,
         typer.Option(
@@ -107,24 +98,13 @@ def train(
     ] = None,
     decision: Annotated[
         Literal["exact", "f1", "macro-f1"],
-        typer.Option(
-            help="Best guess: exact takes the most plausible label-set; f1 and macro-f1 take thresholds fitted on the "
-            "validation part; macro-f1 counts rare labels as much as frequent ones. Prediction sets stay the same."
-        ),
+        "Best guess: exact takes the most plausible label-set; f1 and macro-f1 take thresholds fitted on the "
+        "validation part; macro-f1 counts rare labels as much as frequent ones. Prediction sets stay the same.",
     ] = "exact",
-    by: By = None,
-    by_cardinality: ByCardinality = False,
-    cardinality_edges: CardinalityEdges = None,
-    by_rarity: ByRarity = False,
-    rarity_edges: RarityEdges = None,
-    min_texts: MinTexts = 0,
+    categories: Categories,
     date: DateColumn = None,
-    max_wrong: MaxWrong = None,
-    assurance: Assurance = None,
-    max_missed: MaxMissed = None,
-    max_false: MaxFalse = None,
-    max_choices: MaxChoices = None,
-    name: Annotated[str | None, typer.Option(help="Name of the model [default: corpus and classifier].")] = None,
+    promises: Promises,
+    name: Annotated[str | None, "Name of the model [default: corpus and classifier]."] = None,
     reviewed: Annotated[
         str | None,
         typer.Option(
@@ -139,12 +119,11 @@ def train(
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Evaluate the other measures beside the model's.")
     ] = True,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, do not resume an interrupted training.")] = False,
+    fresh: Annotated[bool, "Start over, do not resume an interrupted training."] = False,
     fail_on_broken_promise: FailOnBrokenPromise = False,
+    reading: Reading,
     seed: Seed = 0,
     as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Train a classifier, calibrate it, evaluate it, and put all of it into a folder.
 
@@ -163,54 +142,43 @@ def train(
       surelabel train tickets.csv --by channel --by-cardinality --min-texts 50 --out models/tickets
     """
     state.to_resume = "run the same command again to resume; --fresh starts over."
-    asked = {"test": test, "validation": validation, "calibration": calibration}
-    sizes = {part: as_size(size, f"--{part}") for part, size in asked.items()}
+    sizes = {"test": _as_size(test, "--test"), "validation": _as_size(validation, "--validation")}
+    sizes["calibration"] = _as_size(calibration, "--calibration")
     with progress_shown(), step("starting"):
-        from surelabel.labels.constraints import LabelConstraints  # noqa: PLC0415
-        from surelabel.measures import MEASURES  # noqa: PLC0415
-        from surelabel.models import (  # noqa: PLC0415
-            Automatic,
-            DecisionSettings,
-            TrainingSettings,
-            any_measure_named,
-            train_to_folder,
-        )
-        from surelabel.models.classifying import has_encoder  # noqa: PLC0415
-
-        division = as_division(by, by_cardinality, cardinality_edges, by_rarity, rarity_edges, min_texts)
-        settings = TrainingSettings(
+        models = surelabel.models
+        division = categories.division()
+        settings = models.TrainingSettings(
             kind=classifier,
             options=_with_members(classifier, of, _as_settings(setting or [])),
-            measure=Automatic() if measure.lower() == "auto" else any_measure_named(measure),
-            compared=MEASURES if compare else {},
+            measure=models.Automatic() if measure.lower() == "auto" else models.any_measure_named(measure),
+            compared=surelabel.measures.MEASURES if compare else {},
             seed=seed,
             min_labels=min_labels,
             max_labels=max_labels,
             name=name,
-            constraints=None if constraints is None else LabelConstraints.load(constraints),
+            constraints=None if constraints is None else surelabel.LabelConstraints.load(constraints),
             recalibrate=recalibrate,
             listed=_as_listed(listed),
             decision=decision,
             division=division,
             date=date,
-            decisions=as_promises(DecisionSettings(), max_wrong, assurance, max_missed, max_false, max_choices),
+            decisions=promises.instead_of(models.DecisionSettings()),
         )
         drawn = {part: size for part, size in sizes.items() if size is not None}
-        texts = corpus.load(seed, sizes=drawn, columns=[*(() if division is None else division.columns), date])
+        columns = [*(() if division is None else division.columns), date]
+        texts = reading.load(corpus, seed, sizes=drawn, columns=columns)
         if reviewed is not None:
             texts = _with_reviews(texts, reviewed)
-        bundle = train_to_folder(texts, out, settings, resume=not fresh)
+        bundle = models.train_to_folder(texts, out, settings, resume=not fresh)
     own = next(iter(bundle.evaluation.values())) if bundle.evaluation else None
     if as_json:
         figures = {"figures": figures_of(bundle.evaluation), **_judged(own)}
         print_json({"folder": str(out), "info": bundle.info.to_dict(), **figures})
     else:
         print_own_evaluation(bundle)
-        say(calibration_words(bundle.predictor))
-        print_verdict(bundle.info.verdict)
         if classifier == "auto":
             say(bundle.info.notes[0])
-        elif classifier == "linear" and has_encoder():
+        elif classifier == "linear" and surelabel.models.classifying.has_encoder():
             say("--classifier auto also fits hybrid, which takes minutes, and keeps the better of the two.")
         say(f"The model is in {out}.")
         if bundle.report is not None:
@@ -233,20 +201,32 @@ def _end(evaluation: Evaluation | None, fail_on_broken_promise: bool) -> None:
 
 def _with_reviews(texts: Corpus, store: str) -> Corpus:
     """Return a corpus with the decided texts of a review among its training texts."""
-    from surelabel.review import ReviewStore, with_reviews  # noqa: PLC0415
-
-    if "://" not in store and not Path(store).is_file():
-        raise typer.BadParameter(f"there is no review {store!r}", param_hint="--with-reviews")
-    with ReviewStore(store) as opened:
-        grown = with_reviews(texts, opened)
+    with opened_review(store, "--with-reviews") as opened:
+        grown = surelabel.review.with_reviews(texts, opened)
     say(f"{len(grown) - len(texts):,} reviewed texts are among the training texts.")
     return grown
 
 
+def _as_size(given: str | None, option: str) -> int | float | None:
+    """Return a part's size as it was typed: a number of texts, a share below 1, or None if not given."""
+    if given is None or given.isdecimal():
+        return None if given is None else int(given)
+    try:
+        size = float(given)
+    except ValueError:
+        size = -1.0
+    if not 0.0 <= size < 1.0:
+        what = f"expected a number of texts, or a share of them below 1; got {given!r}"
+        raise typer.BadParameter(what, param_hint=option)
+    return size
+
+
 def _as_listed(given: str | None) -> int | Literal["all"] | None:
     """Return how many labels to list: a number, "all", or None if not given."""
-    if given is None or given == "all":
-        return given  # type: ignore[return-value]
+    if given is None:
+        return None
+    if given == "all":
+        return "all"
     if not given.isdecimal() or int(given) < 1:
         raise typer.BadParameter(f"expected a number of 1 or more, or all; got {given!r}", param_hint="--listed")
     return int(given)
@@ -264,10 +244,10 @@ def _with_members(classifier: str, of: str | None, settings: dict[str, Any]) -> 
 def _as_settings(given: list[str]) -> dict[str, Any]:
     """Return settings from name=value, where a value is JSON or else a string."""
     settings: dict[str, Any] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
+    for setting in given:
+        name, equals, value = setting.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"expected NAME=VALUE; got {each!r}", param_hint="--setting")
+            raise typer.BadParameter(f"expected NAME=VALUE; got {setting!r}", param_hint="--setting")
         try:
             settings[name] = json.loads(value)
         except ValueError:
@@ -275,41 +255,22 @@ def _as_settings(given: list[str]) -> dict[str, Any]:
     return settings
 
 
-@app.command()
-@takes_corpus
+@command()
 def calibrate(
     folder: ModelFolder,
-    corpus: GivenCorpus,
+    corpus: CorpusName,
     *,
-    measure: Annotated[str | None, typer.Option(help=f"{_MeasureHelp} [default: the model's]")] = None,
-    part: Annotated[
-        str | None, typer.Option(help="Part to calibrate with, or all [default: calibration; all of a new file].")
-    ] = None,
-    add: Annotated[
-        bool, typer.Option("--add", help="Beside the texts that it is calibrated with, which are not needed.")
-    ] = False,
-    max_wrong: MaxWrong = None,
-    assurance: Assurance = None,
-    max_missed: MaxMissed = None,
-    max_false: MaxFalse = None,
-    max_choices: MaxChoices = None,
-    skip_training_texts: Annotated[
-        bool, typer.Option("--skip-training-texts", help="Leave out texts of training instead of refusing the file.")
-    ] = False,
-    by: By = None,
-    by_cardinality: ByCardinality = False,
-    cardinality_edges: CardinalityEdges = None,
-    by_rarity: ByRarity = False,
-    rarity_edges: RarityEdges = None,
-    min_texts: MinTexts = 0,
-    together: Annotated[
-        bool, typer.Option("--together", help="Calibrate all texts together again, without categories.")
-    ] = False,
+    measure: Annotated[str | None, f"{_MeasureHelp} [default: the model's]"] = None,
+    part: Annotated[str | None, "Part to calibrate with, or all [default: calibration; all of a new file]."] = None,
+    add: Annotated[bool, "Beside the texts that it is calibrated with, which are not needed."] = False,
+    promises: Promises,
+    skip_training_texts: Annotated[bool, "Leave out texts of training instead of refusing the file."] = False,
+    categories: Categories,
+    together: Annotated[bool, "Calibrate all texts together again, without categories."] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Another folder [default: DIR itself].")] = None,
+    reading: Reading,
     seed: PartsSeed = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Calibrate a model anew, or with another measure, without training it again.
 
@@ -326,12 +287,11 @@ def calibrate(
     """
     if add and measure is not None:
         raise typer.BadParameter("texts that are gone cannot be scored again: leave out --measure", param_hint="--add")
-    division: Any = as_division(by, by_cardinality, cardinality_edges, by_rarity, rarity_edges, min_texts)
+    division = categories.division()
     if division is not None and (add or together):
         option = "--add" if add else "--together"
         raise typer.BadParameter(f"{option} and other categories exclude each other", param_hint=option)
-    promises = (max_wrong, assurance, max_missed, max_false, max_choices)
-    if add and any(value is not None for value in promises):
+    if add and promises.given():
         raise typer.BadParameter(
             "a promise is certified with all texts at once: leave out --max-wrong, --assurance, --max-missed, "
             "--max-false and --max-choices, or calibrate without --add",
@@ -340,25 +300,18 @@ def calibrate(
     state.to_resume = "the model is as it was. Run the command again."
     target = out or folder
     with progress_shown(), step("starting"):
-        from surelabel.models import (  # noqa: PLC0415
-            add_to_calibration,
-            any_measure_named,
-            calibrate_bundle,
-            changing,
-            load_bundle,
-            settings_of,
-        )
-
-        chosen = None if measure is None else any_measure_named(measure)
+        models = surelabel.models
+        chosen = None if measure is None else models.any_measure_named(measure)
         # Two at once would each add their texts to the same old model, and the last one would win.
-        with changing(target), tempfile.TemporaryDirectory(prefix="surelabel-") as work:
-            bundle = load_bundle(folder)
-            columns = [bundle.info.group_column] if division is None and not together else ()
-            texts = corpus.load(seed, bundle, columns=columns if division is None else division.columns)
+        with models.changing(target), tempfile.TemporaryDirectory(prefix="surelabel-") as work:
+            bundle = models.load_bundle(folder)
+            columns = () if together else (bundle.info.group_column,)
+            texts = reading.load(corpus, seed, bundle, columns=columns if division is None else division.columns)
             if add:
-                new = add_to_calibration(bundle, texts, part=part, skip_training_texts=skip_training_texts)
+                new = models.add_to_calibration(bundle, texts, part=part, skip_training_texts=skip_training_texts)
             else:
-                new = calibrate_bundle(
+                usual = models.settings_of(bundle.decisions)
+                new = models.calibrate_bundle(
                     bundle,
                     texts,
                     measure=chosen,
@@ -366,41 +319,32 @@ def calibrate(
                     skip_training_texts=skip_training_texts,
                     work_folder=Path(work),
                     division="none" if together else division,
-                    decisions=as_promises(settings_of(bundle.decisions), *promises) if any(promises) else None,
+                    decisions=promises.instead_of(usual) if promises.given() else None,
                 )
             new.save(target)
     if as_json:
         print_json({"folder": str(target), "info": new.info.to_dict(), "figures": figures_of(new.evaluation)})
         return
     print_own_evaluation(new)
-    say(calibration_words(new.predictor))
-    print_verdict(new.info.verdict)
     n_texts = new.predictor.calibration_.n_texts
     say(f"Calibrated with {n_texts:,} texts ({new.info.measure}). The model is in {target}.")
 
 
-@app.command()
-@takes_corpus
+@command()
 def evaluate(
     folder: ModelFolder,
-    corpus: GivenCorpus,
+    corpus: CorpusName,
     *,
-    part: Annotated[
-        str | None, typer.Option(help="Part to measure on, or all [default: test; all of a new file].")
-    ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    part: Annotated[str | None, "Part to measure on, or all [default: test; all of a new file]."] = None,
+    report: Annotated[Path | None, "Write an HTML report to this file."] = None,
     criteria: Annotated[
-        bool,
-        typer.Option(
-            "--criteria", help="The paper's S and OF, the work of its searches and whole curves, too: takes minutes."
-        ),
+        bool, "The paper's S and OF, the work of its searches and whole curves, too: takes minutes."
     ] = False,
     date: DateColumn = None,
     fail_on_broken_promise: FailOnBrokenPromise = False,
+    reading: Reading,
     seed: PartsSeed = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Measure a model on texts with known labels: whether its promise is kept, and how large sets are.
 
@@ -413,11 +357,12 @@ def evaluate(
     """
     state.to_resume = "run the command again."
     with progress_shown(), step("starting"):
-        from surelabel.models import load_bundle, measure_bundle  # noqa: PLC0415
-
-        bundle = load_bundle(folder)
-        texts = corpus.load(seed, bundle, columns=[bundle.info.group_column, date])
-        evaluation, verdict = measure_bundle(bundle, texts, part=part, report=report, criteria=criteria, date=date)
+        models = surelabel.models
+        bundle = models.load_bundle(folder)
+        texts = reading.load(corpus, seed, bundle, columns=[bundle.info.group_column, date])
+        evaluation, verdict = models.measure_bundle(
+            bundle, texts, part=part, report=report, criteria=criteria, date=date
+        )
     judged = {} if verdict is None else verdict.to_dict()
     if as_json:
         print_json({**evaluation.to_dict(), **_judged(evaluation), "verdict": judged})

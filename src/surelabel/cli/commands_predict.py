@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import io
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+import surelabel
 from surelabel._core.wording import terminal_words
-from surelabel.cli.application import Debug, Json, Quiet, app, console, errors, say, state
+from surelabel.cli.application import console, errors, say, state
 from surelabel.cli.blocks import answer_block
-from surelabel.cli.commands_model import ModelFolder
-from surelabel.cli.corpus_options import Encoding, Id, Separator, Text
-from surelabel.cli.tables import print_json
+from surelabel.cli.options import Encoding, Id, Json, ModelFolder, Separator, Text, as_separator, command
+from surelabel.cli.showing import print_json
 from surelabel.exceptions import CorpusError, DataWarning
+from surelabel.tables.reading import STDIN, format_of
+from surelabel.tables.texts import InputColumns
 
 if TYPE_CHECKING:
+    import surelabel.models
+    import surelabel.predicting
     from surelabel.predicting import AnswerSettings, Summary, TextBatch, TextList, TextSource
-
-__all__ = ["predict"]
 
 _TERMINAL_BATCH = 20
 _PIPE_FORMATS = ("blocks", "jsonl", "csv")
 
 
-@app.command()
+@command()
 def predict(
     folder: ModelFolder,
     source: Annotated[
@@ -47,21 +51,18 @@ def predict(
         str | None,
         typer.Option("--significance", "-s", help="Share of texts that may be missed [default: the model's own]."),
     ] = None,
-    confidence_level: Annotated[str | None, typer.Option(help="The same as 1 - significance, e.g. 0.95.")] = None,
+    confidence_level: Annotated[str | None, "The same as 1 - significance, e.g. 0.95."] = None,
     top: Annotated[int, typer.Option(min=0, max=10_000, help="Top label-sets per text.")] = 5,
     max_open: Annotated[
         int, typer.Option(min=0, help="Open labels to name per text, the most probable first; the rest is counted.")
     ] = 20,
     assurance: Annotated[
-        str | None,
-        typer.Option(help="Hold the level for this calibration with this probability, e.g. 0.95; sets are larger."),
+        str | None, "Hold the level for this calibration with this probability, e.g. 0.95; sets are larger."
     ] = None,
     by: Annotated[
         str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
     ] = None,
-    group: Annotated[
-        str | None, typer.Option(help="Group of all texts, if the model is calibrated by groups; instead of --by.")
-    ] = None,
+    group: Annotated[str | None, "Group of all texts, if the model is calibrated by groups; instead of --by."] = None,
     p_value: Annotated[
         str | None, typer.Option(metavar="LABELS", help="Also give the p-value of this label-set, e.g. grain,wheat.")
     ] = None,
@@ -69,7 +70,7 @@ def predict(
         str | None,
         typer.Option("--out", "-o", help="A .jsonl, .csv, .parquet or .xlsx file; a folder for a data set."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run with the same --out.")] = False,
+    resume: Annotated[bool, "Continue an interrupted run with the same --out."] = False,
     output: Annotated[
         Literal["blocks", "jsonl", "csv", "parquet", "xlsx"] | None,
         typer.Option(
@@ -80,9 +81,9 @@ def predict(
     ] = None,
     input_format: Annotated[
         Literal["txt", "jsonl", "csv", "tsv", "parquet", "xlsx"] | None,
-        typer.Option(help="If the names of files do not say it; - is txt."),
+        "If the names of files do not say it; - is txt.",
     ] = None,
-    with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the output.")] = False,
+    with_text: Annotated[bool, "Repeat the text in the output."] = False,
     describe: Annotated[
         bool | None,
         typer.Option(
@@ -92,12 +93,9 @@ def predict(
     ] = None,
     on_error: Annotated[
         Literal["stop", "skip", "mark"],
-        typer.Option(help="What a row that cannot be read leads to: stop; skip and list it; or mark it in the output."),
+        "What a row that cannot be read leads to: stop; skip and list it; or mark it in the output.",
     ] = "stop",
-    raw_cells: Annotated[
-        bool,
-        typer.Option("--raw-cells", help="Leave cells of csv that begin with = + - @ as they are, without a ' before."),
-    ] = False,
+    raw_cells: Annotated[bool, "Leave cells of csv that begin with = + - @ as they are, without a ' before."] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at a time.")] = 512,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Divide the input among so many processes; --out is a folder.")
@@ -110,8 +108,6 @@ def predict(
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Say which label-sets stay plausible for each text.
 
@@ -131,17 +127,15 @@ def predict(
       surelabel predict models/tickets "archive/*.parquet" --out answers --workers 8 --on-error skip
       zcat texts.jsonl.gz | surelabel predict models/reuters - --input-format jsonl --json | jq .certain
     """
-    from surelabel.predicting import AnswerSettings, InputColumns, with_groups_of  # noqa: PLC0415
-
     if workers is not None and scheduler is not None:
         raise typer.BadParameter("Only one of --workers and --scheduler may be given", param_hint="--scheduler")
     is_dataset = workers is not None or scheduler is not None or _is_dataset(source)
     kind = _format(output, out, as_json=as_json, is_dataset=is_dataset)
-    separator = "\t" if separator == r"\t" else separator
+    separator = as_separator(separator)
     columns = InputColumns(tuple(text or ("text",)), id_column, encoding, by)
     if by is not None and group is not None:
         raise typer.BadParameter("Only one of --by and --group may be given", param_hint="--group")
-    settings = AnswerSettings(
+    settings = surelabel.predicting.AnswerSettings(
         significance,
         confidence_level=confidence_level,
         top=top,
@@ -149,7 +143,7 @@ def predict(
         p_value_of=None if p_value is None else [name.strip() for name in p_value.split(separator) if name.strip()],
         with_text=with_text,
         describe=kind == "blocks" if describe is None else describe,
-        columns=with_groups_of(folder, columns) if group is None else columns,
+        columns=surelabel.predicting.with_groups_of(folder, columns) if group is None else columns,
         on_error=on_error,
         separator=separator,
         raw_cells=raw_cells,
@@ -161,20 +155,17 @@ def predict(
     )
     if resume:
         _check_resume(out, source)
-    if is_dataset:
-        made = _to_folder(folder, source, out, settings, workers=workers or scheduler, resume=resume)
-    elif out is not None:
-        made = _to_file(folder, source, out, settings, resume=resume)
-    else:
+    if out is None:
         _to_stdout(folder, source, settings, kind or "jsonl")
-        return
-    _say_what_was_made(made, as_json=as_json)
+    elif is_dataset:
+        made = _to_folder(folder, source, out, settings, workers=workers or scheduler, resume=resume)
+        _say_what_was_made(made, as_json=as_json)
+    else:
+        _say_what_was_made(_to_file(folder, source, out, settings, resume=resume), as_json=as_json)
 
 
 def _is_text(source: str) -> bool:
     """Whether an input is neither a file nor the name of one, but words."""
-    from surelabel.tables.reading import format_of  # noqa: PLC0415
-
     is_words = len(source.split()) > 1 and not source.startswith(("/", ".", "~"))
     return is_words and (len(source) > 255 or (format_of(source) is None and not Path(source).exists()))
 
@@ -206,42 +197,35 @@ def _check_resume(out: str | None, source: str) -> None:
     """Raise if there is nothing that could be resumed."""
     if out is None:
         raise typer.BadParameter("--resume requires --out", param_hint="--resume")
-    if source == "-":
+    if source == STDIN:
         raise typer.BadParameter(
             "standard input cannot be read from its beginning again: put the texts into a file", param_hint="--resume"
         )
 
 
 def _to_folder(
-    folder: Path, source: str, out: str | None, settings: AnswerSettings, *, workers: int | str | None, resume: bool
+    folder: Path, source: str, out: str, settings: AnswerSettings, *, workers: int | str | None, resume: bool
 ) -> Summary:
     """Answer to a data set."""
-    from surelabel.predicting import predict_dataset  # noqa: PLC0415
-
-    assert out is not None
-    if source == "-":
+    if source == STDIN:
         raise typer.BadParameter("standard input cannot be divided among workers", param_hint="INPUT")
-    with _bar(source, total=None) as (bar, task):
+    with _bar(source, total=None) as update:
 
         def advance(done: int, total: int) -> None:
-            if bar is not None:
-                bar.update(task, completed=done, total=total, rate=f"{done:,} of {total:,} texts")
+            update(completed=done, total=total, rate=f"{done:,} of {total:,} texts")
 
-        return predict_dataset(folder, source, out, settings, workers=workers, resume=resume, advance=advance)
+        return surelabel.predict_dataset(folder, source, out, settings, workers=workers, resume=resume, advance=advance)
 
 
 def _to_file(folder: Path, source: str, out: str, settings: AnswerSettings, *, resume: bool) -> Summary:
     """Answer to one file in another."""
-    from surelabel.models import load_bundle  # noqa: PLC0415
-    from surelabel.predicting import interrupted, predict_file  # noqa: PLC0415
-
     if "://" in out:
         raise typer.BadParameter("answers to one file go into a file on this machine", param_hint="--out")
-    if not resume and interrupted(out):
+    if not resume and surelabel.predicting.interrupted(out):
         errors.print(f"An interrupted run of {out} is dropped; --resume would have continued it.", markup=False)
-    texts = _source(source, settings, lambda: load_bundle(folder).info.seed)
+    texts = _source(source, settings, lambda: surelabel.load_bundle(folder).info.seed)
     with _progress(texts) as advance:
-        return predict_file(folder, texts, out, settings, resume=resume, advance=advance)
+        return surelabel.predicting.predict_file(folder, texts, out, settings, resume=resume, advance=advance)
 
 
 def _say_what_was_made(made: Summary, *, as_json: bool) -> None:
@@ -264,35 +248,28 @@ def _say_what_was_made(made: Summary, *, as_json: bool) -> None:
 
 def _source(source: str, settings: AnswerSettings, seed: Callable[[], int | None]) -> TextSource | TextList:
     """Return the texts of a file, of standard input, of a known corpus's test part, or one text."""
-    from surelabel.predicting import STDIN, TextList, TextSource  # noqa: PLC0415
-
-    if source != STDIN and _is_text(source):
-        return TextList("the text", [source])
-    if source != STDIN and not Path(source).exists():
-        from surelabel import corpora  # noqa: PLC0415
-
-        if source in corpora.available():
-            corpus = corpora.load(source, seed=seed() or 0)
-            return TextList.of_part(corpus, corpus.part("test"), settings.columns.group)
-    return TextSource(source, settings.columns, settings.input_format)
+    predicting = surelabel.predicting
+    if _is_text(source):
+        return predicting.TextList("the text", [source])
+    if not Path(source).exists() and source in surelabel.corpora.available():
+        corpus = surelabel.corpora.load(source, seed=seed() or 0)
+        return predicting.TextList.of_part(corpus, corpus.part("test"), settings.columns.group)
+    return predicting.TextSource(source, settings.columns, settings.input_format)
 
 
 def _to_stdout(folder: Path, source: str, settings: AnswerSettings, kind: str) -> None:
     """Print answers as they come."""
-    from surelabel.models import load_bundle  # noqa: PLC0415
-    from surelabel.predicting import Answerer, reporting_empty_texts  # noqa: PLC0415
-
-    bundle = load_bundle(folder)
+    bundle = surelabel.load_bundle(folder)
     texts = _source(source, settings, lambda: bundle.info.seed)
     settings.check_model(bundle.predictor, kind)
-    answerer = Answerer(bundle, settings)
+    answerer = surelabel.predicting.Answerer(bundle, settings)
     printer = _Printer(kind, settings)
     size = min(settings.batch_size, _TERMINAL_BATCH) if kind == "blocks" else settings.batch_size
-    shown = contextlib.nullcontext(_ignore) if console.is_terminal or kind == "blocks" else _progress(texts)
+    shown = _progress(texts, is_shown=not console.is_terminal and kind != "blocks")
     n_read = 0
-    with shown as advance, reporting_empty_texts():
+    with shown as advance, surelabel.predicting.reporting_empty_texts():
         for batch in texts.batches(size, on_error=settings.on_error):
-            printer.print(batch, answerer.records(batch, answerer.probabilities(batch)))
+            printer.print(batch, answerer.answer(batch))
             n_read = batch.n_read
             advance(batch)
     if n_read == 0:
@@ -312,8 +289,6 @@ class _Printer:
 
     def print(self, batch: TextBatch, records: list[Any]) -> None:
         """Print the records of a batch; keep what is wrong with rows that are skipped."""
-        from surelabel.predicting import answer_writer  # noqa: PLC0415
-
         if self._settings.on_error == "skip":
             self.skipped += [record["error"] for record in records if "error" in record]
             records = [record for record in records if "error" not in record]
@@ -326,56 +301,38 @@ class _Printer:
             fields = [name for record in records for name in record]
             fields += ["error"] if self._settings.on_error == "mark" else []
             stream: Any = _Terminal() if console.is_terminal else sys.stdout
-            self._writer = answer_writer(stream, self._kind, self._settings, fields)
+            self._writer = surelabel.predicting.answer_writer(stream, self._kind, self._settings, fields)
         if records:
             self._writer.write(records)
 
 
-class _Terminal:
+class _Terminal(io.TextIOBase):
     """Standard output without characters that control a terminal."""
 
-    def write(self, text: str) -> None:
+    def write(self, text: str) -> int:
         """Print a text."""
-        sys.stdout.write(terminal_words(text))
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Print some lines."""
-        for line in lines:
-            self.write(line)
-
-    def flush(self) -> None:
-        """Let it be seen."""
-        sys.stdout.flush()
-
-
-def _ignore(batch: TextBatch) -> None:
-    """Show no progress."""
+        return sys.stdout.write(terminal_words(text))
 
 
 @contextlib.contextmanager
-def _progress(texts: TextSource | TextList) -> Iterator[Callable[[TextBatch], None]]:
+def _progress(texts: TextSource | TextList, *, is_shown: bool = True) -> Iterator[Callable[[TextBatch], None]]:
     """Show how far reading has come, texts per second and the time left, on a terminal and unless --quiet."""
-    with _bar(texts.name, total=texts.total) as (bar, task):
-        if bar is None:
-            yield _ignore
-            return
+    with _bar(texts.name, texts.total, is_shown=is_shown) as update:
         start, done = time.monotonic(), 0
 
         def advance(batch: TextBatch) -> None:
             nonlocal done
             done += len(batch)
             rate = done / max(time.monotonic() - start, 1e-9)
-            bar.update(task, completed=batch.position, rate=f"{done:,} texts, {rate:,.0f}/s")
+            update(completed=batch.position, rate=f"{done:,} texts, {rate:,.0f}/s")
 
         yield advance
 
 
 @contextlib.contextmanager
-def _bar(name: str, total: int | None) -> Iterator[tuple[Progress | None, Any]]:
-    """Show a bar on a terminal, unless --quiet; None elsewhere."""
-    if state.quiet or not errors.is_terminal:
-        yield None, None
-        return
+def _bar(name: str, total: int | None, *, is_shown: bool = True) -> Iterator[Callable[..., None]]:
+    """Show a bar on a terminal, unless --quiet; yield what updates it."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
-        yield bar, bar.add_task(terminal_words(name), total=total, rate="")
+    is_off = state.quiet or not errors.is_terminal or not is_shown
+    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True, disable=is_off) as bar:
+        yield functools.partial(bar.update, bar.add_task(terminal_words(name), total=total, rate=""))

@@ -10,47 +10,45 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+import surelabel
 from surelabel._core.progress import step
 from surelabel._core.storage import atomic_file
-from surelabel.cli.application import ALARM, Debug, Json, Quiet, app, say
-from surelabel.cli.commands_model import ModelFolder
-from surelabel.cli.corpus_options import GivenCorpus, PartsSeed, takes_corpus
-from surelabel.cli.showing import progress_shown
-from surelabel.cli.tables import print_json
+from surelabel.cli.application import ALARM, say
+from surelabel.cli.options import AdaptSignificance, CorpusName, Json, ModelFolder, PartsSeed, Reading, command, is_file
+from surelabel.cli.showing import print_json, progress_shown
+from surelabel.tables.texts import InputColumns
+from surelabel.tables.writing import to_json
 
 if TYPE_CHECKING:
+    import surelabel.models
+    import surelabel.predicting
+    from surelabel.corpora.tabular import Event
     from surelabel.guarantees.watch import WatchState
     from surelabel.models import Bundle
     from surelabel.models.watching import Answered, StreamSummary
 
 
-@app.command()
-@takes_corpus
+@command()
 def watch(
     folder: ModelFolder,
-    corpus: GivenCorpus,
+    corpus: CorpusName,
     *,
-    alpha: Annotated[str, typer.Option(help="Bound of the probability of a false alarm, ever.")] = "0.01",
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Watch best guesses, which need no labels.")] = False,
+    alpha: Annotated[str, "Bound of the probability of a false alarm, ever."] = "0.01",
+    unlabelled: Annotated[bool, "Watch best guesses, which need no labels."] = False,
     adapt: Annotated[
         Literal["aci", "dtaci", "window", "nexcp"] | None,
-        typer.Option(help="Let the level, or the calibration, follow the errors seen; see docs/promises.md."),
+        "Let the level, or the calibration, follow the errors seen; see docs/promises.md.",
     ] = None,
-    significance: Annotated[
-        str | None, typer.Option("--significance", "-s", help="With --adapt: share of errors to keep [default: 0.05].")
-    ] = None,
-    state: Annotated[
-        Path | None, typer.Option(help="File that a watch resumes from and is written to; made if there is none.")
-    ] = None,
+    significance: AdaptSignificance = None,
+    state: Annotated[Path | None, "File that a watch resumes from and is written to; made if there is none."] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="With --adapt: a .jsonl file of each text's level and size.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the capital against texts into this SVG file.")] = None,
-    part: Annotated[str | None, typer.Option(help="Part to watch, or all [default: test; all of a new file].")] = None,
+    plot: Annotated[Path | None, "Draw the capital against texts into this SVG file."] = None,
+    part: Annotated[str | None, "Part to watch, or all [default: test; all of a new file]."] = None,
+    reading: Reading,
     seed: PartsSeed = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Watch whether texts, in their order, are like those that a model was calibrated on.
 
@@ -70,25 +68,28 @@ def watch(
     """
     _check_options(adapt, unlabelled, significance, out, plot, part)
     with progress_shown(), step("starting"):
-        from surelabel.models import load_bundle, watch_bundle, watch_unlabelled  # noqa: PLC0415
-
-        bundle = load_bundle(folder)
+        models = surelabel.models
+        bundle = models.load_bundle(folder)
         if adapt is not None:
-            stream = _adapted(bundle, corpus, adapt, significance or "0.05", alpha, state, out, seed)
+            events = _events(bundle, corpus, reading, seed)
+            more: dict[str, Any] = {"significance": significance or "0.05", "alpha": alpha, "state": state}
+            with _written(out) as told:
+                stream = models.adapt_bundle(bundle, events, method=adapt, told=told, **more)
         elif unlabelled:
-            seen = watch_unlabelled(bundle, _texts(bundle, corpus, seed, part), alpha=alpha, state=state)
+            seen = models.watch_unlabelled(
+                bundle, _texts(bundle, corpus, reading, seed, part), alpha=alpha, state=state
+            )
         else:
-            texts = corpus.load(seed, bundle, columns=[bundle.info.group_column])
-            seen = watch_bundle(bundle, texts, part=part, alpha=alpha, state=state)
+            texts = reading.load(corpus, seed, bundle, columns=[bundle.info.group_column])
+            seen = models.watch_bundle(bundle, texts, part=part, alpha=alpha, state=state)
     if adapt is not None:
         _say_stream(stream, out, as_json=as_json)
         raise typer.Exit(ALARM if stream.outcomes.watch.state.alarm else 0)
     if plot is not None:
-        from surelabel import plots  # noqa: PLC0415
-
-        figure = plots.watch_path({bundle.info.measure: seen.path}, alpha=float(alpha))
+        figure = surelabel.plots.watch_path({bundle.info.measure: seen.path}, alpha=float(alpha))
+        svg = surelabel.plots.to_svg(figure, title="Exchangeability watch", ink="black")
         with atomic_file(plot) as temporary:
-            temporary.write_text(plots.to_svg(figure, title="Exchangeability watch", ink="black"), encoding="utf-8")
+            temporary.write_text(svg, encoding="utf-8")
     if as_json:
         print_json({**_watched(seen), "path": seen.path.tolist()})
     else:
@@ -101,56 +102,35 @@ def _check_options(
     adapt: str | None, unlabelled: bool, significance: str | None, out: Path | None, plot: Path | None, part: str | None
 ) -> None:
     """Raise if options do not go together."""
-    if adapt is None:
-        for option, value in (("--significance", significance), ("--out", out)):
-            if value is not None:
-                raise typer.BadParameter("it needs --adapt", param_hint=option)
-        return
-    if unlabelled:
+    if adapt is not None and unlabelled:
         raise typer.BadParameter("a level follows errors, which need labels", param_hint="--unlabelled")
-    for option, given in (("--plot", plot), ("--part", part)):
-        if given is not None:
-            raise typer.BadParameter("it cannot go with --adapt", param_hint=option)
+    needs, excludes = {"--significance": significance, "--out": out}, {"--plot": plot, "--part": part}
+    problem = "it needs --adapt" if adapt is None else "it cannot go with --adapt"
+    for option, value in (needs if adapt is None else excludes).items():
+        if value is not None:
+            raise typer.BadParameter(problem, param_hint=option)
 
 
-def _texts(bundle: Bundle, corpus: GivenCorpus, seed: int | None, part: str | None) -> Iterator[list[str]]:
+def _texts(bundle: Bundle, corpus: str, reading: Reading, seed: int | None, part: str | None) -> Iterator[list[str]]:
     """Yield texts without their labels: those of a file, or of a part of a known corpus."""
-    if corpus.is_file:
-        from surelabel.predicting import InputColumns, TextSource  # noqa: PLC0415
-
-        if part is not None:
-            raise typer.BadParameter("all texts of a file are watched without labels", param_hint="--part")
-        columns = InputColumns(tuple(corpus.text or ("text",)), corpus.id_column, corpus.encoding)
-        for batch in TextSource(corpus.corpus, columns).batches(on_error=corpus.on_error):
-            yield batch.texts
+    if not is_file(corpus):
+        texts = reading.load(corpus, seed, bundle)
+        yield list(surelabel.models.held_out_part(bundle, texts, "test", part).texts)
         return
-    from surelabel.models import held_out_part  # noqa: PLC0415
+    if part is not None:
+        raise typer.BadParameter("all texts of a file are watched without labels", param_hint="--part")
+    columns = InputColumns(tuple(reading.text or ("text",)), reading.id_column, reading.encoding)
+    for batch in surelabel.predicting.TextSource(corpus, columns).batches(on_error=reading.on_error):
+        yield batch.texts
 
-    yield list(held_out_part(bundle, corpus.load(seed, bundle), "test", part).texts)
 
-
-def _adapted(
-    bundle: Bundle,
-    corpus: GivenCorpus,
-    method: Literal["aci", "dtaci", "window", "nexcp"],
-    significance: str,
-    alpha: str,
-    state: Path | None,
-    out: Path | None,
-    seed: int | None,
-) -> StreamSummary:
-    """Answer to a stream."""
-    from surelabel.models import adapt_bundle, events_of, held_out_part  # noqa: PLC0415
-
+def _events(bundle: Bundle, corpus: str, reading: Reading, seed: int | None) -> Iterator[Event]:
+    """Return a stream: the rows of a file, or the test part of a known corpus."""
     column = bundle.info.group_column if bundle.groups is not None else None
-    if corpus.is_file:
-        events = corpus.events(column)
-    else:
-        events = events_of(held_out_part(bundle, corpus.load(seed, bundle), "test"), column)
-    with _written(out) as told:
-        return adapt_bundle(
-            bundle, events, method=method, significance=significance, alpha=alpha, state=state, told=told
-        )
+    if is_file(corpus):
+        return reading.events(corpus, column)
+    part = surelabel.models.held_out_part(bundle, reading.load(corpus, seed, bundle), "test")
+    return surelabel.models.events_of(part, column)
 
 
 @contextlib.contextmanager
@@ -159,8 +139,6 @@ def _written(out: Path | None) -> Iterator[Callable[[Answered], None] | None]:
     if out is None:
         yield None
         return
-    from surelabel.tables.writing import to_json  # noqa: PLC0415
-
     with atomic_file(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
         yield lambda answered: print(to_json(dataclasses.asdict(answered)), file=stream)
 

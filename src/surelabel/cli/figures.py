@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import surelabel
 from surelabel._core.levels import MAIN_LEVEL, STANDARD_LEVELS
+from surelabel._core.validation import as_level, as_share
 from surelabel._core.wording import at_most_words, count_words
 from surelabel.cli.application import say
-from surelabel.cli.tables import print_table
+from surelabel.cli.showing import print_table
 
 if TYPE_CHECKING:
+    import surelabel.calibration
+    from surelabel.conformal import ConformalLabelSets
     from surelabel.evaluation.evaluate import Evaluation
     from surelabel.evaluation.metrics import ClassificationMetrics
     from surelabel.models import Bundle
@@ -42,11 +46,35 @@ def figures_of(evaluations: Mapping[str, Evaluation] | None) -> list[dict[str, A
 
 
 def print_own_evaluation(bundle: Bundle) -> None:
-    """Print the figures of a bundle's own measure, without those that it is compared with, and say what they mean."""
+    """Print the figures of a bundle's own measure, without those that it is compared with, and what they mean."""
     if bundle.evaluation:
         name, evaluation = next(iter(bundle.evaluation.items()))
         print_evaluations({name: evaluation})
         say(summary_of(evaluation))
+    say(_calibration_words(bundle.predictor))
+    print_verdict(bundle.info.verdict)
+
+
+def _calibration_words(predictor: ConformalLabelSets, assurance: str = "0.95") -> str:
+    """Say what a significance acts as with assurance, or how many categories there are."""
+    calibration, n_texts = predictor.calibration_, predictor.calibration_.n_texts
+    if calibration.categories is not None:
+        sizes = sorted(len(totals) for totals in calibration.categories.table.values())
+        return (
+            f"Calibrated by {calibration.categories.taxonomy!r}: {len(sizes):,} categories of {sizes[0]:,} to "
+            f"{sizes[-1]:,} calibration texts."
+        )
+    level, share = as_level(MAIN_LEVEL, None, who="train"), as_share(assurance, "assurance", who="train")
+    rank = surelabel.calibration.rank_of(n_texts, level, share)
+    if rank == 0:
+        return (
+            f"{n_texts:,} calibration texts are too few for {float(share):.0%} assurance at significance {MAIN_LEVEL}: "
+            f"{surelabel.calibration.fewest_assured(level, share):,} are needed."
+        )
+    return (
+        f"For this calibration, not only on average over calibrations: predict --assurance {assurance}. Significance "
+        f"{MAIN_LEVEL} then acts as {rank / (n_texts + 1):.3f}, with {n_texts:,} calibration texts."
+    )
 
 
 def print_verdict(verdict: Mapping[str, Any], level: str | None = None) -> None:

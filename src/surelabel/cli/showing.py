@@ -1,22 +1,50 @@
-"""Progress on the command line: a bar with the time left on a terminal, a line now and then in a log."""
+"""Tables, JSON and progress on the command line: a bar on a terminal, a line now and then in a log."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+import typer
+from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 from surelabel._core.progress import reporting_to
-from surelabel.cli.application import errors, state
+from surelabel._core.wording import terminal_words
+from surelabel.cli.application import console, errors, state
 
 _log = logging.getLogger("surelabel")
+_NUMBER = re.compile(r"[\d.,%e+-]*")
 # Seconds between two lines about a step (less than two, though a busy interpreter delays them), and how they grow after
 # five minutes: hours do not fill the log.
 _SILENT, _LONGEST_SILENT, _GROWTH, _OFTEN = 1.2, 60.0, 1.1, 300.0
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
+    """Print a table as wide as the terminal, or as wide as it needs to be if there is none."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    filled = [[terminal_words(cell) for cell in row] for row in rows]
+    for column, heading in enumerate(headings):
+        cells = [row[column] for row in filled]
+        numeric = all(_NUMBER.fullmatch(cell) for cell in cells)
+        table.add_column(heading, justify="right" if numeric else "left")
+    for row in filled:
+        table.add_row(*(Text(cell) for cell in row))
+    target = console if console.is_terminal else Console(width=1_000)
+    target.print(table)
+
+
+def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print a value as JSON."""
+    typer.echo(terminal_words(json.dumps(value, ensure_ascii=False, indent=1)))
 
 
 class _Bar:
@@ -31,18 +59,19 @@ class _Bar:
 
     def report(self, name: str, done: int, total: int | None) -> None:
         with self._lock:
-            if name != self._name:
-                if self._task is not None:
-                    self.progress.remove_task(self._task)
+            if name != self._name or self._task is None:
+                self._end()
                 self._task, self._name = self.progress.add_task(name, total=total), name
-            assert self._task is not None
             self.progress.update(self._task, completed=done, total=total)
 
     def rest(self) -> None:
         with self._lock:
-            if self._task is not None:
-                self.progress.remove_task(self._task)
-            self._task = self._name = None
+            self._end()
+
+    def _end(self) -> None:
+        if self._task is not None:
+            self.progress.remove_task(self._task)
+        self._task = self._name = None
 
 
 class _Lines:

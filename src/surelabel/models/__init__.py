@@ -20,6 +20,7 @@ Calibration texts are never used for training or for choosing anything; test tex
 from surelabel.models.bundle import Bundle, load_bundle
 from surelabel.models.calibrating import add_to_calibration, calibrate_bundle
 from surelabel.models.deciding import DecisionSettings, settings_of
+from surelabel.models.demonstration import demonstration_corpus, followed
 from surelabel.models.dividing import Division
 from surelabel.models.evaluating import evaluate_bundle, measure_bundle
 from surelabel.models.examples import WorkedExample, worked_examples
@@ -48,8 +49,10 @@ __all__ = [
     "calibrate_bundle",
     "changing",
     "check_target",
+    "demonstration_corpus",
     "evaluate_bundle",
     "events_of",
+    "followed",
     "held_out_part",
     "is_same_source",
     "load_bundle",

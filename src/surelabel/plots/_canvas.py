@@ -13,11 +13,12 @@ import io
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from surelabel._core.extras import import_extra
 from surelabel._core.wording import count_words, printable
+from surelabel.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,6 +72,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 P = ParamSpec("P")
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 def import_matplotlib(module: str) -> Any:
@@ -106,6 +108,20 @@ def new_figure(width: float = 5.2, height: float = 3.3) -> Figure:
     return figure
 
 
+def new_axes(width: float = 5.2, height: float = 3.3) -> tuple[Figure, Axes]:
+    """Return a figure with one pair of axes."""
+    figure = new_figure(width, height)
+    return figure, figure.add_subplot()
+
+
+def series(curves: Mapping[str, V], who: str) -> Iterator[tuple[str, V, dict[str, Any]]]:
+    """Return name, value and style of curves; raise unless there are some, and not more than can be told apart."""
+    if not 1 <= len(curves) <= len(SERIES):
+        raise InvalidInputError(f"{who} draws 1 to {len(SERIES)} curves. Got {len(curves)} instead.")
+    styles = [dict(zip(("color", "linestyle", "marker"), style, strict=True)) for style in SERIES]
+    return ((printable(name), curve, style) for (name, curve), style in zip(curves.items(), styles, strict=False))
+
+
 def power_text(exponent: int) -> str:
     """Write a power of ten.
 
@@ -137,13 +153,12 @@ def format_counts(axis: Any) -> None:
     ticker = import_matplotlib("matplotlib.ticker")
     axis.set_major_locator(ticker.LogLocator(numticks=8))
     axis.set_minor_locator(ticker.NullLocator())
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: count_text(value)))
+    axis.set_major_formatter(lambda value, _: count_text(value))
 
 
 def format_shares(axis: Any) -> None:
     """Label the ticks of an axis as percentages."""
-    ticker = import_matplotlib("matplotlib.ticker")
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
+    axis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
 
 
 def add_legend(axes: Axes, **kwargs: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from surelabel.plots._canvas import INK, SERIES, drawn, format_counts, format_sh
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_LEAST_SIZE = 0.05
 
 
 @drawn
@@ -52,25 +54,14 @@ def comparison(compared: Comparison) -> Figure:
     for i, (level, (colour, line, marker)) in enumerate(zip(levels, SERIES, strict=False)):
         rows = [compared.row(method, level) for method in methods]
         shifted = places + 0.18 * (i - (len(levels) - 1) / 2)
+        style: dict[str, Any] = {"fmt": marker, "color": colour, "linewidth": 1.0}
         errors.axvline(float(level), color=colour, linestyle=line, linewidth=0.9, alpha=0.8, zorder=0)
+        means, spread = np.array([row.error for row in rows]).T
+        errors.errorbar(means, shifted, xerr=spread, label=f"{100 * float(level):.4g} %", **style)
         # A logarithmic axis has no 0: sets that are all empty stand at its left end.
-        floor = 0.05
-        for axes, values in ((errors, [row.error for row in rows]), (sizes, [row.mean_size for row in rows])):
-            means = np.array([mean for mean, _ in values])
-            spread = np.array([deviation for _, deviation in values])
-            lower = spread
-            if axes is sizes:
-                means = np.maximum(means, floor)
-                lower = np.minimum(spread, means - floor * 0.9)
-            axes.errorbar(
-                means,
-                shifted,
-                xerr=[lower, spread],
-                fmt=marker,
-                color=colour,
-                linewidth=1.0,
-                label=f"{100 * float(level):.4g} %",
-            )
+        means, spread = np.array([row.mean_size for row in rows]).T
+        means = np.maximum(means, _LEAST_SIZE)
+        sizes.errorbar(means, shifted, xerr=[np.minimum(spread, means - _LEAST_SIZE * 0.9), spread], **style)
     errors.set_yticks(places, [printable(method) for method in methods])
     errors.invert_yaxis()
     errors.set_xlim(left=0)
@@ -80,7 +71,6 @@ def comparison(compared: Comparison) -> Figure:
     format_counts(sizes.xaxis)
     for axes in (errors, sizes):
         axes.hlines(places + 0.5, 0, 1, transform=axes.get_yaxis_transform(), color=INK, linewidth=0.3, alpha=0.3)
-    figure.legend(
-        *errors.get_legend_handles_labels(), loc="outside upper center", ncols=len(levels), title="significance"
-    )
+    handles = errors.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=len(levels), title="significance")
     return figure

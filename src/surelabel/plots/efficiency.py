@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
+import collections
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel._core.wording import printable
 from surelabel.engines.paper import PROHIBITIVE, ball_size
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
@@ -20,9 +21,10 @@ from surelabel.plots._canvas import (
     drawn,
     format_counts,
     format_shares,
-    new_figure,
+    new_axes,
+    series,
 )
-from surelabel.plots.validity import Curve, check_named
+from surelabel.plots.validity import Curve, as_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,8 +38,7 @@ def _means(curve: Curve) -> tuple[list[float], list[float]]:
     """Return significance levels and mean sizes."""
     if isinstance(curve, Evaluation):
         return [float(point.significance) for point in curve.curve], [point.sizes.mean for point in curve.curve]
-    levels, sizes = (np.asarray(values, dtype=np.float64).tolist() for values in curve)
-    return levels, sizes
+    return as_curve(curve)
 
 
 @drawn
@@ -57,18 +58,13 @@ def size_curve(curves: Mapping[str, Curve]) -> Figure:
     >>> figure.axes[0].get_ylabel()
     'mean number of label-sets (N)'
     """
-    check_named(curves, "size_curve")
-    figure = new_figure()
-    axes = figure.add_subplot()
-    for (name, curve), (colour, line, marker) in zip(curves.items(), SERIES, strict=False):
+    drawn_curves = series(curves, "size_curve")
+    figure, axes = new_axes()
+    for name, curve, style in drawn_curves:
         levels, sizes = (np.array(values) for values in _means(curve))
-        shown = sizes > 0
-        style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "markevery": 0.08}
-        axes.plot(levels[shown], sizes[shown], label=printable(name), **style)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+        axes.plot(levels[sizes > 0], sizes[sizes > 0], label=name, markevery=0.08, **style)
     axes.axhline(1, color=INK, linewidth=0.6, linestyle=(0, (1, 2)))
-    axes.set(xlabel="significance", ylabel="mean number of label-sets (N)")
+    axes.set(xlabel="significance", ylabel="mean number of label-sets (N)", xscale="log", yscale="log")
     axes.set_xticks([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
     least = min(min(_means(curve)[0], default=0.01) for curve in curves.values())
     axes.set_xlim(min(least, 0.05), 1)
@@ -114,13 +110,9 @@ def size_histogram(sizes: Sequence[int] | Any) -> Figure:
     if not exact or min(exact) < 0:
         raise InvalidInputError("The 'sizes' parameter of size_histogram must be numbers of 0 or more, at least one.")
     bins = [(0, 0), (1, 1), *_bins(max(exact))]
-    lasts = [last for _, last in bins]
-    counts = [0] * len(bins)
-    for size in exact:
-        counts[next(i for i, last in enumerate(lasts) if size <= last)] += 1
-    shares = np.array(counts) / len(exact)
-    figure = new_figure(5.2, 3.0)
-    axes = figure.add_subplot()
+    counts = collections.Counter(bisect.bisect_left([last for _, last in bins], size) for size in exact)
+    shares = np.array([counts[k] for k in range(len(bins))]) / len(exact)
+    figure, axes = new_axes(5.2, 3.0)
     places = np.arange(len(bins))
     for chosen, hatch, colour in (([0], "////", SERIES[1][0]), ([1], "", SERIES[2][0]), (places[2:], "", SERIES[0][0])):
         axes.bar(places[chosen], shares[chosen], width=0.8, color=colour, alpha=0.8, hatch=hatch, edgecolor=INK, lw=0)
@@ -131,9 +123,7 @@ def size_histogram(sizes: Sequence[int] | Any) -> Figure:
     names = ["empty", "one", *(_bin_name(*ends) for ends in bins[2:])]
     turned = len(names) > 8
     axes.set_xticks(places, names, rotation=40 if turned else 0, ha="right" if turned else "center")
-    axes.tick_params(axis="x", length=0)
-    if turned:
-        axes.tick_params(axis="x", pad=1)
+    axes.tick_params(axis="x", length=0, **({"pad": 1} if turned else {}))
     axes.set(xlabel="label-sets in the prediction set", ylabel="share of texts", ylim=(0, float(shares.max()) * 1.15))
     format_shares(axes.yaxis)
     return figure
@@ -157,27 +147,18 @@ def search_load(shapes: Mapping[str, tuple[int, int]], *, limit: int | None = PR
     >>> plots.to_svg(figure, ink="black").startswith("<svg")
     True
     """
-    check_named(shapes, "search_load")
-    figure = new_figure()
-    axes = figure.add_subplot()
+    drawn_shapes = series(shapes, "search_load")
+    figure, axes = new_axes()
     end = min(max(most for _, most in shapes.values()) + 2, _MAX_RADIUS)
-    for (name, (n_labels, most)), (colour, line, marker) in zip(shapes.items(), SERIES, strict=False):
+    for name, (n_labels, most), style in drawn_shapes:
         every = sum(math.comb(n_labels, k) for k in range(1, most + 1))
         radii = np.arange(1, min(most + 2, _MAX_RADIUS) + 1)
         sizes = [float(ball_size(n_labels, 1, int(radius), (1, most))) for radius in radii]
-        axes.plot(
-            radii,
-            sizes,
-            color=colour,
-            linestyle=line,
-            marker=marker,
-            label=f"{printable(name)} (all: {count_text(every)})",
-        )
-        axes.axhline(float(every), color=colour, linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.plot(radii, sizes, label=f"{name} (all: {count_text(every)})", **style)
+        axes.axhline(float(every), color=style["color"], linewidth=0.8, linestyle=(0, (1, 2)))
     if limit is not None:
         axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label=f"prohibitive, {count_text(limit)}")
-    axes.set_yscale("log")
-    axes.set(xlabel="radius t", ylabel="label-sets considered", xlim=(0.8, end + 0.2))
+    axes.set(xlabel="radius t", ylabel="label-sets considered", xlim=(0.8, end + 0.2), yscale="log")
     axes.set_xticks(range(1, end + 1, max(1, end // 8)))
     format_counts(axes.yaxis)
     add_legend(axes, loc="lower right")

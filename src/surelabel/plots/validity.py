@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from surelabel._core.wording import printable
 from surelabel.evaluation.bands import BAND, count_band, error_band
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import InvalidInputError
-from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, format_shares, new_figure
+from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, format_shares, new_axes, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +25,13 @@ def _errors(curve: Curve) -> tuple[list[float], list[float]]:
         rates = {float(point.significance): point.error for point in curve.curve}
         rates |= {float(level): error for level, error in curve.errors.items()}
         return sorted(rates), [rates[level] for level in sorted(rates)]
-    levels, errors = (np.asarray(values, dtype=np.float64).tolist() for values in curve)
-    return levels, errors
+    return as_curve(curve)
+
+
+def as_curve(values: tuple[Sequence[float], Sequence[float]]) -> tuple[list[float], list[float]]:
+    """Return the two coordinates of a curve as lists of numbers."""
+    levels, heights = (np.asarray(numbers, dtype=np.float64).tolist() for numbers in values)
+    return levels, heights
 
 
 def _counts(curves: Mapping[str, Curve], n_texts: int | None, n_calibration: int | None) -> tuple[int | None, ...]:
@@ -36,12 +40,6 @@ def _counts(curves: Mapping[str, Curve], n_texts: int | None, n_calibration: int
     if n_texts is None and len(counts) == 1:
         return counts.pop()
     return n_texts, n_calibration
-
-
-def check_named(curves: Mapping[str, Any], who: str) -> None:
-    """Raise unless there are some curves, and not more than can be told apart."""
-    if not 1 <= len(curves) <= len(SERIES):
-        raise InvalidInputError(f"{who} draws 1 to {len(SERIES)} curves. Got {len(curves)} instead.")
 
 
 @drawn
@@ -72,9 +70,8 @@ def error_curve(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
     ('significance asked for', 'error rate seen')
     """
-    check_named(curves, "error_curve")
-    figure = new_figure(5.2, 4.2)
-    axes = figure.add_subplot()
+    drawn_curves = series(curves, "error_curve")
+    figure, axes = new_axes(5.2, 4.2)
     texts, calibration = _counts(curves, n_texts, n_calibration)
     if texts is not None:
         levels = np.concatenate([[largest / 1000], np.linspace(0, largest, 101)[1:]])
@@ -82,12 +79,10 @@ def error_curve(
         band = np.array([error_band(round(float(level), 12), texts, calibration, inside=inside) for level in levels])
         axes.fill_between(levels, band[:, 0], band[:, 1], color=INK, alpha=0.13, linewidth=0, label="by chance")
     axes.plot([0, largest], [0, largest], color=INK, linewidth=0.8, label="error = significance")
-    for (name, curve), (colour, line, marker) in zip(curves.items(), SERIES, strict=False):
+    for name, curve, style in drawn_curves:
         levels, errors = (np.array(values) for values in _errors(curve))
         shown = levels <= largest * (1 + 1e-9)
-        every = max(1, int(shown.sum()) // 10)
-        style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "markevery": every}
-        axes.plot(levels[shown], errors[shown], label=printable(name), **style)
+        axes.plot(levels[shown], errors[shown], label=name, markevery=max(1, int(shown.sum()) // 10), **style)
     axes.set(xlim=(0, largest), ylim=(0, largest), aspect="equal")
     axes.set(xlabel="significance asked for", ylabel="error rate seen")
     for axis in (axes.xaxis, axes.yaxis):
@@ -132,8 +127,7 @@ def p_value_histogram(
     shares = np.bincount(bins, minlength=n_bins) / len(values)
     edges = np.linspace(0, 1, n_bins + 1)
     lower, upper = count_band(1 / n_bins, len(values), n_calibration, inside)
-    figure = new_figure(5.2, 3.0)
-    axes = figure.add_subplot()
+    figure, axes = new_axes(5.2, 3.0)
     colour = SERIES[0][0]
     axes.bar(edges[:-1], shares, width=1 / n_bins, align="edge", color=colour, alpha=0.4)
     axes.stairs(shares, edges, color=colour, linewidth=1.5, label="texts")

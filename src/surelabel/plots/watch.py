@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel._core.wording import printable
 from surelabel.exceptions import InvalidInputError
-from surelabel.plots._canvas import INK, SERIES, add_legend, drawn, import_matplotlib, new_figure, power_text
-from surelabel.plots.validity import check_named
+from surelabel.plots._canvas import INK, add_legend, drawn, import_matplotlib, new_axes, power_text, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,26 +32,24 @@ def watch_path(paths: Mapping[str, Any], *, alpha: float = 0.01) -> Figure:
     >>> figure.axes[0].get_ylabel()
     'capital against exchangeability'
     """
-    check_named(paths, "watch_path")
-    figure = new_figure(5.2, 3.0)
-    axes = figure.add_subplot()
+    drawn_paths = series(paths, "watch_path")
+    figure, axes = new_axes(5.2, 3.0)
     lowest, highest = 0.0, -float(np.log10(alpha))
-    for (name, path), (colour, line, _) in zip(paths.items(), SERIES, strict=False):
+    for name, path, style in drawn_paths:
         values = np.asarray(path, dtype=np.float64)
         if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
             raise InvalidInputError(
                 "Each of the 'paths' of watch_path must be a (n,) array of finite numbers, n >= 1. "
                 f"Got shape {values.shape} for {name!r} instead."
             )
-        axes.plot(np.arange(len(values) + 1), [0.0, *values], color=colour, linestyle=line, label=printable(name))
+        axes.plot(np.arange(len(values) + 1), [0.0, *values], label=name, **(style | {"marker": ""}))
         lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
     axes.axhline(-float(np.log10(alpha)), color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="alarm")
     axes.axhline(0.0, color=INK, linewidth=0.4, alpha=0.5)
     axes.set(xlabel="texts, in the order in which they came", ylabel="capital against exchangeability")
     axes.set_xlim(left=0)
     axes.set_ylim(lowest - 0.05 * (highest - lowest), highest + 0.15 * (highest - lowest))
-    ticker = import_matplotlib("matplotlib.ticker")
-    axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=7, integer=True))
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: power_text(round(value))))
+    axes.yaxis.set_major_locator(import_matplotlib("matplotlib.ticker").MaxNLocator(nbins=7, integer=True))
+    axes.yaxis.set_major_formatter(lambda value, _: power_text(round(value)))
     add_legend(axes, loc="upper left")
     return figure

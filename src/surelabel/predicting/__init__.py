@@ -5,12 +5,12 @@ partition. Both take the same settings, and both are resumed after an interrupti
 """
 
 from surelabel.predicting.datasets import predict_dataset
-from surelabel.predicting.files import Summary, interrupted, predict_batches, predict_file, reporting_empty_texts
+from surelabel.predicting.files import Summary, interrupted, predict_file, reporting_empty_texts
 from surelabel.predicting.models import with_groups_of
 from surelabel.predicting.partitions import plan_partitions
 from surelabel.predicting.records import Answerer, Record, answer_writer
 from surelabel.predicting.settings import AnswerSettings
-from surelabel.predicting.sources import TextBatch, TextList, TextSource, read_batches
+from surelabel.predicting.sources import TextBatch, TextList, TextSource
 from surelabel.tables.reading import STDIN, Partition
 from surelabel.tables.texts import InputColumns
 
@@ -28,10 +28,8 @@ __all__ = [
     "answer_writer",
     "interrupted",
     "plan_partitions",
-    "predict_batches",
     "predict_dataset",
     "predict_file",
-    "read_batches",
     "reporting_empty_texts",
     "with_groups_of",
 ]

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -25,30 +25,19 @@ _WORKER_SECONDS = 60
 @contextlib.contextmanager
 def client_of(workers: Any) -> Iterator[Client]:
     """Yield a client: of new processes on this machine, of a scheduler's address, or the one that is given."""
-    if isinstance(workers, Client):
-        _check_versions(workers)
-        yield workers
-        return
-    if not isinstance(workers, str) and (not isinstance(workers, int) or workers < 1):
+    if not isinstance(workers, (Client, str)) and (not isinstance(workers, int) or workers < 1):
         raise InvalidInputError(f"The 'workers' must be 1 or more, an address, or a client. Got {workers!r} instead.")
-    with _remote_client(workers) if isinstance(workers, str) else _local_client(workers) as client:
+    with contextlib.ExitStack() as opened:
+        if isinstance(workers, Client):
+            client = workers
+        elif isinstance(workers, str):
+            client = opened.enter_context(_remote_client(workers))
+        else:
+            # One thread per process; a process that dies is started again; the dashboard takes any free port.
+            settings = {"threads_per_worker": 1, "env": {"SURELABEL_NUM_THREADS": "1"}}
+            cluster = LocalCluster(n_workers=workers, processes=True, dashboard_address="127.0.0.1:0", **settings)
+            client = opened.enter_context(Client(opened.enter_context(cluster), set_as_default=False))
         _check_versions(client)
-        yield client
-
-
-@contextlib.contextmanager
-def _local_client(n_workers: int) -> Iterator[Client]:
-    """Start processes of one thread each on this machine; a process that dies is started again."""
-    with (
-        LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address="127.0.0.1:0",  # any port that is free
-            env={"SURELABEL_NUM_THREADS": "1"},
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
         yield client
 
 
@@ -130,15 +119,11 @@ def model_on_workers(client: Client, checksum: str, folder: Path) -> Iterator[No
             client.unregister_worker_plugin(plugin.name)
 
 
-def everywhere(client: Client) -> Callable[[Callable[[Any], Any], list[Any]], Iterable[Any]]:
-    """Return a `map` that goes over the workers."""
-
-    def run(function: Callable[[Any], Any], items: list[Any]) -> Iterable[Any]:
-        with _translated_errors():
-            results: list[Any] = client.gather(client.map(function, items, pure=False))
-        return results
-
-    return run
+def run_everywhere(client: Client, function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    """Do what `map` does, on the workers."""
+    with _translated_errors():
+        results: list[Any] = client.gather(client.map(function, items, pure=False))
+    return results
 
 
 @contextlib.contextmanager

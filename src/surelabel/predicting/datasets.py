@@ -95,7 +95,8 @@ def predict_dataset(
         checksum = model_checksum(folder)
         settings.check_model(predictor_of(folder), kind)
         identity = {"model": checksum, "settings": settings.identity(), "format": kind}
-        output = OutputFolder(_absolute(out), identity)
+        # Workers have another current folder.
+        output = OutputFolder(out if is_url(out) else Path(out).absolute(), identity)
         output.check(resume=resume)
         with output.locked(), _workplace(workers, checksum, folder) as place:
             output.check(resume=resume)
@@ -132,29 +133,27 @@ def _finish(
     notes = output.finished(partitions)
     n_found = len(notes)
     total = sum(partition.n_rows for partition in partitions)
-    done = sum(partitions[index].n_rows for index in notes)
+
+    def report() -> None:
+        if advance is not None:
+            advance(sum(partitions[index].n_rows for index in notes), total)
 
     def is_done(job: Job, note: dict[str, Any]) -> None:
-        nonlocal done
         notes[job.index] = note
-        done += job.partition.n_rows
-        if advance is not None:
-            advance(done, total)
+        report()
 
     left = [job for job in jobs if job.index not in notes]
-    if advance is not None:
-        advance(done, total)
+    report()
     try:
         if left:
             output.reopen()
             place.do(left, is_done)
         output.complete(notes)
-    except (CorpusError, DatasetError) as error:
-        raise type(error)(f"{error} {_what_stays(len(notes), len(jobs))}") from error
-    except OSError as error:
-        raise DatasetError(
-            f"The output {output.store.url} could not be written: {error}. {_what_stays(len(notes), len(jobs))}"
-        ) from error
+    except (CorpusError, DatasetError, OSError) as error:
+        stays = f"{len(notes)} of {len(jobs)} partitions are finished; --resume continues from there."
+        if isinstance(error, OSError):
+            raise DatasetError(f"The output {output.store.url} could not be written: {error}. {stays}") from error
+        raise type(error)(f"{error} {stays}") from error
     ordered = [notes[index] for index in sorted(notes)]
     n_skipped = sum(len(note["skipped"]) for note in ordered)
     return Summary(
@@ -167,15 +166,6 @@ def _finish(
         skipped=f"{output.store.url.rstrip('/')}/{SKIPPED}" if n_skipped else None,
         notes=tuple(said for note in ordered for said in note["notes"]),
     )
-
-
-def _what_stays(n_finished: int, n_partitions: int) -> str:
-    return f"{n_finished} of {n_partitions} partitions are finished; --resume continues from there."
-
-
-def _absolute(out: str | os.PathLike[str]) -> str:
-    """Return a place that means the same to workers, whose current folder is another."""
-    return os.fspath(out) if is_url(out) else str(Path(out).absolute())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +190,8 @@ def _workplace(workers: Any, checksum: str, folder: Path) -> Iterator[_Workplace
     with of_extra("distributed", "A run on workers"):
         from surelabel.predicting import cluster  # noqa: PLC0415 (needs Dask)
     with cluster.client_of(workers) as client, cluster.model_on_workers(client, checksum, folder):
-        yield _Workplace(cluster.everywhere(client), functools.partial(cluster.do_jobs, client), is_here=False)
+        run, do = functools.partial(cluster.run_everywhere, client), functools.partial(cluster.do_jobs, client)
+        yield _Workplace(run, do, is_here=False)
 
 
 def _do_here(jobs: list[Job], is_done: Callable[[Job, dict[str, Any]], None]) -> None:

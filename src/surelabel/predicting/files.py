@@ -1,9 +1,8 @@
 """Answers in a file: whole or not there, and resumed after an interruption.
 
-Records go into a part as JSONL, whole batches at a time; a journal beside it says how many rows and bytes of it
-count, which rows they are of (a running hash), and from which model and settings. A kill between the two leaves more
-bytes than count: they are cut off when the run is resumed, so that no row is lost or written twice. At the end the part
-becomes the file, in one step. A data set is many such files, see `surelabel.predicting.datasets`.
+Records go into a part as JSONL, whole batches at a time; a journal beside it says how much of it counts, and of which
+rows, model and settings. What a kill leaves beyond that is cut off when the run is resumed, so that no row is lost or
+written twice. At the end the part becomes the file, in one step.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ import logging
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeAlias
+from typing import IO, Any, BinaryIO, Self, TypeAlias
 
 from surelabel._core.storage import atomic_file, clean_up, locked
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
@@ -43,14 +42,12 @@ class Summary:
 
     Attributes
     ----------
-    out : str
-        The output file or folder.
+    out, skipped : str
+        The output file or folder, and the file that lists rows without an answer, None if there are none.
     n_partitions, n_found : int
         Partitions in all, and those that an earlier run had finished. A file is one partition.
     n_rows, n_skipped, n_marked : int
         Rows with an answer; rows without one that are listed in `skipped`, and that are marked in the output.
-    skipped : str or None
-        The file that lists rows without an answer.
     notes : tuple of str
         What should be known about the input: empty texts, ids that occur twice.
     """
@@ -65,29 +62,48 @@ class Summary:
     notes: tuple[str, ...] = ()
 
 
+@dataclasses.dataclass
+class _Journal:
+    """What counts of a part: rows of the input and their hash, those that cannot be read, bytes, names of fields."""
+
+    rows: int = 0
+    problems: int = 0
+    first_problem: str = ""
+    bytes: int = 0
+    digest: str | None = None
+    fields: list[str] = dataclasses.field(default_factory=list)
+    identity: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> _Journal:
+        """Read a journal; raise if it is damaged."""
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            kinds: dict[str, Any] = {"rows": int, "problems": int, "bytes": int, "first_problem": str}
+            kinds |= {"fields": list, "identity": dict}
+            return cls(digest=document["digest"], **{name: kind(document[name]) for name, kind in kinds.items()})
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInputError(f"{path} is damaged ({error}). Start over without --resume.") from error
+
+
 class PartialFile:
     """Records on their way into a file: `part`, and the journal `<part>.json` beside it.
 
     The caller keeps others from writing it at the same time. `identity` is what records depend on beside the texts;
-    what an interrupted run left with another identity is an error if `strict`, and dropped if not. `n_read` rows of the
-    input count, with the hash `digest`, `n_problems` of them could not be read; `fields` are the names in the records.
+    what an interrupted run left with another identity is an error if `strict`, and dropped if not.
     """
 
     def __init__(self, part: Path, identity: Mapping[str, Any], *, resume: bool, strict: bool = True) -> None:
         self.part = part
-        self._journal = part.with_name(f"{part.name}.json")
-        self._identity = json.loads(json.dumps(identity))
-        self.n_read = self.n_problems = n_bytes = 0
-        self.first_problem = ""
-        self.digest: str | None = None
-        self.fields: list[str] = []
+        self._path = part.with_name(f"{part.name}.json")
+        self.journal = _Journal(identity=json.loads(json.dumps(identity)))
         part.parent.mkdir(parents=True, exist_ok=True)
-        clean_up(self._journal)
-        if resume and self._journal.is_file() and part.is_file():
-            n_bytes = self._read_journal(strict=strict)
+        clean_up(self._path)
+        if resume and self._path.is_file() and part.is_file():
+            self._take_over(_Journal.load(self._path), strict=strict)
         self._file: BinaryIO = part.open("r+b" if part.exists() else "w+b")
-        self._file.truncate(n_bytes)
-        self._file.seek(n_bytes)
+        self._file.truncate(self.journal.bytes)
+        self._file.seek(self.journal.bytes)
         self._note()
 
     def write(self, batch: TextBatch, records: list[Record]) -> None:
@@ -95,48 +111,33 @@ class PartialFile:
         self._file.write("".join(f"{to_json(record)}\n" for record in records).encode())
         self._file.flush()
         os.fsync(self._file.fileno())
-        self.n_read, self.digest = batch.n_read, batch.digest
-        self.n_problems += len(batch.problems)
-        self.first_problem = self.first_problem or next((reason for _, reason in batch.problems), "")
-        self.fields = list(dict.fromkeys(itertools.chain(self.fields, *records)))
+        now = self.journal
+        now.rows, now.digest, now.bytes = batch.n_read, batch.digest, self._file.tell()
+        now.problems += len(batch.problems)
+        now.first_problem = now.first_problem or next((reason for _, reason in batch.problems), "")
+        now.fields = list(dict.fromkeys(itertools.chain(now.fields, *records)))
         self._note()
 
     def _note(self) -> None:
         """Say in the journal what counts."""
-        document = {
-            "rows": self.n_read,
-            "problems": self.n_problems,
-            "first_problem": self.first_problem,
-            "bytes": self._file.tell(),
-            "digest": self.digest,
-            "fields": self.fields,
-            "identity": self._identity,
-        }
-        with atomic_file(self._journal, clean=False) as temporary:
-            temporary.write_text(json.dumps(document), encoding="utf-8")
+        with atomic_file(self._path, clean=False) as temporary:
+            temporary.write_text(json.dumps(dataclasses.asdict(self.journal)), encoding="utf-8")
 
-    def _read_journal(self, *, strict: bool) -> int:
-        """Take over what an earlier run left; return how many bytes count."""
-        try:
-            document = json.loads(self._journal.read_text(encoding="utf-8"))
-            n_read, n_problems, n_bytes = (int(document[key]) for key in ("rows", "problems", "bytes"))
-            digest, fields, identity = document["digest"], list(document["fields"]), dict(document["identity"])
-            first_problem = str(document["first_problem"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInputError(f"{self._journal} is damaged ({error}). Start over without --resume.") from error
-        differing = sorted(key for key in {*identity, *self._identity} if identity.get(key) != self._identity.get(key))
+    def _take_over(self, earlier: _Journal, *, strict: bool) -> None:
+        """Continue what an earlier run left, if it is of the same identity and all there."""
+        mine = self.journal.identity
+        names = {*earlier.identity, *mine}
+        differing = sorted(name for name in names if earlier.identity.get(name) != mine.get(name))
         if differing and strict:
             raise InvalidInputError(
                 f"{self.part} was begun with another {', '.join(differing)}. Use the same, or start over without "
                 "--resume."
             )
-        if differing or n_bytes > self.part.stat().st_size:
-            if strict:
-                raise InvalidInputError(f"{self.part} is shorter than it was. Start over without --resume.")
-            return 0
-        self.n_read, self.n_problems, self.first_problem = n_read, n_problems, first_problem
-        self.digest, self.fields = digest, fields
-        return n_bytes
+        is_whole = earlier.bytes <= self.part.stat().st_size
+        if not is_whole and strict:
+            raise InvalidInputError(f"{self.part} is shorter than it was. Start over without --resume.")
+        if is_whole and not differing:
+            self.journal = earlier
 
     def deliver(self, stream: IO[bytes], kind: str, settings: AnswerSettings) -> list[dict[str, Any]]:
         """Write all records onto a stream in a format; return those of rows that are skipped, with their errors."""
@@ -151,22 +152,25 @@ class PartialFile:
                 else:
                     yield record
 
-        if kind == "jsonl" and not (self.n_problems and settings.on_error == "skip"):
+        if kind == "jsonl" and not (self.journal.problems and settings.on_error == "skip"):
             shutil.copyfileobj(self._file, stream)
             return []
         records = kept()
         with _as_text(stream) if kind in {"jsonl", "csv"} else contextlib.nullcontext(stream) as out:
-            writer = answer_writer(out, kind, settings, self.fields)
+            writer = answer_writer(out, kind, settings, self.journal.fields)
             while some := list(itertools.islice(records, _ROWS_AT_A_TIME)):
                 writer.write(some)
             writer.close()
         return skipped
 
-    def close(self, *, remove: bool) -> None:
-        """End writing; remove part and journal if they are not needed any more."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End writing; remove part and journal if all went well, or if there is nothing to resume."""
         self._file.close()
-        if remove:
-            self._journal.unlink(missing_ok=True)
+        if kind is None or self.journal.rows == 0:
+            self._path.unlink(missing_ok=True)
             self.part.unlink(missing_ok=True)
 
 
@@ -178,19 +182,6 @@ def _as_text(stream: IO[bytes]) -> Iterator[IO[str]]:
         yield wrapper
     finally:
         wrapper.detach()
-
-
-def predict_batches(
-    bundle: Bundle, batches: Iterable[TextBatch], settings: AnswerSettings | None = None
-) -> Iterator[list[Record]]:
-    """Yield the records of each batch, as plain values.
-
-    A record has the text's `row` (from 1), its `id` if it has one, and the answer. The answers do not depend on how
-    texts are divided into batches (for bert, except for rounding in the classifier).
-    """
-    answerer = Answerer(bundle, settings or AnswerSettings())
-    for batch in batches:
-        yield answerer.records(batch, answerer.probabilities(batch))
 
 
 @contextlib.contextmanager
@@ -206,9 +197,9 @@ def answer_into(
 ) -> Generator[TextBatch]:
     """Write the records of all texts that are not written yet; yield each batch when it counts.
 
-    Reading and classifying, the conformal step, and writing overlap: each is at most a few batches ahead of the next.
+    Reading and classifying, the conformal step, and writing overlap.
     """
-    batches = source.batches(settings.batch_size, partial.n_read, partial.digest, settings.on_error)
+    batches = source.batches(settings.batch_size, partial.journal.rows, partial.journal.digest, settings.on_error)
     classified = ahead((batch, answerer.probabilities(batch)) for batch in batches)
     answered = ahead((batch, answerer.records(batch, probabilities)) for batch, probabilities in classified)
     with reporting_empty_texts(), contextlib.closing(answered):
@@ -219,11 +210,7 @@ def answer_into(
 
 def interrupted(target: str | os.PathLike[str]) -> bool:
     """Whether an interrupted run of an output file could be resumed."""
-    return _part_of(Path(target)).with_name(f"{Path(target).name}.part.json").is_file()
-
-
-def _part_of(target: Path) -> Path:
-    return target.with_name(f"{target.name}.part")
+    return Path(f"{os.fspath(target)}.part.json").is_file()
 
 
 def predict_file(
@@ -235,28 +222,10 @@ def predict_file(
     resume: bool = False,
     advance: Callable[[TextBatch], None] | None = None,
 ) -> Summary:
-    """Answer to all texts of a source in a file, which is whole or not there.
+    """Answer to all texts of a source in a file (.jsonl, .csv, .parquet or .xlsx), which is whole or not there.
 
-    Parameters
-    ----------
-    bundle : Bundle or path
-    source : TextSource or TextList
-        Not standard input if the run is to be resumed after an interruption.
-    target : path
-        Its suffix says the format: .jsonl, .csv, .parquet or .xlsx.
-    settings : AnswerSettings, optional
-    resume : bool
-        Continue an interrupted run of the same texts, model and settings.
-    advance : callable, optional
-        Called with each batch when it is written.
-
-    Raises
-    ------
-    CorpusError
-        There are no texts, or one cannot be read and `settings.on_error` is "stop".
-    InvalidInputError
-        Another process writes the file, or what is there cannot be resumed: it is of another model, other settings, or
-        other texts.
+    `resume` continues an interrupted run of the same texts, model and settings, which standard input cannot be;
+    `advance` is called with each batch when it is written.
     """
     settings = settings or AnswerSettings()
     target = Path(target)
@@ -270,19 +239,16 @@ def predict_file(
         identity = {"model": model_checksum(folder), "settings": settings.identity()}
     settings.check_model(model.predictor, kind)
     answerer = Answerer(model, settings)
-    with locked(target.with_name(f".{target.name}.lock"), target):
-        partial = PartialFile(_part_of(target), identity, resume=resume)
-        is_done = False
-        try:
-            if partial.n_read:
-                _log.info("resuming after %d rows", partial.n_read)
-            for batch in answer_into(partial, answerer, source, settings):
-                if advance is not None:
-                    advance(batch)
-            summary = _finish(partial, target, kind, settings, source)
-            is_done = True
-        finally:
-            partial.close(remove=is_done or partial.n_read == 0)
+    with (
+        locked(target.with_name(f".{target.name}.lock"), target),
+        PartialFile(target.with_name(f"{target.name}.part"), identity, resume=resume) as partial,
+    ):
+        if partial.journal.rows:
+            _log.info("resuming after %d rows", partial.journal.rows)
+        for batch in answer_into(partial, answerer, source, settings):
+            if advance is not None:
+                advance(batch)
+        summary = _finish(partial, target, kind, settings, source)
     for note in summary.notes:
         warnings.warn(note, DataWarning, stacklevel=2)
     return summary
@@ -290,10 +256,11 @@ def predict_file(
 
 def _finish(partial: PartialFile, target: Path, kind: str, settings: AnswerSettings, source: Source) -> Summary:
     """Turn the part into the file, and list the rows that are skipped beside it."""
-    if partial.n_read == 0:
+    n_read, n_problems = partial.journal.rows, partial.journal.problems
+    if n_read == 0:
         raise CorpusError(f"{source.name!r} must have at least one text. Got none instead.")
-    if partial.n_read == partial.n_problems:
-        raise CorpusError(f"No row of {source.name!r} can be read. {partial.first_problem}")
+    if n_read == n_problems:
+        raise CorpusError(f"No row of {source.name!r} can be read. {partial.journal.first_problem}")
     with atomic_file(target) as temporary, temporary.open("wb") as stream:
         skipped = partial.deliver(stream, kind, settings)
     beside = target.with_name(f"{target.name}.skipped.jsonl")
@@ -306,9 +273,9 @@ def _finish(partial: PartialFile, target: Path, kind: str, settings: AnswerSetti
         out=str(target),
         n_partitions=1,
         n_found=0,
-        n_rows=partial.n_read - partial.n_problems,
+        n_rows=n_read - n_problems,
         n_skipped=len(skipped),
-        n_marked=partial.n_problems - len(skipped),
+        n_marked=n_problems - len(skipped),
         skipped=str(beside) if skipped else None,
         notes=tuple(source.findings.messages(source.name)),
     )

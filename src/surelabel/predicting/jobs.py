@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import tempfile
 from pathlib import Path
@@ -48,12 +47,12 @@ def run_job(job: Job) -> dict[str, Any]:
             f"A worker has surelabel {version_here()}, and the run is of surelabel {job.version}. Install the same "
             "version on all workers."
         )
+    part = job.output.part_of(job.index) if job.is_here else None
     try:
-        with contextlib.ExitStack() as opened:
-            part = job.output.part_of(job.index) if job.is_here else None
-            if part is None:
-                part = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="surelabel-"))) / "part"
+        if part is not None:
             return _answer(job, part)
+        with tempfile.TemporaryDirectory(prefix="surelabel-") as folder:
+            return _answer(job, Path(folder) / "part")
     except OSError as error:
         raise DatasetError(f"Partition {job.index} could not be finished: {error}.") from error
 
@@ -64,24 +63,20 @@ def _answer(job: Job, part: Path) -> dict[str, Any]:
     answerer = Answerer(model_of(output.identity["model"]), job.settings, job.file)
     source = TextSource(job.partition, job.settings.columns)
     identity = {**output.identity, "input": dataclasses.asdict(job.partition)}
-    partial = PartialFile(part, identity, resume=True, strict=False)
-    is_done = False
-    try:
+    with PartialFile(part, identity, resume=True, strict=False) as partial:
         for _ in answer_into(partial, answerer, source, job.settings):
             pass
-        if (partial.n_read, partial.digest or "") != (job.partition.n_rows, job.partition.digest):
-            partial.n_read = 0
+        journal = partial.journal
+        if (journal.rows, journal.digest or "") != (job.partition.n_rows, job.partition.digest):
+            journal.rows = 0  # nothing to resume
             raise CorpusError(f"{source.name!r} must not change while it is read. It changed in partition {job.index}.")
         with output.writing(job.index) as stream:
             skipped = partial.deliver(stream, output.identity["format"], job.settings)
-        is_done = True
-    finally:
-        partial.close(remove=is_done or partial.n_read == 0)
     return output.note(
         job.index,
         job.partition,
-        n_rows=partial.n_read - partial.n_problems,
-        n_marked=partial.n_problems - len(skipped),
+        n_rows=journal.rows - journal.problems,
+        n_marked=journal.problems - len(skipped),
         skipped=[{"file": job.partition.url, **entry} for entry in skipped],
         notes=source.findings.messages(source.name),
     )

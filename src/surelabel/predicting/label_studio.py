@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
-
-__all__ = ["LabelConfig", "predictions_of"]
 
 _TAG = re.compile(r"<\s*(\w+)\b([^>]*)>")
 _ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -54,18 +53,11 @@ class LabelConfig:
         </View>
         """
         control = f'<Choices name="{self.from_name}" toName="{self.to_name}" choice="multiple">'
-        choices = "".join(f'    <Choice value="{_escaped(name)}"/>\n' for name in label_names)
+        choices = "".join(f'    <Choice value="{html.escape(name)}"/>\n' for name in label_names)
         return (
             f'<View>\n  <Text name="{self.to_name}" value="${self.field}"/>\n'
             f"  {control}\n{choices}  </Choices>\n</View>"
         )
-
-
-def _escaped(name: str) -> str:
-    """Return a name as it stands in an attribute of XML."""
-    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
-        name = name.replace(mark, entity)
-    return name
 
 
 def predictions_of(
@@ -80,18 +72,8 @@ def predictions_of(
     (0.2, {'choices': ['gas', 'oil']})
     """
     config = config or LabelConfig()
+    control = {"from_name": config.from_name, "to_name": config.to_name, "type": "choices"}
     return [
-        {
-            "model_version": model,
-            "score": p_value,
-            "result": [
-                {
-                    "from_name": config.from_name,
-                    "to_name": config.to_name,
-                    "type": "choices",
-                    "value": {"choices": list(labels)},
-                }
-            ],
-        }
+        {"model_version": model, "score": p_value, "result": [{**control, "value": {"choices": list(labels)}}]}
         for labels, p_value in label_sets
     ]

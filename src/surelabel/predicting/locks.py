@@ -32,13 +32,7 @@ def is_held(store: Store, name: str, token: str) -> bool:
 
 @contextlib.contextmanager
 def remote_lock(store: Store, name: str) -> Iterator[str]:
-    """Hold a lock while the block lasts; yield the token in it.
-
-    Raises
-    ------
-    InvalidInputError
-        Another run holds it, or died less than two minutes ago.
-    """
+    """Hold a lock while the block lasts; yield the token in it. Raise if another run holds it, or died just now."""
     token = uuid.uuid4().hex
     _take(store, name, token)
     is_over = threading.Event()

@@ -132,12 +132,7 @@ class OutputFolder:
     def note(self, index: int, partition: Partition, **result: Any) -> dict[str, Any]:
         """Note that a partition is done, and what became of its rows; from now on it counts."""
         name = self.file_of(index)
-        document = {
-            "file": name,
-            "bytes": self.store.size(name),
-            **result,
-            "input": dataclasses.asdict(partition),
-        }
+        document = {"file": name, "bytes": self.store.size(name), **result, "input": dataclasses.asdict(partition)}
         self.store.write_json(f"{_NOTES}/part-{index:06d}.json", document)
         return document
 

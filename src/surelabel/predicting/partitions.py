@@ -25,9 +25,7 @@ Run: TypeAlias = Callable[[Callable[[Any], Any], list[Any]], Iterable[Any]]
 
 
 def plan_partitions(
-    source: str | os.PathLike[str],
-    settings: AnswerSettings | None = None,
-    run: Run = map,
+    source: str | os.PathLike[str], settings: AnswerSettings | None = None, run: Run = map
 ) -> list[Partition]:
     """Divide the files of a data set into partitions, in the order of their names.
 
@@ -101,13 +99,12 @@ def _is_hidden(relative: str) -> bool:
 
 def _divide(whole: Partition, partition_bytes: int, encoding: str) -> list[Partition]:
     """Divide a file if its format allows it."""
-    files, path = file_system(whole.url)
     if whole.kind == "parquet" and not whole.is_packed:
         return _divide_parquet(whole, partition_bytes)
+    files, path = file_system(whole.url)
     size = int(files.info(path)["size"])
-    if whole.kind not in {"txt", "jsonl"} or whole.is_packed or not has_plain_line_feeds(encoding):
-        return [whole] if size else []
-    n_parts = -(-size // partition_bytes)
+    is_divisible = whole.kind in {"txt", "jsonl"} and not whole.is_packed and has_plain_line_feeds(encoding)
+    n_parts = -(-size // partition_bytes) if is_divisible else min(size, 1)
     if n_parts <= 1:
         return [whole] if size else []
     edges = [size * part // n_parts for part in range(n_parts + 1)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from surelabel._core.validation import FloatArray
@@ -49,28 +48,36 @@ _PARQUET_SCHEMA: dict[str, Any] = {
 }
 
 
+# The fields of an answer, in their order.
+_ANSWERED = (
+    *("decision", "reason", "labels", "assign", "consider", "unfamiliar", "confidence", "credibility", "significance"),
+    *("category", "size", "size_bounds", "n_candidates", "certain", "open", "n_more_open", "probabilities", "top"),
+)
+
+
 class Answerer:
     """Answers to batches of texts; records name the `file` if there are several."""
 
     def __init__(self, bundle: Bundle, settings: AnswerSettings, file: str | None = None) -> None:
         self._bundle = bundle
         self._settings = settings
-        self._file = file
+        self._of_file = {} if file is None else {"file": file}
         self._index = {name: k for k, name in enumerate(bundle.label_names)}
 
     def probabilities(self, batch: TextBatch) -> FloatArray | SparseProbabilities | None:
         """Return the probabilities of a batch; None if it has no texts."""
         return self._bundle.predict_proba(batch.texts) if batch.texts else None
 
+    def answer(self, batch: TextBatch) -> list[Record]:
+        """Classify a batch; return what there is to say about it."""
+        return self.records(batch, self.probabilities(batch))
+
     def records(self, batch: TextBatch, probabilities: FloatArray | SparseProbabilities | None) -> list[Record]:
         """Return what there is to say about a batch, in the order of the rows."""
         settings = self._settings
-        records: list[dict[str, Any]] = [
-            {"row": row, **self._of_file(), "error": reason} for row, reason in batch.problems
-        ]
+        records: list[Record] = [{"row": row, **self._of_file, "error": reason} for row, reason in batch.problems]
         if probabilities is None:
-            return list(records)
-        predictor = self._bundle.predictor
+            return records
         groups = self._groups(batch)
         answers = self._bundle.answers(
             batch.texts,
@@ -83,12 +90,11 @@ class Answerer:
         )
         if settings.p_value_of is not None:
             asked = [list(settings.p_value_of)] * len(batch)
-            p_values = predictor.predict_p(probabilities, asked, groups=groups).tolist()
+            p_values = self._bundle.predictor.predict_p(probabilities, asked, groups=groups).tolist()
         for k, answer in enumerate(answers):
-            record: dict[str, Any] = {"row": batch.rows[k], **self._of_file()}
-            identity = None if batch.ids is None else batch.ids[k]
-            if identity is not None:
-                record["id"] = identity
+            record: dict[str, Any] = {"row": batch.rows[k], **self._of_file}
+            if batch.ids is not None and batch.ids[k] is not None:
+                record["id"] = batch.ids[k]
             if settings.with_text:
                 record["text"] = batch.texts[k]
             record |= self._fields(answer, _of_text(probabilities, k))
@@ -97,7 +103,7 @@ class Answerer:
             if settings.describe:
                 record["description"] = answer.description
             records.append(record)
-        return sorted(records, key=lambda record: record["row"]) if batch.problems else list(records)
+        return sorted(records, key=lambda record: record["row"])
 
     def _groups(self, batch: TextBatch) -> Sequence[str] | None:
         """Return the group of each text, None if the model is not calibrated by groups."""
@@ -112,63 +118,37 @@ class Answerer:
             )
         return batch.groups
 
-    def _of_file(self) -> dict[str, str]:
-        return {} if self._file is None else {"file": self._file}
-
-    def _fields(self, answer: Answer, probabilities: Any) -> dict[str, Any]:
+    def _fields(self, answer: Answer, probability_of: Callable[[int], float]) -> dict[str, Any]:
         """Return the fields of an answer: open labels by falling probability, no more than were asked for."""
-        chance = {name: float(f"{probabilities(self._index[name]):.4g}") for name in (*answer.labels, *answer.certain)}
-        still_open = sorted(
-            ((probabilities(self._index[name]), -self._index[name], name) for name in answer.open), reverse=True
-        )
-        named = still_open[: self._settings.max_open]
-        chance |= {name: float(f"{probabilities(self._index[name]):.4g}") for name in answer.consider}
-        chance |= {name: float(f"{probability:.4g}") for probability, _, name in named}
-        return {
-            "decision": answer.decision,
-            "reason": answer.reason,
-            "labels": list(answer.labels),
-            "assign": list(answer.assign),
-            "consider": list(answer.consider),
-            "unfamiliar": answer.unfamiliar,
-            "confidence": answer.confidence,
-            "credibility": answer.credibility,
-            "significance": answer.significance,
-            **({} if answer.category is None else {"category": answer.category}),
-            "size": answer.size,
-            "size_bounds": list(answer.size_bounds),
-            "n_candidates": answer.n_candidates,
-            "certain": list(answer.certain),
-            "open": [name for _, _, name in named],
-            "n_more_open": answer.n_more_open + len(still_open) - len(named),
-            "probabilities": chance,
-            "top": [dataclasses.asdict(each) | {"labels": list(each.labels)} for each in answer.top],
+        by_probability = sorted(answer.open, key=lambda name: (-probability_of(self._index[name]), self._index[name]))
+        named = by_probability[: self._settings.max_open]
+        shown = (*answer.labels, *answer.certain, *answer.consider, *named)
+        values = answer.to_dict() | {
+            "open": named,
+            "n_more_open": answer.n_more_open + len(answer.open) - len(named),
+            "probabilities": {name: float(f"{probability_of(self._index[name]):.4g}") for name in shown},
         }
+        return {name: values[name] for name in _ANSWERED if name != "category" or answer.category is not None}
 
 
-def _of_text(probabilities: FloatArray | SparseProbabilities, row: int) -> Any:
+def _of_text(probabilities: FloatArray | SparseProbabilities, row: int) -> Callable[[int], float]:
     """Return a function from a label's index to its probability for one text."""
     if not isinstance(probabilities, SparseProbabilities):
-        return probabilities[row].__getitem__
-    start, stop = probabilities.starts[row : row + 2].tolist()
-    listed = dict(
-        zip(probabilities.labels[start:stop].tolist(), probabilities.values[start:stop].tolist(), strict=True)
-    )
+        return lambda label: float(probabilities[row, label])
+    own = slice(*probabilities.starts[row : row + 2].tolist())
+    listed = dict(zip(probabilities.labels[own].tolist(), probabilities.values[own].tolist(), strict=True))
     return lambda label: listed.get(label, probabilities.unlisted)
 
 
 class _FlatWriter:
     """Turns records into rows of a table, for CSV and XLSX, or for Parquet."""
 
-    def __init__(self, writer: TableWriter, flatten: Any) -> None:
-        self._writer = writer
-        self._flatten = flatten
+    def __init__(self, writer: TableWriter, flatten: Callable[[Record], Record]) -> None:
+        self._writer, self._flatten = writer, flatten
+        self.close = writer.close
 
     def write(self, records: Iterable[Record]) -> None:
         self._writer.write([self._flatten(record) for record in records])
-
-    def close(self) -> None:
-        self._writer.close()
 
 
 def answer_writer(stream: IO[Any], kind: str, settings: AnswerSettings, fields: Sequence[str]) -> TableWriter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,14 +27,10 @@ class AnswerSettings:
     significance, confidence_level
         Share of texts whose true label-set may be missed; or 1 minus that. At most one of the two; the model's own
         level by default.
-    top : int
-        Most plausible label-sets to name per text.
-    with_text : bool
-        Whether a record repeats the text.
-    describe : bool
-        Whether a record has the prediction set in a sentence, as `description`.
-    max_open : int
-        Open labels to name per text, the most probable first; `n_more_open` counts the rest.
+    top, max_open : int
+        Most plausible label-sets and open labels to name per text, best first; `n_more_open` counts the other labels.
+    with_text, describe : bool
+        Whether a record repeats the text, and whether it has the prediction set in a sentence, as `description`.
     p_value_of : sequence of str, optional
         A label-set whose p-value is given for each text.
     assurance
@@ -52,10 +49,8 @@ class AnswerSettings:
         Of the output. By default what the suffix of a file says, and Parquet in a data set, which cannot be XLSX.
     input_format : {"txt", "jsonl", "csv", "tsv", "parquet", "xlsx"}, optional
         Of the input files, if their suffixes do not say it.
-    batch_size : int
-        Texts at a time.
-    partition_bytes : int
-        About how much of a file is one partition of a data set; see `plan_partitions`.
+    batch_size, partition_bytes : int
+        Texts at a time; and about how much of a file is one partition of a data set, see `plan_partitions`.
 
     Examples
     --------
@@ -107,10 +102,8 @@ class AnswerSettings:
         values = dataclasses.asdict(self)
         for name in ("confidence_level", "batch_size", "partition_bytes"):
             del values[name]
-        values["columns"]["text"] = list(self.columns.text)
-        values["columns"]["groups"] = None if self.columns.groups is None else list(self.columns.groups)
-        values["p_value_of"] = None if self.p_value_of is None else list(self.p_value_of)
-        return values
+        plain: dict[str, Any] = json.loads(json.dumps(values))
+        return plain
 
     def check_model(self, predictor: ConformalLabelSets, kind: str | None) -> None:
         """Raise unless a model has the labels and groups that are asked for, and labels in a cell can be told apart."""
@@ -118,14 +111,10 @@ class AnswerSettings:
         has_groups = categories is not None and categories.taxonomy.by_group
         if self.group is not None and not has_groups:
             raise InvalidInputError(f"The model is not calibrated by groups. Got the group {self.group!r}.")
-        known = () if categories is None else categories.groups
-        if categories is not None and self.group not in {None, *known} and not categories.has_others:
-            problem = unknown_group(str(self.group), known)
+        if categories is not None and self.group not in {None, *categories.groups} and not categories.has_others:
+            problem = unknown_group(str(self.group), categories.groups)
             raise InvalidInputError(f"{problem[:1].upper()}{problem[1:]}")
-        self._check_labels(predictor.calibration_.label_names or (), kind)
-
-    def _check_labels(self, label_names: Sequence[str], kind: str | None) -> None:
-        """Raise unless a model has the labels that are asked for, and labels in one cell can be told apart."""
+        label_names = predictor.calibration_.label_names or ()
         unknown = set(self.p_value_of or ()).difference(label_names)
         if unknown:
             shown = ", ".join(label_names[:12]) + (", ..." if len(label_names) > 12 else "")

@@ -13,8 +13,6 @@ import sqlalchemy as sa
 from surelabel._core.extras import of_extra
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
-__all__ = ["DatabaseError", "engine_of", "opening"]
-
 DatabaseError = sa.exc.SQLAlchemyError
 """What a database that is away, busy or full leads to."""
 

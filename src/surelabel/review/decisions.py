@@ -9,8 +9,6 @@ from typing import Any
 
 from surelabel.review.queues import Offer
 
-__all__ = ["ACTIONS", "Decision", "NewText", "QueueCounts", "ReviewText", "hash_of"]
-
 ACCEPT, PICK, EDIT, NONE_FITS, SKIP, UNDO = "accept", "pick", "edit", "none", "skip", "undo"
 ACTIONS = (ACCEPT, PICK, EDIT, NONE_FITS, SKIP)
 """What a reviewer can do with a text: accept the best guess, pick a label-set, edit tags, say that none fits, skip."""
@@ -76,25 +74,18 @@ class Decision:
 
     Attributes
     ----------
-    id : int
-        Of the decision, ascending.
-    key : str
-        Made by whoever decides: the same decision sent twice is saved once.
+    id, key : int, str
+        Ascending; and made by whoever decides: the same decision sent twice is saved once.
     number, text_id, text_hash
         Of the text.
-    action : str
-        One of `ACTIONS`, or "undo".
-    offered : Offer
-        What the reviewer was offered.
+    action, reviewer, queue : str
+        One of `ACTIONS`, or "undo"; by whom; and where the text was.
+    offered, model : Offer, str
+        What the reviewer was offered, and the fingerprint of the model that made the offer.
     chosen : tuple of str or None
         The labels; None if the text was skipped.
-    queue, reviewer : str
-    at : float
-        Seconds since 1970, UTC.
-    seconds : float or None
-        How long the reviewer looked at the text.
-    model : str
-        Fingerprint of the model that made the offer.
+    at, seconds : float
+        Seconds since 1970, UTC; and how long the reviewer looked at the text, None if that is not known.
     is_blind : bool
         Whether the offer was hidden.
     """

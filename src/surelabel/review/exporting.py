@@ -12,8 +12,6 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.review.store import ReviewStore
 from surelabel.tables.writing import open_writer, output_format
 
-__all__ = ["ADDED", "FORMATS", "export", "exported_bytes", "exported_rows"]
-
 ADDED = ("final_labels", "decided_by", "queue", "changed")
 """Columns that an export adds to those of the file."""
 FORMATS = ("csv", "jsonl", "xlsx")
@@ -40,17 +38,13 @@ def exported_rows(store: ReviewStore) -> Iterator[dict[str, Any]]:
         decided_by = text.decision.reviewer if text.decision is not None else "model"
         columns = dict(text.columns) or {"id": text.id, "text": text.text}
         yield {
-            **{_own(name): value for name, value in columns.items()},
+            # A column of the file that an export adds too is moved out of the way.
+            **{f"{name}_before" if name in ADDED else name: value for name, value in columns.items()},
             "final_labels": None if labels is None else list(labels),
             "decided_by": None if labels is None else decided_by,
             "queue": text.queue,
             "changed": None if labels is None else text.decision is not None and text.decision.is_changed,
         }
-
-
-def _own(name: str) -> str:
-    """Return the name of a column of the file; one that an export adds is moved out of the way."""
-    return f"{name}_before" if name in ADDED else name
 
 
 def export(store: ReviewStore, path: str | os.PathLike[str], *, separator: str = ",") -> int:
@@ -66,32 +60,25 @@ def export(store: ReviewStore, path: str | os.PathLike[str], *, separator: str =
     kind = output_format(path)
     if kind not in FORMATS:
         raise InvalidInputError(f"An export must end in .csv, .jsonl or .xlsx. Got {os.fspath(path)!r} instead.")
-    with atomic_file(path) as temporary:
-        if kind == "xlsx":
-            with temporary.open("wb") as stream:
-                return _write(stream, kind, store, separator)
-        with temporary.open("w", encoding="utf-8", newline="") as text_stream:
-            return _write(text_stream, kind, store, separator)
+    with atomic_file(path) as temporary, temporary.open("wb") as stream:
+        return _write(stream, kind, store, separator)
 
 
 def exported_bytes(store: ReviewStore, kind: str, *, separator: str = ",") -> bytes:
     """Return an export as the content of a file."""
-    if kind == "xlsx":
-        stream = io.BytesIO()
-        _write(stream, kind, store, separator)
-        return stream.getvalue()
-    text_stream = io.StringIO(newline="")
-    _write(text_stream, kind, store, separator)
-    return text_stream.getvalue().encode("utf-8", "surrogateescape")
+    stream = io.BytesIO()
+    _write(stream, kind, store, separator)
+    return stream.getvalue()
 
 
-def _write(stream: IO[Any], kind: str, store: ReviewStore, separator: str) -> int:
+def _write(stream: IO[bytes], kind: str, store: ReviewStore, separator: str) -> int:
     """Write the rows; their columns are those of all texts, in the order in which they first occur."""
     headings: dict[str, None] = {}
     if kind != "jsonl":
         for row in exported_rows(store):
             headings.update(dict.fromkeys(name for name in row if name not in ADDED))
-    writer = open_writer(stream, kind, headings=(*headings, *ADDED))
+    as_text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
+    writer = open_writer(stream if kind == "xlsx" else as_text, kind, headings=(*headings, *ADDED))
     n_rows = 0
     for row in exported_rows(store):
         labels = row["final_labels"]
@@ -106,4 +93,5 @@ def _write(stream: IO[Any], kind: str, store: ReviewStore, separator: str) -> in
         writer.write([row])
         n_rows += 1
     writer.close()
+    as_text.detach()
     return n_rows

@@ -12,8 +12,6 @@ import scipy.special
 
 from surelabel.review.decisions import Decision
 
-__all__ = ["BlindFigures", "ClosingFigures", "blind_figures", "closing_figures", "wrong_bound"]
-
 ASSURANCE = 0.95
 _MOST_CORRECTED = 10
 
@@ -37,18 +35,14 @@ class BlindFigures:
 
     Attributes
     ----------
-    n_texts : int
-        Texts checked.
+    n_texts, n_guess_wrong : int
+        Texts checked, and those of them whose best guess is wrong.
     n_filed, n_filed_wrong : int
-        Those of them that the model would have filed, and those of these whose best guess is wrong.
+        Those that the model would have filed, and those of these whose best guess is wrong.
     filed_wrong_bound : float or None
         The share of wrong texts among filed ones is at most this, with 95 % assurance; None before the first.
-    significance : str or None
-        The level of the label-sets to choose from; None if texts were answered at several levels.
-    n_missed : int
-        Texts whose labels are not among the plausible label-sets.
-    n_guess_wrong : int
-        Texts whose best guess is wrong.
+    n_missed, significance : int, str or None
+        Texts whose labels are not among the plausible label-sets at this level; None if texts were answered at several.
     """
 
     n_texts: int
@@ -104,15 +98,13 @@ class ClosingFigures:
 
     Attributes
     ----------
-    n_decided : int
-        Texts decided by people.
+    n_decided, n_none : int
+        Texts decided by people, and those of them for which no label fits.
     by_queue, by_reviewer : mapping of name to number of texts
     median_seconds : float or None
         Per text; None if nobody's time is known.
     n_offered, n_agreed : int
         Texts whose best guess was shown, and those of them that ended with it.
-    n_none : int
-        Texts for which no label fits.
     corrected : list of (label, added, removed)
         Labels that people added to best guesses or removed from them, the most corrected first.
     """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from surelabel._core import progress
 from surelabel.answers import exact_level
@@ -18,9 +19,8 @@ from surelabel.review.store import ReviewStore
 from surelabel.tables.reading import TableReader
 from surelabel.tables.texts import group_of, read_texts
 
-__all__ = ["IncomingSettings", "groups_of", "reroute", "take_in"]
-
 _BATCH = 128
+_Row = TypeVar("_Row")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,15 +138,9 @@ def reroute(store: ReviewStore, bundle: Bundle, model: str, significance: Any) -
     return n_changed
 
 
-def _batches(rows: Iterable[Any]) -> Iterator[list[Any]]:
+def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
     """Yield rows in batches."""
-    batch: list[Any] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
+    while batch := list(itertools.islice(rows, _BATCH)):
         yield batch
 
 

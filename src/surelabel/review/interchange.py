@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,12 +13,11 @@ from surelabel.exceptions import InvalidInputError, ReviewConflictError
 from surelabel.models import Bundle
 from surelabel.predicting.label_studio import LabelConfig, predictions_of
 from surelabel.review.decisions import EDIT, NONE_FITS, ReviewText
-from surelabel.review.queues import CHECK
+from surelabel.review.queues import CHECK, CHOOSE, READ
 from surelabel.review.store import ReviewStore
 
-__all__ = ["Imported", "argilla_records", "from_label_studio", "label_studio_tasks"]
-
 _BATCH = 256
+_WAITING = (CHOOSE, READ, CHECK)
 
 
 def _waiting(store: ReviewStore, queues: Sequence[str]) -> Iterator[ReviewText]:
@@ -26,7 +26,7 @@ def _waiting(store: ReviewStore, queues: Sequence[str]) -> Iterator[ReviewText]:
 
 
 def label_studio_tasks(
-    store: ReviewStore, *, queues: Sequence[str] = ("choose", "read", "check"), config: LabelConfig | None = None
+    store: ReviewStore, *, queues: Sequence[str] = _WAITING, config: LabelConfig | None = None
 ) -> list[dict[str, Any]]:
     """Return the texts that wait as tasks for Label Studio, with one prediction per plausible label-set.
 
@@ -54,9 +54,10 @@ def label_studio_tasks(
                 "surelabel_hash": text.hash,
                 "surelabel_queue": text.queue,
             },
-            "predictions": []
-            if text.queue == CHECK
-            else predictions_of(text.offer.options, f"surelabel {text.model[:12]}", config),
+            # A prediction would not be blind.
+            "predictions": predictions_of(
+                () if text.queue == CHECK else text.offer.options, f"surelabel {text.model[:12]}", config
+            ),
         }
         for text in _waiting(store, queues)
     ]
@@ -91,7 +92,7 @@ def from_label_studio(store: ReviewStore, tasks: Iterable[Mapping[str, Any]]) ->
     problems = []
     for place, task in enumerate(tasks, 1):
         data = task.get("data")
-        annotations = [each for each in task.get("annotations", ()) if not each.get("was_cancelled")]
+        annotations = [made for made in task.get("annotations", ()) if not made.get("was_cancelled")]
         if not isinstance(data, Mapping) or "surelabel_number" not in data:
             raise InvalidInputError(
                 f"Task {place} must come from label_studio_tasks, with surelabel_number in its data. "
@@ -108,16 +109,10 @@ def from_label_studio(store: ReviewStore, tasks: Iterable[Mapping[str, Any]]) ->
         if text.decision is not None and text.decision.key == key:
             n_known += 1
             continue
-        labels = _choices(annotation)
+        labels, reviewer = _choices(annotation), f"label-studio-{_reviewer(annotation)}"
+        action, seconds = EDIT if labels else NONE_FITS, annotation.get("lead_time")
         try:
-            store.decide(
-                key,
-                text.number,
-                f"label-studio-{_reviewer(annotation)}",
-                EDIT if labels else NONE_FITS,
-                labels or None,
-                seconds=annotation.get("lead_time"),
-            )
+            store.decide(key, text.number, reviewer, action, labels or None, seconds=seconds)
             n_saved += 1
         except ReviewConflictError as error:
             problems.append(f"Task {place}: {error}")
@@ -137,11 +132,7 @@ def _reviewer(annotation: Mapping[str, Any]) -> str:
 
 
 def argilla_records(
-    store: ReviewStore,
-    bundle: Bundle,
-    *,
-    queues: Sequence[str] = ("choose", "read", "check"),
-    question: str = "labels",
+    store: ReviewStore, bundle: Bundle, *, queues: Sequence[str] = _WAITING, question: str = "labels"
 ) -> Iterator[dict[str, Any]]:
     """Yield the texts that wait as records for Argilla: suggestions with a score per label, the verdict as metadata.
 
@@ -158,23 +149,18 @@ def argilla_records(
         Name of the multi-label question.
     """
     numbers = {name: number for number, name in enumerate(bundle.label_names)}
-    batch: list[ReviewText] = []
     texts = _waiting(store, queues)
-    while batch := [text for text, _ in zip(texts, range(_BATCH), strict=False)]:
+    while batch := list(itertools.islice(texts, _BATCH)):
         probabilities = bundle.predict_proba([text.text for text in batch])
         dense = probabilities if isinstance(probabilities, np.ndarray) else probabilities.toarray()
         for text, row in zip(batch, dense, strict=True):
-            record: dict[str, Any] = {
-                "id": f"{text.number}",
-                "fields": {"text": text.text},
-                "metadata": {"surelabel_id": text.id, "queue": text.queue},
-                "suggestions": [],
-            }
+            metadata = {"surelabel_id": text.id, "queue": text.queue}
+            suggestions = []
             if text.queue != CHECK:
-                offer = text.offer
-                record["metadata"] |= {"verdict": offer.verdict, "size": offer.size}
-                labels = list(offer.labels)
+                metadata |= {"verdict": text.offer.verdict, "size": text.offer.size}
+                labels = list(text.offer.labels)
                 scores = [round(float(row[numbers[label]]), 6) for label in labels]
                 suggestion = {"question_name": question, "value": labels, "score": scores, "agent": "surelabel"}
-                record["suggestions"] = [suggestion] if labels else []
-            yield record
+                suggestions = [suggestion] if labels else []
+            fields = {"text": text.text}
+            yield {"id": f"{text.number}", "fields": fields, "metadata": metadata, "suggestions": suggestions}

@@ -11,8 +11,6 @@ from surelabel._core.wording import bounds_words
 from surelabel.answers import Answer
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["CHECK", "CHOOSE", "FILED", "QUEUES", "READ", "Offer", "is_drawn", "offer_of", "queue_of"]
-
 CHOOSE, READ, CHECK, FILED = "choose", "read", "check", "filed"
 QUEUES = (CHOOSE, READ, CHECK, FILED)
 """The queues, in the order in which a reviewer works through them."""
@@ -32,23 +30,18 @@ class Offer:
 
     Attributes
     ----------
-    verdict : {"file", "choose", "read"}
-    reason : str
-        Why, in a sentence.
+    verdict, reason : str
+        "file", "choose" or "read", and why, in a sentence.
     labels : tuple of str
         The best guess.
     options : tuple of (labels, p-value)
         The most plausible label-sets, best first, at most nine.
-    consider : tuple of str
-        Tags to consider, the most probable first, at most 20; and the best guess.
-    n_considered : int
-        How many tags are to be considered.
+    consider, n_considered : tuple of str, int
+        Tags to consider, the most probable first, at most 20, and the best guess; and how many tags there were.
     certain : tuple of str
         Labels of every plausible label-set.
-    size : str
-        How many label-sets are plausible, for people.
-    significance : str
-        The level of the answer, exactly.
+    size, significance : str
+        How many label-sets are plausible, for people; and at which level, exactly.
     credibility : float
     unfamiliar : bool
         Whether the text is unlike the calibration texts.

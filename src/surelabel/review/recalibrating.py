@@ -21,8 +21,6 @@ from surelabel.review.incoming import groups_of
 from surelabel.review.queues import offer_of
 from surelabel.review.store import ReviewStore
 
-__all__ = ["CalibrationUpdate", "ModelFigures", "texts_needed", "update_calibration"]
-
 # Calibration texts that may be as strange as the level's limit: fewer make the limit a matter of chance.
 _LEAST_STRANGE = 10
 _N_FOLDS = 5
@@ -45,15 +43,12 @@ class ModelFigures:
 
     Attributes
     ----------
-    n_texts : int
-    error : float
-        Share of texts whose labels are not among the plausible label-sets.
+    n_texts, error : int, float
+        Texts, and the share of them whose labels are not among the plausible label-sets.
     median_size, mean_size : float
         Plausible label-sets per text.
-    filed : float
-        Share of texts that are filed without a person.
-    filed_wrong : float or None
-        Share of wrong best guesses among those; None if there are none.
+    filed, filed_wrong : float
+        Share of texts that are filed without a person, and of wrong best guesses among those; None if there are none.
     """
 
     n_texts: int
@@ -71,13 +66,10 @@ class CalibrationUpdate:
     Attributes
     ----------
     bundle : Bundle
-        With the same classifier, calibrated on all checked texts.
-    n_texts : int
-    significance : str
-    before : ModelFigures
-        Of the model as it was.
-    after : ModelFigures
-        Of new calibrations: each fifth of the texts is answered by one that has not seen it.
+        With the same classifier, calibrated on all `n_texts` checked texts.
+    before, after : ModelFigures
+        Of the model as it was; and of new calibrations: each fifth of the texts is answered by one that has not seen
+        it.
     """
 
     bundle: Bundle
@@ -85,11 +77,6 @@ class CalibrationUpdate:
     significance: str
     before: ModelFigures
     after: ModelFigures
-
-
-def _blind_texts(store: ReviewStore) -> list[ReviewText]:
-    """Return the texts of the blind check that are decided."""
-    return [text for text in store.texts(queue="check") if text.is_blind and text.decision is not None]
 
 
 def update_calibration(
@@ -113,7 +100,7 @@ def update_calibration(
     """
     level = exact_level(significance)
     least = texts_needed(level) if least is None else least
-    checked = _blind_texts(store)
+    checked = [text for text in store.texts(queue="check") if text.is_blind and text.decision is not None]
     if bundle.seen is not None and checked:
         # Texts of training tell nothing about new ones.
         trained = bundle.seen.in_training([text.text for text in checked])

@@ -47,8 +47,6 @@ from surelabel.review.tables import (
     with_decisions,
 )
 
-__all__ = ["ReviewStore"]
-
 _UNDOINGS = DECISIONS.alias("undoings")
 _STANDS = sa.not_(sa.exists().where(_UNDOINGS.c.undoes == DECISIONS.c.id))
 _MANY = 500
@@ -84,11 +82,7 @@ class ReviewStore:
     """
 
     def __init__(
-        self,
-        place: str | os.PathLike[str],
-        *,
-        lease_seconds: float = 300.0,
-        clock: Callable[[], float] = time.time,
+        self, place: str | os.PathLike[str], *, lease_seconds: float = 300.0, clock: Callable[[], float] = time.time
     ) -> None:
         if not lease_seconds > 0:
             raise InvalidInputError(f"The 'lease_seconds' must be more than 0. Got {lease_seconds!r} instead.")
@@ -156,13 +150,13 @@ class ReviewStore:
     def unknown(self, texts: Iterable[tuple[str, str]]) -> list[int]:
         """Return the places of the texts, given as (id, text), that the store does not have."""
         keys = [(text_id, hash_of(text)) for text_id, text in texts]
-        known: set[tuple[str, str]] = set()
+        stored: set[tuple[str, str]] = set()
         with self._reads.connect() as connection:
             for start in range(0, len(keys), _MANY):
                 ids = [text_id for text_id, _ in keys[start : start + _MANY]]
                 query = sa.select(TEXTS.c.text_id, TEXTS.c.text_hash).where(TEXTS.c.text_id.in_(ids))
-                known.update((row.text_id, row.text_hash) for row in connection.execute(query))
-        return [place for place, key in enumerate(keys) if key not in known]
+                stored.update((row.text_id, row.text_hash) for row in connection.execute(query))
+        return [place for place, key in enumerate(keys) if key not in stored]
 
     def add(self, texts: Iterable[NewText]) -> int:
         """Add texts to their queues; those that are there already (same id and text) stay as they are.
@@ -269,18 +263,18 @@ class ReviewStore:
     def renew(self, reviewer: str) -> int:
         """Let the leases of a reviewer run from now on; return how many there are."""
         now = self._now()
-        live = sa.and_(TEXTS.c.lease_owner == checked_name(reviewer, "reviewer's name"), TEXTS.c.lease_until > now)
-        with self._engine.begin() as connection:
-            change = TEXTS.update().where(live).values(lease_until=now + self.lease_seconds)
-            return int(connection.execute(change).rowcount)
+        return self._change_leases(reviewer, TEXTS.c.lease_until > now, lease_until=now + self.lease_seconds)
 
     def release(self, reviewer: str, *, keep: str | None = None) -> int:
         """Give back the texts of a reviewer, all but those of one queue."""
+        others = sa.true() if keep is None else TEXTS.c.queue != checked_queue(keep)
+        return self._change_leases(reviewer, others, lease_owner=None, lease_until=None)
+
+    def _change_leases(self, reviewer: str, which: sa.ColumnElement[bool], **values: Any) -> int:
+        """Change some leases of a reviewer; return how many."""
         mine = TEXTS.c.lease_owner == checked_name(reviewer, "reviewer's name")
-        others = mine if keep is None else sa.and_(mine, TEXTS.c.queue != checked_queue(keep))
         with self._engine.begin() as connection:
-            change = TEXTS.update().where(others).values(lease_owner=None, lease_until=None)
-            return int(connection.execute(change).rowcount)
+            return int(connection.execute(TEXTS.update().where(mine, which).values(values)).rowcount)
 
     # ---- decisions
 
@@ -329,9 +323,8 @@ class ReviewStore:
                 if earlier is not None:
                     return _same(earlier, number, reviewer, action, chosen)
                 check_free(text, reviewer, now)
-                record = record_of(
-                    text, key=key, reviewer=reviewer, action=action, chosen=chosen, at=now, seconds=seconds
-                )
+                who: dict[str, Any] = {"key": key, "reviewer": reviewer, "at": now, "seconds": seconds}
+                record = record_of(text, action=action, chosen=chosen, **who)
                 identity = connection.execute(DECISIONS.insert().values(record).returning(DECISIONS.c.id)).scalar_one()
                 change: dict[str, Any] = {"lease_owner": None, "lease_until": None}
                 change |= {"skips": text["skips"] + 1} if action == SKIP else {"decided": identity}
@@ -370,34 +363,27 @@ class ReviewStore:
 
     def decisions(self, *, blind: bool | None = None) -> list[Decision]:
         """Return the decisions that stand, in the order in which they were made."""
-        query = sa.select(DECISIONS).join(TEXTS, TEXTS.c.decided == DECISIONS.c.id).order_by(DECISIONS.c.id)
-        if blind is not None:
-            query = query.where(DECISIONS.c.is_blind == blind)
-        with self._reads.connect() as connection:
-            return [as_decision(row) for row in connection.execute(query).mappings()]
+        query = sa.select(DECISIONS).join(TEXTS, TEXTS.c.decided == DECISIONS.c.id)
+        return self._decisions(query if blind is None else query.where(DECISIONS.c.is_blind == blind))
 
     def history(self, number: int | None = None) -> list[Decision]:
         """Return all that was ever done, skips, undone decisions and undoings too; of one text or of all."""
-        query = sa.select(DECISIONS).order_by(DECISIONS.c.id)
-        if number is not None:
-            query = query.where(DECISIONS.c.text_number == number)
+        query = sa.select(DECISIONS)
+        return self._decisions(query if number is None else query.where(DECISIONS.c.text_number == number))
+
+    def _decisions(self, query: sa.Select[Any]) -> list[Decision]:
+        """Return the decisions that a query selects, in their order."""
         with self._reads.connect() as connection:
-            return [as_decision(row) for row in connection.execute(query).mappings()]
+            return [as_decision(row) for row in connection.execute(query.order_by(DECISIONS.c.id)).mappings()]
 
     def _one(self, connection: sa.Connection, number: int) -> ReviewText:
         """Return a text by its number, or raise."""
-        row = connection.execute(with_decisions().where(TEXTS.c.number == number)).one_or_none()
-        if row is None:
-            raise _no_text(number)
-        return as_text(row)
+        return as_text(_found(connection.execute(with_decisions().where(TEXTS.c.number == number)), number))
 
     def _locked(self, connection: sa.Connection, number: int) -> Mapping[str, Any]:
         """Return the row of a text, which nobody else can change until the transaction ends."""
         query = sa.select(TEXTS).where(TEXTS.c.number == number).with_for_update()
-        row = connection.execute(query).mappings().one_or_none()
-        if row is None:
-            raise _no_text(number)
-        return dict(row)
+        return dict(_found(connection.execute(query), number)._mapping)
 
     def _earlier(self, connection: sa.Connection, key: str) -> Decision | None:
         """Return what was saved under a key."""
@@ -405,8 +391,12 @@ class ReviewStore:
         return None if row is None else as_decision(row)
 
 
-def _no_text(number: int) -> InvalidInputError:
-    return InvalidInputError(f"A text must be named by its number in the store. Got {number} instead.")
+def _found(result: sa.Result[Any], number: int) -> sa.Row[Any]:
+    """Return the one row of a text, or raise."""
+    row = result.one_or_none()
+    if row is None:
+        raise InvalidInputError(f"A text must be named by its number in the store. Got {number} instead.")
+    return row
 
 
 def _chosen(text: Mapping[str, Any], action: str, labels: Sequence[str] | None) -> list[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -90,38 +91,22 @@ def as_text(row: sa.Row[Any]) -> ReviewText:
     """Return a row of `with_decisions` as a text."""
     values = row._mapping
     decided = {column.name: values[f"decision_{column.name}"] for column in DECISIONS.c}
-    return ReviewText(
-        number=values["number"],
-        id=values["text_id"],
-        hash=values["text_hash"],
-        text=values["text"],
-        columns=values["columns"],
-        queue=values["queue"],
-        is_blind=values["is_blind"],
-        offer=Offer.from_dict(values["offered"]),
-        model=values["model"],
-        decision=None if decided["id"] is None else as_decision(decided),
-    )
+    decision = None if decided["id"] is None else as_decision(decided)
+    renamed = {"id": values["text_id"], "hash": values["text_hash"], "decision": decision}
+    return ReviewText(offer=Offer.from_dict(values["offered"]), **_fields(ReviewText, values, renamed))
 
 
 def as_decision(values: Mapping[str, Any] | sa.RowMapping) -> Decision:
     """Return the values of a row of decisions as a decision."""
-    return Decision(
-        id=values["id"],
-        key=values["key"],
-        number=values["text_number"],
-        text_id=values["text_id"],
-        text_hash=values["text_hash"],
-        action=values["action"],
-        offered=Offer.from_dict(values["offered"]),
-        chosen=None if values["chosen"] is None else tuple(values["chosen"]),
-        queue=values["queue"],
-        reviewer=values["reviewer"],
-        at=values["at"],
-        seconds=values["seconds"],
-        model=values["model"],
-        is_blind=values["is_blind"],
-    )
+    chosen = None if values["chosen"] is None else tuple(values["chosen"])
+    renamed = {"number": values["text_number"], "chosen": chosen}
+    return Decision(offered=Offer.from_dict(values["offered"]), **_fields(Decision, values, renamed))
+
+
+def _fields(kind: type[Any], values: Mapping[str, Any] | sa.RowMapping, renamed: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a dataclass's fields but the offer, by their names in the row unless they are renamed."""
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in {"offer", "offered"}]
+    return {name: renamed[name] if name in renamed else values[name] for name in names}
 
 
 def record_of(text: Mapping[str, Any], **values: Any) -> dict[str, Any]:

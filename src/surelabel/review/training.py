@@ -11,8 +11,6 @@ from surelabel.corpora.overlap import seen_before
 from surelabel.exceptions import InvalidInputError
 from surelabel.review.store import ReviewStore
 
-__all__ = ["with_reviews"]
-
 
 def with_reviews(corpus: Corpus, store: ReviewStore) -> Corpus:
     """Return a corpus with the reviewed texts among its training texts.

@@ -1,4 +1,4 @@
-"""`surelabel review` and `surelabel reviews`: texts in queues, decisions in a database, and what becomes of them."""
+"""`surelabel serve`, `surelabel review` and `surelabel reviews`: a model in a browser, and decisions about texts."""
 
 from __future__ import annotations
 
@@ -9,34 +9,82 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from surelabel.cli.application import Debug, Json, Quiet, app, say, state
-from surelabel.cli.commands_model import ModelFolder
-from surelabel.cli.commands_run import AllowUnprotected, Host, Port, Token
-from surelabel.cli.corpus_options import Encoding, Id, Separator, Text
-from surelabel.cli.showing import progress_shown
-from surelabel.cli.tables import print_json, print_table
+import surelabel
+from surelabel._core.storage import atomic_file
+from surelabel.cli.application import app, say, state
+from surelabel.cli.options import (
+    AdaptSignificance,
+    Encoding,
+    Id,
+    Json,
+    ModelFolder,
+    Separator,
+    Text,
+    command,
+    opened_review,
+)
+from surelabel.cli.showing import print_json, print_table, progress_shown
+from surelabel.exceptions import CorpusError
+from surelabel.tables.texts import InputColumns
 
 if TYPE_CHECKING:
-    from surelabel.review import ReviewStore
+    import surelabel.experiments
+    import surelabel.models
 
-__all__ = ["review", "reviews"]
-
+Host = Annotated[str, "Address to listen on; one that other machines can reach needs a token."]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")]
+Token = Annotated[
+    str | None,
+    typer.Option(envvar="SURELABEL_TOKEN", help="Bearer token that clients must send.", show_envvar=True),
+]
+AllowUnprotected = Annotated[bool, "Let other machines connect without a token."]
 Store = Annotated[str, typer.Argument(metavar="STORE", help="File of a review, or postgresql://user@host/database.")]
 
 reviews = typer.Typer(help="Decisions of a review: count them, export them, import them.", no_args_is_help=True)
 app.add_typer(reviews, name="reviews")
 
 
-def _opened(store: str) -> ReviewStore:
-    """Open a review that is there."""
-    from surelabel.review import ReviewStore  # noqa: PLC0415
+@command()
+def serve(
+    folder: ModelFolder,
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token: Token = None,
+    allow_unprotected: AllowUnprotected = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that serve, with one set of metrics.")] = 1,
+    watch: Annotated[
+        bool, "Check whether texts are like the calibration texts; /metrics has capital and alarm."
+    ] = False,
+    reviews: Annotated[
+        str | None,
+        typer.Option(metavar="STORE", help="Show a review too, at /review: its file, or postgresql://user@host/name."),
+    ] = None,
+    adapt: Annotated[
+        Literal["aci", "dtaci", "window", "nexcp"] | None,
+        "Let the level follow the errors that POST /v1/outcomes shows.",
+    ] = None,
+    significance: AdaptSignificance = None,
+    state: Annotated[Path | None, "File that answers under an id and their outcomes are kept in."] = None,
+) -> None:
+    """Serve a model: a page for people at /, and the same for programs under /v1.
 
-    if "://" not in store and not Path(store).is_file():
-        raise typer.BadParameter(f"there is no review {store!r}; surelabel review makes one", param_hint="STORE")
-    return ReviewStore(store)
+    \b
+    Examples:
+      surelabel serve models/reuters
+      surelabel serve models/tickets --reviews june.csv.reviews.sqlite
+      SURELABEL_TOKEN=... surelabel serve models/reuters --host 0.0.0.0 --port 8080 --workers 4
+      surelabel serve models/tickets --adapt aci --state outcomes.npz
+    """
+    if significance is not None and adapt is None:
+        raise typer.BadParameter("it needs --adapt; requests name their own level", param_hint="--significance")
+    more: dict[str, Any] = {} if significance is None else {"adapt_significance": significance}
+    plan = None if reviews is None else surelabel.service.ReviewPlan(reviews)
+    more |= {"workers": workers, "watch": watch, "review": plan, "adapt": adapt, "state": state}
+    surelabel.service.run(folder, host, port, token, allow_unprotected=allow_unprotected, **more)
 
 
-@app.command()
+@command()
 def review(
     folder: ModelFolder,
     texts: Annotated[
@@ -45,10 +93,8 @@ def review(
     *,
     store: Annotated[
         str | None,
-        typer.Option(
-            help="Where decisions are kept: a file, or postgresql://user@host/database [default: beside TEXTS, as "
-            "TEXTS.reviews.sqlite]."
-        ),
+        "Where decisions are kept: a file, or postgresql://user@host/database [default: beside TEXTS, as "
+        "TEXTS.reviews.sqlite].",
     ] = None,
     significance: Annotated[
         str, typer.Option("--significance", "-s", help="Share of texts whose labels the short lists may miss.")
@@ -66,8 +112,6 @@ def review(
     port: Port = 8000,
     token: Token = None,
     allow_unprotected: AllowUnprotected = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Review texts in a browser: the queues Choose, Read, Check and Filed, at /review.
 
@@ -79,34 +123,28 @@ def review(
       surelabel review models/tickets tickets-of-june.csv --text subject --text body
       surelabel review models/tickets june.csv --store postgresql://reviews@db/tickets --host 0.0.0.0
     """
-    from surelabel.review import IncomingSettings  # noqa: PLC0415
-    from surelabel.service import ReviewPlan, run  # noqa: PLC0415
-    from surelabel.tables.texts import InputColumns  # noqa: PLC0415
-
     if store is None:
         if texts is None:
             raise typer.BadParameter("give TEXTS, or the --store of a review", param_hint="TEXTS")
         store = f"{texts}.reviews.sqlite"
     state.to_resume = "run the same command again; every decision is kept."
     columns = InputColumns(tuple(text or ["text"]), id_column, encoding)
-    incoming = IncomingSettings(significance=significance, check_share=check, columns=columns)
-    plan = ReviewPlan(store, texts, incoming, lease_seconds=60 * lease)
+    incoming = surelabel.review.IncomingSettings(significance=significance, check_share=check, columns=columns)
+    plan = surelabel.service.ReviewPlan(store, texts, incoming, lease_seconds=60 * lease)
     with progress_shown():
-        run(folder, host, port, token, allow_unprotected=allow_unprotected, review=plan)
+        surelabel.service.run(folder, host, port, token, allow_unprotected=allow_unprotected, review=plan)
 
 
-@reviews.command("summary")
-def summary(store: Store, *, as_json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
+@command("summary", reviews)
+def summary(store: Store, *, as_json: Json = False) -> None:
     """Say what was decided: texts per queue, time per text, agreement, most corrected labels.
 
     \b
     Example:
       surelabel reviews summary june.csv.reviews.sqlite
     """
-    from surelabel.review import closing_figures  # noqa: PLC0415
-
-    with _opened(store) as opened:
-        counts, figures = opened.counts(), closing_figures(opened.decisions())
+    with opened_review(store) as opened:
+        counts, figures = opened.counts(), surelabel.review.closing_figures(opened.decisions())
     if as_json:
         print_json({"queues": {name: dataclasses.asdict(one) for name, one in counts.items()}, **figures.to_dict()})
         return
@@ -121,7 +159,7 @@ def summary(store: Store, *, as_json: Json = False, quiet: Quiet = False, debug:
         print_table(("label", "added", "removed"), rows, title="Most corrected labels")
 
 
-@reviews.command("export")
+@command("export", reviews)
 def export_reviews(
     store: Store,
     out: Annotated[Path, typer.Argument(help="File to write: .csv, .jsonl or .xlsx; .json or .jsonl for other tools.")],
@@ -130,10 +168,8 @@ def export_reviews(
         Literal["label-studio", "argilla"] | None,
         typer.Option("--for", help="Write what waits as tasks of Label Studio, or as records of Argilla."),
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="Folder of the model, for Argilla's scores per label.")] = None,
+    model: Annotated[Path | None, "Folder of the model, for Argilla's scores per label."] = None,
     separator: Separator = ",",
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write what was decided: the columns of the file with final_labels, decided_by, queue and changed.
 
@@ -142,22 +178,16 @@ def export_reviews(
       surelabel reviews export june.csv.reviews.sqlite decided.xlsx
       surelabel reviews export june.csv.reviews.sqlite tasks.json --for label-studio
     """
-    from surelabel._core.storage import atomic_file  # noqa: PLC0415
-    from surelabel.review import argilla_records, export, label_studio_tasks  # noqa: PLC0415
-
-    with _opened(store) as opened:
+    with opened_review(store) as opened:
         if tool is None:
-            say(f"{export(opened, out, separator=separator):,} texts are in {out}.")
+            say(f"{surelabel.review.export(opened, out, separator=separator):,} texts are in {out}.")
             return
-        records: list[Any]
         if tool == "label-studio":
-            records = label_studio_tasks(opened)
+            records = surelabel.review.label_studio_tasks(opened)
+        elif model is None:
+            raise typer.BadParameter("records of Argilla have scores of the model: name it", param_hint="--model")
         else:
-            if model is None:
-                raise typer.BadParameter("records of Argilla have scores of the model: name it", param_hint="--model")
-            from surelabel.models import load_bundle  # noqa: PLC0415
-
-            records = list(argilla_records(opened, load_bundle(model)))
+            records = list(surelabel.review.argilla_records(opened, surelabel.load_bundle(model)))
     with atomic_file(out) as temporary:
         if out.suffix == ".jsonl":
             content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -167,14 +197,12 @@ def export_reviews(
     say(f"{len(records):,} texts that wait are in {out}.")
 
 
-@reviews.command("import")
+@command("import", reviews)
 def import_reviews(
     store: Store,
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSON export of Label Studio.")],
     *,
     as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Save the annotations of a JSON export of Label Studio as decisions; read again, it changes nothing.
 
@@ -182,17 +210,14 @@ def import_reviews(
     Example:
       surelabel reviews import june.csv.reviews.sqlite project-1.json
     """
-    from surelabel.exceptions import CorpusError  # noqa: PLC0415
-    from surelabel.review import from_label_studio  # noqa: PLC0415
-
     try:
         tasks = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise CorpusError(f"{file.name!r} must be a JSON export of Label Studio. Got an error: {error}.") from error
     if not isinstance(tasks, list):
         raise CorpusError(f"{file.name!r} must hold a list of tasks: choose JSON when you export.")
-    with _opened(store) as opened:
-        imported = from_label_studio(opened, tasks)
+    with opened_review(store) as opened:
+        imported = surelabel.review.from_label_studio(opened, tasks)
     if as_json:
         print_json(dataclasses.asdict(imported))
         return
