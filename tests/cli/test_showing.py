@@ -10,6 +10,7 @@ from rich.console import Console
 from surelabel._core.progress import step
 from surelabel.cli import showing
 from surelabel.cli.application import state
+from surelabel.cli.blocks import excerpt
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +70,8 @@ def test_a_bar_goes_when_no_step_is_under_way(monkeypatch):
         with step("answering"):
             assert len(bars[0].progress.tasks) == 1
         assert bars[0].progress.tasks == []
+
+
+def test_the_beginning_of_a_text_is_on_one_line():
+    assert excerpt("Wheat\nrose.") == "Wheat rose."
+    assert len(excerpt("wheat " * 100)) == 100

@@ -14,6 +14,7 @@ from surelabel import ConformalLabelSets, LogLoss, LpNorm, plots
 from surelabel.evaluation.compare import Comparison, ComparisonRecord
 from surelabel.evaluation.evaluate import evaluate
 from surelabel.exceptions import InvalidInputError, MissingDependencyError
+from surelabel.plots._canvas import power_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ["grain", "wheat", "corn", "oil", "gold", "trade"]
@@ -272,3 +273,7 @@ def test_one_label_one_text():
     plots.to_svg(plots.reliability([[0.3]], [[1]]))
     plots.to_svg(plots.p_value_histogram([0.5]))
     plots.to_svg(plots.search_load({"one": (1, 1)}))
+
+
+def test_powers_of_ten_are_written_with_raised_digits():
+    assert [power_text(exponent) for exponent in (-2, 0, 16)] == ["10⁻²", "1", "10¹⁶"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surelabel.predicting.overlapping import ahead
+from surelabel.predicting.files import ahead
 
 
 def _threads():

@@ -9,8 +9,8 @@ from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import TrainingSettings, train_bundle
 from surelabel.review import IncomingSettings, NewText, Offer, ReviewStore, take_in, update_calibration, with_reviews
 from surelabel.review.incoming import Incoming, reroute
+from surelabel.review.learning import texts_needed
 from surelabel.review.queues import offer_of
-from surelabel.review.recalibrating import texts_needed
 from surelabel.service.reviewing import Reviewing
 from surelabel.tables.texts import InputColumns
 

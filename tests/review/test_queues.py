@@ -7,7 +7,7 @@ import pytest
 from surelabel.answers import Answer, PlausibleLabelSet
 from surelabel.exceptions import InvalidInputError
 from surelabel.review import Offer, offer_of
-from surelabel.review.queues import is_drawn, queue_of
+from surelabel.review.queues import hash_of, is_drawn, queue_of
 
 TOP = tuple(PlausibleLabelSet((f"tag-{number}",), 0.9 - number / 20) for number in range(12))
 
@@ -59,3 +59,8 @@ def test_the_draw_depends_on_the_salt_and_is_a_share():
     assert 900 < sum(one) < 1_100
     both = sum(a and b for a, b in zip(one, other, strict=True))
     assert 25 < both < 80  # independent draws: about 50
+
+
+def test_draws_and_hashes_stay_the_same_from_version_to_version():
+    assert sum(is_drawn(b"salt", str(number), "", 0.1) for number in range(10_000)) == 1028
+    assert hash_of("wheat")[:16] == "de6c334339ac3d32"

@@ -15,16 +15,7 @@ _MOST_SHOWN = 10
 
 
 def answer_block(record: Mapping[str, Any], text: str, width: int) -> str:
-    """Return what there is to say about one text, in lines of at most `width` characters.
-
-    Parameters
-    ----------
-    record : mapping
-        As `surelabel.predicting` makes them.
-    text : str
-        The text itself; its beginning is shown.
-    width : int
-    """
+    """Return what there is to say about one text, in lines of at most `width` characters."""
     name = f"{record['file']}, " if "file" in record else ""
     title = f"{name}{record['id']} (row {record['row']})" if "id" in record else f"{name}row {record['row']}"
     lines = [_line(title, excerpt(text), width, indent=0)]
@@ -48,15 +39,12 @@ def _said(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if record["certain"]:
         yield "certain", ", ".join(record["certain"])
     if record["open"]:
-        shown = record["open"][:_MOST_SHOWN]
-        n_more = record["n_more_open"] + len(record["open"]) - len(shown)
-        chances = ", ".join(f"{name} (probability {record['probabilities'][name]:.2g})" for name in shown)
-        yield "open", f"{chances}{f' and {n_more:,} more' if n_more else ''}"
+        chances = [f"{name} (probability {record['probabilities'][name]:.2g})" for name in record["open"]]
+        yield "open", _some(chances, record["n_more_open"])
     elif record["n_more_open"]:
         yield "open", f"{record['n_more_open']:,} labels"
     if record["consider"]:
-        shown, n_more = record["consider"][:_MOST_SHOWN], len(record["consider"][_MOST_SHOWN:])
-        yield "consider", f"{', '.join(shown)}{f' and {n_more:,} more' if n_more else ''}"
+        yield "consider", _some(record["consider"])
     for k, member in enumerate(record["top"]):
         yield "" if k else "p-values", f"{member['p_value']:.3f}  {_names(member['labels'])}"
     if "p_value" in record:
@@ -64,6 +52,12 @@ def _said(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "asked for", f"{record['p_value']:.3f}  {_names(record['p_value_of'])}: {is_in}"
     if record.get("description"):
         yield "in words", record["description"]
+
+
+def _some(names: list[str], n_more: int = 0) -> str:
+    """Write the first names of a list, and how many more there are."""
+    n_more += len(names[_MOST_SHOWN:])
+    return f"{', '.join(names[:_MOST_SHOWN])}{f' and {n_more:,} more' if n_more else ''}"
 
 
 def _names(labels: list[str]) -> str:
@@ -81,12 +75,6 @@ def _line(name: str, content: str, width: int, indent: int = _INDENT) -> str:
 
 
 def excerpt(text: str) -> str:
-    """Return the beginning of a text on one line.
-
-    Examples
-    --------
-    >>> excerpt("Wheat\\nrose.")
-    'Wheat rose.'
-    """
+    """Return the beginning of a text on one line."""
     line = " ".join(terminal_words(text[: 4 * _EXCERPT]).split())
     return line if len(line) <= _EXCERPT else f"{line[: _EXCERPT - 1]}…"

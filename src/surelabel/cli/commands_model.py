@@ -11,16 +11,8 @@ import typer
 
 import surelabel
 from surelabel._core.progress import step
+from surelabel.cli import figures
 from surelabel.cli.application import BROKEN_PROMISE, say, state
-from surelabel.cli.figures import (
-    figures_of,
-    print_criteria,
-    print_evaluations,
-    print_kinds,
-    print_own_evaluation,
-    print_verdict,
-    summary_of,
-)
 from surelabel.cli.options import (
     Categories,
     CorpusName,
@@ -65,9 +57,8 @@ def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model; an older model there is replaced.")],
     classifier: Annotated[
         Literal["linear", "hybrid", "auto", "randinit", "word2vec", "bert", "blend"],
-        "linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; auto keeps the "
-        "better of the two on validation texts; randinit, word2vec and bert are the paper's; blend combines "
-        "several.",
+        "linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; auto keeps the better of the "
+        "two on validation texts; randinit, word2vec and bert are the paper's; blend combines several.",
     ] = "linear",
     of: Annotated[str | None, typer.Option(metavar="KINDS", help="Members of a blend, e.g. linear,randinit.")] = None,
     setting: Annotated[
@@ -142,8 +133,8 @@ def train(
       surelabel train tickets.csv --by channel --by-cardinality --min-texts 50 --out models/tickets
     """
     state.to_resume = "run the same command again to resume; --fresh starts over."
-    sizes = {"test": _as_size(test, "--test"), "validation": _as_size(validation, "--validation")}
-    sizes["calibration"] = _as_size(calibration, "--calibration")
+    asked = {"test": test, "validation": validation, "calibration": calibration}
+    drawn = {part: _as_size(size, f"--{part}") for part, size in asked.items() if size is not None}
     with progress_shown(), step("starting"):
         models = surelabel.models
         division = categories.division()
@@ -164,7 +155,6 @@ def train(
             date=date,
             decisions=promises.instead_of(models.DecisionSettings()),
         )
-        drawn = {part: size for part, size in sizes.items() if size is not None}
         columns = [*(() if division is None else division.columns), date]
         texts = reading.load(corpus, seed, sizes=drawn, columns=columns)
         if reviewed is not None:
@@ -172,10 +162,10 @@ def train(
         bundle = models.train_to_folder(texts, out, settings, resume=not fresh)
     own = next(iter(bundle.evaluation.values())) if bundle.evaluation else None
     if as_json:
-        figures = {"figures": figures_of(bundle.evaluation), **_judged(own)}
-        print_json({"folder": str(out), "info": bundle.info.to_dict(), **figures})
+        measured = {"figures": figures.figures_of(bundle.evaluation), **_judged(own)}
+        print_json({"folder": str(out), "info": bundle.info.to_dict(), **measured})
     else:
-        print_own_evaluation(bundle)
+        figures.print_own_evaluation(bundle)
         if classifier == "auto":
             say(bundle.info.notes[0])
         elif classifier == "linear" and surelabel.models.classifying.has_encoder():
@@ -207,10 +197,10 @@ def _with_reviews(texts: Corpus, store: str) -> Corpus:
     return grown
 
 
-def _as_size(given: str | None, option: str) -> int | float | None:
-    """Return a part's size as it was typed: a number of texts, a share below 1, or None if not given."""
-    if given is None or given.isdecimal():
-        return None if given is None else int(given)
+def _as_size(given: str, option: str) -> int | float:
+    """Return a part's size as it was typed: a number of texts, or a share below 1."""
+    if given.isdecimal():
+        return int(given)
     try:
         size = float(given)
     except ValueError:
@@ -323,9 +313,9 @@ def calibrate(
                 )
             new.save(target)
     if as_json:
-        print_json({"folder": str(target), "info": new.info.to_dict(), "figures": figures_of(new.evaluation)})
+        print_json({"folder": str(target), "info": new.info.to_dict(), "figures": figures.figures_of(new.evaluation)})
         return
-    print_own_evaluation(new)
+    figures.print_own_evaluation(new)
     n_texts = new.predictor.calibration_.n_texts
     say(f"Calibrated with {n_texts:,} texts ({new.info.measure}). The model is in {target}.")
 
@@ -367,12 +357,12 @@ def evaluate(
     if as_json:
         print_json({**evaluation.to_dict(), **_judged(evaluation), "verdict": judged})
     else:
-        print_evaluations({bundle.info.measure: evaluation})
-        say(summary_of(evaluation))
-        print_kinds(evaluation)
+        figures.print_evaluations({bundle.info.measure: evaluation})
+        say(figures.summary_of(evaluation))
+        figures.print_kinds(evaluation)
         if criteria:
-            print_criteria(evaluation)
-        print_verdict(judged, bundle.level)
+            figures.print_criteria(evaluation)
+        figures.print_verdict(judged, bundle.level)
         if report is not None:
             say(f"The report is {report}.")
     _end(evaluation, fail_on_broken_promise)

@@ -17,11 +17,9 @@ Examples
 from surelabel._core.wording import printable
 from surelabel.evaluation.bands import BAND, error_band
 from surelabel.plots._canvas import count_text, to_png, to_svg
-from surelabel.plots.comparison import comparison
-from surelabel.plots.efficiency import search_load, size_curve, size_histogram
+from surelabel.plots.efficiency import comparison, search_load, size_curve, size_histogram
 from surelabel.plots.quality import confidence_credibility, reliability
-from surelabel.plots.validity import error_curve, p_value_histogram
-from surelabel.plots.watch import watch_path
+from surelabel.plots.validity import error_curve, p_value_histogram, watch_path
 
 __all__ = [
     "BAND",

@@ -123,13 +123,7 @@ def series(curves: Mapping[str, V], who: str) -> Iterator[tuple[str, V, dict[str
 
 
 def power_text(exponent: int) -> str:
-    """Write a power of ten.
-
-    Examples
-    --------
-    >>> power_text(-2), power_text(0)
-    ('10⁻²', '1')
-    """
+    """Write a power of ten, such as 10⁻²; 1 for the exponent 0."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS) if exponent else "1"
 
 

@@ -7,6 +7,7 @@ written twice. At the end the part becomes the file, in one step.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import io
@@ -16,15 +17,15 @@ import logging
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Self, TypeAlias
+from typing import IO, Any, BinaryIO, Self, TypeAlias, TypeVar
 
 from surelabel._core.storage import atomic_file, clean_up, locked
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 from surelabel.models import Bundle, load_bundle
 from surelabel.predicting.models import bundle_folder, model_checksum
-from surelabel.predicting.overlapping import ahead
 from surelabel.predicting.records import Answerer, Record, answer_writer
 from surelabel.predicting.settings import AnswerSettings
 from surelabel.predicting.sources import TextBatch, TextList, TextSource
@@ -34,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 Source: TypeAlias = TextSource | TextList
 _ROWS_AT_A_TIME = 1_000
+_Item = TypeVar("_Item")
+_END: Any = object()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,6 +193,30 @@ def reporting_empty_texts() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*are empty; they are kept", DataWarning)
         yield
+
+
+def ahead(items: Iterable[_Item], depth: int = 2) -> Generator[_Item]:
+    """Yield items in their order, made ahead by a thread; at most `depth` of them wait to be taken.
+
+    An error of the maker is raised when its item would have come. Closing the generator stops the maker, and closes
+    `items` if that is a generator.
+
+    Examples
+    --------
+    >>> list(ahead(n * n for n in range(4)))
+    [0, 1, 4, 9]
+    """
+    iterator = iter(items)
+    pool = ThreadPoolExecutor(1, thread_name_prefix="surelabel-ahead")
+    waiting = collections.deque(pool.submit(next, iterator, _END) for _ in range(depth))
+    try:
+        while (item := waiting.popleft().result()) is not _END:
+            waiting.append(pool.submit(next, iterator, _END))
+            yield item
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if isinstance(items, Generator):
+            items.close()
 
 
 def answer_into(

@@ -6,12 +6,20 @@ label names are shown as text, whatever is in them. The same input gives the sam
 
 Examples
 --------
+>>> import tempfile
 >>> from surelabel import ConformalLabelSets
+>>> from surelabel.report import ReportContent, ReportInput, build_content, render_report, write_report
 >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
 >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
+>>> content = build_content(given)
+>>> isinstance(content, ReportContent), content.title, content.significance, content.n_empty, content.has_texts
+(True, 'Two labels', '0.05', 0, False)
+>>> content.main.name, content.chosen.verdict
+('L2', 'held')
 >>> page = render_report(given)
->>> page.startswith("<!DOCTYPE html>"), "<script" in page
-(True, False)
+>>> page.startswith("<!DOCTYPE html>"), "Two labels" in page, "<script" in page
+(True, True, False)
+>>> write_report(f"{tempfile.mkdtemp()}/report.html", given)
 """
 
 from surelabel.evaluation.bands import judge

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,16 @@ _MAX_CURVES = 6
 _MAX_DRAWN = 10**300
 
 
+class _Drawn(NamedTuple):
+    """A figure, its caption for all, and for screen readers its title and what is to be seen, with numbers."""
+
+    name: str
+    figure: Figure
+    title: str
+    caption: str
+    seen: str
+
+
 @dataclasses.dataclass(frozen=True)
 class ReportFigure:
     """One figure: SVG and the caption below it."""
@@ -38,43 +49,24 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _level_words(content: ReportContent) -> str:
-    """Say the error rates that the error figure shows."""
-    said = [
-        f"{_percent(row.error)} at {_percent(float(row.significance))}"
-        for row in content.main.rows
-        if row.error is not None
-    ]
-    return f"Error rates of {content.main.name}: {', '.join(said)}." if said else ""
-
-
-class _Album:
-    """Figures by name."""
-
-    def __init__(self) -> None:
-        self.figures: dict[str, ReportFigure] = {}
-
-    def add(self, name: str, figure: Figure, title: str, caption: str, seen: str = "") -> None:
-        """Write a figure; screen readers get the title and `seen`, which has the numbers; the caption is for all."""
-        svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=seen or caption)
-        self.figures[name] = ReportFigure(svg, caption)
-
-
-def _add_validity(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
+def _validity(given: ReportInput, content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
     """Draw whether the guarantee held."""
     evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
     caption = (
         f"How often the true label-set was missed, against how often it may be. {_CHANCE} A curve above the band means "
         "that the guarantee did not hold."
     )
-    seen = _level_words(content)
+    rates = [(row.error, float(row.significance)) for row in content.main.rows if row.error is not None]
+    said = ", ".join(f"{_percent(error)} at {_percent(level)}" for error, level in rates)
+    seen = f"Error rates of {content.main.name}: {said}." if said else caption
     near = plots.error_curve(evaluations, largest=0.2)
-    album.add("error-near", near, "Error rate against significance up to 20 %", caption, seen)
-    album.add("error", plots.error_curve(evaluations), "Error rate against significance", "The same up to 100 %.", seen)
+    yield _Drawn("error-near", near, "Error rate against significance up to 20 %", caption, seen)
+    whole = plots.error_curve(evaluations)
+    yield _Drawn("error", whole, "Error rate against significance", "The same up to 100 %.", seen)
     predictor = next(iter(given.predictors.values()))
     smoothing = np.random.default_rng(0)
     p_values = predictor.predict_p(checked.probabilities, checked.labels, smoothing=smoothing, groups=given.groups)
-    album.add(
+    yield _Drawn(
         "p-values",
         plots.p_value_histogram(p_values, n_calibration=predictor.calibration_.n_texts),
         "P-values of true label-sets",
@@ -85,7 +77,7 @@ def _add_validity(album: _Album, given: ReportInput, content: ReportContent, che
     )
 
 
-def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
+def _efficiency(given: ReportInput, content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
     """Draw how large prediction sets are."""
     evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
     level = _percent(float(content.significance))
@@ -95,7 +87,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         for row in main.rows
         if row.sizes
     ]
-    album.add(
+    yield _Drawn(
         "sizes",
         plots.size_curve(evaluations),
         "Mean size of prediction sets against significance",
@@ -104,7 +96,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         f"Mean sizes of {main.name}: {', '.join(means)}.",
     )
     sizes = np.array(content.sizes, dtype=np.float64)
-    album.add(
+    yield _Drawn(
         "size-histogram",
         plots.size_histogram(sizes),
         "Sizes of prediction sets",
@@ -115,7 +107,7 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
     )
     shape = (main.evaluation.n_labels, main.evaluation.max_labels)
     if main.evaluation.demand and main.evaluation.n_candidates < _MAX_DRAWN and not is_sparse(checked.probabilities):
-        album.add(
+        yield _Drawn(
             "load",
             plots.search_load({f"{shape[0]} labels, at most {shape[1]} in a set": shape}),
             "Label-sets considered against radius",
@@ -125,11 +117,11 @@ def _add_efficiency(album: _Album, given: ReportInput, content: ReportContent, c
         )
 
 
-def _add_quality(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
+def _quality(given: ReportInput, content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
     """Draw how good the classifier is."""
     forced = next(iter(given.predictors.values())).predict(checked.probabilities, groups=given.groups)
     right = same_label_sets(forced.labels, checked.labels)
-    album.add(
+    yield _Drawn(
         "confidence",
         plots.confidence_credibility(forced.confidence, forced.credibility, right),
         "Confidence and credibility of best guesses",
@@ -138,7 +130,7 @@ def _add_quality(album: _Album, given: ReportInput, content: ReportContent, chec
         f"{_percent(float(right.mean()))} of best guesses are right. Mean confidence is "
         f"{float(forced.confidence.mean()):.3f}, mean credibility {float(forced.credibility.mean()):.3f}.",
     )
-    album.add(
+    yield _Drawn(
         "reliability",
         plots.reliability(checked.probabilities, checked.labels, checked.label_names),
         "Reliability of the classifier's probabilities",
@@ -151,13 +143,13 @@ def _add_quality(album: _Album, given: ReportInput, content: ReportContent, chec
     )
 
 
-def _add_watch(album: _Album, given: ReportInput, content: ReportContent, checked: CheckedInput) -> None:
+def _watch(given: ReportInput, content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
     """Draw the watch, if texts have an order."""
     if content.watch is None:
         return
     state = content.watch
     said = f"alarm at text {state.alarm_at:,}" if state.alarm else "no alarm"
-    album.add(
+    yield _Drawn(
         "watch",
         plots.watch_path({content.main.name: state.path}, alpha=WATCH_ALPHA),
         "Exchangeability watch",
@@ -170,7 +162,9 @@ def _add_watch(album: _Album, given: ReportInput, content: ReportContent, checke
 def build_figures(given: ReportInput, content: ReportContent) -> dict[str, ReportFigure]:
     """Draw the figures of a report, by name."""
     checked = check_input(given)
-    album = _Album()
-    for add in (_add_validity, _add_watch, _add_efficiency, _add_quality):
-        add(album, given, content, checked)
-    return album.figures
+    figures = {}
+    for draw in (_validity, _watch, _efficiency, _quality):
+        for name, figure, title, caption, seen in draw(given, content, checked):
+            svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=seen)
+            figures[name] = ReportFigure(svg, caption)
+    return figures

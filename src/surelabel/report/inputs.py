@@ -26,12 +26,9 @@ class ReportInput:
         Calibrated, usually one per measure. The sets and texts of the first are shown; the others are compared.
     probabilities, labels : (n, d) array-like or sparse
         Texts with known labels that neither the classifier nor the calibration has seen.
-    texts : sequence of str, optional
-        The texts; excerpts are shown if they are given.
-    ids : sequence of str, optional
-        By which texts are named; their rows from 1 by default.
-    groups : sequence of str, optional
-        The group of each text, if predictors are calibrated by groups.
+    texts, ids, groups : sequence of str, optional
+        Texts, of which excerpts are shown; by which they are named, their rows from 1 by default; and the group of
+        each, if predictors are calibrated by groups.
     label_names : sequence of str, optional
         Those of the predictors by default.
     settings, provenance : mapping of str to plain values
@@ -45,25 +42,14 @@ class ReportInput:
         classifier and measure give on texts that are exchangeable by construction.
     in_order : bool
         Whether texts are in the order in which they came: their exchangeability is then watched.
-    warnings : sequence of str
-        Shown first.
-    verdict : sequence of str
-        What the model is good for, in sentences; shown at the top.
+    warnings, verdict : sequence of str
+        Shown first, and what the model is good for, in sentences; shown at the top.
     date : str, optional
         When the report was made.
     significance : str
         Level that sizes, texts and labels are shown at.
     n_examples : int
         Texts in each list of texts.
-
-    Examples
-    --------
-    >>> from surelabel import ConformalLabelSets
-    >>> from surelabel.report import ReportInput, build_content
-    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
-    >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
-    >>> build_content(given).title
-    'Two labels'
     """
 
     title: str
@@ -95,25 +81,11 @@ class CheckedInput:
     labels: Any
     label_names: tuple[str, ...]
 
-    def true_labels(self, row: int) -> IntArray:
-        """Return the labels that a text has, ascending."""
-        known = self.labels
-        if is_sparse(known):
-            return np.asarray(known.indices[known.indptr[row] : known.indptr[row + 1]])
-        return np.flatnonzero(known[row])
-
     def most_probable_first(self, row: int, labels: IntArray) -> list[int]:
         """Return some labels, ascending ones, in the order of a text's probabilities."""
-        given = self.probabilities
-        if isinstance(given, SparseProbabilities):
-            one = given[row : row + 1]
-            values = np.full(len(labels), one.unlisted)
-            places = np.minimum(np.searchsorted(one.labels, labels), max(len(one.labels) - 1, 0))
-            is_listed = one.labels[places] == labels if len(one.labels) else np.zeros(len(labels), dtype=np.bool_)
-            values[is_listed] = one.values[places[is_listed]]
-        else:
-            values = given[row, labels]
-        chosen: list[int] = labels[np.argsort(-values, kind="stable")].tolist()
+        own = self.probabilities[row : row + 1]
+        dense = own.toarray() if isinstance(own, SparseProbabilities) else own
+        chosen: list[int] = labels[np.argsort(-dense[0, labels], kind="stable")].tolist()
         return chosen
 
 
@@ -159,13 +131,10 @@ def check_input(given: ReportInput) -> CheckedInput:
         labels: Any = as_sparse_labels(given.labels, who=who, shape=(n_texts, n_labels), index=index)
     else:
         labels = as_labels(given.labels, who=who, n_labels=n_labels, n_texts=n_texts, label_names=names)
-    if given.texts is not None and len(given.texts) != n_texts:
-        raise InvalidInputError(
-            f"The 'texts' of a report must be as many as its rows of probabilities, {n_texts}. Got {len(given.texts)}."
-        )
-    if given.ids is not None and len(given.ids) != n_texts:
-        raise InvalidInputError(
-            f"The 'ids' of a report must be as many as its rows of probabilities, {n_texts}. Got {len(given.ids)}."
-        )
+    for what, values in (("texts", given.texts), ("ids", given.ids)):
+        if values is not None and len(values) != n_texts:
+            raise InvalidInputError(
+                f"The {what!r} of a report must be as many as its rows of probabilities, {n_texts}. Got {len(values)}."
+            )
     _check_evaluations(given, (n_texts, n_labels))
     return CheckedInput(probabilities, labels, names or tuple(f"label {k}" for k in range(n_labels)))

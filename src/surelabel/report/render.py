@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surelabel._core.extras import of_extra
 from surelabel._core.storage import atomic_file
@@ -13,7 +13,7 @@ from surelabel._core.wording import at_most_words, bounds_words, count_words
 from surelabel._version import __version__
 from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.plots import BAND
-from surelabel.report.content import WATCH_ALPHA, ReportContent, build_content
+from surelabel.report.content import WATCH_ALPHA, build_content
 from surelabel.report.figures import build_figures
 from surelabel.report.inputs import ReportInput
 
@@ -87,12 +87,13 @@ def _environment() -> Environment:
     return environment
 
 
-def _render(given: ReportInput, content: ReportContent) -> str:
-    """Fill the template."""
+def render_report(given: ReportInput) -> str:
+    """Return the report as one HTML page; the same input gives the same page."""
     environment = _environment()
     from markupsafe import Markup  # noqa: PLC0415
 
-    figures: dict[str, Any] = {
+    content = build_content(given)
+    figures = {
         name: {"svg": Markup(figure.svg), "caption": figure.caption}  # noqa: S704 (made by plots.to_svg, which escapes)
         for name, figure in build_figures(given, content).items()
     }
@@ -111,45 +112,8 @@ def _render(given: ReportInput, content: ReportContent) -> str:
     return page.strip() + "\n"
 
 
-def render_report(given: ReportInput) -> str:
-    """Return the report as one HTML page; the same input gives the same page.
-
-    Examples
-    --------
-    >>> from surelabel import ConformalLabelSets
-    >>> from surelabel.report import ReportInput, render_report
-    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
-    >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
-    >>> page = render_report(given)
-    >>> page.startswith("<!DOCTYPE html>"), "Two labels" in page
-    (True, True)
-    """
-    _environment()
-    return _render(given, build_content(given))
-
-
 def write_report(path: str | os.PathLike[str], given: ReportInput) -> None:
-    """Write the report to one self-contained HTML file, whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        Replaced if it exists.
-    given : ReportInput
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from surelabel import ConformalLabelSets
-    >>> from surelabel.report import ReportInput, write_report
-    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8]] * 20, [[1, 0], [0, 1]] * 20)
-    >>> given = ReportInput("Two labels", {"L2": predictor}, [[0.9, 0.2], [0.1, 0.8]], [[1, 0], [0, 1]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(f"{folder}/report.html", given)
-    ...     [path.name for path in Path(folder).iterdir()]
-    ['report.html']
-    """
+    """Write the report to one self-contained HTML file, whole or not at all; one that is there is replaced."""
     page = render_report(given)
     with atomic_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")

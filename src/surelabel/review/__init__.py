@@ -5,8 +5,8 @@ was decided. `surelabel.service` shows the queues in a browser.
 
 >>> import tempfile
 >>> from surelabel import corpora, train
->>> from surelabel.review import Decision, Incoming, IncomingSettings, QUEUES, ReviewStore, ReviewText
->>> from surelabel.review import BlindFigures, CalibrationUpdate, ClosingFigures, ModelFigures
+>>> from surelabel.review import Decision, Incoming, IncomingSettings, NewText, Offer, QUEUES, ReviewStore, ReviewText
+>>> from surelabel.review import BlindFigures, CalibrationUpdate, ClosingFigures, Imported, ModelFigures, QueueCounts
 >>> from surelabel.review import argilla_records, from_label_studio, label_studio_tasks
 >>> from surelabel.review import blind_figures, closing_figures, export, take_in, update_calibration
 >>> corpus = corpora.load("synthetic", n_texts=600, n_labels=5)
@@ -60,15 +60,13 @@ Other tools take what waits, here nothing any more, and give decisions back:
 from surelabel._core.extras import of_extra
 
 with of_extra("review", "A review"):
-    from surelabel.review.decisions import Decision, NewText, QueueCounts, ReviewText
     from surelabel.review.exporting import export, exported_rows
     from surelabel.review.figures import BlindFigures, ClosingFigures, blind_figures, closing_figures
     from surelabel.review.incoming import Incoming, IncomingSettings, take_in
     from surelabel.review.interchange import Imported, argilla_records, from_label_studio, label_studio_tasks
-    from surelabel.review.queues import QUEUES, Offer, offer_of
-    from surelabel.review.recalibrating import CalibrationUpdate, ModelFigures, update_calibration
+    from surelabel.review.learning import CalibrationUpdate, ModelFigures, update_calibration, with_reviews
+    from surelabel.review.queues import QUEUES, Decision, NewText, Offer, QueueCounts, ReviewText, offer_of
     from surelabel.review.store import ReviewStore
-    from surelabel.review.training import with_reviews
 
 __all__ = [
     "QUEUES",

@@ -10,20 +10,14 @@ from typing import Any
 
 import scipy.special
 
-from surelabel.review.decisions import Decision
+from surelabel.review.queues import Decision
 
 ASSURANCE = 0.95
 _MOST_CORRECTED = 10
 
 
 def wrong_bound(n_wrong: int, n_texts: int, assurance: float = ASSURANCE) -> float:
-    """Return the share of wrong texts that is not exceeded with `assurance`, after so many wrong ones were seen.
-
-    Examples
-    --------
-    >>> round(wrong_bound(0, 59), 3), round(wrong_bound(1, 20), 3), wrong_bound(3, 3)
-    (0.05, 0.216, 1.0)
-    """
+    """Return the share of wrong texts that is not exceeded with `assurance`, after so many wrong ones were seen."""
     if n_wrong >= n_texts:
         return 1.0
     return float(scipy.special.betaincinv(n_wrong + 1, n_texts - n_wrong, assurance))
@@ -68,11 +62,6 @@ def blind_figures(decisions: Iterable[Decision], p_values: Sequence[float]) -> B
         Those that stand; only blind ones count.
     p_values : sequence of float
         Of the labels that were chosen, one per blind decision; 0 for labels that no plausible label-set could have.
-
-    Examples
-    --------
-    >>> blind_figures([], [])
-    BlindFigures(n_texts=0, n_filed=0, n_filed_wrong=0, filed_wrong_bound=None, significance=None, ...)
     """
     blind = [decision for decision in decisions if decision.is_blind]
     filed = [decision for decision in blind if decision.offered.verdict == "file"]
@@ -129,13 +118,7 @@ class ClosingFigures:
 
 
 def closing_figures(decisions: Iterable[Decision]) -> ClosingFigures:
-    """Return the figures of decisions that stand.
-
-    Examples
-    --------
-    >>> closing_figures([]).n_decided
-    0
-    """
+    """Return the figures of decisions that stand."""
     made = list(decisions)
     shown = [decision for decision in made if not decision.is_blind]
     added: Counter[str] = Counter()

@@ -13,8 +13,7 @@ from surelabel.answers import exact_level
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
 from surelabel.predicting import InputColumns, TextSource
-from surelabel.review.decisions import NewText, ReviewText
-from surelabel.review.queues import MOST_OPTIONS, Offer, offer_of
+from surelabel.review.queues import MOST_OPTIONS, NewText, Offer, ReviewText, offer_of
 from surelabel.review.store import ReviewStore
 from surelabel.tables.reading import TableReader
 from surelabel.tables.texts import group_of, read_texts
@@ -37,11 +36,6 @@ class IncomingSettings:
         Which columns hold text and id.
     input_format : str, optional
         Of the file, if its suffix does not say.
-
-    Examples
-    --------
-    >>> IncomingSettings(check_share=0.1).significance
-    '0.05'
     """
 
     significance: Any = "0.05"
@@ -70,7 +64,7 @@ def take_in(
     model: str,
     settings: IncomingSettings | None = None,
 ) -> int:
-    """Bring the texts of a file into their queues; those that the store has already are not answered again.
+    """Bring the texts of a file into their queues; return how many were new. Others are not answered again.
 
     Parameters
     ----------
@@ -81,11 +75,6 @@ def take_in(
     model : str
         Fingerprint of the bundle, see `predicting.models.model_checksum`.
     settings : IncomingSettings, optional
-
-    Returns
-    -------
-    int
-        How many texts were new.
     """
     settings = settings or IncomingSettings()
     rows = _read(source, settings) if isinstance(source, (str, os.PathLike)) else iter(source)

@@ -12,8 +12,7 @@ import numpy as np
 from surelabel.exceptions import InvalidInputError, ReviewConflictError
 from surelabel.models import Bundle
 from surelabel.predicting.label_studio import LabelConfig, predictions_of
-from surelabel.review.decisions import EDIT, NONE_FITS, ReviewText
-from surelabel.review.queues import CHECK, CHOOSE, READ
+from surelabel.review.queues import CHECK, CHOOSE, EDIT, NONE_FITS, READ, ReviewText
 from surelabel.review.store import ReviewStore
 
 _BATCH = 256
@@ -65,13 +64,7 @@ def label_studio_tasks(
 
 @dataclasses.dataclass(frozen=True)
 class Imported:
-    """What became of an export of Label Studio: saved decisions, those saved before, and what could not be used.
-
-    Examples
-    --------
-    >>> Imported(3, 0, ()).n_saved
-    3
-    """
+    """What became of an export of Label Studio: saved decisions, those saved before, and what could not be used."""
 
     n_saved: int
     n_known: int
@@ -144,9 +137,8 @@ def argilla_records(
     store : ReviewStore
     bundle : Bundle
         Gives the probabilities.
-    queues : sequence of str
-    question : str
-        Name of the multi-label question.
+    queues, question : sequence of str, str
+        Whose texts; and the name of the multi-label question.
     """
     numbers = {name: number for number, name in enumerate(bundle.label_names)}
     texts = _waiting(store, queues)

@@ -1,4 +1,4 @@
-"""Which queue a text waits in, and what a reviewer is offered for it."""
+"""Texts in queues, what a reviewer is offered for them, and decisions about them, as plain values."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ MOST_OPTIONS = 9
 
 _MOST_CONSIDERED = 20
 _VERDICTS = {"file": FILED, "choose": CHOOSE, "read": READ}
+
+ACCEPT, PICK, EDIT, NONE_FITS, SKIP, UNDO = "accept", "pick", "edit", "none", "skip", "undo"
+ACTIONS = (ACCEPT, PICK, EDIT, NONE_FITS, SKIP)
+"""What a reviewer can do with a text: accept the best guess, pick a label-set, edit tags, say that none fits, skip."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,14 +133,7 @@ def _verdict(answer: Answer) -> tuple[str, str]:
 
 
 def queue_of(offer: Offer, *, is_blind: bool) -> str:
-    """Return the queue of a text: Check if it was drawn for the blind check, else the one of its verdict.
-
-    Examples
-    --------
-    >>> offer = Offer("file", "Certified.", ("oil",))
-    >>> queue_of(offer, is_blind=False), queue_of(offer, is_blind=True)
-    ('filed', 'check')
-    """
+    """Return the queue of a text: Check if it was drawn for the blind check, else the one of its verdict."""
     return CHECK if is_blind else _VERDICTS[offer.verdict]
 
 
@@ -144,11 +141,101 @@ def is_drawn(salt: bytes, text_id: str, text_hash: str, share: float) -> bool:
     """Say whether a text is drawn for the blind check, with probability `share`, whatever the model says about it.
 
     The draw is a keyed hash: a text that comes again is drawn again or not, as before.
-
-    Examples
-    --------
-    >>> sum(is_drawn(b"salt", str(number), "", 0.1) for number in range(10_000))
-    1028
     """
     digest = hashlib.blake2b(f"{text_id}\0{text_hash}".encode("utf-8", "surrogatepass"), key=salt, digest_size=8)
     return int.from_bytes(digest.digest(), "big") < share * 2**64
+
+
+def hash_of(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class NewText:
+    """A text to review: its id, the text, its row in the file as it was, and the offer; `is_blind` if drawn to check.
+
+    `model` is the fingerprint of the model that made the offer.
+    """
+
+    id: str
+    text: str
+    offer: Offer
+    model: str
+    is_blind: bool = False
+    columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReviewText:
+    """A text in the store: `number` names it there, `decision` is the one that stands."""
+
+    number: int
+    id: str
+    hash: str
+    text: str
+    columns: Mapping[str, Any]
+    queue: str
+    is_blind: bool
+    offer: Offer
+    model: str
+    decision: Decision | None = None
+
+    @property
+    def final_labels(self) -> tuple[str, ...] | None:
+        """The labels that the text ends with; None if nobody has decided yet."""
+        if self.decision is not None:
+            return self.decision.chosen
+        return self.offer.labels if self.queue == "filed" else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """A decision as it is saved.
+
+    Attributes
+    ----------
+    id, key : int, str
+        Ascending; and made by whoever decides: the same decision sent twice is saved once.
+    number, text_id, text_hash
+        Of the text.
+    action, reviewer, queue : str
+        One of `ACTIONS`, or "undo"; by whom; and where the text was.
+    offered, model : Offer, str
+        What the reviewer was offered, and the fingerprint of the model that made the offer.
+    chosen : tuple of str or None
+        The labels; None if the text was skipped.
+    at, seconds : float
+        Seconds since 1970, UTC; and how long the reviewer looked at the text, None if that is not known.
+    is_blind : bool
+        Whether the offer was hidden.
+    """
+
+    id: int
+    key: str
+    number: int
+    text_id: str
+    text_hash: str
+    action: str
+    offered: Offer
+    chosen: tuple[str, ...] | None
+    queue: str
+    reviewer: str
+    at: float
+    seconds: float | None
+    model: str
+    is_blind: bool = False
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the labels differ from the best guess."""
+        return self.chosen is not None and set(self.chosen) != set(self.offered.labels)
+
+
+@dataclasses.dataclass(frozen=True)
+class QueueCounts:
+    """Texts of a queue: how many wait, how many of these are with a reviewer now, and how many are decided."""
+
+    waiting: int = 0
+    leased: int = 0
+    decided: int = 0

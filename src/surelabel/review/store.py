@@ -16,19 +16,22 @@ import sqlalchemy as sa
 
 from surelabel.exceptions import ArtifactError, InvalidInputError, ReviewConflictError
 from surelabel.review.databases import engine_of, opening
-from surelabel.review.decisions import (
+from surelabel.review.queues import (
     ACCEPT,
     ACTIONS,
     NONE_FITS,
+    QUEUES,
     SKIP,
     UNDO,
     Decision,
     NewText,
+    Offer,
     QueueCounts,
     ReviewText,
     hash_of,
+    is_drawn,
+    queue_of,
 )
-from surelabel.review.queues import QUEUES, Offer, is_drawn, queue_of
 from surelabel.review.tables import (
     DECISIONS,
     METADATA,
@@ -159,16 +162,8 @@ class ReviewStore:
         return [place for place, key in enumerate(keys) if key not in stored]
 
     def add(self, texts: Iterable[NewText]) -> int:
-        """Add texts to their queues; those that are there already (same id and text) stay as they are.
-
-        Returns
-        -------
-        int
-            How many were new.
-        """
-        given = list(texts)
-        places = self.unknown((new.id, new.text) for new in given)
-        rows = {(given[place].id, hash_of(given[place].text)): given[place] for place in places}
+        """Add texts to their queues; return how many were new. Others (same id and text) stay as they are."""
+        rows = {(new.id, hash_of(new.text)): new for new in texts}
         if not rows:
             return 0
         values = [

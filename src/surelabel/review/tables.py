@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from surelabel.exceptions import InvalidInputError, ReviewConflictError
-from surelabel.review.decisions import Decision, ReviewText
-from surelabel.review.queues import QUEUES, Offer
+from surelabel.review.queues import QUEUES, Decision, Offer, ReviewText
 
 VERSION = 1
 METADATA = sa.MetaData()

@@ -25,8 +25,8 @@ from surelabel.review import (
 )
 from surelabel.review.exporting import FORMATS, exported_bytes
 from surelabel.review.incoming import groups_of, reroute
+from surelabel.review.learning import texts_needed
 from surelabel.review.queues import CHECK
-from surelabel.review.recalibrating import texts_needed
 
 if TYPE_CHECKING:
     from surelabel.models import Bundle

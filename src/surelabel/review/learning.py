@@ -1,4 +1,7 @@
-"""A new calibration from the blind check: the only reviewed texts that are drawn from all, whatever the model says."""
+"""What reviewed texts teach: texts of the blind check calibrate anew, the others are training texts.
+
+Only texts of the blind check are drawn from all texts, whatever the model says about them.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ import numpy as np
 
 from surelabel.answers import Answer, exact_level
 from surelabel.corpora import Corpus, Provenance
+from surelabel.corpora.overlap import seen_before
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.models import Bundle, calibrate_bundle
-from surelabel.review.decisions import ReviewText
 from surelabel.review.incoming import groups_of
-from surelabel.review.queues import offer_of
+from surelabel.review.queues import ReviewText, offer_of
 from surelabel.review.store import ReviewStore
 
 # Calibration texts that may be as strange as the level's limit: fewer make the limit a matter of chance.
@@ -27,13 +30,7 @@ _N_FOLDS = 5
 
 
 def texts_needed(significance: Any) -> int:
-    """Return how many checked texts a calibration for a level needs.
-
-    Examples
-    --------
-    >>> texts_needed("0.05"), texts_needed("0.1")
-    (200, 100)
-    """
+    """Return how many checked texts a calibration for a level needs."""
     return math.ceil(_LEAST_STRANGE / Fraction(exact_level(significance)))
 
 
@@ -172,3 +169,58 @@ def _figures(outcomes: Sequence[tuple[Answer, bool, bool]]) -> ModelFigures:
         filed=len(wrong_filed) / len(outcomes),
         filed_wrong=sum(wrong_filed) / len(wrong_filed) if wrong_filed else None,
     )
+
+
+def with_reviews(corpus: Corpus, store: ReviewStore) -> Corpus:
+    """Return a corpus with the reviewed texts among its training texts.
+
+    Texts of the blind check stay out: they are for calibration. So do texts for which no label fits, and texts that are
+    in the corpus already, so that nothing is trained on that the model is later calibrated or measured with.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surelabel.review import NewText, Offer, ReviewStore
+    >>> store = ReviewStore(f"{tempfile.mkdtemp()}/reviews.sqlite")
+    >>> store.add([NewText("7", "Crude rose.", Offer("choose", "", ("gas",)), model="0")])
+    1
+    >>> _ = store.decide("a key", 1, "ann", "edit", ["oil"])
+    >>> corpus = Corpus.from_label_sets("two", ["oil up", "gas and oil"], [{"oil"}, {"gas", "oil"}])
+    >>> with_reviews(corpus, store)
+    Corpus 'two': 3 texts, 2 labels (train 3)
+    """
+    reviewed = [
+        (text, text.decision.chosen)
+        for text in store.texts()
+        if text.decision is not None and text.decision.chosen and not text.is_blind
+    ]
+    is_seen = seen_before([text.text for text, _ in reviewed], corpus.texts).tolist()
+    new = [item for item, seen in zip(reviewed, is_seen, strict=True) if not seen]
+    if not new:
+        raise InvalidInputError(
+            "The review store must have decided texts that are not in the corpus. "
+            f"Got {len(reviewed):,} decided texts, all of them in the corpus. Leave out --with-reviews."
+        )
+    labels = dict.fromkeys([*corpus.label_names, *sorted({label for _, chosen in new for label in chosen})])
+    n_before, what = len(corpus), f"{len(new):,} reviewed texts"
+    added = np.arange(n_before, n_before + len(new))
+    grown = Corpus.from_label_sets(
+        corpus.name,
+        [*corpus.texts, *(text.text for text, _ in new)],
+        [*corpus.label_sets, *(chosen for _, chosen in new)],
+        ids=[*corpus.ids, *(f"review-{text.number}" for text, _ in new)],
+        label_names=list(labels),
+        parts={**corpus.parts, "train": np.concatenate([corpus.parts["train"], added])},
+        columns={
+            name: [*values, *(str(text.columns.get(name, "")) for text, _ in new)]
+            for name, values in corpus.columns.items()
+        },
+        # Not the source alone any more: the same file read again is another corpus.
+        provenance=dataclasses.replace(
+            corpus.provenance,
+            source=f"{corpus.provenance.source} and {what}",
+            checksum=None,
+            notes=(*corpus.provenance.notes, f"{what} are among the training texts"),
+        ),
+    )
+    return dataclasses.replace(grown, split=corpus.split)
