@@ -31,7 +31,7 @@ import numpy as np
 from probabilities import corpus_to_measure
 from surelabel import __version__, load_bundle
 from surelabel._core.storage import atomic_file
-from surelabel.corpora.places import cache_folder
+from surelabel.corpora import cache_folder
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import machine, versions
 from surelabel.models import TrainingSettings, train_bundle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import NoReturn
 
@@ -23,7 +24,11 @@ def main() -> NoReturn:
             raise SystemExit(0) from None
         print(f"surelabel: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(_MISSING) from None
-    cli.main()
+    try:
+        cli.main()
+    finally:
+        # The system frees what is left at once; Python would first look for cycles in it, for a second or two.
+        gc.freeze()
 
 
 if __name__ == "__main__":

@@ -22,14 +22,7 @@ from surelabel.calibration import Calibration
 from surelabel.engines import SEARCHES
 from surelabel.exceptions import ArtifactError
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.measures import (
-    Measure,
-    SeparableMeasure,
-    check_measure,
-    measure_from_spec,
-    measure_to_spec,
-    probe_costs,
-)
+from surelabel.measures import Measure, SeparableMeasure, check_measure, measure_from_spec, measure_to_spec, probe_costs
 from surelabel.measures.hubs import Hubs
 from surelabel.measures.listing import SeenLabelSets
 from surelabel.measures.mahalanobis import Mahalanobis
@@ -162,11 +155,7 @@ def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -
 
 
 def _measure(
-    header: dict[str, Any],
-    given: Measure | None,
-    arrays: dict[str, npt.NDArray[Any]],
-    probe: FloatArray,
-    path: Path,
+    header: dict[str, Any], given: Measure | None, arrays: dict[str, npt.NDArray[Any]], probe: FloatArray, path: Path
 ) -> Measure:
     """Return the file's measure, or the one given for it, if it is the same."""
     stored = _stored_measure(header["measure"], arrays)

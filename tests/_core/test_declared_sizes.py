@@ -6,7 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from surelabel._core.declared_sizes import check_npz, check_safetensors
+from surelabel._core.declared_sizes import check_safetensors
+from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError
 
 
@@ -19,8 +20,8 @@ def _tensors(path, header, data=b""):
 def test_honest_files_pass(tmp_path):
     np.savez(tmp_path / "plain.npz", a=np.zeros((3, 4)), b=np.array(["x", "yy"]), c=np.array(3), d=np.empty((0, 5)))
     np.savez_compressed(tmp_path / "packed.npz", a=np.zeros(10**6))
-    check_npz(tmp_path / "plain.npz")
-    check_npz(tmp_path / "packed.npz")
+    read_arrays(tmp_path / "plain.npz")
+    read_arrays(tmp_path / "packed.npz")
     header = {"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {"format": "pt"}}
     check_safetensors(_tensors(tmp_path / "w.safetensors", header, bytes(24)))
 
@@ -58,4 +59,4 @@ def test_a_cut_file_is_refused(tmp_path):
             check_safetensors(tmp_path / "w.safetensors")
     (tmp_path / "a.npz").write_bytes(b"PK")
     with pytest.raises(ArtifactError, match="not an archive of arrays"):
-        check_npz(tmp_path / "a.npz")
+        read_arrays(tmp_path / "a.npz")

@@ -64,7 +64,7 @@ def test_reuters_by_path_and_its_reduction(tmp_path, monkeypatch):
     with pytest.warns(DataWarning):
         corpus = corpora.load("reuters", path=path, validation=0, calibration=0)
     assert repr(corpus) == "Corpus 'reuters': 5 texts, 3 labels (train 3, test 2)"
-    with pytest.warns(DataWarning), pytest.raises(InvalidInputError, match="at most the 3 labels"):
+    with pytest.warns(DataWarning), pytest.raises(InvalidInputError, match="from 1 to 3"):
         corpora.load("reuters20", path=path, validation=0, calibration=0)
 
 

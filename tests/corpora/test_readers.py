@@ -128,7 +128,7 @@ def test_bad_ctdc(tmp_path):
     with pytest.raises(CorpusError, match="Got no such file"):
         read_ctdc(unpack(tmp_path / "e", {"dev/00001_pol.txt": b""}))
     for fold in (0, 6, "1", True):
-        with pytest.raises(InvalidInputError, match="'fold' parameter of ctdc must be an int from 1 to 5"):
+        with pytest.raises(InvalidInputError, match="'fold' parameter of ctdc must be a whole number from 1 to 5"):
             read_ctdc(tmp_path, fold=fold)
     folder = unpack(tmp_path / "l", {"00001_pol.txt": "žluť".encode("cp1250"), "00002_kul.txt": b"a"})
     with pytest.raises(CorpusError, match=r"'00001_pol.txt' must be text in utf-8"):

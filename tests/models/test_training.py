@@ -171,7 +171,7 @@ def test_a_stopped_training_goes_on(tmp_path, monkeypatch, caplog):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("surelabel.models.training.evaluated", stop)
+        patched.setattr("surelabel.models.training.completed", stop)
         with pytest.raises(KeyboardInterrupt):
             train_to_folder(found, tmp_path / "model", QUICK)
     assert not (tmp_path / "model").exists()

@@ -1,7 +1,4 @@
-"""Sizes that files declare, checked against the bytes that are there before anything of that size is allocated.
-
-A header of a few bytes can claim an array of any size, and a reader that believes it asks for that much memory first.
-"""
+"""Sizes that files declare, checked against the bytes that are there before anything of that size is allocated."""
 
 from __future__ import annotations
 
@@ -25,19 +22,8 @@ _TENSOR_BYTES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF1
 _TENSOR_BYTES |= {"F64": 8, "I64": 8, "U64": 8}
 
 
-def check_npz(path: Path) -> None:
-    """Raise ArtifactError unless every array of an `.npz` is of plain values and as large as its header says."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_arrays(archive, path)
-    except (zipfile.BadZipFile, EOFError, ValueError) as error:
-        if isinstance(error, ArtifactError):
-            raise
-        raise ArtifactError(f"{path} is not an archive of arrays, or it is damaged: {error}.") from error
-
-
 def check_arrays(archive: zipfile.ZipFile, path: Path) -> None:
-    """Do what `check_npz` does for an archive that is open already."""
+    """Raise ArtifactError unless every array of an open `.npz` is of plain values and as large as its header says."""
     for entry in archive.infolist():
         try:
             _check_entry(archive, entry)

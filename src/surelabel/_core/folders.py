@@ -39,37 +39,17 @@ class _ReplacedError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class FolderFormat:
-    """One kind of described folder.
+    """One kind of described folder: its description says `format` and `version`; lower versions are read too."""
 
-    Attributes
-    ----------
-    what : str
-        Of messages: "bundle", or "saved classifier".
-    description : str
-        Name of the file that describes the others.
-    format, version
-        What the description says of itself; lower versions are read as well.
-    oldest : int
-        Lowest version that is read.
-    without_checksum : int
-        Last version whose description has no checksum of its own.
-    advice : str
-        What to do if there is no such folder.
-    check_name : callable, optional
-        Tells whether such a folder has files of a name.
-    needed : tuple of str
-        Files without which a folder is damaged.
-    """
-
-    what: str
-    description: str
+    what: str  # for messages
+    description: str  # the file that describes the others
     format: str
     version: int
     oldest: int
-    advice: str
+    advice: str  # what to do if there is no such folder
     check_name: Callable[[str], bool] | None = None
     needed: tuple[str, ...] = ()
-    without_checksum: int = 0
+    without_checksum: int = 0  # the last version whose description has no checksum of its own
 
     def check_target(self, folder: Path) -> Path:
         """Return where a folder is written, with links followed; raise unless that is nothing, empty, or of a kind."""
@@ -109,13 +89,7 @@ class FolderFormat:
 
     @contextlib.contextmanager
     def opened(self, folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Yield a private copy of a folder, every byte of it checked, and its description.
-
-        Raises
-        ------
-        ArtifactError
-            The folder is not of this kind, is of a newer version, or a file is missing, changed, unknown or a link.
-        """
+        """Yield a private copy of a folder, every byte of it checked, and its description."""
         if any(parent in _private for parent in folder.parents):
             yield folder, self._checked(folder, None)
             return
@@ -181,9 +155,8 @@ class FolderFormat:
         version = document.get("version")
         if not isinstance(version, int) or isinstance(version, bool) or not self.oldest <= version <= self.version:
             raise ArtifactError(
-                f"The {self.what} {folder} has format version {version!r}, written by "
-                f"{document.get('written_by')!r}; this is surelabel {__version__}, which reads version {self.version}. "
-                "Install a newer surelabel."
+                f"The {self.what} {folder} has format version {version!r}, written by {document.get('written_by')!r}; "
+                f"this is surelabel {__version__}, which reads version {self.version}. Install a newer surelabel."
             )
         if not isinstance(document.get("files"), dict):
             raise self._damaged(folder, f"{self.description} does not list its files")

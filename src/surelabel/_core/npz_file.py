@@ -6,19 +6,20 @@ instead; they are read too.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.declared_sizes import check_arrays, check_npz
+from surelabel._core.declared_sizes import check_arrays
 from surelabel._core.storage import atomic_file
 from surelabel._version import __version__
 from surelabel.exceptions import ArtifactError
@@ -30,20 +31,9 @@ _HEADER, _EARLIER_HEADER = "header.npy", "header.json"
 
 @dataclasses.dataclass(frozen=True)
 class NpzFormat:
-    """A format of files: what is in them, and the newest version.
+    """A format of files: its name, its newest version (all from 1 are read), and what a file is, for errors.
 
-    Parameters
-    ----------
-    name : str
-        Stands in the header, as `format`.
-    version : int
-        Newest version; all from 1 are read.
-    what : str
-        What a file is, for errors: "a recalibration".
-    arrays : tuple of str
-        Arrays that a file must have.
-    optional : tuple of str, or None
-        Arrays that it can have; None stands for any.
+    `arrays` must be in a file, `optional` ones can be; None stands for any.
 
     Examples
     --------
@@ -91,18 +81,9 @@ class NpzFormat:
         return self._read(io.BytesIO(data), file)
 
     def _read(self, stream: IO[bytes], file: Path) -> tuple[dict[str, Any], Arrays]:
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                check_arrays(archive, file)
-                header = self._checked_header(archive, file)
-                names = [name for name in archive.namelist() if name not in (_HEADER, _EARLIER_HEADER)]
-                return header, {name.removesuffix(".npy"): _array(archive, name) for name in names}
-        except ArtifactError:
-            raise
-        except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
-            raise ArtifactError(
-                f"{file} is not {self.what} of format {self.name!r}, or it is damaged: {error}."
-            ) from error
+        with _opened(stream, file, f"{self.what} of format {self.name!r}") as archive:
+            header = self._checked_header(archive, file)
+            return header, _arrays(archive)
 
     def _checked_header(self, archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
         """Return the header; refuse other files, and versions that are newer than we are."""
@@ -129,6 +110,19 @@ class NpzFormat:
         return header
 
 
+@contextlib.contextmanager
+def _opened(stream: IO[bytes], file: Path, what: str) -> Iterator[zipfile.ZipFile]:
+    """Yield an archive whose arrays are as large as they claim to be; whatever is wrong is an ArtifactError."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            check_arrays(archive, file)
+            yield archive
+    except ArtifactError:
+        raise
+    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
+        raise ArtifactError(f"{file} is not {what}, or it is damaged: {error}.") from error
+
+
 def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
     """Read one array; Python objects are refused."""
     with archive.open(name) as stream:
@@ -136,11 +130,13 @@ def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
     return array
 
 
+def _arrays(archive: zipfile.ZipFile) -> Arrays:
+    """Read all arrays but the header."""
+    names = [name for name in archive.namelist() if name not in (_HEADER, _EARLIER_HEADER)]
+    return {name.removesuffix(".npy"): _array(archive, name) for name in names}
+
+
 def read_arrays(path: Path) -> Arrays:
     """Read an `.npz` without a header: the arrays of a file that another file describes."""
-    check_npz(path)
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except Exception as error:  # decompressors and parsers of damaged bytes raise what they like
-        raise ArtifactError(f"{path} is damaged: {error}.") from error
+    with path.open("rb") as stream, _opened(stream, path, "an archive of arrays") as archive:
+        return _arrays(archive)

@@ -26,6 +26,13 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def _permit(path: Path, mode: int) -> None:
+    """Let others read a temporary file or folder as they may read any new one."""
+    umask = os.umask(0)
+    os.umask(umask)
+    path.chmod(mode & ~umask)
+
+
 def _lock(path: Path) -> int | None:
     """Lock a file or folder until the descriptor that is returned is closed, or the process dies, however it does.
 
@@ -131,9 +138,7 @@ def atomic_file(path: str | os.PathLike[str], *, clean: bool = True) -> Iterator
         try:
             yield temporary
             _sync(temporary)
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o666 & ~umask)
+            _permit(temporary, 0o666)
             temporary.replace(target)
             _sync(target.parent)
         finally:
@@ -178,9 +183,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             yield temporary
             for file in temporary.rglob("*"):
                 _sync(file)
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o777 & ~umask)
+            _permit(temporary, 0o777)
             if not target.exists():
                 temporary.replace(target)
             elif not _exchanged(temporary, target):
@@ -196,11 +199,6 @@ def locked(path: Path, target: Path) -> Iterator[None]:
 
     The lock is taken before anything of the target is opened, and its file is removed while it is held: whoever opened
     that file in the meantime sees that it is gone, and makes a new one.
-
-    Raises
-    ------
-    InvalidInputError
-        Another process holds the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import numbers
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -19,25 +19,6 @@ import numpy.typing as npt
 
 from surelabel import exceptions
 from surelabel.exceptions import InvalidInputError
-
-__all__ = [
-    "BoolArray",
-    "FloatArray",
-    "IntArray",
-    "as_label_names",
-    "as_labels",
-    "as_level",
-    "as_levels",
-    "as_probabilities",
-    "as_share",
-    "as_texts",
-    "check_count",
-    "check_limits",
-    "invalid",
-    "is_named",
-    "names_of_columns",
-    "not_calibrated",
-]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -141,15 +122,12 @@ def is_named(values: Any) -> bool:
         return isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1
     if values and all(isinstance(row, (list, tuple)) and not row for row in values):
         return True
+    collections = (list, tuple, set, frozenset)
     return any(
-        isinstance(row, (str, set, frozenset)) or any(isinstance(item, str) for item in _as_collection(row))
+        isinstance(row, (str, set, frozenset))
+        or (isinstance(row, collections) and any(isinstance(item, str) for item in row))
         for row in values
     )
-
-
-def _as_collection(row: Any) -> Collection[Any]:
-    """Return a row's items if it has any."""
-    return row if isinstance(row, (list, tuple, set, frozenset)) else ()
 
 
 def _from_names(values: Any, names: tuple[str, ...] | None, n_labels: int, parameter: str, who: str) -> BoolArray:
@@ -214,15 +192,15 @@ def as_labels(
     return np.ascontiguousarray(array, dtype=np.bool_)
 
 
-def _as_decimal(value: Any, parameter: str, who: str) -> Fraction:
-    """Return a level as the decimal number that was typed: 0.07 is 7/100, not the nearest double."""
+def as_share(value: Any, parameter: str, *, who: str) -> Fraction:
+    """Return a number in (0, 1) as the decimal that was typed: 0.07 is 7/100, not the nearest double."""
     if type(value) in (str, float):
         return _read_decimal(value, parameter, who)
     return _exact_decimal(value, parameter, who)
 
 
 def _exact_decimal(value: Any, parameter: str, who: str) -> Fraction:
-    """Read a level; most of those that are asked for were read before."""
+    """Read a number in (0, 1)."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
         raise invalid(parameter, who, "a number in (0, 1)", repr(value))
     try:
@@ -234,12 +212,8 @@ def _exact_decimal(value: Any, parameter: str, who: str) -> Fraction:
     return exact
 
 
+# Most of the levels that are asked for were read before.
 _read_decimal = functools.lru_cache(maxsize=256, typed=True)(_exact_decimal)
-
-
-def as_share(value: Any, parameter: str, *, who: str) -> Fraction:
-    """Return a share in (0, 1) as the exact fraction that was typed."""
-    return _as_decimal(value, parameter, who)
 
 
 def as_level(significance: Any, confidence_level: Any, *, who: str) -> Fraction:
@@ -250,8 +224,8 @@ def as_level(significance: Any, confidence_level: Any, *, who: str) -> Fraction:
             f"Exactly one of 'significance' and 'confidence_level' must be given to {who}. Got {got}."
         )
     if significance is not None:
-        return _as_decimal(significance, "significance", who)
-    return 1 - _as_decimal(confidence_level, "confidence_level", who)
+        return as_share(significance, "significance", who=who)
+    return 1 - as_share(confidence_level, "confidence_level", who=who)
 
 
 def as_levels(significance: Any, confidence_level: Any, n_texts: int, *, who: str) -> tuple[list[Fraction], IntArray]:
@@ -274,7 +248,7 @@ def as_levels(significance: Any, confidence_level: Any, n_texts: int, *, who: st
     exact: dict[Any, Fraction] = {}
     for value in values:
         if value not in exact:
-            level = _as_decimal(value, parameter, who)
+            level = as_share(value, parameter, who=who)
             exact[value] = level if significance is not None else 1 - level
     levels = sorted(set(exact.values()))
     places = {level: place for place, level in enumerate(levels)}
@@ -294,10 +268,12 @@ def check_limits(min_labels: Any, max_labels: Any, *, who: str, n_labels: int | 
         raise invalid("min_labels", who, f"at most the number of labels, {n_labels}", f"{min_labels}")
 
 
-def check_count(parameter: str, value: Any, *, who: str, least: int = 0) -> None:
-    """Raise unless `value` is a whole number, `least` or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise invalid(parameter, who, f"a whole number, {least} or more", repr(value))
+def check_count(parameter: str, value: Any, *, who: str, least: int = 0, most: int | None = None) -> None:
+    """Raise unless `value` is a whole number from `least` to `most`."""
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_whole or value < least or (most is not None and value > most):
+        limits = f", {least} or more" if most is None else f" from {least} to {most:,}"
+        raise invalid(parameter, who, f"a whole number{limits}", repr(value))
 
 
 def as_texts(probabilities: Any, labels: Any, *, who: str) -> tuple[FloatArray, BoolArray]:

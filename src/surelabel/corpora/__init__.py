@@ -1,8 +1,7 @@
 """Corpora: texts with label-sets, read from many forms into one, with parts to train, calibrate and test on.
 
-`load` reads the paper's corpora by name (section 6.1) and a user's own files; `split` draws stratified
-parts of exact size; `reduced` keeps the most frequent labels; `statistics_table` counts what the paper's
-table of corpora counts.
+`load` reads the paper's corpora by name (section 6.1) and a user's own files; `split` draws stratified parts of exact
+size; `reduced` keeps the most frequent labels; `statistics_table` counts what the paper's table of corpora counts.
 
 Examples
 --------
@@ -22,21 +21,15 @@ from surelabel.corpora.aapd import read_aapd
 from surelabel.corpora.catalogue import available, is_at_hand, load
 from surelabel.corpora.corpus import PARTS, Corpus, Part, Provenance
 from surelabel.corpora.ctdc import read_ctdc
+from surelabel.corpora.files import cache_folder
 from surelabel.corpora.goemotions import read_goemotions
 from surelabel.corpora.overlap import seen_before
-from surelabel.corpora.places import cache_folder
 from surelabel.corpora.reduction import reduced
 from surelabel.corpora.reuters import read_reuters
 from surelabel.corpora.reuters_source import find_reuters
 from surelabel.corpora.splits import Split, split
 from surelabel.corpora.synthetic import generate_synthetic
-from surelabel.corpora.tables import (
-    PAPER_STATISTICS,
-    Statistics,
-    statistics,
-    statistics_markdown,
-    statistics_table,
-)
+from surelabel.corpora.tables import PAPER_STATISTICS, Statistics, statistics, statistics_markdown, statistics_table
 from surelabel.corpora.tabular import read_table
 
 __all__ = [

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.corpora.places import as_path, sha256
-from surelabel.corpora.textfiles import read_text
+from surelabel.corpora.corpus import Corpus
+from surelabel.corpora.files import as_path, provenance_of, read_lines, read_text
 from surelabel.exceptions import CorpusError
 
 _PARTS = {"train": ("train",), "validation": ("val", "validation", "dev"), "test": ("test",)}
@@ -46,25 +45,22 @@ def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> 
     if not folder.is_dir():
         raise CorpusError(f"AAPD must be a folder of files. Got {folder.name!r} instead.")
     names = list(label_names) if label_names is not None else _names_in(folder)
-    files = {part: _find_part(folder, aliases) for part, aliases in _PARTS.items()}
-    files = {part: found for part, found in files.items() if found}
+    files = {part: paths for part, aliases in _PARTS.items() if (paths := _find_part(folder, aliases))}
     if not files:
         raise CorpusError(
             "The AAPD folder must hold text_train and label_train, train.tsv or train.json, or the like for val and "
             f"test. Got {sorted(file.name for file in folder.iterdir())[:8]} in {folder.name!r} instead."
         )
-    rows = {part: _read_part(found, names) for part, found in files.items()}
+    rows = {part: _read_part(paths, names) for part, paths in files.items()}
     used = {label for part in rows.values() for _, labels in part for label in labels}
-    every = [file for found in files.values() for file in found]
     return Corpus.from_parts(
         "aapd",
         {part: [(f"{part}-{i}", text, labels) for i, (text, labels) in enumerate(rows[part])] for part in rows},
         names if names and used <= set(names) else sorted(used),
-        Provenance(
-            source=", ".join(file.name for file in every),
-            rule="the authors' parts; one text and its labels per line or record",
-            licence="research use; abstracts belong to their authors",
-            checksum=sha256(*every),
+        provenance_of(
+            [file for paths in files.values() for file in paths],
+            "the authors' parts; one text and its labels per line or record",
+            "research use; abstracts belong to their authors",
         ),
     )
 
@@ -101,12 +97,8 @@ def _read_part(files: list[Path], names: list[str]) -> _Rows:
     return _read_tsv(files[0], names) if files[0].suffix == ".tsv" else _read_json(files[0])
 
 
-def _lines(file: Path) -> list[str]:
-    return read_text(file).removesuffix("\n").split("\n")
-
-
 def _read_pair(text_file: Path, label_file: Path) -> _Rows:
-    texts, labels = _lines(text_file), _lines(label_file)
+    texts, labels = read_lines(text_file), read_lines(label_file)
     if len(texts) != len(labels):
         raise CorpusError(
             f"AAPD's {label_file.name!r} must have a line for each of the {len(texts):,} lines of "
@@ -118,7 +110,7 @@ def _read_pair(text_file: Path, label_file: Path) -> _Rows:
 def _read_tsv(file: Path, names: list[str]) -> _Rows:
     rows: _Rows = []
     width = len(names)
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in enumerate(read_lines(file), start=1):
         bits, tab, text = line.partition("\t")
         width = width or len(bits)
         if not tab or len(bits) != width or not re.fullmatch("[01]+", bits):
@@ -136,8 +128,8 @@ def _read_json(file: Path) -> _Rows:
     records = _parsed(file)
     rows: _Rows = []
     for number, record in enumerate(records if isinstance(records, list) else [None], start=1):
-        text = record.get("text") if isinstance(record, dict) else None
-        labels = record.get("label", record.get("labels")) if isinstance(record, dict) else None
+        fields = record if isinstance(record, dict) else {}
+        text, labels = fields.get("text"), fields.get("label", fields.get("labels"))
         if not isinstance(text, str) or not isinstance(labels, list):
             raise CorpusError(
                 f"Record {number} of AAPD's {file.name!r} must be an object with a 'text' and a list 'label'. "

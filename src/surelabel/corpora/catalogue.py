@@ -13,8 +13,8 @@ from typing import Any
 from surelabel.corpora.aapd import read_aapd
 from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.ctdc import read_ctdc
+from surelabel.corpora.files import DATA_VARIABLE, cache_folder, find
 from surelabel.corpora.goemotions import read_goemotions
-from surelabel.corpora.places import DATA_VARIABLE, cache_folder, find
 from surelabel.corpora.reduction import reduced
 from surelabel.corpora.reuters import read_reuters
 from surelabel.corpora.reuters_source import REUTERS_NAMES, find_reuters

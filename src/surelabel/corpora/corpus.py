@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.corpora.label_matrices import (
-    LabelMatrix,
-    as_canonical,
-    as_dense,
-    as_label_matrix,
-    as_label_sets,
-)
+from surelabel.corpora.label_matrices import LabelMatrix, as_canonical, as_dense, as_label_matrix, as_label_sets
 from surelabel.corpora.tables import Statistics, statistics
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 if TYPE_CHECKING:
     from surelabel.corpora.splits import Split
+
+_Rows = Sequence[int] | npt.NDArray[np.int64]
 
 PARTS = ("train", "validation", "calibration", "test")
 
@@ -163,7 +159,7 @@ class Corpus(_Labelled):
     ids: tuple[str, ...]
     label_matrix: LabelMatrix
     label_names: tuple[str, ...]
-    parts: Mapping[str, npt.NDArray[np.int64]]
+    parts: Mapping[str, Any]
     provenance: Provenance = field(default_factory=lambda: Provenance("memory", "as given"))
     split: Split | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -177,7 +173,7 @@ class Corpus(_Labelled):
         object.__setattr__(self, "parts", _as_parts(self.parts, self.name, len(self.texts)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         return _rebuilt, ({**values, "parts": dict(self.parts)},)
 
     def __len__(self) -> int:
@@ -196,28 +192,14 @@ class Corpus(_Labelled):
         *,
         ids: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
-        parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]] | None = None,
+        parts: Mapping[str, _Rows] | None = None,
         provenance: Provenance | None = None,
         columns: Mapping[str, Sequence[str]] | None = None,
     ) -> Corpus:
-        """Make a corpus from label names.
+        """Make a corpus from label names, one collection of them per text.
 
-        Parameters
-        ----------
-        name : str
-        texts : sequence of str
-        label_sets : sequence of collections of label names, one per text
-        ids : sequence of str, default the texts' numbers from 0
-        label_names : sequence of str, default the sorted labels that occur
-        parts : mapping of part name to text indices, default everything in "train"
-        provenance : Provenance, optional
-        columns : mapping of name to sequence of str, optional
-            What else is known of each text.
-
-        Warns
-        -----
-        DataWarning
-            If texts are empty or have no label, or if there is only one label.
+        By default `ids` are the texts' numbers from 0, `label_names` the sorted labels that occur, and everything is in
+        the part "train". A DataWarning says so if texts are empty or have no label, or if there is only one label.
         """
         if len(texts) != len(label_sets):
             raise CorpusError(
@@ -226,14 +208,13 @@ class Corpus(_Labelled):
             )
         if label_names is None:
             label_names = sorted({label for label_set in label_sets for label in label_set})
-        matrix = as_label_matrix(label_sets, label_names, name)
         corpus = cls(
             name=name,
             texts=tuple(texts),
             ids=tuple(map(str, range(len(texts)))) if ids is None else tuple(ids),
-            label_matrix=matrix,
+            label_matrix=as_label_matrix(label_sets, label_names, name),
             label_names=tuple(label_names),
-            parts={"train": np.arange(len(texts))} if parts is None else _as_index_arrays(parts),
+            parts={"train": np.arange(len(texts))} if parts is None else parts,
             provenance=provenance or Provenance("memory", "as given"),
             columns={name: tuple(values) for name, values in (columns or {}).items()},
         )
@@ -260,10 +241,7 @@ class Corpus(_Labelled):
     def part(self, *names: str) -> Part:
         """Take one part, or several merged in the corpus's order.
 
-        Parameters
-        ----------
-        *names : str
-            Part names. ``part("train", "calibration")`` is what a classifier without calibration trains on.
+        ``part("train", "calibration")`` is what a classifier without calibration trains on.
 
         Examples
         --------
@@ -285,30 +263,19 @@ class Corpus(_Labelled):
         name = "+".join(dict.fromkeys(names))
         return Part(name, self.texts, self.ids, self.label_matrix, self.label_names, self.columns).rows(rows)
 
-    def with_parts(
-        self, parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]], *, split: Split | None = None
-    ) -> Corpus:
+    def with_parts(self, parts: Mapping[str, _Rows], *, split: Split | None = None) -> Corpus:
         """Return the same corpus with other parts (text indices by name); `split` says how they were drawn."""
-        return replace(self, parts=_as_index_arrays(parts), split=split)
+        return replace(self, parts=dict(parts), split=split)
 
     def fingerprint(self, *, texts: bool = True) -> str:
-        """Return a SHA-256 over ids, labels, label names, parts and texts.
+        """Return a SHA-256 over ids, labels, label names, parts and texts, 64 hexadecimal digits.
 
-        Parameters
-        ----------
-        texts : bool, default=True
-            False leaves the texts out: two sources of one corpus can differ in white space alone.
-
-        Returns
-        -------
-        str
-            64 hexadecimal digits. The corpus's name, provenance and further columns do not enter.
+        The corpus's name, provenance and further columns do not enter. `texts=False` leaves the texts out: two sources
+        of one corpus can differ in white space alone.
         """
         digest = hashlib.sha256()
-        header: dict[str, Any] = {
-            "label_names": self.label_names,
-            "parts": {name: self.parts[name].tolist() for name in self.parts},
-        }
+        parts = {name: self.parts[name].tolist() for name in self.parts}
+        header = {"label_names": self.label_names, "parts": parts}
         digest.update(json.dumps(header, sort_keys=True).encode())
         pointers, indices = self.label_matrix.indptr, self.label_matrix.indices
         for row, (identifier, text) in enumerate(zip(self.ids, self.texts, strict=True)):
@@ -332,15 +299,7 @@ def _rebuilt(values: dict[str, Any]) -> Corpus:
     return Corpus(**values)
 
 
-def _as_index_arrays(
-    parts: Mapping[str, Sequence[int] | npt.NDArray[np.int64]],
-) -> dict[str, npt.NDArray[np.int64]]:
-    return {name: np.asarray(rows, dtype=np.int64) for name, rows in parts.items()}
-
-
-def _as_parts(
-    parts: Mapping[str, npt.NDArray[np.int64]], corpus: str, n_texts: int
-) -> Mapping[str, npt.NDArray[np.int64]]:
+def _as_parts(parts: Mapping[str, _Rows], corpus: str, n_texts: int) -> Mapping[str, npt.NDArray[np.int64]]:
     """Check the parts and return them sorted, read-only, in the order of PARTS."""
     unknown = sorted(set(parts) - set(PARTS))
     if unknown:
@@ -371,21 +330,17 @@ def _check_lengths(corpus: Corpus) -> None:
     n_texts = len(corpus.texts)
     if n_texts == 0:
         raise CorpusError(f"Corpus {corpus.name!r} must have at least one text. Got an empty one instead.")
-    if len(corpus.ids) != n_texts:
-        raise CorpusError(
-            f"The ids of corpus {corpus.name!r} must be as many as its texts, {n_texts:,}. Got {len(corpus.ids):,}."
-        )
+    counted = {"ids": corpus.ids} | {f"column {name!r}": values for name, values in corpus.columns.items()}
+    for what, values in counted.items():
+        if len(values) != n_texts:
+            raise CorpusError(
+                f"The {what} of corpus {corpus.name!r} must be as many as its texts, {n_texts:,}. Got {len(values):,}."
+            )
     if len(set(corpus.ids)) != n_texts:
         twice = Counter(corpus.ids).most_common(1)[0][0]
         raise CorpusError(f"The ids of corpus {corpus.name!r} must be unique. Got {twice!r} twice.")
     if len(set(corpus.label_names)) != len(corpus.label_names):
         raise CorpusError(f"The label names of corpus {corpus.name!r} must be unique. Got some twice.")
-    for name, values in corpus.columns.items():
-        if len(values) != n_texts:
-            raise CorpusError(
-                f"The column {name!r} of corpus {corpus.name!r} must have {n_texts:,} values, one per text. "
-                f"Got {len(values):,}."
-            )
     expected = (n_texts, len(corpus.label_names))
     if tuple(corpus.label_matrix.shape) != expected:
         raise CorpusError(
@@ -420,8 +375,7 @@ def _warn_of_texts(corpus: Corpus) -> None:
     if unlabelled.size:
         _warn(
             f"{unlabelled.size:,} of the {len(corpus):,} texts of corpus {corpus.name!r} have no label "
-            f"({_some_ids(corpus, unlabelled.tolist())}). Predict with "
-            "min_labels=0 to admit the empty label-set."
+            f"({_some_ids(corpus, unlabelled.tolist())}). Predict with min_labels=0 to admit the empty label-set."
         )
     if len(corpus.label_names) == 1:
         _warn(f"Corpus {corpus.name!r} has one label only, {corpus.label_names[0]!r}.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from surelabel._core.validation import check_count
 from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.corpora.places import as_path, sha256
-from surelabel.corpora.textfiles import read_text
-from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.corpora.files import as_path, read_text, sha256
+from surelabel.exceptions import CorpusError
 
 N_FOLDS = 5
 
@@ -24,10 +24,8 @@ def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Co
 
     Parameters
     ----------
-    path : path
     fold : int, default=1
         Which of the five folds is the test part.
-    encoding : str, default="utf-8"
 
     Returns
     -------
@@ -45,12 +43,10 @@ def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Co
     ...     corpora.read_ctdc(folder)
     Corpus 'ctdc': 5 texts, 3 labels (train 4, test 1)
     """
-    if isinstance(fold, bool) or not isinstance(fold, int) or not 1 <= fold <= N_FOLDS:
-        raise InvalidInputError(
-            f"The 'fold' parameter of ctdc must be an int from 1 to {N_FOLDS}. Got {fold!r} instead."
-        )
+    check_count("fold", fold, who="ctdc", least=1, most=N_FOLDS)
     folder = as_path(path)
-    files = sorted(folder.rglob("*.txt")) if folder.is_dir() else []
+    files = list(folder.rglob("*.txt")) if folder.is_dir() else []
+    files.sort(key=lambda file: (file.name, str(file)))
     development = [file for file in files if _is_development(file, folder)]
     main = [file for file in files if not _is_development(file, folder)]
     if not main:
@@ -58,23 +54,18 @@ def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Co
             "CTDC must be a folder of files like '00046_kul_nab_mag.txt'. "
             f"Got no such file outside a development folder in {folder.name!r} instead."
         )
-    main.sort(key=lambda file: (file.name, str(file)))
-    development.sort(key=lambda file: (file.name, str(file)))
     folds = _folds(main)
     rows = range(len(main))
-    parts = {
-        "train": [row for row in rows if folds[row] != fold],
-        "test": [row for row in rows if folds[row] == fold],
-    }
+    parts = {"train": [row for row in rows if folds[row] != fold], "test": [row for row in rows if folds[row] == fold]}
     if development:
         parts["validation"] = list(range(len(main), len(files)))
-    names = [_parsed(file.stem) for file in (*main, *development)]
-    prefixes = ["main-"] * len(main) + ["dev-"] * len(development)
+    in_order = [("main", file) for file in main] + [("dev", file) for file in development]
+    names = [_parsed(file.stem) for _, file in in_order]
     return Corpus.from_label_sets(
         "ctdc",
-        [read_text(file, encoding).strip() for file in (*main, *development)],
+        [read_text(file, encoding).strip() for _, file in in_order],
         [labels for _, labels in names],
-        ids=[prefix + identifier for prefix, (identifier, _) in zip(prefixes, names, strict=True)],
+        ids=[f"{kind}-{identifier}" for (kind, _), (identifier, _) in zip(in_order, names, strict=True)],
         parts=parts,
         provenance=Provenance(
             source=folder.name,

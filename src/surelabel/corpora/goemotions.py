@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.corpora.places import as_path, sha256
-from surelabel.corpora.textfiles import read_text
+from surelabel.corpora.corpus import Corpus
+from surelabel.corpora.files import as_path, provenance_of, read_lines
 from surelabel.exceptions import CorpusError
 
 EMOTIONS: tuple[str, ...] = (
@@ -48,7 +47,7 @@ def read_goemotions(path: str | Path) -> Corpus:
     parts = {
         part: [
             _parsed(line, names, f"Line {number} of {file.name!r}")
-            for number, line in enumerate(read_text(file).removesuffix("\n").split("\n"), start=1)
+            for number, line in enumerate(read_lines(file), start=1)
         ]
         for part, file in files.items()
     }
@@ -56,19 +55,14 @@ def read_goemotions(path: str | Path) -> Corpus:
         "goemotions",
         parts,
         names,
-        Provenance(
-            source=", ".join(file.name for file in files.values()),
-            rule="its own parts; text, label numbers, id",
-            licence="Apache 2.0, Google Research",
-            checksum=sha256(*files.values()),
-        ),
+        provenance_of(list(files.values()), "its own parts; text, label numbers, id", "Apache 2.0, Google Research"),
     )
 
 
 def _label_names(folder: Path) -> list[str]:
     for name in ("labels.txt", "emotions.txt"):
         if (folder / name).exists():
-            return [line.strip() for line in read_text(folder / name).splitlines() if line.strip()]
+            return [line.strip() for line in read_lines(folder / name) if line.strip()]
     return list(EMOTIONS)
 
 

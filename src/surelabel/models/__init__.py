@@ -2,14 +2,11 @@
 
 ::
 
-    bundle.json       what it is, and size and SHA-256 of every other file
-    classifier/       the text classifier: JSON, arrays, safetensors
-    predictor.npz     the calibrated predictor, with the label names
-    automation.npz    what certifies that a text can be filed; tags.npz and familiarity.npz beside it
-    recalibration.npz the correction of the classifier's probabilities (if there is one)
-    evaluation.json   figures on the test texts, per measure (if it was evaluated)
-    report.html       the report about them (if one was made)
-    README.md         the model card
+    bundle.json       what it is, and size and SHA-256 of every other file classifier/       the text classifier: JSON,
+    arrays, safetensors predictor.npz     the calibrated predictor, with the label names automation.npz    what
+    certifies that a text can be filed; tags.npz and familiarity.npz beside it recalibration.npz the correction of the
+    classifier's probabilities (if there is one) evaluation.json   figures on the test texts, per measure (if it was
+    evaluated) report.html       the report about them (if one was made) README.md         the model card
 
 `train_to_folder` trains, calibrates and evaluates, and resumes if it was stopped; `load_bundle` checks all files and
 refuses what it does not know; `calibrate_bundle` calibrates again without training, `add_to_calibration` adds texts;

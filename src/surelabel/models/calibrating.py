@@ -5,24 +5,20 @@ from __future__ import annotations
 import dataclasses
 import logging
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import InvalidInputError
-from surelabel.guarantees.decisions import Decisions
 from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.models.bundle import Bundle
-from surelabel.models.deciding import DecisionSettings, certified_decisions, settings_of, uncertified
+from surelabel.models.deciding import DecisionSettings, settings_of, uncertified
 from surelabel.models.dividing import Division, division_notes
-from surelabel.models.evaluating import Limits, calibrated_predictors, details_of, evaluated
-from surelabel.models.fitting import fitted_measure, needs_fitting
+from surelabel.models.evaluating import calibrated_predictors, completed, place_of
+from surelabel.models.fitting import fitted_measure
 from surelabel.models.held_out import bundle_probabilities, held_out_part, labels_of, without_training_texts
-from surelabel.models.reporting import try_report
 from surelabel.models.verdict import judged
-from surelabel.probabilities_file import PartProbabilities
 from surelabel.taxonomies.kinds import Taxonomy
 
 _log = logging.getLogger(__name__)
@@ -63,103 +59,46 @@ def calibrate_bundle(
 ) -> Bundle:
     """Return the bundle with a new calibration, measure or division; its classifier is not trained again.
 
-    Parameters
-    ----------
-    bundle : Bundle
-    corpus : Corpus
-        Texts to calibrate with, see `held_out_part`. Figures of an evaluation belong to the old calibration; new ones
-        are made if this is the corpus of training and has test texts.
-    measure : Measure, optional
-        The bundle's own by default. One that is yet to be fitted needs the corpus of training with its validation part.
-    part : str, optional
-        Part to calibrate with.
-    skip_training_texts : bool
-        Leave out texts that the model was trained with, instead of refusing them.
-    work_folder : path, optional
-        Where a report is written; None makes none.
-    decisions : DecisionSettings, optional
-        What is promised about decisions; what the bundle promises by default.
-    division : Division or "none", optional
-        Calibrate by a column, by number of labels or by rarity; "none" calibrates all texts together. By default as
-        the bundle is.
-
-    Raises
-    ------
-    InvalidInputError
-        The model was trained with some of the texts.
+    Figures of an evaluation belong to the old calibration; new ones are made if this is the corpus of training and has
+    test texts, and a report if there is a `work_folder` for it. A measure that is yet to be fitted needs that corpus
+    with its validation part. `part` is the part to calibrate with, see `held_out_part`; texts that the model was
+    trained with are an error, or are left out. `division` "none" calibrates all texts together. Measure, promises about
+    decisions and division are the bundle's own by default.
     """
     own = corpus.fingerprint() == bundle.info.fingerprint
     bundle, taxonomy = _divided(bundle, corpus if own else None, division)
-    held_out = _check_new(
-        bundle, corpus, held_out_part(bundle, corpus, "calibration", part), skip=skip_training_texts, add=False
-    )
+    held_out = held_out_part(bundle, corpus, "calibration", part)
+    held_out = _check_new(bundle, corpus, held_out, skip=skip_training_texts, add=False)
     parts = {"calibration": bundle_probabilities(bundle, held_out)}
-    if own and "test" in corpus.parts and "test" not in held_out.name.split("+"):
-        parts["test"] = bundle_probabilities(bundle, corpus.part("test"))
-    limits = (bundle.predictor.min_labels, bundle.predictor.calibration_.max_labels)
-    constraints = bundle.predictor.constraints
-    chosen = _measure_for(bundle, corpus, bundle.predictor.measure if measure is None else measure, limits)
+    for name in ("test", "validation"):
+        if own and name in corpus.parts and name not in held_out.name.split("+"):
+            parts[name] = bundle_probabilities(bundle, corpus.part(name))
+    old = bundle.predictor
+    limits = (old.min_labels, old.calibration_.max_labels)
+    rules: dict[str, Any] = {"constraints": old.constraints, "label_names": bundle.label_names}
+    train_labels = labels_of(bundle, corpus.part("train")) if "validation" in parts else None
+    chosen = fitted_measure(measure or old.measure, parts.get("validation"), train_labels, limits, **rules)
     measures = {measure_name(chosen): chosen, **(MEASURES if "test" in parts else {})}
     predictors = calibrated_predictors(
-        measures, parts["calibration"], bundle.label_names, limits, constraints, taxonomy
+        measures, parts["calibration"], min_labels=limits[0], max_labels=limits[1], taxonomy=taxonomy, **rules
     )
-    for note in division_notes(next(iter(predictors.values()))):
+    predictor = next(iter(predictors.values()))
+    for note in division_notes(predictor):
         _log.warning("%s", note)
-    details = (
-        details_of(bundle.info.label_texts, bundle.label_names, corpus.part("test"), None) if "test" in parts else None
-    )
-    figures = evaluated(
-        predictors, parts["calibration"], parts.get("test"), thresholds=bundle.thresholds, details=details
-    )
-    has_validation = own and "validation" in corpus.parts and "validation" not in held_out.name.split("+")
-    validation = bundle_probabilities(bundle, corpus.part("validation")) if has_validation else None
-    certified = _decisions_again(bundle, held_out, parts["calibration"], validation, figures.predictor, decisions)
-    where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint()}
-    info = dataclasses.replace(
-        bundle.info,
-        measure=measure_name(chosen),
-        calibrated_on={**where, "part": held_out.name, "n_texts": len(held_out)},
-        short_lists=settings_of(certified).short_lists,
-        evaluated_on={} if "test" not in parts else {**where, "part": "test", "n_texts": len(parts["test"])},
-    )
+    # What best guesses are ranked by stays as it was, unless measure or settings are new.
+    plan = bundle.decisions
+    if plan is None or decisions is not None or predictor.measure is not old.measure:
+        plan = uncertified(decisions or settings_of(plan), predictor, bundle.label_names)
+    calibrated_on = place_of(corpus, held_out.name, len(held_out))
     new = dataclasses.replace(
         bundle,
-        predictor=figures.predictor,
-        info=info,
-        evaluation=figures.evaluations,
+        predictor=predictor,
+        info=dataclasses.replace(bundle.info, measure=measure_name(chosen), calibrated_on=calibrated_on),
         report=None,
-        forced_totals=figures.forced_totals,
+        forced_totals=None,
         seen=None if bundle.seen is None else bundle.seen.calibrated_with(held_out.texts, add=False),
-        decisions=certified,
     )
-    if validation is None:
-        new = judged(new, parts["calibration"], held_out.texts, "calibration")
-    else:
-        new = judged(new, validation, corpus.part("validation").texts, "validation")
-    if work_folder is not None and "test" in parts:
-        path = work_folder / "report.html"
-        report = try_report(path, new, figures, parts["test"], corpus.part("test"), corpus)
-        new = dataclasses.replace(new, report=None if report is None else report.read_bytes())
-    return new
-
-
-def _decisions_again(
-    bundle: Bundle,
-    held_out: Part,
-    calibration: PartProbabilities,
-    validation: PartProbabilities | None,
-    predictor: ConformalLabelSets,
-    settings: DecisionSettings | None,
-) -> Decisions:
-    """Return decisions that are certified with a new calibration.
-
-    What best guesses are ranked by is chosen on the validation texts of the corpus of training if they are at hand. If
-    not, it stays as it was, unless measure or settings are new.
-    """
-    plan = bundle.decisions
-    if plan is None or settings is not None or predictor.measure is not bundle.predictor.measure:
-        plan = uncertified(settings or settings_of(plan), predictor, bundle.label_names)
-    return certified_decisions(plan, calibration, bundle.classifier.known_words(held_out.texts), validation)
+    return completed(new, predictors, corpus, held_out, parts, plan, work_folder=work_folder)
 
 
 def _divided(
@@ -178,45 +117,17 @@ def _divided(
     return dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, group_column=column)), taxonomy
 
 
-def _measure_for(bundle: Bundle, corpus: Corpus, measure: Measure, limits: Limits) -> Measure:
-    """Return a measure, fitted on the validation part of the corpus of training if it must be."""
-    own = corpus.fingerprint() == bundle.info.fingerprint
-    if not (own and needs_fitting(measure) and "validation" in corpus.parts):
-        return fitted_measure(measure, None, None, limits)
-    validation = bundle_probabilities(bundle, corpus.part("validation"))
-    train_labels = labels_of(bundle, corpus.part("train"))
-    constraints = bundle.predictor.constraints
-    return fitted_measure(
-        measure, validation, train_labels, limits, constraints=constraints, label_names=bundle.label_names
-    )
-
-
 def add_to_calibration(
     bundle: Bundle, corpus: Corpus, *, part: str | None = None, skip_training_texts: bool = False
 ) -> Bundle:
     """Return the bundle calibrated with more texts; those that it was calibrated with before are not needed.
 
     It is what calibrating with all of them at once would give. Figures of an evaluation belong to the old calibration.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    corpus : Corpus
-        See `held_out_part` for which of its texts count.
-    part : str, optional
-        Part to calibrate with.
-    skip_training_texts : bool
-        Leave out texts that the model was trained with, instead of refusing them.
-
-    Raises
-    ------
-    InvalidInputError
-        Texts were used to calibrate the bundle already, or to train its classifier.
     """
     held_out = held_out_part(bundle, corpus, "calibration", part)
     before = dict(bundle.info.calibrated_on)
     added = list(before.pop("added", []))
-    where = {"corpus": corpus.name, "fingerprint": corpus.fingerprint(), "part": held_out.name}
+    where = place_of(corpus, held_out.name, len(held_out))
     for place in (before, *added):
         same_parts = set(str(place.get("part", "")).split("+")) & set(held_out.name.split("+"))
         if place.get("fingerprint") == where["fingerprint"] and same_parts:

@@ -135,20 +135,7 @@ def certified_decisions(
     *,
     seed: int = 0,
 ) -> Decisions:
-    """Certify decisions with calibration texts; what best guesses are ranked by is chosen on validation texts.
-
-    Parameters
-    ----------
-    plan : Decisions
-        What is promised; certificates that it has already do not count.
-    calibration : PartProbabilities
-    known_words : (n,) float64
-        Of the calibration texts, see `TextClassifier.known_words`.
-    validation : PartProbabilities, optional
-        Without it, or if it has fewer than 200 texts, the score of the plan is kept.
-    seed : int
-        Of the halves that the score is chosen on.
-    """
+    """Certify decisions with calibration texts; what best guesses are ranked by is chosen on validation texts."""
     with progress.step("certifying what can be filed"):
         if validation is not None and len(validation) >= _FEWEST_TO_CHOOSE:
             chosen = plan.automation.choose_score(validation.probabilities, validation.labels, seed=seed)

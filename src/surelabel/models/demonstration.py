@@ -20,17 +20,7 @@ _AT_ONCE = 5
 
 
 def demonstration_corpus(*, seed: int = 0, download: bool = True, seconds: float = 60.0) -> tuple[Corpus, str | None]:
-    """Return a corpus to show the journey with, and, if it is not Reuters, why.
-
-    Parameters
-    ----------
-    seed : int
-        Of the parts.
-    download : bool
-        Whether Reuters may be fetched.
-    seconds : float
-        How long that may take: a machine without a web must not wait for it.
-    """
+    """Return a corpus to show the journey with, and, if it is not Reuters, why."""
     found: list[Corpus] = []
     reasons: list[str] = []
 

@@ -2,103 +2,131 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from surelabel._core import progress
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.evaluation.conditional import TextDetails
 from surelabel.evaluation.evaluate import Evaluation, evaluate
-from surelabel.labels.constraints import LabelConstraints
+from surelabel.guarantees.decisions import Decisions
 from surelabel.measures import Measure
 from surelabel.models.bundle import Bundle
-from surelabel.models.deciding import label_counts
-from surelabel.models.figures import Figures
+from surelabel.models.deciding import certified_decisions, label_counts, settings_of
 from surelabel.models.held_out import bundle_probabilities, held_out_part, without_training_texts
-from surelabel.models.reporting import report_on
+from surelabel.models.reporting import report_on, try_report
 from surelabel.models.steps import calibrated
-from surelabel.models.verdict import ModelVerdict, verdict_on
+from surelabel.models.verdict import ModelVerdict, judged, verdict_on
 from surelabel.probabilities_file import PartProbabilities
-from surelabel.taxonomies.kinds import Taxonomy
-from surelabel.text import Thresholds
 
 _log = logging.getLogger(__name__)
 
-Limits: TypeAlias = tuple[int, int]
-"""Fewest and most labels of a label-set."""
-
 
 def calibrated_predictors(
-    measures: Mapping[str, Measure],
-    calibration: PartProbabilities,
-    label_names: tuple[str, ...],
-    limits: Limits,
-    constraints: LabelConstraints | None = None,
-    taxonomy: Taxonomy | None = None,
+    measures: Mapping[str, Measure], calibration: PartProbabilities, **candidates: Any
 ) -> dict[str, ConformalLabelSets]:
-    """Calibrate measures, by name, with the same texts."""
+    """Calibrate measures, by name, with the same texts; `candidates` are other parameters of the predictors."""
     predictors = {}
     with progress.step("calibrating", len(measures)) as advance:
         for name, measure in measures.items():
-            predictors[name] = calibrated(
-                measure,
-                calibration.probabilities,
-                calibration.labels,
-                limits[1],
-                label_names,
-                min_labels=limits[0],
-                constraints=constraints,
-                taxonomy=taxonomy,
-                groups=calibration.groups,
-            )
+            predictors[name] = calibrated(measure, calibration, **candidates)
             advance()
     return predictors
 
 
-def evaluated(
-    predictors: Mapping[str, ConformalLabelSets],
-    calibration: PartProbabilities,
-    test: PartProbabilities | None,
-    kept: MutableMapping[str, Evaluation] | None = None,
-    thresholds: Thresholds | None = None,
-    details: TextDetails | None = None,
-) -> Figures:
-    """Evaluate predictors if there are test texts; evaluations that were kept are not repeated.
+def place_of(corpus: Corpus, part: str, n_texts: int) -> dict[str, Any]:
+    """Say which texts were used."""
+    return {"corpus": corpus.name, "fingerprint": corpus.fingerprint(), "part": part, "n_texts": n_texts}
 
-    `details` of the test texts make figures by kind of text.
+
+def completed(
+    bundle: Bundle,
+    predictors: Mapping[str, ConformalLabelSets],
+    corpus: Corpus,
+    held_out: Part,
+    parts: Mapping[str, PartProbabilities],
+    plan: Decisions,
+    *,
+    kept: MutableMapping[str, Evaluation] | None = None,
+    date: str | None = None,
+    seed: int = 0,
+    work_folder: Path | None = None,
+) -> Bundle:
+    """Return a bundle that was just calibrated with figures, decisions, a verdict and, if there is a folder, a report.
+
+    `predictors` are evaluated on the test texts of `corpus`, if they are among `parts`; evaluations that were `kept`
+    are not repeated. `held_out` are the calibration texts, `plan` says what is promised about decisions.
     """
+    calibration, validation, test = (parts.get(name) for name in ("calibration", "validation", "test"))
+    assert calibration is not None
     with progress.step("scoring the best guesses of calibration texts"):
-        forced_totals = next(iter(predictors.values())).totals(calibration.probabilities)
-    if test is None:
-        return Figures(predictors, None, forced_totals)
-    kept = {} if kept is None else kept
-    guesses = None if thresholds is None else thresholds.predict(test.probabilities)
+        forced_totals = bundle.predictor.totals(calibration.probabilities)
+    evaluations = None
+    if test is not None:
+        evaluations = _evaluations(bundle, predictors, test, corpus.part("test"), {} if kept is None else kept, date)
+    known_words = bundle.classifier.known_words(held_out.texts)
+    decisions = certified_decisions(plan, calibration, known_words, validation, seed=seed)
+    info = dataclasses.replace(
+        bundle.info,
+        short_lists=settings_of(decisions).short_lists,
+        evaluated_on={} if test is None else place_of(corpus, "test", len(test)),
+    )
+    bundle = dataclasses.replace(
+        bundle, info=info, evaluation=evaluations, forced_totals=forced_totals, decisions=decisions
+    )
+    if validation is None:
+        bundle = judged(bundle, calibration, held_out.texts, "calibration")
+    else:
+        bundle = judged(bundle, validation, corpus.part("validation").texts, "validation")
+    if work_folder is None or test is None:
+        return bundle
+    report = try_report(work_folder / "report.html", bundle, predictors, test, corpus.part("test"), corpus)
+    return dataclasses.replace(bundle, report=None if report is None else report.read_bytes())
+
+
+def _evaluations(
+    bundle: Bundle,
+    predictors: Mapping[str, ConformalLabelSets],
+    test: PartProbabilities,
+    held_out: Part,
+    kept: MutableMapping[str, Evaluation],
+    date: str | None,
+) -> dict[str, Evaluation]:
+    """Evaluate predictors, the bundle's own by kind of text too; evaluations that were kept are not repeated."""
     with progress.step(f"evaluating on {len(test):,} texts", len(predictors)) as advance:
         for name, predictor in predictors.items():
             if name not in kept:
                 with progress.step(f"evaluating {name} on {len(test):,} texts"):
                     _log.info("evaluating %s on %d texts", name, len(test))
-                    kept[name] = evaluate(
-                        predictor,
-                        test.probabilities,
-                        test.labels,
-                        criteria=False,
-                        best_guesses=guesses,
-                        groups=test.groups,
-                        details=details,
-                        by_kind=name == next(iter(predictors)),
-                    )
+                    is_own = predictor is bundle.predictor
+                    kept[name] = _evaluation(bundle, predictor, test, held_out, date, criteria=False, by_kind=is_own)
             advance()
-    return Figures(predictors, {name: kept[name] for name in predictors}, forced_totals)
+    return {name: kept[name] for name in predictors}
 
 
-def details_of(label_texts: Mapping[str, int], names: tuple[str, ...], part: Part, date: str | None) -> TextDetails:
-    """Return what figures by kind of text need: ids, dates, and how many training texts each label has."""
-    counts = label_counts(label_texts, names)
-    return TextDetails(part.ids, None if date is None else part.column(date), counts)
+def _evaluation(
+    bundle: Bundle,
+    predictor: ConformalLabelSets,
+    part: PartProbabilities,
+    held_out: Part,
+    date: str | None,
+    **options: Any,
+) -> Evaluation:
+    """Evaluate a predictor on texts; best guesses are those of the bundle, `date` is a column of the texts."""
+    counts = label_counts(bundle.info.label_texts, bundle.label_names)
+    return evaluate(
+        predictor,
+        part.probabilities,
+        part.labels,
+        best_guesses=bundle.best_guesses(part.probabilities),
+        groups=part.groups,
+        details=TextDetails(held_out.ids, None if date is None else held_out.column(date), counts),
+        **options,
+    )
 
 
 class Measured(NamedTuple):
@@ -119,43 +147,24 @@ def measure_bundle(
 ) -> Measured:
     """Measure a bundle on texts with known labels; texts that it was trained with are left out, with a warning.
 
-    Parameters
-    ----------
-    bundle : Bundle
-    corpus : Corpus
-        See `held_out_part` for which of its texts count.
-    part : str, optional
-        Part to measure on, the test part by default.
-    report : path, optional
-        File to write a report into; needs surelabel[plots].
-    criteria : bool
-        Compute the paper's S and OF, and the demand of its searches, too: takes minutes.
-    date : str, optional
-        Column with the date of each text; errors are then shown by month.
+    `part` is the test part by default, see `held_out_part`. `report` is a file to write a report into. `criteria`
+    computes the paper's S and OF, and the demand of its searches, too: takes minutes. `date` is a column with the date
+    of each text; errors are then shown by month.
     """
     held_out, n_seen = without_training_texts(bundle, corpus, held_out_part(bundle, corpus, "test", part))
     if n_seen:
         _log.warning("%d texts were used to train the model; they are left out, %d are new.", n_seen, len(held_out))
     new = bundle_probabilities(bundle, held_out)
     with progress.step(f"evaluating on {len(held_out):,} texts"):
-        guesses = bundle.best_guesses(new.probabilities)
-        evaluation = evaluate(
-            bundle.predictor,
-            new.probabilities,
-            new.labels,
-            criteria=criteria,
-            best_guesses=guesses,
-            groups=new.groups,
-            details=details_of(bundle.info.label_texts, bundle.label_names, held_out, date),
-        )
+        evaluation = _evaluation(bundle, bundle.predictor, new, held_out, date, criteria=criteria)
     verdict = None
     if bundle.decisions is not None:
         name = held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out"
         verdict = verdict_on(bundle, new, held_out.texts, name)
     if report is not None:
-        figures = Figures({bundle.info.measure: bundle.predictor}, {bundle.info.measure: evaluation})
-        said = {} if verdict is None else verdict.to_dict()
-        report_on(report, bundle, figures, new, held_out, corpus, said)
+        info = dataclasses.replace(bundle.info, verdict={} if verdict is None else verdict.to_dict())
+        measured = dataclasses.replace(bundle, info=info, evaluation={info.measure: evaluation})
+        report_on(report, measured, {info.measure: bundle.predictor}, new, held_out, corpus)
     return Measured(evaluation, verdict)
 
 

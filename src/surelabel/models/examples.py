@@ -133,9 +133,8 @@ def in_words(answer: Answer) -> str:
     certain = f"certain: {_listed(answer.certain)}" if answer.certain else "nothing is certain"
     return (
         f"{bounds_words(lower, upper)} label-sets {among} are plausible at significance {answer.significance}; "
-        f"{certain}; open: {_listed(answer.open, answer.n_more_open)}. The best guess is "
-        f"{_listed(answer.labels)} (confidence {answer.confidence:.3f}, credibility "
-        f"{answer.credibility:.3f}). {_trust(answer)}"
+        f"{certain}; open: {_listed(answer.open, answer.n_more_open)}. The best guess is {_listed(answer.labels)} "
+        f"(confidence {answer.confidence:.3f}, credibility {answer.credibility:.3f}). {_trust(answer)}"
     )
 
 

@@ -32,11 +32,7 @@ NEEDS_ALL = (
 
 # Validation texts that `Automatic` needs to choose and confirm a mixture, and the levels that it makes sets small at.
 _FEWEST_TEXTS, _LEVELS = 200, ("0.01", "0.05", "0.1")
-_FITTED: Mapping[str, Measure] = {
-    "mahalanobis": Mahalanobis(),
-    "mixture": Mixture(),
-    "penalised": Penalised(LogLoss()),
-}
+_FITTED: Mapping[str, Measure] = {"mahalanobis": Mahalanobis(), "mixture": Mixture(), "penalised": Penalised(LogLoss())}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,21 +83,6 @@ def fitted_measure(
     Mahalanobis gets its covariance there. Mixture and Penalised remember the label-sets of training; settings of the
     one and weights of the other are chosen on the validation part for the smallest sets. An automatic one is a mixture
     if a hold-out of the validation part confirms it.
-
-    Parameters
-    ----------
-    measure : Measure or Automatic
-    validation : PartProbabilities or None
-        Neither of training nor of calibration texts.
-    train_labels : (n, d) 0/1 array-like
-        Of the proper training texts.
-    limits : (int, int)
-        Fewest and most labels of a label-set.
-    constraints : LabelConstraints, optional
-    label_names : sequence of str, optional
-        Names that constraints may use.
-    seed : int
-        Of the halves that weights are chosen on.
     """
     if isinstance(measure, Automatic):
         if validation is None or is_sparse(validation.probabilities) or len(validation) < _FEWEST_TEXTS:

@@ -55,13 +55,7 @@ def check_folder(folder: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def changing(folder: Path) -> Iterator[Path]:
-    """Keep other processes from changing a bundle between loading and saving it; yield where it is written.
-
-    Raises
-    ------
-    InvalidInputError
-        Another process is changing it, or no bundle may be written there.
-    """
+    """Keep other processes from changing a bundle between loading and saving it; yield where it is written."""
     target = check_target(folder)
     with locked(target.parent / f".{target.name}.lock", target):
         yield target

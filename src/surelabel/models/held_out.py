@@ -31,20 +31,6 @@ def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None
 
     Of the corpus that the classifier was trained on, its calibration or test part; of another corpus, its own part of
     that name if it has one, else all of it.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    corpus : Corpus
-    default : {"calibration", "test"}
-        Part to take if `part` is not given.
-    part : str, optional
-        Part to take; "all" for all texts.
-
-    Raises
-    ------
-    InvalidInputError
-        The classifier was trained on texts of that part, or parts were drawn in another way than at training.
     """
     names = tuple(corpus.parts) if part == "all" else (part or default,)
     if corpus.fingerprint() == bundle.info.fingerprint:

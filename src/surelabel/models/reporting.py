@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from surelabel._core import progress
+from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import MissingDependencyError
 from surelabel.models.bundle import Bundle
-from surelabel.models.figures import Figures
 from surelabel.probabilities_file import PartProbabilities
 
 _log = logging.getLogger(__name__)
@@ -22,32 +22,30 @@ _log = logging.getLogger(__name__)
 def report_on(
     path: Path,
     bundle: Bundle,
-    figures: Figures,
-    probabilities: PartProbabilities,
+    predictors: Mapping[str, ConformalLabelSets],
+    part: PartProbabilities,
     held_out: Part,
     corpus: Corpus,
-    verdict: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write the report on a bundle's figures on held-out texts; return its path.
+    """Write the report on a bundle's evaluation on held-out texts; return its path.
 
-    The verdict is that of the bundle if none is given. Who is missed is said by the figures of the report itself.
+    Who is missed is said by the figures of the report itself, not by the verdict.
     """
     from surelabel.report import ReportInput, write_report  # noqa: PLC0415 (matplotlib, which may be missing)
 
     info = bundle.info
-    words = (info.verdict if verdict is None else verdict).get("words", [])
     is_own = corpus.fingerprint() == info.fingerprint
     others = [name for name in corpus.parts if is_own and name not in held_out.name.split("+")]
     content = ReportInput(
         title=info.name if is_own else f"{info.name} on {corpus.name}",
-        predictors=figures.predictors,
-        probabilities=probabilities.probabilities,
-        labels=probabilities.labels,
+        predictors=predictors,
+        probabilities=part.probabilities,
+        labels=part.labels,
         texts=held_out.texts,
         ids=held_out.ids,
         date=datetime.date.today().isoformat(),
-        verdict=[said for said in words if not said.startswith("The promise of")],
-        groups=probabilities.groups,
+        verdict=[said for said in info.verdict.get("words", []) if not said.startswith("The promise of")],
+        groups=part.groups,
         settings={"classifier": info.kind, **info.settings, "listed labels": info.listed or "all"},
         provenance={
             "corpus": corpus.name,
@@ -55,7 +53,7 @@ def report_on(
             "fingerprint": corpus.fingerprint(),
             **dataclasses.asdict(corpus.provenance),
         },
-        evaluations=figures.evaluations or {},
+        evaluations=bundle.evaluation or {},
         other_texts={name: corpus.part(name).texts for name in others},
     )
     with progress.step("writing the report"):
@@ -63,12 +61,10 @@ def report_on(
     return path
 
 
-def try_report(
-    path: Path, bundle: Bundle, figures: Figures, probabilities: PartProbabilities, held_out: Part, corpus: Corpus
-) -> Path | None:
-    """Write the report; if what it needs is not installed, say so and continue without."""
+def try_report(path: Path, *given: Any) -> Path | None:
+    """Write the report, see `report_on`; if what it needs is not installed, say so and continue without."""
     try:
-        return report_on(path, bundle, figures, probabilities, held_out, corpus)
+        return report_on(path, *given)
     except MissingDependencyError as error:
         _log.warning("there is no report: %s", error)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import platform
 import warnings
@@ -17,13 +18,10 @@ from surelabel._core import progress
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import CalibrationWarning, DataWarning
-from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import Measure
 from surelabel.models.bundle import Bundle
-from surelabel.models.texts import repeated_texts
 from surelabel.probabilities_file import PartProbabilities
-from surelabel.taxonomies.kinds import Taxonomy
 from surelabel.text import TextClassifier
 
 _PACKAGES = ("surelabel", "numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "tokenizers", "gensim")
@@ -49,11 +47,7 @@ def _without_warnings_of_empty_texts() -> Iterator[None]:
 
 
 def fitted_classifier(
-    corpus: Corpus,
-    training: Part,
-    kind: str,
-    options: Mapping[str, Any],
-    checkpoint_folder: Path | None = None,
+    corpus: Corpus, training: Part, kind: str, options: Mapping[str, Any], checkpoint_folder: Path | None = None
 ) -> TextClassifier:
     """Train a classifier on some texts of a corpus, from its last checkpoint if there is one.
 
@@ -80,15 +74,13 @@ def part_probabilities(
     None to keep all, and `group_column`.
     """
     if isinstance(model, Bundle):
-        group_column = group_column or model.info.group_column
-    groups = None if group_column is None else part.column(group_column)
-
-    def classify(texts: Sequence[str]) -> Any:
-        return model.predict_proba(texts) if isinstance(model, Bundle) else text.probabilities_of(model, texts, listed)
-
+        classify, listed, group_column = model.predict_proba, model.info.listed, group_column or model.info.group_column
+    else:
+        classify = functools.partial(text.probabilities_of, model, listed=listed)
     with _without_warnings_of_empty_texts():
-        probabilities = _in_chunks(classify, part, model.info.listed if isinstance(model, Bundle) else listed)
+        probabilities = _in_chunks(classify, part, listed)
     labels = part.label_matrix if is_sparse(probabilities) else part.labels
+    groups = None if group_column is None else part.column(group_column)
     return PartProbabilities(probabilities, labels, tuple(map(str, part.ids)), groups)
 
 
@@ -105,27 +97,8 @@ def _in_chunks(classify: Callable[[Sequence[str]], Any], part: Part, listed: int
         return np.concatenate(chunks)
 
 
-def n_repeated_texts(corpus: Corpus, part: str) -> int:
-    """Return how many texts of a part also appear in an earlier part: train, validation, calibration, test."""
-    return repeated_texts(corpus, [part]).get(part, 0)
-
-
-def calibrated(
-    measure: Measure,
-    probabilities: Any,
-    labels: Any,
-    max_labels: int | None,
-    label_names: Sequence[str] | None = None,
-    *,
-    min_labels: int = 1,
-    constraints: LabelConstraints | None = None,
-    taxonomy: Taxonomy | None = None,
-    groups: Sequence[str] | None = None,
-) -> ConformalLabelSets:
+def calibrated(measure: Measure, part: PartProbabilities, **candidates: Any) -> ConformalLabelSets:
     """Calibrate; texts whose label-set is not a candidate are counted in the evaluation, without a warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        predictor = ConformalLabelSets(
-            measure, min_labels, max_labels, label_names=label_names, constraints=constraints, taxonomy=taxonomy
-        )
-        return predictor.calibrate(probabilities, labels, groups=groups)
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+        predictor = ConformalLabelSets(measure, **candidates)
+        return predictor.calibrate(part.probabilities, part.labels, groups=part.groups)

@@ -136,24 +136,7 @@ def judge(
     training_counts: IntArray | None = None,
     level: str | None = None,
 ) -> ModelVerdict:
-    """Measure what a model is good for.
-
-    Parameters
-    ----------
-    predictor : ConformalLabelSets
-        Calibrated.
-    decisions : Decisions
-    part : PartProbabilities
-        Texts with known labels; of more than 2,000 a regular sample.
-    known_words : (n,) float64
-        See `TextClassifier.known_words`.
-    name : str
-        Which texts these are, for people.
-    training_counts : (d,) int, optional
-        Training texts of each label, to tell which are rare.
-    level : str, optional
-        The significance; recommended if it is not given.
-    """
+    """Measure what a model is good for."""
     rows = np.linspace(0, len(part) - 1, min(len(part), _MOST_TEXTS)).round().astype(np.intp)
     probabilities, labels = part.probabilities[rows], part.labels[rows]
     with progress.step(f"judging decisions on {len(rows):,} {name} texts"):

@@ -29,20 +29,7 @@ _AT_ONCE = 256
 def watch_bundle(
     bundle: Bundle, corpus: Corpus, *, part: str | None = None, alpha: Any = 0.01, state: Path | None = None
 ) -> WatchState:
-    """Watch the true label-sets of texts in the order in which they stand.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    corpus : Corpus
-        See `held_out_part` for which of its texts count.
-    part : str, optional
-        Part to watch, the test part by default.
-    alpha : float
-        Bound of the probability of a false alarm; that of the file if a watch resumes.
-    state : path, optional
-        File of a watch that resumes from there, and is written back; a new one if there is none yet.
-    """
+    """Watch the true label-sets of texts in the order in which they stand."""
     known = bundle_probabilities(bundle, held_out_part(bundle, corpus, "test", part))
     watch = _resumed(bundle, state)
     if watch is None:
@@ -60,14 +47,6 @@ def watch_unlabelled(
 
     They are compared with those of the calibration texts; in a bundle of an older version only with each other. Texts
     that the bundle was trained or calibrated with are left out: they are not new.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    texts : iterable of lists of str
-        Some texts at a time.
-    alpha, state
-        As in `watch_bundle`.
     """
     watch = _resumed(bundle, state)
     if watch is None:
@@ -117,15 +96,7 @@ class Answered:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StreamSummary:
-    """What a stream came to.
-
-    Attributes
-    ----------
-    outcomes : Outcomes
-        All that is known now, of earlier runs with the same state too.
-    n_texts, n_outcomes, n_known : int
-        Texts answered, label-sets taken, and rows left out because they were taken before, in this run.
-    """
+    """What a stream came to."""
 
     outcomes: Outcomes
     n_texts: int
@@ -154,26 +125,6 @@ def adapt_bundle(
 
     Rows whose id was taken before are left out, so a stream that restarts continues where it was. The state is saved,
     whole or not at all, after some hundred rows.
-
-    Parameters
-    ----------
-    bundle : Bundle
-        With a taxonomy the level of each category follows; by groups, each text needs its group.
-    events : iterable of Event
-        See `surelabel.corpora.tabular.read_events`.
-    method, significance
-        As in `OnlineConformal`; of a state that resumes, they must be the same.
-    alpha : float
-        Bound of the probability of a false alarm.
-    state : path, optional
-        File that it resumes from and is written to; a new one if there is none yet.
-    told : callable, optional
-        Told each answer, when its labels are known or are known to be missing from its row.
-
-    Raises
-    ------
-    OutcomeError
-        Labels are of a text that was never answered, or contradict what was known.
     """
     outcomes = _outcomes(bundle, method, significance, alpha, state)
     counts = {"texts": 0, "outcomes": 0, "known": 0}

@@ -104,13 +104,7 @@ def unknown_group(group: str, groups: Sequence[str]) -> str:
 
 
 def read_texts(reader: TableReader, columns: InputColumns, *, all_columns: bool = False) -> Iterator[TextRow]:
-    """Yield the text and id of each row, with the cells of all columns if they are asked for.
-
-    Raises
-    ------
-    CorpusError
-        The file as a whole cannot be read, or has no such column.
-    """
+    """Yield the text and id of each row, with the cells of all columns if they are asked for."""
 
     def choose(headings: list[str]) -> list[str]:
         identity = columns.id or ("id" if "id" in headings else None)

@@ -1,4 +1,4 @@
-"""Where corpora lie: a path that the user names, the data folder, the cache folder."""
+"""Files of corpora: where they lie (a path that the user names, the data folder, the cache folder), and their text."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from surelabel._core.extras import import_extra
+from surelabel.corpora.corpus import Provenance
 from surelabel.exceptions import CorpusError, InvalidInputError
 
 CACHE_VARIABLE = "SURELABEL_CACHE"
 DATA_VARIABLE = "SURELABEL_DATA"
-
-_BLOCK = 1 << 20
 
 
 def cache_folder() -> Path:
@@ -39,10 +38,10 @@ def as_path(path: object) -> Path:
     """Return an existing path, or say that there is none."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidInputError(f"A path of load must be a str or a path. Got {type(path).__name__} instead.")
-    found = Path(path).expanduser()
-    if not found.exists():
-        raise CorpusError(f"The path of load must exist. Got {str(found)!r} instead.")
-    return found
+    expanded = Path(path).expanduser()
+    if not expanded.exists():
+        raise CorpusError(f"The path of load must exist. Got {str(expanded)!r} instead.")
+    return expanded
 
 
 def find(names: Sequence[str], path: str | Path | None = None) -> tuple[Path | None, list[str]]:
@@ -52,15 +51,9 @@ def find(names: Sequence[str], path: str | Path | None = None) -> tuple[Path | N
     """
     if path is not None:
         return as_path(path), []
-    tried = []
-    folders: list[Path] = []
     data = os.environ.get(DATA_VARIABLE)
-    if data:
-        folders.append(Path(data).expanduser())
-    else:
-        tried.append(f"the data folder: {DATA_VARIABLE} is not set")
-    folders.append(cache_folder())
-    for folder in folders:
+    tried = [] if data else [f"the data folder: {DATA_VARIABLE} is not set"]
+    for folder in (*([Path(data).expanduser()] if data else []), cache_folder()):
         for name in names:
             if (folder / name).exists():
                 return folder / name, tried
@@ -73,6 +66,37 @@ def sha256(*paths: Path) -> str:
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+            hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()
+
+
+def provenance_of(files: Sequence[Path], rule: str, licence: str = "not stated") -> Provenance:
+    """Say that a corpus was read from files."""
+    return Provenance(", ".join(file.name for file in files), rule, licence, sha256(*files))
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return a file's lines."""
+    return read_text(path).removesuffix("\n").split("\n")
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return a file's text with line ends as line feeds."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorpusError(f"{path.name!r} cannot be read: {error.strerror or error}.") from error
+    return decode(data, path.name, encoding).replace("\r\n", "\n")
+
+
+def decode(data: bytes, name: str, encoding: str = "utf-8") -> str:
+    """Return bytes as text; a byte order mark is no part of it."""
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CorpusError(
+            f"{name!r} must be text in {encoding}. Got byte 0x{data[error.start]:02x} in line {line} instead; name the "
+            "right encoding, e.g. encoding='latin-1' or 'cp1250'."
+        ) from error
+    return text.removeprefix("\N{BYTE ORDER MARK}")
