@@ -131,16 +131,11 @@ def _as_decimal(level: Fraction) -> str:
     >>> _as_decimal(Fraction(1, 20)), _as_decimal(Fraction(1, 3))
     ('0.05', '1/3')
     """
-    rest = level.denominator
-    places = dict.fromkeys((2, 5), 0)
-    for prime in places:
-        while rest % prime == 0:
-            rest //= prime
-            places[prime] += 1
-    if rest != 1:
+    # Twos and fives in the denominator are fewer than its bits.
+    digits = next((k for k in range(level.denominator.bit_length()) if 10**k % level.denominator == 0), None)
+    if digits is None:
         return str(level)
-    digits = max(places.values())
-    return f"{Decimal(level.numerator * 10**digits // level.denominator).scaleb(-digits):f}"
+    return f"{Decimal(int(level * 10**digits)).scaleb(-digits):f}"
 
 
 def exact_level(significance: Any = None, confidence_level: Any = None) -> str:

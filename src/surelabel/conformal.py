@@ -42,17 +42,8 @@ from surelabel.taxonomies.kinds import Taxonomy
 __all__ = ["ConformalLabelSets", "ForcedPredictions"]
 
 _DEFAULT_MEASURE = LpNorm(2)
-_PARAMETERS = (
-    "measure",
-    "min_labels",
-    "max_labels",
-    "search",
-    "label_names",
-    "work_limit",
-    "n_jobs",
-    "constraints",
-    "taxonomy",
-)
+_LIMITS = ("min_labels", "max_labels", "work_limit", "n_jobs")
+_PARAMETERS = ("measure", "search", "label_names", "constraints", "taxonomy", *_LIMITS)
 
 
 class ConformalLabelSets:
@@ -137,38 +128,40 @@ class ConformalLabelSets:
         who = type(self).__name__
         check_measure(self.measure, who=who)
         check_limits(self.min_labels, self.max_labels, who=who)
-        if self.search not in SEARCHES:
-            raise InvalidInputError(
-                f"The 'search' parameter of {who} must be one of {sorted(SEARCHES)}. Got {self.search!r} instead."
-            )
-        if self.constraints is not None and not isinstance(self.constraints, LabelConstraints):
-            raise InvalidInputError(
-                f"The 'constraints' parameter of {who} must be LabelConstraints or None. Got {self.constraints!r} "
-                "instead."
-            )
-        if self.taxonomy is not None and not isinstance(self.taxonomy, Taxonomy):
-            raise InvalidInputError(
-                f"The 'taxonomy' parameter of {who} must be ByGroup(), ByCardinality(...), ByRarity(...), a product of "
-                f"them, or None. Got {self.taxonomy!r} instead."
-            )
-        if self.taxonomy is not None and self.taxonomy.rarity and self.search != "exact":
-            raise InvalidInputError(
-                f"The 'search' parameter of {who} must be 'exact' with a taxonomy by rarity. Got {self.search!r} "
-                "instead."
-            )
-        separable = self.constraints is None and isinstance(self.measure, SeparableMeasure)
-        if self.search == "hamming-ball" and not separable:
-            raise InvalidInputError(
-                f"The 'search' parameter of {who} must be 'exact' or 'powerset' for {self.measure!r}"
-                f"{'' if self.constraints is None else ' with constraints'}: the paper's Hamming ball is for measures "
-                "that add up label by label, without constraints."
-            )
-        for name, value in (("work_limit", self.work_limit), ("n_jobs", self.n_jobs)):
-            if value is not None or name == "work_limit":
-                check_count(name, value, who=who, least=1)
+
+        def check(name: str, holds: bool, expected: str) -> None:
+            if not holds:
+                got = getattr(self, name)
+                raise InvalidInputError(f"The {name!r} parameter of {who} must be {expected}. Got {got!r} instead.")
+
+        taxonomy, constraints = self.taxonomy, self.constraints
+        is_plain = constraints is None and isinstance(self.measure, SeparableMeasure)
+        check("search", self.search in SEARCHES, f"one of {sorted(SEARCHES)}")
+        check(
+            "constraints", constraints is None or isinstance(constraints, LabelConstraints), "LabelConstraints or None"
+        )
+        check(
+            "taxonomy",
+            taxonomy is None or isinstance(taxonomy, Taxonomy),
+            "ByGroup(), ByCardinality(...), ByRarity(...), a product of them, or None",
+        )
+        check(
+            "search",
+            self.search == "exact" or taxonomy is None or not taxonomy.rarity,
+            "'exact' with a taxonomy by rarity",
+        )
+        check(
+            "search",
+            self.search != "hamming-ball" or is_plain,
+            f"'exact' or 'powerset' for {self.measure!r}{'' if constraints is None else ' with constraints'}: the "
+            "paper's Hamming ball is for measures that add up label by label, without constraints",
+        )
+        check_count("work_limit", self.work_limit, who=who, least=1)
+        if self.n_jobs is not None:
+            check_count("n_jobs", self.n_jobs, who=who, least=1)
         fitted = getattr(self.measure, "n_labels", None)
         n_labels = fitted if self.label_names is None else len(self.label_names)
-        names_are_missing = self.label_names is None and self.constraints is not None and self.constraints.is_named
+        names_are_missing = self.label_names is None and constraints is not None and constraints.is_named
         if n_labels is not None and not names_are_missing:
             self._check_candidates(self.label_names, n_labels)
 
@@ -198,12 +191,6 @@ class ConformalLabelSets:
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "calibration_")
 
-    def _names(self, probabilities: Any, labels: Any) -> Sequence[str] | None:
-        """Return label names: given ones, else those of a data frame."""
-        if self.label_names is not None:
-            return self.label_names
-        return names_of_columns(probabilities) or names_of_columns(labels)
-
     def calibrate(self, probabilities: Any, labels: Any, groups: Any = None) -> ConformalLabelSets:
         """Score held-out texts with known label-sets; they must not have been used to train the classifier.
 
@@ -221,7 +208,9 @@ class ConformalLabelSets:
         self
         """
         self._check_parameters()
-        names = self._names(probabilities, labels)
+        names = self.label_names
+        if names is None:
+            names = names_of_columns(probabilities) or names_of_columns(labels)
         self.calibration_ = self._score(probabilities, labels, groups, names, who="calibrate")
         return self
 
@@ -231,9 +220,8 @@ class ConformalLabelSets:
         self, probabilities: Any, labels: Any, groups: Any, names: Sequence[str] | None, *, who: str
     ) -> Calibration:
         """Return the calibration by texts with known label-sets; warn of those that are not candidates."""
-        checked: Any = (as_sparse_probabilities if is_sparse(probabilities) else as_probabilities)(
-            probabilities, who=who
-        )
+        as_checked: Any = as_sparse_probabilities if is_sparse(probabilities) else as_probabilities
+        checked = as_checked(probabilities, who=who)
         n_texts, n_labels = checked.shape
         most = n_labels if self.max_labels is None else min(int(self.max_labels), n_labels)
         fitted = getattr(self.measure, "n_labels", n_labels)
@@ -268,14 +256,8 @@ class ConformalLabelSets:
     def add(self, probabilities: Any, labels: Any, groups: Any = None) -> ConformalLabelSets:
         """Return a predictor that is calibrated on more texts, without the old ones; this one stays as it is.
 
-        It is the same, to the last bit, as one that was calibrated on all texts at once.
-
-        Parameters
-        ----------
-        probabilities : (n, d) array-like or sparse
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
-        groups : (n,) array-like, optional
-            The group of each text, if the taxonomy divides texts by groups.
+        It is the same, to the last bit, as one that was calibrated on all texts at once. Parameters are those of
+        `calibrate`.
 
         Examples
         --------
@@ -292,12 +274,8 @@ class ConformalLabelSets:
         """Return one predictor from several that were calibrated on different texts: shards, or days.
 
         It is the same, to the last bit, as one that was calibrated on all their texts at once. No text may have been
-        given to two of them. Parameters that change no answer (search, work_limit, n_jobs) are those of the first.
-
-        Parameters
-        ----------
-        predictors : iterable of ConformalLabelSets
-            Calibrated, with the same measure, limits, number and names of labels.
+        given to two of them. They must have the same measure, limits, number and names of labels. Parameters that
+        change no answer (search, work_limit, n_jobs) are those of the first.
 
         Examples
         --------
@@ -312,8 +290,7 @@ class ConformalLabelSets:
                 raise InvalidInputError(
                     f"The 'predictors' parameter of merge must hold calibrated predictors. Got {part!r} instead."
                 )
-        merged = Calibration.merged([part._calibrated("merge") for part in parts])
-        return parts[0]._with(merged)
+        return parts[0]._with(Calibration.merged([part._calibrated("merge") for part in parts]))
 
     def _with(self, calibration: Calibration) -> ConformalLabelSets:
         """Return a predictor with the same parameters and another calibration."""
@@ -343,12 +320,7 @@ class ConformalLabelSets:
         """Check texts and price their labels once, for several questions.
 
         What is returned can be given to `predict`, `predict_p`, `predict_set` and `totals` in place of probabilities.
-
-        Parameters
-        ----------
-        probabilities : (n, d) array-like or sparse
-        groups : (n,) array-like, optional
-            The group of each text, if the taxonomy divides texts by groups.
+        Groups, as of `calibrate`, are those of these texts.
 
         Examples
         --------
@@ -373,12 +345,7 @@ class ConformalLabelSets:
     def totals(self, probabilities: Any, labels: Any = None) -> FloatArray:
         """Return how strange each text is, (n,): the total of its given label-set, or of its most plausible one.
 
-        Totals rank texts as nonconformity scores do.
-
-        Parameters
-        ----------
-        probabilities : (n, d) array-like
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text, optional
+        Totals rank texts as nonconformity scores do. Labels come as in `calibrate`.
         """
         search = (self.work_limit, self.n_jobs)
         engine = engine_for(self._calibrated("totals"), probabilities, "exact", *search, who="totals")
@@ -398,9 +365,9 @@ class ConformalLabelSets:
         ----------
         probabilities : (n, d) array-like
         smoothing : numpy.random.Generator, optional
-            Use smoothed p-values, with one tie-break per text drawn from it.
+            Use smoothed p-values, with one tie-break per text drawn from it; here and below.
         groups : (n,) array-like, optional
-            The group of each text, if the taxonomy divides texts by groups.
+            The group of each text, if the taxonomy divides texts by groups; here and below.
         """
         engine = self._engine(probabilities, groups, "exact", "predict")
         return ForcedPredictions.of(engine, self._tie_breaks(smoothing, len(engine), "predict"))
@@ -408,16 +375,9 @@ class ConformalLabelSets:
     def predict_p(
         self, probabilities: Any, labels: Any, *, smoothing: np.random.Generator | None = None, groups: Any = None
     ) -> FloatArray:
-        """Return the p-value of one given label-set per text, (n,).
+        """Return the p-value of one given label-set per text, (n,); labels come as in `calibrate`.
 
-        Parameters
-        ----------
-        probabilities : (n, d) array-like
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
-        smoothing : numpy.random.Generator, optional
-            Smoothed p-values, which are exactly uniform for true label-sets.
-        groups : (n,) array-like, optional
-            The group of each text, if the taxonomy divides texts by groups.
+        Smoothed p-values are exactly uniform for true label-sets.
         """
         engine = self._engine(probabilities, groups, "exact", "predict_p")
         ties = self._tie_breaks(smoothing, len(engine), "predict_p")
@@ -442,10 +402,6 @@ class ConformalLabelSets:
             Share of texts whose true label-set may be missed. Taken as the decimal number that was typed.
         confidence_level : the same
             1 - significance; exactly one of the two must be given.
-        smoothing : numpy.random.Generator, optional
-            Use smoothed p-values, with one tie-break per text drawn from it.
-        groups : (n,) array-like, optional
-            The group of each text, if the taxonomy divides texts by groups.
         assurance : float, str, Decimal or Fraction in (0, 1), optional
             Probability, over calibrations, that the share of missed label-sets is at most the significance. Without it,
             that share is at most the significance on average over calibrations. Sets are larger with it: 999 texts at
@@ -470,11 +426,7 @@ class ConformalLabelSets:
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> ConformalLabelSets:
         """Read a calibrated predictor from a file made by `save`; no code from the file is run.
 
-        Parameters
-        ----------
-        path : path
-        measure : Measure, optional
-            The measure, if the file was made with one of your own, which no file can bring.
+        Give the `measure` if the file was made with one of your own, which no file can bring.
         """
         return cls._loaded(*read_predictor(path, measure), path)
 
@@ -517,19 +469,16 @@ def _warn_of_few(engine: Engine, level: Fraction, assurance: Fraction | None) ->
     if isinstance(engine, KindsEngine):
         engine.warn_of_small(level, fewest)
         return
-    n_texts = engine.calibration.n_texts
+    n_texts, words = engine.calibration.n_texts, None
     if assurance is not None and n_texts < fewest:
-        warnings.warn(
+        words = (
             f"{n_texts} calibration texts cannot give an assurance of {float(assurance):g} at significance "
-            f"{float(level):g}: {fewest} are needed. Prediction sets hold all candidates.",
-            CalibrationWarning,
-            stacklevel=3,
+            f"{float(level):g}: {fewest} are needed. Prediction sets hold all candidates."
         )
     elif level * (n_texts + 1) <= 1:
-        warnings.warn(
-            f"{n_texts} calibration texts are too few for significance {float(level):g}: the smallest "
-            f"p-value there can be is {1 / (n_texts + 1):g}. Prediction sets hold all or nearly all "
-            "candidates.",
-            CalibrationWarning,
-            stacklevel=3,
+        words = (
+            f"{n_texts} calibration texts are too few for significance {float(level):g}: the smallest p-value there "
+            f"can be is {1 / (n_texts + 1):g}. Prediction sets hold all or nearly all candidates."
         )
+    if words is not None:
+        warnings.warn(words, CalibrationWarning, stacklevel=3)

@@ -13,6 +13,15 @@ def test_static_files_are_all_there_and_refer_to_each_other_only():
         assert name in files
 
 
+def test_pages_share_their_head_and_the_form_for_the_token():
+    files = static_files()
+    assert not [name for name in files if name.startswith("_")]
+    for name in ("index.html", "review.html"):
+        page = files[name].content.decode()
+        assert page.count('<meta charset="utf-8">') == page.count('<form id="token-form"') == 1
+        assert "<!--" not in page
+
+
 def test_nothing_on_the_page_is_inline_or_from_elsewhere():
     files = static_files()
     page = files["index.html"].content.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import math
 from collections.abc import AsyncIterator
@@ -55,15 +56,11 @@ def _refused(error: OutcomeError, field: str) -> ServiceError:
     return ServiceError(status, code, str(error), what_to_do, field=field)
 
 
-def _busy(code: str, message: str, seconds: int = 1) -> ServiceError:
+def _busy(code: str, message: str, seconds: float = 1.0) -> ServiceError:
     """Build the error that asks a client to come back."""
-    return ServiceError(
-        503,
-        code,
-        message,
-        f"Try again in {seconds} s, with fewer requests at once.",
-        headers={"Retry-After": str(seconds)},
-    )
+    wait = math.ceil(max(1.0, seconds))
+    what_to_do = f"Try again in {wait} s, with fewer requests at once."
+    return ServiceError(503, code, message, what_to_do, headers={"Retry-After": str(wait)})
 
 
 class Answerer:
@@ -82,10 +79,9 @@ class Answerer:
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
         self._n_requests = 0
         self._part_texts = min(_PART_TEXTS, settings.max_batch_texts)
-        work = BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, shared.watch, self.outcomes)
-        self._work = work
+        self._work = BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, shared.watch, self.outcomes)
         self._batcher: MicroBatcher[SetsQuestion | LabelSetQuestion, Any] = MicroBatcher(
-            work,
+            self._work,
             max_batch_texts=settings.max_batch_texts,
             max_wait=settings.max_wait,
             max_queue_texts=settings.max_queue_texts,
@@ -129,8 +125,8 @@ class Answerer:
     async def answers(self, request: PredictRequest) -> list[Answer]:
         """Return the answers to a request."""
         texts = request.all_texts
-        self._check_texts(texts, field="text" if "text" in request.model_fields_set else "texts")
-        self._check_top(request.top, len(texts))
+        self._check_limits(request, texts)
+        self._check_lengths(texts, field="text" if "text" in request.model_fields_set else "texts")
         groups = request.all_groups
         self._check_groups(groups, field="group" if "group" in request.model_fields_set else "groups")
         ids = request.all_ids
@@ -159,7 +155,7 @@ class Answerer:
 
     async def p_value(self, request: PValueRequest) -> bytes:
         """Return the p-value of a label-set, as JSON."""
-        self._check_texts([request.text], field="text")
+        self._check_lengths([request.text], field="text")
         self._check_labels(request.labels)
         self._check_groups(request.all_groups, field="group")
         numbers = sorted({self._label_numbers[name] for name in request.labels})
@@ -167,10 +163,10 @@ class Answerer:
         row = np.zeros((1, calibration.n_labels), dtype=np.bool_)
         row[0, numbers] = True
         async with self._admitted(1):
-            found = await self._batcher.ask(LabelSetQuestion(request.text, row, request.all_groups))
+            p_value = await self._batcher.ask(LabelSetQuestion(request.text, row, request.all_groups))
         response = PValueResponse(
             labels=[self.bundle.label_names[number] for number in numbers],
-            p_value=found,
+            p_value=p_value,
             is_candidate=bool(calibration.is_candidate(row)[0]),
         )
         return response.model_dump_json().encode()
@@ -180,15 +176,10 @@ class Answerer:
         for number, outcome in enumerate(request.outcomes):
             self._check_labels(outcome.labels, place=f"outcomes[{number}].labels")
         ids = [outcome.id for outcome in request.outcomes]
-        if len(set(ids)) < len(ids):
-            twice = next(name for name in ids if ids.count(name) > 1)
-            raise ServiceError(
-                409,
-                "id_twice",
-                f"The id {twice[:80]!r} is there twice.",
-                "Send one outcome per text.",
-                field="outcomes",
-            )
+        (twice, n_times), *_ = collections.Counter(ids).most_common(1)
+        if n_times > 1:
+            message = f"The id {twice[:80]!r} is there twice."
+            raise ServiceError(409, "id_twice", message, "Send one outcome per text.", field="outcomes")
         labels = [list(dict.fromkeys(outcome.labels)) for outcome in request.outcomes]
         try:
             missed = await asyncio.to_thread(self.outcomes.settle, ids, labels)
@@ -227,14 +218,10 @@ class Answerer:
                 async with asyncio.timeout(self.settings.timeout):
                     yield
         except TimeoutError:
-            seconds = self._batcher.seconds_of_backlog
-            raise _busy(
-                "timeout", f"No answer within {self.settings.timeout:g} s.", max(5, math.ceil(seconds))
-            ) from None
+            seconds = max(5.0, self._batcher.seconds_of_backlog)
+            raise _busy("timeout", f"No answer within {self.settings.timeout:g} s.", seconds) from None
         except QueueFullError as error:
-            raise _busy(
-                "queue_full", "Too many texts wait for the classifier already.", max(1, math.ceil(error.args[0]))
-            ) from None
+            raise _busy("queue_full", "Too many texts wait for the classifier already.", error.args[0]) from None
         except ClosedError:
             raise _busy("stopping", "The service is stopping.", seconds=10) from None
         except SearchLimitError as error:
@@ -244,32 +231,27 @@ class Answerer:
         finally:
             self._n_requests -= 1
 
-    def _check_texts(self, texts: list[str], field: str) -> None:
-        """Check the number of texts and their lengths."""
-        if len(texts) > self.settings.max_texts:
-            raise _invalid(
-                field,
-                f"A request can have {self.settings.max_texts:,} texts. Got {len(texts):,}.",
-                "Send them in several requests.",
-            )
-        for number, text in enumerate(texts):
-            if len(text) > self.settings.max_text_chars:
-                raise _invalid(
-                    field if field == "text" else f"texts[{number}]",
-                    f"A text can have {self.settings.max_text_chars:,} characters. Got {len(text):,}.",
-                    "Shorten the text, or split it.",
-                )
+    def _check_limits(self, request: PredictRequest, texts: list[str]) -> None:
+        """Check the number of texts, and how many label-sets are asked for."""
+        settings, top = self.settings, request.top
+        several = "Send them in several requests."
+        fewer = "Ask for fewer label-sets, or send the texts in several requests."
+        for field, what, limit, got, what_to_do in (
+            ("texts", "A request can have {} texts.", settings.max_texts, len(texts), several),
+            ("top", "'top' can be {}.", settings.max_top, top, "Ask for fewer label-sets."),
+            ("top", "'top' times the number of texts can be {}.", settings.max_label_sets, top * len(texts), fewer),
+        ):
+            if got > limit:
+                raise _invalid(field, f"{what.format(f'{limit:,}')} Got {got:,}.", what_to_do)
 
-    def _check_top(self, top: int, n_texts: int) -> None:
-        """Check how many label-sets are asked for."""
-        if top > self.settings.max_top:
-            raise _invalid("top", f"'top' can be {self.settings.max_top:,}. Got {top:,}.", "Ask for fewer label-sets.")
-        if top * n_texts > self.settings.max_label_sets:
-            raise _invalid(
-                "top",
-                f"'top' times the number of texts can be {self.settings.max_label_sets:,}. Got {top * n_texts:,}.",
-                "Ask for fewer label-sets, or send the texts in several requests.",
-            )
+    def _check_lengths(self, texts: list[str], field: str) -> None:
+        """Check the lengths of texts."""
+        most = self.settings.max_text_chars
+        for number, text in enumerate(texts):
+            if len(text) > most:
+                message = f"A text can have {most:,} characters. Got {len(text):,}."
+                place = field if field == "text" else f"texts[{number}]"
+                raise _invalid(place, message, "Shorten the text, or split it.")
 
     def _check_groups(self, groups: list[str] | None, *, field: str) -> None:
         """Check that there are groups if the model needs them, and that it knows them."""

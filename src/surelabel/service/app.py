@@ -8,26 +8,25 @@ import gc
 import json
 import logging
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from surelabel._version import __version__
 from surelabel.service.answering import Answerer
-from surelabel.service.bodies import read_body
-from surelabel.service.documentation import body_of, complete_description, statuses
+from surelabel.service.documentation import complete_description, statuses
 from surelabel.service.errors import ServiceError, as_validation_error, error_response
-from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, check_token, has_token
-from surelabel.service.label_studio import LABEL_STUDIO_BODIES, add_label_studio
+from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, has_token
+from surelabel.service.label_studio import add_label_studio
 from surelabel.service.metrics import ServiceMetrics
 from surelabel.service.model import describe_model
 from surelabel.service.pages import GENERIC_TEXTS, static_files
+from surelabel.service.routes import Routes
 from surelabel.service.schemas import (
     HealthResponse,
     ModelResponse,
@@ -48,62 +47,46 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def _add_api(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> None:
+def _add_api(routes: Routes, answerer: Answerer) -> None:
     """Add what programs call."""
-
-    @app.post(
+    routes.post(
         "/v1/predict",
-        response_model=PredictResponse,
-        responses=statuses(400, 401, 408, 409, 413, 415, 422),
-        openapi_extra=body_of(PredictRequest),
-        summary="Plausible label-sets of texts",
+        PredictRequest,
+        answerer.predict,
+        "Plausible label-sets of texts",
+        errors=(409,),
+        response=PredictResponse,
     )
-    async def predict(request: Request) -> Response:
-        check_token(request, settings.token)
-        body = await read_body(request, PredictRequest, settings)
-        return Response(await answerer.predict(body), media_type="application/json")
-
-    @app.post(
+    routes.post(
         "/v1/p-value",
-        response_model=PValueResponse,
-        responses=statuses(400, 401, 408, 413, 415, 422),
-        openapi_extra=body_of(PValueRequest),
-        summary="How plausible one label-set is for a text",
+        PValueRequest,
+        answerer.p_value,
+        "How plausible one label-set is for a text",
+        response=PValueResponse,
     )
-    async def p_value(request: Request) -> Response:
-        check_token(request, settings.token)
-        body = await read_body(request, PValueRequest, settings)
-        return Response(await answerer.p_value(body), media_type="application/json")
-
-    @app.post(
+    routes.post(
         "/v1/outcomes",
-        response_model=OutcomesResponse,
-        responses=statuses(400, 401, 404, 408, 409, 413, 415, 422),
-        openapi_extra=body_of(OutcomesRequest),
-        summary="True label-sets of texts that were answered under an id",
+        OutcomesRequest,
+        answerer.settle,
+        "True label-sets of texts that were answered under an id",
+        errors=(404, 409),
+        response=OutcomesResponse,
     )
-    async def outcomes(request: Request) -> Response:
-        check_token(request, settings.token)
-        body = await read_body(request, OutcomesRequest, settings)
-        return Response(await answerer.settle(body), media_type="application/json")
-
     described: dict[Bundle, bytes] = {}
 
-    @app.get(
-        "/v1/model", response_model=ModelResponse, responses=statuses(401), summary="What the service answers with"
-    )
+    @routes.get("/v1/model", "What the service answers with", response_model=ModelResponse)
     async def get_model(request: Request) -> Response:
-        check_token(request, settings.token)
         bundle = answerer.bundle
         if bundle not in described:
             described.clear()
-            model = describe_model(bundle, settings, has_review=app.state.has_review)
+            model = describe_model(bundle, routes.settings, has_review=request.app.state.has_review)
             described[bundle] = model.model_dump_json().encode()
         return Response(described[bundle], media_type="application/json")
 
 
-def _add_watching(app: FastAPI, metrics: ServiceMetrics, settings: ServiceSettings) -> None:
+def _add_watching(routes: Routes, metrics: ServiceMetrics) -> None:
     """Add what watches the service."""
+    app = routes.app
 
     @app.get("/healthz", responses=statuses(), summary="Whether the process is alive")
     async def healthz() -> HealthResponse:
@@ -112,31 +95,25 @@ def _add_watching(app: FastAPI, metrics: ServiceMetrics, settings: ServiceSettin
     @app.get("/readyz", responses=statuses(503), summary="Whether it can answer without delay")
     async def readyz(request: Request) -> HealthResponse:
         if not request.app.state.ready:
+            wait = {"Retry-After": "1"}
             raise ServiceError(
-                503,
-                "not_ready",
-                "The service is starting or stopping.",
-                "Try again soon.",
-                headers={"Retry-After": "1"},
+                503, "not_ready", "The service is starting or stopping.", "Try again soon.", headers=wait
             )
         return HealthResponse(status="ready")
 
-    @app.get(
-        "/metrics",
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}, **statuses(401)},
-        summary="Metrics for Prometheus",
-    )
-    async def get_metrics(request: Request) -> Response:
-        check_token(request, settings.token, basic=True)
+    described = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
+
+    @routes.get("/metrics", "Metrics for Prometheus", basic=True, response_class=Response, responses=described)
+    async def get_metrics() -> Response:
         return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _add_pages(app: FastAPI, report: bytes | None, settings: ServiceSettings) -> None:
+def _add_pages(routes: Routes, report: bytes | None) -> None:
     """Add what a browser shows."""
-    files = static_files()
+    app, files = routes.app, static_files()
 
-    def send(name: str, request: Request) -> Response:
+    @app.get("/static/{name}", include_in_schema=False)
+    async def send(name: str, request: Request) -> Response:
         if name not in files:
             raise HTTPException(404)
         file = files[name]
@@ -149,33 +126,29 @@ def _add_pages(app: FastAPI, report: bytes | None, settings: ServiceSettings) ->
 
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
-        return send("index.html", request)
+        return await send("index.html", request)
 
     @app.get("/review", include_in_schema=False)
     async def review_page(request: Request) -> Response:
-        if not app.state.has_review:
-            raise HTTPException(404)
-        return send("review.html", request)
+        return await send("review.html" if app.state.has_review else "", request)
 
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str, request: Request) -> Response:
-        return send(name, request)
+    described = {200: {"content": {"text/html": {}}, "description": "The report."}}
 
-    @app.get(
+    @routes.get(
         "/report",
+        "The evaluation report of the model",
+        404,
+        basic=True,
         response_class=Response,
-        responses={200: {"content": {"text/html": {}}, "description": "The report."}, **statuses(401, 404)},
-        summary="The evaluation report of the model",
+        responses=described,
     )
-    async def get_report(request: Request) -> Response:
-        check_token(request, settings.token, basic=True)
+    async def get_report() -> Response:
         if report is None:
             raise ServiceError(
                 404, "no_report", "The bundle has no report.", "Make one with 'surelabel evaluate', and serve again."
             )
-        return Response(
-            report, media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": REPORT_POLICY}
-        )
+        policy = {"Content-Security-Policy": REPORT_POLICY}
+        return Response(report, media_type="text/html; charset=utf-8", headers=policy)
 
 
 def _add_error_handlers(app: FastAPI) -> None:
@@ -279,23 +252,19 @@ def create_app(
     app.state.has_process = False
     app.state.metrics = metrics
     app.state.has_review = reviewing is not None
-    _add_api(app, answerer, settings)
-    _add_watching(app, metrics, settings)
-    _add_pages(app, bundle.report, settings)
-    add_label_studio(app, answerer, settings)
-    bodies: list[type[BaseModel]] = [PredictRequest, PValueRequest, OutcomesRequest, *LABEL_STUDIO_BODIES]
+    routes = Routes(app, settings)
+    _add_api(routes, answerer)
+    _add_watching(routes, metrics)
+    _add_pages(routes, bundle.report)
+    add_label_studio(routes, answerer)
     if reviewing is not None:
-        from surelabel.service.review_routes import (  # noqa: PLC0415 (SQLAlchemy, which may be missing)
-            REVIEW_BODIES,
-            add_review,
-        )
+        from surelabel.service.review_routes import add_review  # noqa: PLC0415 (SQLAlchemy, which may be missing)
 
-        add_review(app, reviewing, settings)
-        bodies += REVIEW_BODIES
+        add_review(routes, reviewing)
         reviewing.on_switch = answerer.switch
     _add_error_handlers(app)
     app.add_middleware(Guard, settings=settings, metrics=metrics)
-    _add_description(app, describe_model(bundle, settings), settings, bodies)
+    _add_description(routes, describe_model(bundle, settings))
     return app
 
 
@@ -314,20 +283,17 @@ async def _warm_up(app: FastAPI, answerer: Answerer) -> None:
     answerer.metrics.ready.set(1)
 
 
-def _add_description(
-    app: FastAPI, model: ModelResponse, settings: ServiceSettings, bodies: list[type[BaseModel]]
-) -> None:
+def _add_description(routes: Routes, model: ModelResponse) -> None:
     """Add the OpenAPI description, made once; without the token it has neither texts of the corpus nor label names."""
-
-    def describe(texts: list[str], labels: list[str]) -> dict[str, Any]:
-        by_groups = model.groups is not None
-        return complete_description(app.openapi(), settings, texts, labels, bodies=bodies, by_groups=by_groups)
-
-    described = describe(model.examples, model.labels)
-    whole, generic = (json.dumps(one).encode() for one in (described, describe(list(GENERIC_TEXTS), [])))
-    app.openapi_schema = described
+    app, settings = routes.app, routes.settings
+    plain, by_groups = app.openapi(), model.groups is not None
+    whole, generic = (
+        complete_description(plain, settings, texts, labels, bodies=routes.bodies, by_groups=by_groups)
+        for texts, labels in ((model.examples, model.labels), (list(GENERIC_TEXTS), []))
+    )
+    app.openapi_schema = whole
+    shown = {True: json.dumps(whole).encode(), False: json.dumps(generic).encode()}
 
     @app.get("/openapi.json", include_in_schema=False)
     async def description(request: Request) -> Response:
-        shown = whole if has_token(request, settings.token) else generic
-        return Response(shown, media_type="application/json")
+        return Response(shown[has_token(request, settings.token)], media_type="application/json")

@@ -52,17 +52,9 @@ class MicroBatcher(Generic[_Question, _Answer]):
     take turns with short ones: up to half the texts of a batch are kept for short ones that wait. If a batch fails, its
     questions are computed one by one: only the bad one fails.
 
-    Parameters
-    ----------
-    compute : callable
-        From a list of questions to one answer each; an exception in place of an answer is raised to who asked.
-        Called in the worker thread.
-    max_batch_texts, max_wait, max_queue_texts
-        As in `ServiceSettings`.
-    on_batch : callable, optional
-        Called for every batch with the numbers of its questions and of its texts.
-    on_waiting : callable, optional
-        Called with the number of texts that wait whenever it changes.
+    `compute` runs in the thread: from a list of questions to one answer each; an exception in place of an answer is
+    raised to who asked. `on_batch` gets the numbers of questions and texts of each batch, `on_waiting` the number of
+    texts that wait whenever it changes.
     """
 
     def __init__(

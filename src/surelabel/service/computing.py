@@ -32,27 +32,8 @@ Given: TypeAlias = "FloatArray | SparseProbabilities"
 class SetsQuestion:
     """Find the plausible label-sets of texts.
 
-    Attributes
-    ----------
-    texts : list of str
-    level : tuple of str and value
-        Name and value of the keyword argument that gives the level.
-    top : int
-        Label-sets to name for each text.
-    describe : bool
-        Whether to say each prediction set in a sentence.
-    picture : bool
-        Whether to draw each prediction set.
-    is_served : bool
-        Whether a client asks, so that the texts are watched.
-    groups : list of str, optional
-        The group of each text, if the model is calibrated by groups.
-    assurance : float or str, optional
-        Of the level.
-    ids : list of str, optional
-        Under which the texts are remembered.
-    adapts : bool
-        Whether the level is the one that follows errors, instead of `level`.
+    `level` has name and value of the keyword argument that gives it, unless the level `adapts`. Texts with `ids` are
+    remembered under them; texts that no client asks about (not `is_served`) are not watched.
     """
 
     texts: list[str]
@@ -112,17 +93,8 @@ def warm_up_questions(bundle: Bundle) -> list[SetsQuestion | LabelSetQuestion]:
 class BatchWork:
     """Answers the questions of a batch with one bundle.
 
-    The classifier is called once. Texts for which the same is asked go through the conformal step together.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    saw_classifier, saw_conformal : callable
-        Told the seconds that the two take; of the conformal step also the seconds of processor time.
-    watch : ServiceWatch, optional
-        Told the probabilities of texts that were answered.
-    outcomes : ServiceOutcomes, optional
-        Remembers texts that were answered under an id.
+    The classifier is called once. Texts for which the same is asked go through the conformal step together. The two
+    callables get the seconds that classifier and conformal step take; of the latter also those of processor time.
     """
 
     def __init__(
@@ -143,13 +115,12 @@ class BatchWork:
         """Return one answer per question, or the exception that it ended with."""
         texts = [text for question in questions for text in question.texts]
         start = time.perf_counter()
-        probabilities, known_words = self._classify(texts)
+        probabilities, known_words = self.bundle.predict_proba(texts), self.bundle.known_words(texts)
+        if len(probabilities) != len(texts):
+            raise RuntimeError(f"The classifier gave {len(probabilities)} rows for {len(texts)} texts.")
         self._saw_classifier(time.perf_counter() - start)
         start, start_cpu = time.perf_counter(), time.thread_time()
-        ends = itertools.accumulate((question.n_texts for question in questions), initial=0)
-        places = [slice(*pair) for pair in itertools.pairwise(ends)]
-        rows = [probabilities[place] for place in places]
-        known = [None if known_words is None else known_words[place] for place in places]
+        rows, known = _parts(probabilities, questions), _parts(known_words, questions)
         outcomes: list[Outcome] = [0.0] * len(questions)
         alike: dict[Any, list[int]] = {}
         for number, question in enumerate(questions):
@@ -167,10 +138,7 @@ class BatchWork:
         return outcomes
 
     def _show_watch(
-        self,
-        questions: Sequence[SetsQuestion | LabelSetQuestion],
-        rows: Sequence[Given],
-        outcomes: Sequence[Outcome],
+        self, questions: Sequence[SetsQuestion | LabelSetQuestion], rows: Sequence[Given], outcomes: Sequence[Outcome]
     ) -> None:
         """Show the watch the texts of clients that were answered; what goes wrong there is no client's problem."""
         if self._watch is None:
@@ -182,13 +150,6 @@ class BatchWork:
         ]
         if seen and isinstance(error := _caught(self._watch.update, stacked(seen)), Exception):
             _log.error("The watch failed on %d texts.", sum(map(len, seen)), exc_info=error)
-
-    def _classify(self, texts: list[str]) -> tuple[Given, FloatArray | None]:
-        """Return probabilities (n, d), and the shares of known words (n,) if something is decided by them."""
-        probabilities = self.bundle.predict_proba(texts)
-        if len(probabilities) != len(texts):
-            raise RuntimeError(f"The classifier gave {len(probabilities)} rows for {len(texts)} texts.")
-        return probabilities, self.bundle.known_words(texts)
 
     def _p_value(self, probabilities: Given, question: LabelSetQuestion) -> float:
         """Return the p-value of a label-set."""
@@ -204,46 +165,20 @@ class BatchWork:
         if question.adapts and self._kept is not None:
             with self._kept.answering() as (predictor, level):
                 bundle = dataclasses.replace(self.bundle, predictor=predictor, forced_totals=None)
-                at = ("significance", Fraction(level))
-                answers = self._said(bundle, probabilities, known_words, questions, at)
+                answers = _answers(bundle, probabilities, known_words, questions, {"significance": Fraction(level)})
                 self._remember(probabilities, questions, {})
             return [dataclasses.replace(answer, significance=f"{level:.6f}") for answer in answers]
-        answers = self._said(self.bundle, probabilities, known_words, questions, question.level)
+        answers = _answers(self.bundle, probabilities, known_words, questions, dict([question.level]))
         if ids:
             asked = {"significance": Fraction(answers[0].significance), "assurance": question.assurance}
             self._remember(probabilities, questions, asked)
         return answers
 
-    @staticmethod
-    def _said(
-        bundle: Bundle,
-        probabilities: Given,
-        known_words: FloatArray | None,
-        questions: Sequence[SetsQuestion],
-        level: tuple[str, Any],
-    ) -> list[Answer]:
-        """Return the answers of a bundle at a level."""
-        question = questions[0]
-        return bundle.answers(
-            [text for each in questions for text in each.texts],
-            top=question.top,
-            describe=question.describe,
-            picture=question.picture,
-            probabilities=probabilities,
-            known_words=known_words,
-            groups=[group for each in questions for group in each.groups or ()] or None,
-            assurance=question.assurance,
-            **{level[0]: level[1]},
-        )
-
     def _remember(self, probabilities: Given, questions: Sequence[SetsQuestion], asked: dict[str, Any]) -> None:
         """Remember texts with an id."""
-        start = 0
-        for question in questions:
-            stop = start + question.n_texts
+        for question, rows in zip(questions, _parts(probabilities, questions), strict=True):
             if question.ids is not None and self._kept is not None:
-                self._kept.remember(probabilities[start:stop], question.ids, groups=question.groups, **asked)
-            start = stop
+                self._kept.remember(rows, question.ids, groups=question.groups, **asked)
 
     def _answer_together(
         self, questions: Sequence[SetsQuestion], rows: Sequence[Given], known: Sequence[FloatArray | None]
@@ -253,9 +188,36 @@ class BatchWork:
             words = [part for part in known if part is not None]
             together = _caught(self._answer, stacked(rows), np.concatenate(words) if words else None, *questions)
             if isinstance(together, list):
-                answers = iter(together)
-                return [list(itertools.islice(answers, len(part))) for part in rows]
+                return _parts(together, questions)
         return [_caught(self._answer, *one) for one in zip(rows, known, questions, strict=True)]
+
+
+def _parts(values: Any, questions: Sequence[SetsQuestion | LabelSetQuestion]) -> list[Any]:
+    """Return what is given for all texts, if anything, question by question."""
+    ends = itertools.accumulate((question.n_texts for question in questions), initial=0)
+    return [None if values is None else values[start:stop] for start, stop in itertools.pairwise(ends)]
+
+
+def _answers(
+    bundle: Bundle,
+    probabilities: Given,
+    known_words: FloatArray | None,
+    questions: Sequence[SetsQuestion],
+    level: dict[str, Any],
+) -> list[Answer]:
+    """Return the answers of a bundle to questions that ask for the same."""
+    first = questions[0]
+    return bundle.answers(
+        [text for question in questions for text in question.texts],
+        top=first.top,
+        describe=first.describe,
+        picture=first.picture,
+        probabilities=probabilities,
+        known_words=known_words,
+        groups=[group for question in questions for group in question.groups or ()] or None,
+        assurance=first.assurance,
+        **level,
+    )
 
 
 def _caught(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -73,25 +73,22 @@ class Guard:
 
         self.metrics.requests_now.inc()
         try:
-            refusal = self._refusal(scope)
-            app = self.app if refusal is None else error_response(refusal)
+            app = self.app
+            if "*" not in self._hosts and (host := _host_name(scope)) not in self._hosts:
+                app = error_response(
+                    ServiceError(
+                        421,
+                        "wrong_host",
+                        f"This service does not answer for the host {host[:100]!r}.",
+                        "Use the address it was started with, or add the name to 'allowed_hosts'.",
+                    )
+                )
             await app(scope, receive, send_with_headers)
         finally:
             self.metrics.requests_now.dec()
             endpoint = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(endpoint, str(status)).inc()
             self.metrics.request_seconds.labels(endpoint).observe(time.perf_counter() - start)
-
-    def _refusal(self, scope: Scope) -> ServiceError | None:
-        """Return why a request is not let through, None where it is."""
-        if "*" not in self._hosts and _host_name(scope) not in self._hosts:
-            return ServiceError(
-                421,
-                "wrong_host",
-                f"This service does not answer for the host {_host_name(scope)[:100]!r}.",
-                "Use the address it was started with, or add the name to 'allowed_hosts'.",
-            )
-        return None
 
 
 def _given_token(header: str, *, basic: bool) -> str:

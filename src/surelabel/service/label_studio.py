@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from surelabel._version import __version__
 from surelabel.predicting.label_studio import LabelConfig, predictions_of
 from surelabel.service.answering import Answerer
-from surelabel.service.bodies import read_body
-from surelabel.service.documentation import body_of, statuses
+from surelabel.service.documentation import statuses
 from surelabel.service.errors import ServiceError
-from surelabel.service.guard import check_token
+from surelabel.service.routes import Routes
 from surelabel.service.schemas import PredictRequest
-from surelabel.service.settings import ServiceSettings
 
-__all__ = ["LABEL_STUDIO_BODIES", "add_label_studio"]
+__all__ = ["add_label_studio"]
 
 _MOST_PREDICTIONS = 9
 VERSION = f"surelabel {__version__}"
@@ -47,33 +44,19 @@ class SetupRequest(_Lenient):
     """A project that is set up."""
 
 
-LABEL_STUDIO_BODIES = (PredictTasksRequest, SetupRequest)
-
-
-def add_label_studio(app: FastAPI, answerer: Answerer, settings: ServiceSettings) -> None:
+def add_label_studio(routes: Routes, answerer: Answerer) -> None:
     """Add the addresses that Label Studio calls."""
 
-    @app.get("/label-studio/health", responses=statuses(), summary="Whether Label Studio can use it as an ML backend")
+    @routes.app.get(
+        "/label-studio/health", responses=statuses(), summary="Whether Label Studio can use it as an ML backend"
+    )
     async def health() -> Response:
         return JSONResponse({"status": "UP", "model_class": "surelabel"})
 
-    errors = statuses(400, 401, 408, 413, 415, 422)
+    async def setup(_: SetupRequest) -> dict[str, Any]:
+        return {"model_version": VERSION}
 
-    @app.post("/label-studio/setup", responses=errors, openapi_extra=body_of(SetupRequest), summary="Name the model")
-    async def setup(request: Request) -> Response:
-        check_token(request, settings.token, basic=True)
-        await read_body(request, SetupRequest, settings)
-        return JSONResponse({"model_version": VERSION})
-
-    @app.post(
-        "/label-studio/predict",
-        responses=errors,
-        openapi_extra=body_of(PredictTasksRequest),
-        summary="Predictions for tasks",
-    )
-    async def predict(request: Request) -> Response:
-        check_token(request, settings.token, basic=True)
-        body = await read_body(request, PredictTasksRequest, settings)
+    async def predict(body: PredictTasksRequest) -> dict[str, Any]:
         config = LabelConfig.parse(body.label_config)
         texts = [task.data.get(config.field) for task in body.tasks]
         for number, text in enumerate(texts):
@@ -85,7 +68,8 @@ def add_label_studio(app: FastAPI, answerer: Answerer, settings: ServiceSettings
                     "Name the field of the text in the labelling interface.",
                     field=f"tasks[{number}]",
                 )
-        answers = await answerer.answers(_question(texts)) if texts else []
+        asked = {"texts": texts, "top": _MOST_PREDICTIONS}
+        answers = await answerer.answers(PredictRequest.model_validate(asked)) if texts else []
         results = [
             predictions_of(
                 [(option.labels, option.p_value) for option in answer.top] or [(answer.labels, answer.credibility)],
@@ -94,9 +78,7 @@ def add_label_studio(app: FastAPI, answerer: Answerer, settings: ServiceSettings
             )
             for answer in answers
         ]
-        return JSONResponse({"results": results, "model_version": VERSION})
+        return {"results": results, "model_version": VERSION}
 
-
-def _question(texts: list[Any]) -> PredictRequest:
-    """Return what is asked about texts."""
-    return PredictRequest.model_validate({"texts": texts, "top": _MOST_PREDICTIONS})
+    routes.post("/label-studio/setup", SetupRequest, setup, "Name the model", basic=True)
+    routes.post("/label-studio/predict", PredictTasksRequest, predict, "Predictions for tasks", basic=True)

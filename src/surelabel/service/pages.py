@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.resources
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -28,14 +30,19 @@ class StaticFile:
 
 
 def static_files() -> dict[str, StaticFile]:
-    """Read the page's files, by name. Only what is in this table can be served: no path is ever joined."""
-    found = {}
-    for file in importlib.resources.files("surelabel.service").joinpath("static").iterdir():
-        suffix = file.name[file.name.rfind(".") :]
-        if suffix in _TYPES:
-            content = file.read_bytes()
-            found[file.name] = StaticFile(content, _TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
-    return found
+    """Read the page's files, by name. Only what is in this table can be served: no path is ever joined.
+
+    What pages share is in files of its own, whose names begin with "_"; a comment with its name stands for each.
+    """
+    folder = importlib.resources.files("surelabel.service").joinpath("static")
+    contents = {file.name: file.read_bytes() for file in folder.iterdir() if Path(file.name).suffix in _TYPES}
+    files = {}
+    for name, own in contents.items():
+        content = re.sub(rb"<!-- (_\w+\.html) -->\n", lambda mark: contents[mark[1].decode()], own)
+        etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        if not name.startswith("_"):
+            files[name] = StaticFile(content, _TYPES[Path(name).suffix], etag)
+    return files
 
 
 def _words(name: str) -> str:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import functools
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from surelabel.exceptions import InvalidInputError, ReviewConflictError
 from surelabel.review.databases import DatabaseError
-from surelabel.service.bodies import read_body
-from surelabel.service.documentation import body_of, statuses
 from surelabel.service.errors import ServiceError
-from surelabel.service.guard import check_token
 from surelabel.service.reviewing import MOST_LEASED, Reviewing
-from surelabel.service.settings import ServiceSettings
+from surelabel.service.routes import Routes
+from surelabel.service.schemas import StrictRequest
 
-__all__ = ["REVIEW_BODIES", "add_review"]
+__all__ = ["add_review"]
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Queue = Literal["choose", "read", "check", "filed"]
@@ -30,11 +28,7 @@ _TYPES = {
 }
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class ReviewerRequest(_Request):
+class ReviewerRequest(StrictRequest):
     """Who asks."""
 
     reviewer: Name
@@ -63,7 +57,7 @@ class UndoRequest(ReviewerRequest):
     key: Name
 
 
-class SwitchRequest(_Request):
+class SwitchRequest(StrictRequest):
     """Use the new model with this fingerprint."""
 
     model: Name
@@ -98,13 +92,8 @@ _POSTS: dict[str, tuple[type[BaseModel] | None, str, Callable[[Reviewing, Any], 
         "Make a new model from the blind check, without using it yet",
         lambda reviewing, _: reviewing.update_calibration(),
     ),
-    "switch": (
-        SwitchRequest,
-        "Use the new model from now on",
-        lambda reviewing, body: reviewing.switch(body.model),
-    ),
+    "switch": (SwitchRequest, "Use the new model from now on", lambda reviewing, body: reviewing.switch(body.model)),
 }
-REVIEW_BODIES = tuple(body for body, _, _ in _POSTS.values() if body is not None)
 
 
 async def _in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
@@ -125,57 +114,32 @@ async def _in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
         ) from error
 
 
-def add_review(app: FastAPI, reviewing: Reviewing, settings: ServiceSettings) -> None:
+def add_review(routes: Routes, reviewing: Reviewing) -> None:
     """Add the addresses of a review."""
-    for name, (body, words_for_it, work) in _POSTS.items():
-        app.add_api_route(
+    for name, (body, summary, work) in _POSTS.items():
+        routes.post(
             f"/v1/review/{name}",
-            _poster(body, work, reviewing, settings),
-            methods=["POST"],
-            responses=statuses(400, 401, 408, 409, 413, 415, 422),
-            openapi_extra=None if body is None else body_of(body),
-            summary=words_for_it,
+            body,
+            functools.partial(_in_thread, work, reviewing),
+            summary,
+            errors=(409,),
             operation_id=f"review_{name}",
         )
 
-    @app.get("/v1/review", responses=statuses(401), summary="What waits in a review, and what its blind check says")
-    async def state(request: Request) -> Response:
-        check_token(request, settings.token)
+    @routes.get("/v1/review", "What waits in a review, and what its blind check says")
+    async def state() -> Response:
         return JSONResponse(await _in_thread(reviewing.state))
 
-    @app.get(
-        "/v1/review/words",
-        responses=statuses(401, 409, 422),
-        summary="Words of a text that speak for a label",
-    )
-    async def words(request: Request, number: int, label: str) -> Response:
-        check_token(request, settings.token)
+    @routes.get("/v1/review/words", "Words of a text that speak for a label", 409, 422)
+    async def words(number: int, label: str) -> Response:
         return JSONResponse(await _in_thread(reviewing.words, number, label))
 
-    @app.get("/v1/review/summary", responses=statuses(401), summary="What the work was")
-    async def summary(request: Request) -> Response:
-        check_token(request, settings.token)
+    @routes.get("/v1/review/summary", "What the work was")
+    async def summary_of_work() -> Response:
         return JSONResponse(await _in_thread(reviewing.summary))
 
-    @app.get("/v1/review/export", responses=statuses(401, 422), summary="The decisions as a file")
-    async def export(request: Request, kind: str = "csv", separator: str = ",") -> Response:
-        check_token(request, settings.token, basic=True)
+    @routes.get("/v1/review/export", "The decisions as a file", 422, basic=True)
+    async def export(kind: str = "csv", separator: str = ",") -> Response:
         content = await _in_thread(reviewing.export, kind, separator)
         headers = {"Content-Disposition": f'attachment; filename="reviewed.{kind}"'}
         return Response(content, media_type=_TYPES[kind], headers=headers)
-
-
-def _poster(
-    model: type[BaseModel] | None,
-    work: Callable[[Reviewing, Any], Any],
-    reviewing: Reviewing,
-    settings: ServiceSettings,
-) -> Callable[[Request], Awaitable[Response]]:
-    """Return what answers one kind of posted request."""
-
-    async def answer(request: Request) -> Response:
-        check_token(request, settings.token)
-        body = None if model is None else await read_body(request, model, settings)
-        return JSONResponse(await _in_thread(work, reviewing, body))
-
-    return answer

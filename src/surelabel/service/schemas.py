@@ -26,13 +26,13 @@ Identity = Annotated[str, Field(min_length=1, max_length=200)]
 WholeNumber = Annotated[int, BeforeValidator(_as_whole)]
 
 
-class _Request(BaseModel):
+class StrictRequest(BaseModel):
     """Strict: what is not described is refused, nothing is guessed."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class PredictRequest(_Request):
+class PredictRequest(StrictRequest):
     """Texts to predict label-sets for, and how often the answer may be wrong."""
 
     model_config = ConfigDict(
@@ -118,7 +118,7 @@ class PredictRequest(_Request):
         return "significance", self.significance if "significance" in self.model_fields_set else None
 
 
-class PValueRequest(_Request):
+class PValueRequest(StrictRequest):
     """A text and a label-set for it."""
 
     text: str
@@ -131,14 +131,14 @@ class PValueRequest(_Request):
         return [self.group] if "group" in self.model_fields_set else None
 
 
-class Outcome(_Request):
+class Outcome(StrictRequest):
     """The true label-set of a text that was answered under an id."""
 
     id: Identity
     labels: Annotated[list[str], FailFast()] = Field(description="Its true labels; none, for the empty label-set.")
 
 
-class OutcomesRequest(_Request):
+class OutcomesRequest(StrictRequest):
     """True label-sets that have become known, in the order in which they did."""
 
     outcomes: Annotated[list[Outcome], FailFast()] = Field(min_length=1, max_length=1_000)
@@ -164,8 +164,20 @@ class Count(BaseModel):
     readable: str = Field(description="The number for people, like 1.2 × 10^16.")
 
 
+def _digits(number: int) -> str:
+    """Write all digits of a whole number; `str` refuses more than some thousand."""
+    return format(Decimal(number), "f")
+
+
+def count_of(lower: int, upper: int) -> Count:
+    """Return a number of label-sets that is known by certified bounds."""
+    return Count(lower=_digits(lower), upper=_digits(upper), exact=lower == upper, readable=bounds_words(lower, upper))
+
+
 class PlausibleLabelSetResponse(BaseModel):
     """A plausible label-set."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     labels: list[str]
     p_value: float = Field(ge=0, le=1)
@@ -173,6 +185,8 @@ class PlausibleLabelSetResponse(BaseModel):
 
 class TextAnswer(BaseModel):
     """What conformal prediction says about one text."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     decision: Literal["file", "choose", "read"] | None = Field(
         description="What to do with the text: file the best guess without a person, choose from a short list, or read "
@@ -192,7 +206,9 @@ class TextAnswer(BaseModel):
         description="The p-value of the best guess: low if the text is unlike the calibration texts, or if the model "
         "decides for F1 and another label-set is more plausible.",
     )
-    size: Count = Field(description="How many label-sets are plausible.")
+    size: Annotated[Count, BeforeValidator(lambda bounds: count_of(*bounds))] = Field(
+        description="How many label-sets are plausible.", validation_alias="size_bounds"
+    )
     certain: list[str] = Field(description="Labels in all plausible label-sets.")
     open: list[str] = Field(
         description="Labels in some plausible label-sets, but not in all; if a model of very many labels leaves "
@@ -317,33 +333,6 @@ class ErrorResponse(BaseModel):
     error: ErrorDetails
 
 
-def _digits(number: int) -> str:
-    """Write all digits of a whole number; `str` refuses more than some thousand."""
-    return format(Decimal(number), "f")
-
-
-def count_of(lower: int, upper: int) -> Count:
-    """Return a number of label-sets that is known by certified bounds."""
-    return Count(lower=_digits(lower), upper=_digits(upper), exact=lower == upper, readable=bounds_words(lower, upper))
-
-
 def text_answer(answer: Answer) -> TextAnswer:
     """Return the answer about one text as the service sends it."""
-    return TextAnswer(
-        decision=answer.decision,
-        reason=answer.reason,
-        labels=list(answer.labels),
-        confidence=answer.confidence,
-        credibility=answer.credibility,
-        size=count_of(*answer.size_bounds),
-        certain=list(answer.certain),
-        open=list(answer.open),
-        n_more_open=answer.n_more_open,
-        assign=list(answer.assign),
-        consider=list(answer.consider),
-        unfamiliar=answer.unfamiliar,
-        top=[PlausibleLabelSetResponse(labels=list(each.labels), p_value=each.p_value) for each in answer.top],
-        description=answer.description,
-        category=answer.category,
-        picture=answer.picture,
-    )
+    return TextAnswer.model_validate(answer)

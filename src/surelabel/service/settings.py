@@ -158,25 +158,21 @@ class ServiceSettings:
     max_pending: int = 20_000
 
     def __post_init__(self) -> None:
+        def check(name: str, holds: bool, expected: str) -> None:
+            if not holds:
+                got = getattr(self, name)
+                raise InvalidInputError(f"The {name!r} setting of a service must be {expected}. Got {got!r} instead.")
+
         for name, least in _WHOLE_NUMBERS.items():
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise InvalidInputError(
-                    f"The {name!r} setting of a service must be a whole number of {least:,} or more. "
-                    f"Got {value!r} instead."
-                )
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            check(name, is_whole and value >= least, f"a whole number of {least:,} or more")
         for name in _SECONDS:
             value = getattr(self, name)
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
-                raise InvalidInputError(
-                    f"The {name!r} setting of a service must be seconds, 0 or more. Got {value!r} instead."
-                )
-        if not isinstance(self.port, int) or not 0 <= self.port <= 65_535:
-            raise InvalidInputError(f"The 'port' setting must be from 0 to 65535. Got {self.port!r} instead.")
-        if not isinstance(self.watch, bool):
-            raise InvalidInputError(
-                f"The 'watch' setting of a service must be True or False. Got {self.watch!r} instead."
-            )
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            check(name, is_number and 0 <= value < float("inf"), "seconds, 0 or more")
+        check("port", isinstance(self.port, int) and 0 <= self.port <= 65_535, "from 0 to 65535")
+        check("watch", isinstance(self.watch, bool), "True or False")
         if self.workers > 1 and self.adapt is not None:
             raise InvalidInputError(
                 f"A level that adapts ('adapt') is kept by one process. Got 'workers' {self.workers}: serve with one, "

@@ -106,16 +106,8 @@ class PredictionSet:
     def refine(self, relative_gap: float = 0.01, work_limit: int | None = None) -> Bounds:
         """Tighten the size's bounds until upper <= (1 + relative_gap) lower, or memory or work run out.
 
-        Parameters
-        ----------
-        relative_gap : float
-            0 asks for the exact size.
-        work_limit : int, optional
-            Steps to try exact counting with, before finer tables are made.
-
-        Returns
-        -------
-        (lower, upper), which `size_bounds` has from now on too.
+        A gap of 0 asks for the exact size. With a `work_limit`, exact counting is tried with so many steps, before
+        finer tables are made. `size_bounds` has the new bounds from now on too.
         """
         lower, upper = self.size_bounds
         if lower < upper and work_limit is not None:
@@ -201,16 +193,10 @@ class PredictionSet:
         return self._labels(absent=None, present=False)
 
     def listed_inclusion_bounds(self) -> tuple[IntArray, FloatArray, tuple[float, float]]:
-        """Return bounds of the share of members that have each listed label, and any one unlisted label.
+        """Return the labels that the text lists, (m,), all if probabilities were dense, and bounds of their shares.
 
-        Returns
-        -------
-        labels : (m,) int64
-            The labels that the text lists; all if probabilities were dense.
-        shares : (m, 2) float64
-            Certified (lower, upper) bounds for each of them.
-        unlisted : (float, float)
-            The same for every label that it does not list.
+        These are certified (lower, upper) bounds of the share of members that have each of the labels, (m, 2), and of
+        those that have any one label that is not listed.
         """
         labels = self._engine.listed(self._row)
         others = [-1] if len(labels) < self._engine.n_labels else []
@@ -243,10 +229,7 @@ class PredictionSet:
     def inclusion(self) -> FloatArray:
         """Return the share of members that have each label, (d,); zeros for an empty set.
 
-        Raises
-        ------
-        SearchLimitError
-            If it is known by bounds only; `inclusion_bounds` gives them.
+        SearchLimitError if it is known by bounds only; `inclusion_bounds` gives them.
         """
         lower, upper = self.inclusion_bounds()
         if not np.array_equal(lower, upper):
@@ -260,16 +243,8 @@ class PredictionSet:
     def describe(self, label_names: Sequence[str] | None = None) -> Description:
         """Return the set in a few statements, each true of every member; `str` of it is a sentence.
 
-        Parameters
-        ----------
-        label_names : sequence of str, optional
-            Names to use, those of the predictor by default.
-
-        Returns
-        -------
-        Description
-            With `complete`: whether it describes the members and no other label-set; `to_dict()` for JSON and
-            `to_svg()` for a picture.
+        Its `complete` tells whether it describes the members and no other label-set; `to_dict()` is for JSON,
+        `to_svg()` for a picture. Names are those of the predictor by default.
 
         Examples
         --------
@@ -299,12 +274,13 @@ class PredictionSet:
 
     def _members(self, engine: Engine, row: int) -> BoolArray:
         """Return all members, which are not many, best first; a few of them as `top` finds them, as answers do."""
+        members: BoolArray
         if self.size_bounds[1] > _MOST_BY_TOP:
-            members: BoolArray = engine.members(row, self._threshold, _MAX_DESCRIBED_BY_LIST)
-            return members
-        (best,) = engine[row : row + 1].top(_MOST_BY_TOP, np.array([self._threshold]), np.array([0]))
-        few: BoolArray = engine.as_rows([member for _, member in best])
-        return few
+            members = engine.members(row, self._threshold, _MAX_DESCRIBED_BY_LIST)
+        else:
+            (best,) = engine[row : row + 1].top(_MOST_BY_TOP, np.array([self._threshold]), np.array([0]))
+            members = engine.as_rows([member for _, member in best])
+        return members
 
     def _facts(self, engine: Engine, row: int) -> tuple[Facts | None, BoolArray | None]:
         """Return what a description is made from, the members if they are few, else their costs; and the best member.

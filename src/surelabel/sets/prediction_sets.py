@@ -68,16 +68,9 @@ class PredictionSets(Sequence[PredictionSet]):
         return self._thresholds
 
     def sizes(self) -> SizeArray:
-        """Return the exact number of label-sets of each prediction set, (n,).
+        """Return the exact number of label-sets of each prediction set, (n,); Python integers if one is past int64.
 
-        Returns
-        -------
-        int64 array, or an object array of Python integers if one does not fit.
-
-        Raises
-        ------
-        SearchLimitError
-            If a size is known by bounds only; `size_bounds` gives them.
+        SearchLimitError if a size is known by bounds only; `size_bounds` gives them.
         """
         lower, upper = self.size_bounds()
         inexact = np.flatnonzero(lower != upper)
@@ -111,16 +104,8 @@ class PredictionSets(Sequence[PredictionSet]):
     def certain_and_open(self, most: int | None = None) -> tuple[Any, Any, IntArray]:
         """Return which labels all members have, and which some have but not all, without rows of very many labels.
 
-        Parameters
-        ----------
-        most : int, optional
-            If more labels than this are open, only those that a sparse text lists are in its row.
-
-        Returns
-        -------
-        certain, still_open : (n, d) bool arrays, CSR arrays if probabilities were sparse
-        n_more : (n,) int64
-            Open labels of each text that are not in its row.
+        Two (n, d) bool arrays, CSR arrays if probabilities were sparse; and how many open labels of each text, (n,),
+        are not in its row: if more than `most` labels are open, only those that a sparse text lists are.
         """
         return self._engine.certain_and_open(self._thresholds, most)
 

@@ -189,11 +189,6 @@ def _needed(
     return sizes, changes, tightest
 
 
-def _shares_of(labels: Sequence[int], shares: Shares) -> dict[int, tuple[float, float]]:
-    """Return bounds of shares by label."""
-    return dict(zip(labels, shares(labels), strict=True)) if labels else {}
-
-
 def build_description(
     facts: Facts | None,
     reachable: BoolArray,
@@ -204,22 +199,10 @@ def build_description(
     names: tuple[str, ...] | None,
     n_named: int = 24,
 ) -> Description:
-    """Describe a prediction set.
+    """Describe a prediction set; without facts an empty one.
 
-    Parameters
-    ----------
-    facts : Facts or None
-        None for an empty set.
-    reachable : (d, 2) bool
-        Whether some member has a label absent, and present.
-    best : (d,) bool
-        The best member.
-    size_bounds : (int, int)
-    shares : callable
-        Gives bounds of the share of members that have each of some labels.
-    names : tuple of str or None
-    n_named : int
-        Open labels that may be named.
+    reachable (d, 2) tells whether some member has a label absent, and present; best (d,) is the best member. `shares`
+    gives bounds of the share of members that have each of some labels; up to `n_named` open labels may be named.
     """
 
     def of(labels: Any) -> tuple[Any, ...]:
@@ -231,8 +214,14 @@ def build_description(
         return Description((), excluded, (), None, (), None, size_bounds, 0)
     certain = np.flatnonzero(reachable[:, 1] & ~reachable[:, 0])
     open_labels = facts.order(np.flatnonzero(reachable.all(axis=1)))
-    known = _shares_of(open_labels[best[open_labels]][:n_named].tolist(), shares)
-    likely = [i for i, k in enumerate(open_labels.tolist()) if k in known and sum(known[k]) >= 1.0]
+    share_of: dict[int, tuple[float, float]] = {}
+
+    def look_up(labels: Sequence[int]) -> None:
+        if new := [k for k in labels if k not in share_of]:
+            share_of.update(zip(new, shares(new), strict=True))
+
+    look_up(open_labels[best[open_labels]][:n_named].tolist())
+    likely = [i for i, k in enumerate(open_labels.tolist()) if k in share_of and sum(share_of[k]) >= 1.0]
     pieces = _cut(facts, open_labels, likely[-1] + 1 if likely else 0, n_named)
     groups, counted = [], []
     for where, (least, most) in pieces:
@@ -241,8 +230,8 @@ def build_description(
         counted.append((inside, len(labels) - inside, least, most))
         unnamed = where.stop == len(open_labels) and len(labels) > (_MOST_NAMED if inside else _MOST_NAMED_LAST)
         shown = [] if unnamed else labels.tolist()
-        known |= _shares_of([k for k in shown if k not in known], shares)
-        named = tuple(LabelShare(label, *known[k]) for label, k in zip(of(shown), shown, strict=True))
+        look_up(shown)
+        named = tuple(LabelShare(label, *share_of[k]) for label, k in zip(of(shown), shown, strict=True))
         groups.append(LabelGroup(of(labels), named, least, most))
     least, most = facts.span(open_labels) if len(open_labels) else (0, 0)
     sizes, changes, n_fitting = _needed(counted, (least, most), facts.most_changes(best))

@@ -143,26 +143,12 @@ class Description:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; the text is among them."""
-        return {
-            "text": str(self),
-            "complete": self.complete,
-            "certain": list(self.certain),
-            "groups": [
-                {
-                    "labels": list(group.labels),
-                    "at_least": group.at_least,
-                    "at_most": group.at_most,
-                    "shares": [[share.lower, share.upper] for share in group.shares],
-                }
-                for group in self.groups
-            ],
-            "excluded": list(self.excluded),
-            "n_labels_bounds": None if self.n_labels_bounds is None else list(self.n_labels_bounds),
-            "best_guess": list(self.best_guess),
-            "most_changes": self.most_changes,
-            "size_bounds": list(self.size_bounds),
-            "n_fitting": self.n_fitting,
-        }
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        values["groups"] = [
+            vars(group) | {"labels": list(group.labels), "shares": [[one.lower, one.upper] for one in group.shares]}
+            for group in self.groups
+        ]
+        return {"text": str(self), "complete": self.complete, **values}
 
     def to_svg(self, *, name: str = "description") -> str:
         """Return a small picture: one SVG element, readable in grey and on light and dark pages.
