@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -13,6 +13,8 @@ from surelabel.service.bodies import read_body
 from surelabel.service.documentation import body_of, statuses
 from surelabel.service.guard import check_token
 from surelabel.service.settings import ServiceSettings
+
+_Handler = TypeVar("_Handler", bound=Callable[..., Any])
 
 
 class Routes:
@@ -60,7 +62,9 @@ class Routes:
             operation_id=operation_id,
         )
 
-    def get(self, path: str, summary: str, *errors: int, basic: bool = False, **described: Any) -> Any:
+    def get(
+        self, path: str, summary: str, *errors: int, basic: bool = False, **described: Any
+    ) -> Callable[[_Handler], _Handler]:
         """Return the decorator of what answers at an address, after the token; with `basic`, see `check_token`."""
 
         async def check(request: Request) -> None:
