@@ -7,57 +7,54 @@ from hypothesis import strategies as st
 
 import kernel_rows
 import reference
-from surelabel._core.packing import pack, unpack
+from surelabel._core.packing import unpack
 from surelabel._kernels import best_first
 
 pytestmark = pytest.mark.kernels
 
 
-def _frontier(capacity):
-    return best_first.Frontier(
-        np.empty(capacity),
-        np.empty(capacity, dtype=np.int64),
-        np.empty((capacity, best_first.N_COLUMNS), dtype=np.int64),
-        np.empty((capacity, 2), dtype=np.int64),
-        np.zeros(4, dtype=np.int64),
-    )
-
-
-def _take_all(row, *, maximum):
-    absent, present, (lo, hi), _ = row
+def _take_all(row, *, maximum, batch=2**20):
+    """Take every candidate, so many at a time; return them, their totals, and the running totals of first ones."""
+    absent, present, limits, _ = row
     d = len(absent)
-    inside = present <= absent
-    kept, flipped = np.minimum(absent, present), np.maximum(absent, present)
-    prices = flipped if maximum else flipped - kept
-    index = []
-    for which in (~inside, inside):
-        labels = np.flatnonzero(which)
-        index.append(labels[np.argsort(prices[labels], kind="stable")])
-    base = float(kept.max() if maximum else kept.sum())
-    flips = best_first.SortedFlips(prices[index[0]], prices[index[1]], base, maximum)
-    size = int(inside.sum())
-    frontier = _frontier(best_first.MAX_CHILDREN * 2**d + d + 1)
-    best_first.open_classes(frontier, flips, size, (lo, hi))
-    words, keys = np.empty((2**d, 1), dtype=np.uint64), np.empty(2**d)
-    start = pack(inside[None, :])[0]
-    taken = best_first.take(frontier, flips, tuple(index), (size, hi), (2**d, np.inf), start, words, keys)
-    return [tuple(map(int, r)) for r in unpack(words[:taken], d)], keys[:taken]
+    number = min(batch, 2**d)
+    frontier = best_first.make_frontier(number, d)
+    taken, totals, keys, key = [], [], [], 0.0
+    while not taken or frontier.has_next:
+        frontier = frontier.with_room(number, d)
+        words, exact = best_first.take(absent, present, np.inf, limits, maximum, frontier, number)
+        keys += [key] if taken else []
+        taken += [tuple(map(int, r)) for r in unpack(words, d)]
+        totals += exact.tolist()
+        key = frontier.next_total
+    return taken, np.array(totals), keys
 
 
 @pytest.mark.parametrize("maximum", [False, True])
 @settings(max_examples=kernel_rows.examples(200))
-@given(kernel_rows.rows())
-def test_every_candidate_comes_once_by_ascending_total(maximum, row):
+@given(kernel_rows.rows(), st.integers(1, 9))
+def test_every_candidate_comes_once_by_ascending_total(maximum, row, batch):
     absent, present, limits, _ = row
-    taken, keys = _take_all(row, maximum=maximum)
+    taken, totals, keys = _take_all(row, maximum=maximum, batch=batch)
     assert sorted(taken) == reference.candidates(len(absent), *limits)
     costs = absent.tolist(), present.tolist()
-    exact = np.array([reference.total(costs, r, "max" if maximum else "sum") for r in taken])
-    tolerance = 1e-12 * exact.max()
-    assert np.all(np.abs(keys - exact) <= tolerance)
-    assert np.all(np.diff(exact) >= -2 * tolerance)
+    assert totals.tolist() == [reference.total(costs, r, "max" if maximum else "sum") for r in taken]
+    tolerance = 1e-12 * totals.max()
+    assert np.all(np.diff(totals) >= -2 * tolerance)
+    # What the frontier says comes next.
+    first = totals[batch::batch]
+    assert np.all(np.abs(np.array(keys) - first) <= tolerance)
     if maximum:
-        assert keys.tolist() == exact.tolist()
+        assert keys == first.tolist()
+
+
+@settings(max_examples=kernel_rows.examples(50))
+@given(kernel_rows.rows(), st.integers(1, 9))
+def test_label_sets_come_the_same_in_one_go_or_in_several(row, batch):
+    whole, totals, _ = _take_all(row, maximum=False)
+    parts, of_parts, _ = _take_all(row, maximum=False, batch=batch)
+    assert whole == parts
+    assert totals.tolist() == of_parts.tolist()
 
 
 @settings(max_examples=kernel_rows.examples(50))
@@ -66,6 +63,6 @@ def test_whole_numbers_come_in_exact_order(costs, data):
     d = len(costs)
     lo = data.draw(st.integers(0, d))
     row = np.zeros(d), np.array(costs, dtype=float), (lo, d), 0.0
-    taken, keys = _take_all(row, maximum=False)
-    assert keys.tolist() == [float(np.dot(r, costs)) for r in taken]
-    assert keys.tolist() == sorted(keys.tolist())
+    taken, totals, _ = _take_all(row, maximum=False)
+    assert totals.tolist() == [float(np.dot(r, costs)) for r in taken]
+    assert totals.tolist() == sorted(totals.tolist())

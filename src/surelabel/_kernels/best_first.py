@@ -12,30 +12,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import inlined, kernel, part
-from surelabel._kernels.exact_sum import total_of_members
-from surelabel._kernels.flips import ADDITIONS, IS_SUM, REMOVALS, make_scratch, sort_flips
-from surelabel._kernels.packed import has, pack_member
+from surelabel._kernels.compiling import kernel, part
+from surelabel._kernels.exact_sum import total_of_row
+from surelabel._kernels.flips import ADDITIONS, IN_ORDER, REMOVALS, make_scratch, open_flips
+from surelabel._kernels.packed import bit, has, pack_member
 
 Array = Any
 
-# Columns of a node: class (a, r), then i, cur, lim, link and the place of the dearest flip, for additions and removals.
-_A, _R = 0, 1
-_ADDITIONS, _REMOVALS = np.int64(2), np.int64(7)
-_NO_PARENT = np.int64(-1)
-_I, _CUR, _LIM, _LINK, _TOP = 0, 1, 2, 3, 4
-N_COLUMNS = 12
+# Columns of a node, for additions and for removals: how many there are, the one that moves, its place and its last
+# place, the link to those that are fixed, and the place of the dearest flip.
+_SIZE, _I, _CUR, _LIM, _LINK, _TOP = 0, 1, 2, 3, 4, 5
+_N_COLUMNS = 6
+# Places in a frontier's state: nodes in the heap, nodes and links that were made.
+_WAITING, _NODES, _LINKS = 0, 1, 2
 # Running totals drift from the exact ones by less than this, for millions of steps.
 DRIFT = 1e-9
 # Nodes that taking one can add: two moves on each side, and the next class.
-MAX_CHILDREN = 5
+_MAX_CHILDREN = 5
 
 
 class Frontier(NamedTuple):
-    """A heap of nodes: keys (cap,), slots (cap,), nodes (cap, 12), links (cap, 2).
-
-    state (4,): heap size, slots used, links used, label-sets taken.
-    """
+    """A heap of nodes: keys (cap,), slots (cap,), nodes (cap, 2, 6), links (cap, 2), state (3,)."""
 
     keys: Array
     slots: Array
@@ -43,25 +40,67 @@ class Frontier(NamedTuple):
     links: Array
     state: Array
 
+    @property
+    def has_next(self) -> bool:
+        """Whether a label-set is left."""
+        return bool(self.state[_WAITING] > 0)
 
-class SortedFlips(NamedTuple):
-    """Flip costs of the additions and of the removals, each ascending, and the total without flips.
+    @property
+    def next_total(self) -> float:
+        """Running total of the next label-set."""
+        return float(self.keys[0])
+
+    def with_room(self, number: int, n_labels: int) -> Frontier:
+        """Return the same frontier, or a larger copy, with room to take so many label-sets."""
+        needed = int(self.state.max()) + _MAX_CHILDREN * number + n_labels + 2
+        if needed <= len(self.keys):
+            return self
+        larger = _allocate(max(needed, 2 * len(self.keys)))
+        for before, after in zip(self, larger, strict=True):
+            after[: len(before)] = before
+        return larger
+
+
+def _allocate(room: int) -> Frontier:
+    """Make a frontier with room for so many nodes."""
+    return Frontier(
+        np.empty(room),
+        np.empty(room, dtype=np.int64),
+        np.empty((room, 2, _N_COLUMNS), dtype=np.int64),
+        np.empty((room, 2), dtype=np.int64),
+        np.zeros(3, dtype=np.int64),
+    )
+
+
+def make_frontier(number: int, n_labels: int) -> Frontier:
+    """Make a frontier that has not begun, with room to take so many label-sets of a row."""
+    return _allocate(_MAX_CHILDREN * number + n_labels + 2)
+
+
+class Flips(NamedTuple):
+    """Flip costs of additions and removals, (2, n) each ascending, and the total without flips.
 
     With `maximum` a label-set's total is the largest of base and its flip costs instead of the sum.
     """
 
-    additions: Array
-    removals: Array
+    costs: Array
     base: float
     maximum: bool
 
 
 @part
-def _push(frontier: Frontier, key: float, slot: int) -> None:
-    """Add a node's slot to the heap."""
-    keys, slots, state = frontier.keys, frontier.slots, frontier.state
-    i = state[0]
-    state[0] += 1
+def _push(frontier: Frontier, flips: Flips, key: float) -> None:
+    """Add the node that was made last to the heap; `key` is its running total if totals are sums."""
+    keys, slots, nodes, state = frontier.keys, frontier.slots, frontier.nodes, frontier.state
+    slot = state[_NODES]
+    state[_NODES] += 1
+    if flips.maximum:
+        key = flips.base
+        for side in range(2):
+            if nodes[slot, side, _SIZE] > 0:
+                key = max(key, flips.costs[side, nodes[slot, side, _TOP]])
+    i = state[_WAITING]
+    state[_WAITING] += 1
     while i > 0:
         parent = (i - 1) >> 1
         if keys[parent] <= key:
@@ -73,15 +112,15 @@ def _push(frontier: Frontier, key: float, slot: int) -> None:
     slots[i] = slot
 
 
-@inlined
-def _pop(frontier: Frontier) -> tuple[float, int]:
-    """Take the node with the smallest key off the heap."""
+@part
+def _pop(frontier: Frontier) -> Any:
+    """Take the node with the smallest key off the heap; return its slot and key."""
     keys, slots, state = frontier.keys, frontier.slots, frontier.state
-    key, slot = keys[0], slots[0]
-    state[0] -= 1
-    n = state[0]
+    slot, key = slots[0], keys[0]
+    state[_WAITING] -= 1
+    n = state[_WAITING]
     last_key, last_slot = keys[n], slots[n]
-    i = 0
+    i = np.int64(0)
     while True:
         child = 2 * i + 1
         if child >= n:
@@ -95,225 +134,156 @@ def _pop(frontier: Frontier) -> tuple[float, int]:
         i = child
     keys[i] = last_key
     slots[i] = last_slot
-    return key, slot
+    return slot, key
 
 
 @part
-def _key_of_root(flips: SortedFlips, a: int, r: int) -> float:
-    """Total of the cheapest label-set of a class."""
-    total = flips.base
-    if flips.maximum:
-        if a > 0:
-            total = max(total, flips.additions[a - 1])
-        if r > 0:
-            total = max(total, flips.removals[r - 1])
-        return total
-    for j in range(a):
-        total += flips.additions[j]
-    for j in range(r):
-        total += flips.removals[j]
-    return total
+def _open_class(frontier: Frontier, flips: Flips, sizes: Any, numbers: Any) -> None:
+    """Push the cheapest label-set with sizes (additions, removals) of the flips that there are."""
+    key = flips.base
+    node = frontier.nodes[frontier.state[_NODES]]
+    for side in range(2):
+        size, n_flips = (sizes[1], numbers[1]) if side else (sizes[0], numbers[0])
+        node[side, _SIZE] = size
+        node[side, _I] = size - 1
+        node[side, _CUR] = size - 1
+        node[side, _LIM] = n_flips - 1
+        node[side, _LINK] = -1
+        node[side, _TOP] = size - 1
+        for j in range(size):
+            key += flips.costs[side, j]
+    _push(frontier, flips, key)
 
 
 @part
-def _new_node(frontier: Frontier, parent: int) -> int:
-    """Take a fresh slot, a copy of `parent` where >= 0."""
-    slot = frontier.state[1]
-    frontier.state[1] += 1
-    if parent >= 0:
-        for column in range(N_COLUMNS):
-            frontier.nodes[slot, column] = frontier.nodes[parent, column]
-    return slot
+def _expand(frontier: Frontier, flips: Flips, slot: int, key: float, side: int) -> None:
+    """Push the children of a node that move one side's flips: element i, or the one before it with i fixed."""
+    nodes, links, state, costs = frontier.nodes, frontier.links, frontier.state, flips.costs
+    size, i, cur = nodes[slot, side, _SIZE], nodes[slot, side, _I], nodes[slot, side, _CUR]
+    for fixes in range(2):
+        if not (1 <= i < cur if fixes else size > 0 and cur < nodes[slot, side, _LIM]):
+            continue
+        child = state[_NODES]
+        for own in range(2):
+            for column in range(_N_COLUMNS):
+                nodes[child, own, column] = nodes[slot, own, column]
+        before = cur
+        if fixes:
+            before = i - 1
+            link = state[_LINKS]
+            state[_LINKS] += 1
+            links[link, 0] = cur
+            links[link, 1] = nodes[slot, side, _LINK]
+            nodes[child, side, _LINK] = link
+            nodes[child, side, _I] = i - 1
+            nodes[child, side, _LIM] = cur - 1
+        elif i == size - 1:
+            nodes[child, side, _TOP] = cur + 1
+        nodes[child, side, _CUR] = before + 1
+        _push(frontier, flips, key + (costs[side, before + 1] - costs[side, before]))
 
 
 @part
-def _open_class(frontier: Frontier, flips: SortedFlips, a: int, r: int) -> None:
-    """Push the cheapest label-set with a additions and r removals."""
-    slot = _new_node(frontier, _NO_PARENT)
-    node = frontier.nodes[slot]
-    node[_A] = a
-    node[_R] = r
-    for side, size, n_flips in (
-        (_ADDITIONS, a, flips.additions.shape[0]),
-        (_REMOVALS, r, flips.removals.shape[0]),
-    ):
-        node[side + _I] = size - 1
-        node[side + _CUR] = size - 1
-        node[side + _LIM] = n_flips - 1
-        node[side + _LINK] = -1
-        node[side + _TOP] = size - 1
-    _push(frontier, _key_of_root(flips, a, r), slot)
+def _take_one(frontier: Frontier, flips: Flips, index: Array, sizes: Any, numbers: Any, words: Array) -> float:
+    """Take the next label-set off the frontier; return its running total.
 
-
-@part
-def _key_after(flips: SortedFlips, frontier: Frontier, slot: int, key: float, move: Any) -> float:
-    """Total after a move (side, from, to): the sum changes by the difference, the maximum by the dearest flip."""
-    node = frontier.nodes[slot]
-    side, before, after = move
-    if flips.maximum:
-        total = flips.base
-        if node[_A] > 0:
-            total = max(total, flips.additions[node[_ADDITIONS + _TOP]])
-        if node[_R] > 0:
-            total = max(total, flips.removals[node[_REMOVALS + _TOP]])
-        return total
-    costs = flips.additions if side == _ADDITIONS else flips.removals
-    return key + (costs[after] - costs[before])
-
-
-@part
-def _expand_side(frontier: Frontier, flips: SortedFlips, slot: int, key: float, side: int) -> None:
-    """Push the children of a node that move one side's flips."""
-    nodes, links, state = frontier.nodes, frontier.links, frontier.state
-    size = nodes[slot, _A if side == _ADDITIONS else _R]
-    if size == 0:
-        return
-    i = nodes[slot, side + _I]
-    cur = nodes[slot, side + _CUR]
-    if cur + 1 <= nodes[slot, side + _LIM]:
-        child = _new_node(frontier, slot)
-        nodes[child, side + _CUR] = cur + 1
-        if i == size - 1:
-            nodes[child, side + _TOP] = cur + 1
-        _push(frontier, _key_after(flips, frontier, child, key, (side, cur, cur + 1)), child)
-    if i >= 1 and i <= cur - 1:
-        child = _new_node(frontier, slot)
-        links[state[2], 0] = cur
-        links[state[2], 1] = nodes[slot, side + _LINK]
-        nodes[child, side + _LINK] = state[2]
-        state[2] += 1
-        nodes[child, side + _I] = i - 1
-        nodes[child, side + _CUR] = i
-        nodes[child, side + _LIM] = cur - 1
-        _push(frontier, _key_after(flips, frontier, child, key, (side, i - 1, i)), child)
-
-
-@inlined
-def _write_flips(frontier: Frontier, slot: int, side: int, index: Array, row: Array) -> None:
-    """Flip one side's labels of a node in a packed row."""
-    nodes = frontier.nodes
-    size = nodes[slot, _A if side == _ADDITIONS else _R]
-    if size == 0:
-        return
-    for j in range(nodes[slot, side + _I]):
-        row[index[j] >> 6] ^= np.uint64(1) << np.uint64(63 - (index[j] & 63))
-    label = index[nodes[slot, side + _CUR]]
-    row[label >> 6] ^= np.uint64(1) << np.uint64(63 - (label & 63))
-    link = nodes[slot, side + _LINK]
-    while link >= 0:
-        label = index[frontier.links[link, 0]]
-        row[label >> 6] ^= np.uint64(1) << np.uint64(63 - (label & 63))
-        link = frontier.links[link, 1]
-
-
-@inlined
-def _open_classes(frontier: Frontier, flips: SortedFlips, size: int, limits: Any) -> None:
-    """Do what `open_classes` says."""
-    for n_removed in range(max(0, size - limits[1]), flips.removals.shape[0] + 1):
-        n_added = max(0, limits[0] - size + n_removed)
-        if n_added <= flips.additions.shape[0]:
-            _open_class(frontier, flips, n_added, n_removed)
-
-
-@part
-def _take(
-    frontier: Frontier, flips: SortedFlips, index: Any, sizes: Any, wanted: Any, start: Array, words: Array, keys: Array
-) -> int:
-    """Take the next label-sets off the frontier until `words` is full or no other is wanted; return how many.
-
-    index (additions, removals) maps sorted places to labels; sizes (labels of the cheapest assignment, hi); wanted
-    (number, largest running total): the first label-sets, within the total, and those that cannot be told from them by
-    running totals; start (W,) is the cheapest assignment, packed. words (m, W) and keys (m,), running totals, are
-    written. The frontier must have room for MAX_CHILDREN * m more nodes and links.
+    index (2, n): labels of flips; sizes: labels of the cheapest assignment, and most labels; numbers of flips on each
+    side; words (W,) has the cheapest assignment, and gets the label-set.
     """
-    taken = 0
-    largest = 0.0
-    while taken < words.shape[0] and frontier.state[0] > 0:
-        is_over = taken >= wanted[0] and frontier.keys[0] * (1.0 - DRIFT) > largest * (1.0 + DRIFT)
-        if is_over or frontier.keys[0] > wanted[1]:
-            break
-        key, slot = _pop(frontier)
-        if taken < wanted[0]:
-            largest = max(largest, key)
-        for w in range(start.shape[0]):
-            words[taken, w] = start[w]
-        keys[taken] = key
-        at_root = True
-        for side in (_ADDITIONS, _REMOVALS):
-            _write_flips(frontier, slot, side, index[0] if side == _ADDITIONS else index[1], words[taken])
-            # Removals move as long as the additions stand at their first places, so that every subset has one parent.
-            if at_root:
-                _expand_side(frontier, flips, slot, key, side)
-            size = frontier.nodes[slot, _A if side == _ADDITIONS else _R]
-            is_moved = frontier.nodes[slot, side + _LINK] != -1 or frontier.nodes[slot, side + _CUR] != size - 1
-            at_root = at_root and not is_moved
-        taken += 1
-        a = frontier.nodes[slot, _A]
-        r = frontier.nodes[slot, _R]
-        fits = sizes[0] + a + 1 - r <= sizes[1] and a + 1 <= flips.additions.shape[0]
-        if fits and at_root:
-            _open_class(frontier, flips, a + 1, r)
-    return taken
+    nodes, links = frontier.nodes, frontier.links
+    slot, key = _pop(frontier)
+    at_root = True
+    for side in range(2):
+        # Removals move as long as the additions stand at their first places, so that every subset has one parent.
+        if at_root:
+            _expand(frontier, flips, slot, key, side)
+        size, cur, link = nodes[slot, side, _SIZE], nodes[slot, side, _CUR], nodes[slot, side, _LINK]
+        at_root = at_root and link == -1 and cur == size - 1
+        # The flips at their first places, the one that moves, and those that are fixed.
+        for j in range(size):
+            place = j
+            if j == nodes[slot, side, _I]:
+                place = cur
+            elif j > nodes[slot, side, _I]:
+                place = links[link, 0]
+                link = links[link, 1]
+            label = index[side, place]
+            words[label >> 6] ^= bit(label)
+    n_added, n_removed = nodes[slot, ADDITIONS, _SIZE] + 1, nodes[slot, REMOVALS, _SIZE]
+    if at_root and sizes[0] + n_added - n_removed <= sizes[1] and n_added <= numbers[0]:
+        _open_class(frontier, flips, (n_added, n_removed), numbers)
+    return key
 
 
 @kernel
-def open_classes(frontier: Frontier, flips: SortedFlips, size: int, limits: Any) -> None:
-    """Push, for each number of removals, the cheapest label-set with the fewest additions that the limits allow.
-
-    `size` is the number of labels of the cheapest assignment.
-    """
-    _open_classes(frontier, flips, size, limits)
-
-
-@kernel
-def take(
-    frontier: Frontier, flips: SortedFlips, index: Any, sizes: Any, wanted: Any, start: Array, words: Array, keys: Array
+def _take_rows(
+    costs: Any,
+    thresholds: Array,
+    limits: Any,
+    number: int,
+    maximum: bool,
+    frontier: Frontier,
+    words: Array,
+    totals: Array,
+    ends: Array,
 ) -> int:
-    """Do what `_take` says."""
-    return _take(frontier, flips, index, sizes, wanted, start, words, keys)
+    """Do what `take_rows` says: costs are absent and present; `frontier` has room, and is resumed if it has begun."""
+    absent, present = costs
+    n_labels, capacity = absent.shape[1], words.shape[0] // max(1, absent.shape[0])
+    scratch, state = make_scratch(n_labels), frontier.state
+    begin, n_full = np.int64(0), np.int64(0)
+    for i in range(absent.shape[0]):
+        opened = open_flips(absent[i], present[i], thresholds[i], DRIFT, maximum, IN_ORDER, scratch)
+        n_add, n_remove, size, base = opened[0], opened[1], opened[2], opened[3]
+        flips = Flips(scratch.costs, base, maximum)
+        if state[_NODES] == 0:
+            for n_removed in range(max(0, size - limits[1]), n_remove + 1):
+                n_added = max(0, limits[0] - size + n_removed)
+                if n_added <= n_add:
+                    _open_class(frontier, flips, (n_added, n_removed), (n_add, n_remove))
+        most, largest, taken = thresholds[i] * (1.0 + DRIFT), 0.0, np.int64(0)
+        while taken < capacity and state[_WAITING] > 0 and frontier.keys[0] <= most:
+            if taken >= number and frontier.keys[0] * (1.0 - DRIFT) > largest * (1.0 + DRIFT):
+                break
+            own = words[begin + taken]
+            pack_member(scratch.member, own)
+            key = _take_one(frontier, flips, scratch.index, (size, limits[1]), (n_add, n_remove), own)
+            if taken < number:
+                largest = max(largest, key)
+            taken += 1
+        if number < taken == capacity and state[_WAITING] > 0 and frontier.keys[0] <= most:
+            taken = np.int64(0)
+            n_full += 1
+        for j in range(begin, begin + taken):
+            for k in range(n_labels):
+                scratch.member[k] = has(words[j], k)
+            totals[j] = total_of_row(absent[i], present[i], scratch.member, scratch.partials, maximum)
+        begin += taken
+        ends[i] = begin
+        if i + 1 < absent.shape[0]:
+            for j in range(state.shape[0]):
+                state[j] = 0
+    return n_full
 
 
-@kernel
 def take_rows(
     absent: Array, present: Array, thresholds: Array, limits: Any, number: int, words: Array, totals: Array, ends: Array
-) -> Any:
+) -> int:
     """Take the first label-sets of rows (n, d) whose totals are sums, and those that cannot be told from them.
 
     Those of row i are written to words (n m, W) from ends[i - 1] to ends[i], and their exact totals to totals (n m,):
     all that may be within the threshold if these are fewer than `number`. If m label-sets are not enough, a row gets
     none; returns how many such rows there are.
     """
-    n_labels, capacity = absent.shape[1], words.shape[0] // max(1, absent.shape[0])
-    scratch = make_scratch(n_labels)
-    room = MAX_CHILDREN * capacity + n_labels + 2
-    frontier = Frontier(
-        np.empty(room),
-        np.empty(room, dtype=np.int64),
-        np.empty((room, N_COLUMNS), dtype=np.int64),
-        np.empty((room, 2), dtype=np.int64),
-        np.empty(4, dtype=np.int64),
-    )
-    start, keys = np.empty(words.shape[1], dtype=np.uint64), np.empty(capacity)
-    begin, n_full = np.int64(0), np.int64(0)
-    for i in range(absent.shape[0]):
-        n_add, n_remove, size, base = sort_flips(absent[i], present[i], thresholds[i], DRIFT, IS_SUM, scratch)
-        additions, removals = scratch.costs[ADDITIONS, :n_add], scratch.costs[REMOVALS, :n_remove]
-        flips = SortedFlips(additions, removals, base, IS_SUM)
-        pack_member(scratch.member, start)
-        for j in range(4):
-            frontier.state[j] = 0
-        _open_classes(frontier, flips, size, limits)
-        index = (scratch.index[ADDITIONS], scratch.index[REMOVALS])
-        wanted = (number, thresholds[i] * (1.0 + DRIFT))
-        own = words[begin : begin + capacity]
-        taken = _take(frontier, flips, index, (size, limits[1]), wanted, start, own, keys)
-        if taken == capacity and frontier.state[0] > 0 and frontier.keys[0] <= wanted[1]:
-            taken = 0
-            n_full += 1
-        for j in range(taken):
-            for k in range(n_labels):
-                scratch.member[k] = has(own[j], k)
-            totals[begin + j] = total_of_members(absent[i], present[i], scratch.member, scratch.partials)
-        begin += taken
-        ends[i] = begin
-    return n_full
+    frontier = make_frontier(len(words) // max(1, len(absent)), absent.shape[1])
+    return int(_take_rows((absent, present), thresholds, limits, number, False, frontier, words, totals, ends))
+
+
+def take(
+    absent: Array, present: Array, threshold: float, limits: Any, maximum: bool, frontier: Frontier, number: int
+) -> tuple[Array, Array]:
+    """Take the next label-sets of one row (d,) off a frontier with room for so many; return them packed, and totals."""
+    words, totals = np.empty((number, (len(absent) + 63) // 64), dtype=np.uint64), np.empty(number)
+    ends, costs = np.empty(1, dtype=np.int64), (absent[None, :], present[None, :])
+    _take_rows(costs, np.array([threshold]), limits, number, maximum, frontier, words, totals, ends)
+    return words[: ends[0]], totals[: ends[0]]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._kernels.compiling import kernel, part
-from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members
+from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members, total_of_row
 from surelabel._kernels.flips import cheapest, price_of_flip
 
 Array = Any
@@ -71,17 +71,6 @@ def powerset_row(absent: Array, present: Array, threshold: float, limits: Any, w
     return found
 
 
-@part
-def _row_total(absent: Array, present: Array, member: Array, partials: Array, maximum: bool) -> float:
-    """Total of a label-set, as sum or as maximum of its costs."""
-    if not maximum:
-        return total_of_members(absent, present, member, partials)
-    total = 0.0
-    for k in range(absent.shape[0]):
-        total = max(total, present[k] if member[k] else absent[k])
-    return total
-
-
 @kernel
 def radius_rows(absent: Array, present: Array, thresholds: Array, maximum: bool, radius: Array, centre: Array) -> None:
     """Algorithm 2, lines 3 to 5: the paper's t, radius (n,), and its z, centre (n, d) uint8, for each row.
@@ -101,7 +90,7 @@ def radius_rows(absent: Array, present: Array, thresholds: Array, maximum: bool,
             added[k] = price_of_flip(absent[i, k], present[i, k], maximum)
         order = np.argsort(added, kind="mergesort")
         t = 0
-        while _row_total(absent[i], present[i], member, partials, maximum) <= thresholds[i]:
+        while total_of_row(absent[i], present[i], member, partials, maximum) <= thresholds[i]:
             t += 1
             if t > n_labels:
                 break

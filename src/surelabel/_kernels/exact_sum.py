@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ Array = Any
 # partials. They are as many as that where costs ascend over a wide range, a bit peeled off by each.
 N_PARTIALS = 2100
 UNIT_ROUNDOFF = 2.0**-53
+# Rows that are few enough not to compile a kernel for them: Python's own sum is as exact.
+_FEW_ROWS = 16
 
 
 @kernel
@@ -76,12 +79,31 @@ def total_of_members(absent: Array, present: Array, member: Array, partials: Arr
     return round_partials(partials, n_partials)
 
 
+@part
+def total_of_row(absent: Array, present: Array, member: Array, partials: Array, maximum: bool) -> float:
+    """Total of one label-set, as the sum or as the maximum of its costs."""
+    if not maximum:
+        return total_of_members(absent, present, member, partials)
+    total = 0.0
+    for k in range(absent.shape[0]):
+        total = max(total, present[k] if member[k] else absent[k])
+    return total
+
+
 @kernel
-def totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> None:
-    """Totals of one label-set a row: all arguments (n, d), out (n,)."""
+def _totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> None:
+    """Do what `totals_of_rows` says."""
     partials = np.empty(N_PARTIALS)
     for i in range(absent.shape[0]):
         out[i] = total_of_members(absent[i], present[i], labels[i], partials)
+
+
+def totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> None:
+    """Write the totals of one label-set per row: all arguments (n, d), out (n,)."""
+    if len(absent) > _FEW_ROWS:
+        _totals_of_rows(absent, present, labels, out)
+    else:
+        out[:] = [math.fsum(costs) for costs in np.where(labels, present, absent).tolist()]
 
 
 @kernel

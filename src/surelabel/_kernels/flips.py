@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import inlined, kernel, part
-from surelabel._kernels.exact_sum import N_PARTIALS, band, total_of_members
+from surelabel._kernels.compiling import inlined, part
+from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members
 
 Array = Any
 
 # Flips that are sorted by insertion; longer runs of them are merged.
 _SMALL_SORT = 24
-# Of a row whose totals are sums: `maximum` is false.
+# Of a row whose totals are sums: `maximum` is false; and whether flips are wanted `in_order`.
 IS_SUM: Any = np.bool_(False)
+IN_ORDER, IN_PART = np.bool_(True), np.bool_(False)
 # Stands for a flip if none is made.
 NO_FLIP = np.int64(-1)
 
@@ -139,80 +140,40 @@ def price_of_flip(absent: float, present: float, maximum: bool) -> float:
 
 
 @part
-def _collect_flips(
-    absent: Array, present: Array, budget: float, maximum: bool, scratch: Scratch
-) -> tuple[int, int, float]:
-    """Write affordable additions and removals, rows 0 and 1, unsorted; return how many, and the least price."""
-    n_add = 0
-    n_remove = 0
-    smallest = np.inf
+def open_flips(
+    absent: Array, present: Array, threshold: float, drift: float, maximum: bool, in_order: bool, scratch: Scratch
+) -> Any:
+    """Set a row up for a search: write its cheapest assignment and the flips that a threshold affords to `scratch`.
+
+    The threshold is widened by `drift` of it. Additions and removals come cheapest first if they are wanted `in_order`,
+    else as `_arrange_flips` puts them. With `maximum`, totals are maxima instead of sums. Returns the number of each,
+    the assignment's number of labels and running total, and what flips may sum to, negative if nothing fits.
+    """
+    size, base = cheapest(absent, present, scratch.member)
+    budget = threshold - base + drift * max(threshold, 0.0)
+    if maximum:
+        base, budget = 0.0, threshold
+        for k in range(absent.shape[0]):
+            base = max(base, min(absent[k], present[k]))
+    n_add, n_remove, smallest = np.int64(0), np.int64(0), np.inf
     for k in range(absent.shape[0]):
         cost = price_of_flip(absent[k], present[k], maximum)
         smallest = min(smallest, cost)
         if cost <= budget:
             if scratch.member[k]:
-                scratch.costs[1, n_remove] = cost
-                scratch.index[1, n_remove] = k
+                scratch.costs[REMOVALS, n_remove] = cost
+                scratch.index[REMOVALS, n_remove] = k
                 n_remove += 1
             else:
-                scratch.costs[0, n_add] = cost
-                scratch.index[0, n_add] = k
+                scratch.costs[ADDITIONS, n_add] = cost
+                scratch.index[ADDITIONS, n_add] = k
                 n_add += 1
-    return n_add, n_remove, smallest
-
-
-@part
-def sort_flips(absent: Array, present: Array, threshold: float, drift: float, maximum: bool, scratch: Scratch) -> Any:
-    """Set a row up for a search that takes flips by their cost, of a sum or a maximum.
-
-    Writes the cheapest assignment, and the additions and removals that a threshold affords, widened by `drift` of it,
-    cheapest first; returns how many of each, and the assignment's number of labels and running total.
-    """
-    size, base = cheapest(absent, present, scratch.member)
-    room = threshold - base + drift * max(threshold, 0.0)
-    if maximum:
-        base = 0.0
-        for k in range(absent.shape[0]):
-            base = max(base, min(absent[k], present[k]))
-        room = threshold
-    n_add, n_remove, _ = _collect_flips(absent, present, room, maximum, scratch)
-    for side in range(2):
-        _sort_flips(scratch.costs[side], scratch.index[side], n_remove if side else n_add)
-    return n_add, n_remove, size, base
-
-
-@kernel
-def open_flips(absent: Array, present: Array, threshold: float, drift: float, maximum: bool) -> Any:
-    """Do what `sort_flips` does; return assignment (d,), labels and prices of flips, and what that returns."""
-    scratch = make_scratch(absent.shape[0])
-    numbers = sort_flips(absent, present, threshold, drift, maximum, scratch)
-    return scratch.member, scratch.index, scratch.costs, numbers
-
-
-@part
-def open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) -> tuple[Row, int, float]:
-    """Set a row up for a walk; the cheapest assignment and its affordable flips are written to `scratch`.
-
-    Flips come as `_arrange_flips` puts them.
-
-    Returns
-    -------
-    row : Row
-    size : int
-        Number of labels of the cheapest assignment.
-    budget : float
-        What flips may sum to, half of `slack` above the true budget; negative where nothing fits.
-    """
-    size, base = cheapest(absent, present, scratch.member)
-    margin = band(absent.shape[0]) * threshold
-    budget = threshold - base + margin
-    n_add, n_remove, smallest = _collect_flips(absent, present, budget, IS_SUM, scratch)
     for side in range(2):
         n_flips = n_remove if side else n_add
         if n_flips > 1:
-            near = budget - 2.0 * margin
-            _arrange_flips(scratch.costs[side], scratch.index[side], n_flips, budget - smallest, near)
-    return Row(absent, present, threshold, 2.0 * margin, n_add, n_remove), size, budget
+            combinable, near = np.inf if in_order else budget - smallest, budget - 2.0 * drift * threshold
+            _arrange_flips(scratch.costs[side], scratch.index[side], n_flips, combinable, near)
+    return n_add, n_remove, size, base, budget
 
 
 @inlined

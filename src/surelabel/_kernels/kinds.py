@@ -8,7 +8,7 @@ import numpy as np
 
 from surelabel._kernels.compiling import kernel, part
 from surelabel._kernels.exact_sum import band
-from surelabel._kernels.flips import ADDITIONS, IS_SUM, REMOVALS, Row, Scratch, make_scratch, sort_flips
+from surelabel._kernels.flips import ADDITIONS, IN_ORDER, IS_SUM, REMOVALS, Row, Scratch, make_scratch, open_flips
 from surelabel._kernels.walk import OVER_LIMIT, count_opened, count_row
 
 Array = Any
@@ -122,8 +122,8 @@ def count_kinds(
             if row.threshold == -np.inf:
                 largest = thresholds[i].max()
                 drift = 2.0 * band(n_labels)
-                n_add, n_remove, _, _ = sort_flips(absent[i], present[i], largest, drift, IS_SUM, flips)
-                row = Row(absent[i], present[i], largest, 0.0, n_add, n_remove)
+                opened = open_flips(absent[i], present[i], largest, drift, IS_SUM, IN_ORDER, flips)
+                row = Row(absent[i], present[i], largest, 0.0, opened[0], opened[1])
             count = _count_without(row, of_label, seen, threshold, within, limit, flips, scratch)
             if count > 0 and seen < last:
                 less = _count_without(row, of_label, seen + 1, threshold, within, limit, flips, scratch)

@@ -27,8 +27,8 @@ LOG_2 = 0.6931471805599453
 _SMALLEST_SUM, _LARGEST_SUM = 1e-200, 1e200
 # What is known of a node.
 MEMBER, WITHIN, _OPEN = 1, 2, 4
-# What can be asked of texts: the best listed candidate, the listed members, totals of given nodes, log_z.
-BEST, MEMBERS, TOTALS, TERMS = 0, 1, 2, 3
+# What can be asked of texts: the best listed candidate, the listed members, totals of given nodes.
+_BEST, _MEMBERS, _TOTALS = 0, 1, 2
 
 
 class Listing(NamedTuple):
@@ -73,7 +73,7 @@ class Texts(NamedTuple):
     are (1, columns); of dense texts, which have no starts, (n, d).
 
     others (n,): logarithm of the terms of label-sets that are listed elsewhere and count in the normaliser too, -inf if
-    there are none; of sparse texts (0,).
+    there are none.
     """
 
     starts: Array
@@ -89,13 +89,14 @@ class Texts(NamedTuple):
 class Found(NamedTuple):
     """Where answers to m questions go.
 
-    counts (m, 2) int64: node of the best candidate, -1 if there is none; or numbers of members and of candidates with
-    L <= shifted threshold; of TOTALS the node that is asked for. totals (m, 2): of the two best candidates; of TOTALS
-    L and total; of TERMS log_z. flags (N,) uint8: MEMBER and WITHIN of each node of the last text. with_label (m, d)
-    int32, or (0, 0): members that have each label.
+    counts (m, 2) int64: numbers of members and of candidates with L <= shifted threshold. nodes (m,) int64: the best
+    candidate, -1 if there is none; or the node that totals are asked of. totals (m, 3): of the two best candidates, or
+    L and total of the node; then log_z. flags (N,) uint8: MEMBER and WITHIN of each node of the last text. with_label
+    (m, d) int32, or (0, 0): members that have each label.
     """
 
     counts: Array
+    nodes: Array
     totals: Array
     flags: Array
     with_label: Array
@@ -165,22 +166,6 @@ def unload_text(texts: Any, i: int, settings: Any, scratch: Any) -> None:
 
 
 @inlined
-def _add_base(texts: Any, i: int, settings: Any, scratch: Any) -> Any:
-    """Add up the costs of all labels of text i absent, without error; return the number of partials."""
-    is_dense, n_unlisted = texts.starts.shape[0] == 0, 0
-    row, first, last = i, 0, settings.n_labels
-    if not is_dense:
-        row, first, last = 0, texts.starts[i], texts.starts[i + 1]
-        n_unlisted = settings.n_labels - (last - first)
-    n_partials = np.int64(0)
-    # The unlisted labels come last, as two products.
-    for place in range(first, last if is_dense else last + 2):
-        cost = texts.absent[row, place] if place < last else n_unlisted * texts.split[place - last]
-        n_partials = add_to_partials(scratch.base, n_partials, cost)
-    return n_partials
-
-
-@inlined
 def costs_of(texts: Any, i: int, label: int) -> Any:
     """Return (absent, present) costs of one label of text i."""
     row, place = i, label
@@ -236,40 +221,38 @@ def _fill_values(base: float, listing: Any, scratch: Any) -> float:
 
 
 @inlined
-def others_of(texts: Any, i: int) -> float:
-    """Return the logarithm of the terms of text i that are listed elsewhere."""
-    return texts.others[i] if texts.others.shape[0] else -np.inf
-
-
-@inlined
 def is_usable(total: float) -> bool:
     """Tell whether a sum of products has kept its digits."""
     return _SMALLEST_SUM < total < _LARGEST_SUM
 
 
-@inlined
-def _log_of_sum(total: float, base: float, others: float, listing: Any, settings: Any, scratch: Any) -> float:
-    """Return log_z from the sum of terms, or from logarithms if it is not usable; base is correctly rounded then."""
+@part
+def _exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
+    """Return the number of partials of the base of text i, the base, and log_z, all correctly rounded.
+
+    log_z comes from the sum of terms, or, if it is not usable, from logarithms.
+    """
+    row, first, last, n_base = i, 0, settings.n_labels, np.int64(0)
+    if texts.starts.shape[0]:
+        row, first, last = 0, texts.starts[i], texts.starts[i + 1]
+        # The unlisted labels as two products.
+        for half in range(2):
+            cost = (settings.n_labels - (last - first)) * texts.split[half]
+            n_base = add_to_partials(scratch.base, n_base, cost)
+    for place in range(first, last):
+        n_base = add_to_partials(scratch.base, n_base, texts.absent[row, place])
+    base, others = round_partials(scratch.base, n_base), texts.others[i]
     temperature, values, log_prior = settings.temperature, scratch.values, listing.log_prior
-    total += np.exp(others + temperature * base)
+    total = _fill_values(base, listing, scratch) + np.exp(others + temperature * base)
     if is_usable(total):
-        return np.log(total) - temperature * base
+        return n_base, base, np.log(total) - temperature * base
     largest = others
     for node in range(values.shape[0]):
         largest = max(largest, log_prior[node] - temperature * values[node])
     summed = np.exp(others - largest)
     for node in range(values.shape[0]):
         summed += np.exp(log_prior[node] - temperature * values[node] - largest)
-    return largest + np.log(summed)
-
-
-@part
-def _exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
-    """Return the number of partials of the base of text i, the base, and log_z, all correctly rounded."""
-    n_base = _add_base(texts, i, settings, scratch)
-    base = round_partials(scratch.base, n_base)
-    total = _fill_values(base, listing, scratch)
-    return n_base, base, _log_of_sum(total, base, others_of(texts, i), listing, settings, scratch)
+    return n_base, base, largest + np.log(summed)
 
 
 @part
@@ -314,7 +297,7 @@ def judge(value: float, log_prior: float, log_z: float, thresholds: Any, margin:
 def _flag_members(
     base: float, log_z: float, thresholds: Any, listing: Any, candidates: Array, settings: Any, scratch: Any, flags: Any
 ) -> Any:
-    """Flag and count members, and candidates within the shifted threshold; third: how many nodes are left open."""
+    """Flag members, and candidates within the shifted threshold; return how many nodes are left open."""
     threshold = thresholds[0]
     margin = margin_of(base, threshold, settings)
     farthest = threshold + LOG_2 - settings.shift
@@ -325,7 +308,7 @@ def _flag_members(
         farthest = np.inf
     farthest += margin
     values, log_priors = scratch.values, listing.log_prior
-    n_members, n_within, n_open = 0, 0, 0
+    n_open = 0
     for node in range(values.shape[0]):
         value = values[node]
         if value > farthest or not candidates[node]:
@@ -337,32 +320,36 @@ def _flag_members(
             n_open += 1
         else:
             flags[node] = (MEMBER if is_member else 0) | (WITHIN if is_within else 0)
-            n_members += is_member
-            n_within += is_within
-    return n_members, n_within, n_open
+    return n_open
 
 
-@inlined
-def _flag_best(
-    base: float, log_z: float, listing: Any, candidates: Array, settings: Any, scratch: Any, flags: Array
-) -> None:
-    """Leave open what may be among the two best candidates."""
-    values, bounds = scratch.values, scratch.weights
+@part
+def _count_flags(j: int, listing: Any, found: Any) -> None:
+    """Count what is flagged as answer j."""
+    counts, flags, with_label = found.counts, found.flags, found.with_label
+    for node in range(flags.shape[0]):
+        counts[j, 0] += flags[node] & MEMBER
+        counts[j, 1] += (flags[node] & WITHIN) >> 1
+        if with_label.shape[0] and flags[node] & MEMBER:
+            for place in range(listing.starts[node], listing.starts[node + 1]):
+                with_label[j, listing.labels[place]] += 1
+
+
+@part
+def _second_bound(log_z: float, listing: Any, candidates: Array, settings: Any, scratch: Any) -> float:
+    """Return what the totals of two candidates are within; of one if there is one; inf if there is none."""
     first, second = np.inf, np.inf
-    for node in range(values.shape[0]):
-        value = values[node]
+    for node in range(candidates.shape[0]):
+        value = scratch.values[node]
         near = settings.temperature * value + log_z - listing.log_prior[node] - settings.log_weight
         bound = min(value + settings.shift, near) if candidates[node] else np.inf
-        bounds[node] = bound
         if bound < second:
             first, second = min(first, bound), max(first, bound)
-    limit = np.inf if second == np.inf else second + LOG_2 + margin_of(base, second, settings)
-    for node in range(values.shape[0]):
-        flags[node] = _OPEN if candidates[node] and bounds[node] <= limit else 0
+    return second if second < np.inf else first
 
 
 @kernel
-def ask_listed(
+def _ask_listed(
     question: int,
     texts: Any,
     rows: Array,
@@ -372,114 +359,91 @@ def ask_listed(
     settings: Any,
     found: Any,
 ) -> None:
-    """Answer BEST, MEMBERS, TOTALS or TERMS of texts rows (m,); equal rows side by side.
+    """Answer _BEST, _MEMBERS or _TOTALS of texts rows (m,); equal rows side by side.
 
-    bounds (m, 2), of MEMBERS: threshold and shifted threshold of each text.
+    bounds (m, 2): of _MEMBERS, threshold and shifted threshold of each text; of _BEST they are written.
     """
     scratch = make_scratch(listing, texts, settings)
-    counts, totals, flags, with_label = found.counts, found.totals, found.flags, found.with_label
-    loaded, n_base, base, log_z = np.int64(-1), np.int64(-1), 0.0, 0.0
+    nodes, totals, flags = found.nodes, found.totals, found.flags
+    loaded, n_base, base, log_z = np.int64(-1), np.int64(0), 0.0, 0.0
     for j in range(rows.shape[0]):
         i = rows[j]
         if i != loaded:
             if loaded >= 0:
                 unload_text(texts, loaded, settings, scratch)
-            base = load_text(texts, i, listing, settings, scratch)
-            loaded, n_base = i, np.int64(-1)
-            is_rough = False
-            if question == MEMBERS:
-                total_of_terms = _fill_values(base, listing, scratch)
-                total_of_terms += np.exp(others_of(texts, i) + settings.temperature * base)
-                is_rough = is_usable(total_of_terms)
-                if is_rough:
-                    log_z = np.log(total_of_terms) - settings.temperature * base
-            if not is_rough:
-                n_base, base, log_z = _exact_text(texts, i, listing, settings, scratch)
-        if question == TERMS:
-            totals[j, 0] = log_z
-            continue
-        first, last, n_open = 0, flags.shape[0], 1
-        if question == MEMBERS:
-            both = (bounds[j, 0], bounds[j, 1])
-            counts[j, 0], counts[j, 1], n_open = _flag_members(
-                base, log_z, both, listing, candidates, settings, scratch, flags
-            )
-            if n_open and n_base < 0:
-                n_base, base, log_z = _exact_text(texts, i, listing, settings, scratch)
-        elif question == BEST:
-            _flag_best(base, log_z, listing, candidates, settings, scratch, flags)
-            counts[j, 0], totals[j, 0], totals[j, 1] = -1, np.inf, np.inf
-        else:
-            first, last = counts[j, 0], counts[j, 0] + 1
+            load_text(texts, i, listing, settings, scratch)
+            n_base, base, log_z = _exact_text(texts, i, listing, settings, scratch)
+            loaded = i
+        totals[j, 2] = log_z
+        first, last = nodes[j], nodes[j] + 1
+        if question == _TOTALS:
             flags[first] = _OPEN
-        for node in range(first, last if n_open else first):
-            if flags[node] != _OPEN:
+        else:
+            if question == _BEST:
+                nodes[j], totals[j, 0], totals[j, 1] = -1, np.inf, np.inf
+                bounds[j, 0], bounds[j, 1] = _second_bound(log_z, listing, candidates, settings, scratch), -1.0
+            both = (bounds[j, 0], bounds[j, 1])
+            n_open = _flag_members(base, log_z, both, listing, candidates, settings, scratch, flags)
+            first, last = 0, flags.shape[0] if n_open or question == _BEST else 0
+        for node in range(first, last):
+            if flags[node] == 0 or (question == _MEMBERS and flags[node] != _OPEN):
                 continue
             value = _exact_sum_of(texts, i, n_base, listing, node, scratch)
             total = listed_total(value, listing.log_prior[node], log_z, settings)
-            if question == MEMBERS:
+            if question == _MEMBERS:
                 flags[node] = (MEMBER if total <= bounds[j, 0] else 0) | (WITHIN if value <= bounds[j, 1] else 0)
-                counts[j, 0] += total <= bounds[j, 0]
-                counts[j, 1] += value <= bounds[j, 1]
-            elif question == TOTALS:
+            elif question == _TOTALS:
                 totals[j, 0], totals[j, 1] = value, total
             else:
-                best = counts[j, 0]
-                if (
-                    best < 0
-                    or total < totals[j, 0]
-                    or (total == totals[j, 0] and listing.ranks[node] < listing.ranks[best])
-                ):
-                    totals[j, 1] = totals[j, 0]
-                    totals[j, 0] = total
-                    counts[j, 0] = node
+                is_first = total == totals[j, 0] and listing.ranks[node] < listing.ranks[nodes[j]]
+                if total < totals[j, 0] or is_first:
+                    totals[j, 1], totals[j, 0], nodes[j] = totals[j, 0], total, node
                 elif total < totals[j, 1]:
                     totals[j, 1] = total
-        for node in range(flags.shape[0] if with_label.shape[0] and counts[j, 0] else 0):
-            if flags[node] & MEMBER:
-                for place in range(listing.starts[node], listing.starts[node + 1]):
-                    with_label[j, listing.labels[place]] += 1
+        if question == _MEMBERS:
+            _count_flags(j, listing, found)
 
 
 def best_listed(texts: Any, n_texts: int, listing: Any, candidates: Array, settings: Any) -> tuple[Array, Array]:
     """Return each text's best listed candidate (n,), -1 if there is none, and the totals of the two best (n, 2)."""
-    found, rows = _make_found(n_texts, listing), np.arange(n_texts)
-    ask_listed(BEST, texts, rows, found.totals, listing, candidates, settings, found)
-    return found.counts[:, 0], found.totals
+    found = _ask(_BEST, texts, np.arange(n_texts), np.empty((n_texts, 2)), listing, candidates, settings)
+    return found.nodes, found.totals[:, :2]
 
 
 def listed_members(
     texts: Any, rows: Array, bounds: Array, listing: Any, candidates: Array, settings: Any, *, n_labels: int = 0
 ) -> Found:
     """Count the listed members of texts; with `n_labels`, those that have each label too."""
-    found = _make_found(len(rows), listing, n_labels)
-    ask_listed(MEMBERS, texts, rows, bounds, listing, candidates, settings, found)
-    return found
+    return _ask(_MEMBERS, texts, rows, bounds, listing, candidates, settings, n_labels=n_labels)
 
 
 def totals_of_nodes(texts: Any, rows: Array, nodes: Array, listing: Any, settings: Any) -> tuple[Array, Array]:
     """Return L and the totals of listed nodes (m,), each of the text that rows (m,) says; equal rows side by side."""
-    found = _make_found(len(rows), listing)
-    found.counts[:, 0] = nodes
-    ask_listed(TOTALS, texts, rows, found.totals, listing, _NOTHING, settings, found)
+    found = _ask(_TOTALS, texts, rows, np.empty((0, 2)), listing, _NOTHING, settings, nodes=nodes)
     return found.totals[:, 0], found.totals[:, 1]
 
 
 def log_terms(texts: Any, n_texts: int, listing: Any, settings: Any) -> Array:
     """Return the logarithm of the sum of terms of listed label-sets, of which there are some, of each text, (n,)."""
-    found = _make_found(n_texts, listing)
-    ask_listed(TERMS, texts, np.arange(n_texts), found.totals, listing, _NOTHING, settings, found)
-    return found.totals[:, 0]
+    rows = np.arange(n_texts)
+    return _ask(_TOTALS, texts, rows, np.empty((0, 2)), listing, _NOTHING, settings, nodes=np.zeros_like(rows)).totals[
+        :, 2
+    ]
 
 
 _NOTHING = np.empty(0, dtype=np.bool_)
 
 
-def _make_found(number: int, listing: Any, n_labels: int = 0) -> Found:
-    """Make memory for answers."""
-    return Found(
-        np.zeros((number, 2), dtype=np.int64),
-        np.empty((number, 2)),
-        np.empty(len(listing.parents), dtype=np.uint8),
-        np.zeros((number if n_labels else 0, n_labels), dtype=np.int32),
+def _ask(
+    question: int, texts: Any, rows: Array, *arguments: Any, nodes: Array | None = None, n_labels: int = 0
+) -> Found:
+    """Make memory for answers, and ask."""
+    found = Found(
+        np.zeros((len(rows), 2), dtype=np.int64),
+        np.zeros(len(rows), dtype=np.int64) if nodes is None else nodes,
+        np.empty((len(rows), 3)),
+        np.empty(len(arguments[1].parents), dtype=np.uint8),
+        np.zeros((len(rows) if n_labels else 0, n_labels), dtype=np.int32),
     )
+    _ask_listed(question, texts, rows, *arguments, found)
+    return found

@@ -18,7 +18,6 @@ from surelabel._kernels.mixture import (
     load_text,
     make_scratch,
     margin_of,
-    others_of,
     unload_text,
 )
 
@@ -145,7 +144,7 @@ def _limit(texts: Any, first: int, thresholds: Array, settings: Any, lanes: Any)
     for lane in range(LANES):
         i = min(first + lane, thresholds.shape[0] - 1)
         base, threshold = bases[lane], thresholds[i]
-        sums[lane] += np.exp(others_of(texts, i) + temperature * base)
+        sums[lane] += np.exp(texts.others[i] + temperature * base)
         total = sums[lane]
         margin = margin_of(base, threshold, settings)
         margins[lane] = margin

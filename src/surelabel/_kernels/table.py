@@ -104,58 +104,6 @@ def bounds_row(
 
 
 @kernel
-def bounds_of_any_size(absent: Array, present: Array, threshold: float, n_cells: int) -> tuple[float, float]:
-    """Bound the number of label-sets of a row with total <= threshold, whatever their numbers of labels.
-
-    A table over quantised cost alone: n_cells additions per flip instead of so many per flip and number of labels.
-    """
-    n_labels = absent.shape[0]
-    member = np.empty(n_labels, dtype=np.uint8)
-    _, base = cheapest(absent, present, member)
-    relative = band(n_labels)
-    largest = threshold * (1.0 + relative) - base
-    if largest < 0.0:
-        return 0.0, 0.0
-    cell = largest / max(1.0, n_cells - 1.0)
-    if cell <= 0.0:
-        cell = 1.0
-    prices = np.empty(n_labels)
-    n_flips = 0
-    for k in range(n_labels):
-        price = price_of_flip(absent[k], present[k], False)
-        if price <= largest:
-            prices[n_flips] = price
-            n_flips += 1
-    prices = np.sort(prices[:n_flips])
-    # A member has no more flips than the cheapest that fit together; sets that cost too much may have all of them.
-    most = 0
-    total = 0.0
-    for j in range(n_flips):
-        total += prices[j]
-        if total * (1.0 - relative) > largest:
-            break
-        most += 1
-    table = np.zeros(n_cells + most + 2)
-    shifted = np.empty_like(table)
-    table[0] = 1.0
-    for j in range(n_flips):
-        shift = int(np.rint(prices[j] / cell))
-        for q in range(table.shape[0]):
-            shifted[q] = table[q]
-        for q in range(table.shape[0] - shift):
-            table[q + shift] += shifted[q]
-    for q in range(1, table.shape[0]):
-        table[q] += table[q - 1]
-    last = table.shape[0] - 1
-    margin = relative * threshold
-    below = (threshold - margin - base) / cell - 0.5 * n_flips * (1.0 + 1e-9) - 1e-9 * n_cells
-    above = (threshold + margin - base) / cell + 0.5 * most * (1.0 + 1e-9) + 1e-9 * n_cells
-    rounding = 4.0 * (n_labels + table.shape[0]) * UNIT_ROUNDOFF
-    lower = table[min(int(below), last)] * (1.0 - rounding) if below >= 0.0 else 0.0
-    return lower, table[min(int(above), last)] * (1.0 + rounding)
-
-
-@kernel
 def rank_sum_bounds(absent: Array, present: Array, calibration: Array, limits: Any, n_cells: int, out: Array) -> None:
     """Bound, for each row, the sum over calibration totals a of the number of candidates with total <= a.
 

@@ -15,9 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surelabel._kernels.compiling import inlined, kernel, part
+from surelabel._kernels.exact_sum import band
 from surelabel._kernels.flips import (
     ADDED,
     ADDITIONS,
+    IN_PART,
+    IS_SUM,
     NO_FLIP,
     REMOVALS,
     REMOVED,
@@ -26,7 +29,7 @@ from surelabel._kernels.flips import (
     fits,
     is_inside,
     make_scratch,
-    open_row,
+    open_flips,
 )
 from surelabel._kernels.packed import bit, pack_member
 
@@ -83,11 +86,10 @@ def _end_of_affordable(costs: Array, start: int, end: int, budget: float) -> int
 
 
 @inlined
-def _start_removals(scratch: Scratch, budget: float) -> Array:
+def _start_walk() -> Array:
     """Return the state of a walk over sets of removals that has not begun."""
     state = np.zeros(_N_STATE, dtype=np.int64)
     state[_NEW] = 1
-    scratch.costs[REMOVED, 0] = budget
     return state
 
 
@@ -192,22 +194,31 @@ def _count_additions(row: Row, scratch: Scratch, budget: float, least: int, most
 
 
 @inlined
+def _open_row(absent: Array, present: Array, threshold: float, scratch: Scratch) -> Any:
+    """Set a row up for a walk; return it, its number of labels, and what flips may sum to: half of `slack` more."""
+    drift = band(absent.shape[0])
+    n_add, n_remove, size, _, budget = open_flips(absent, present, threshold, drift, IS_SUM, IN_PART, scratch)
+    return Row(absent, present, threshold, 2.0 * drift * threshold, n_add, n_remove), size, budget
+
+
+@part
 def count_row(absent: Array, present: Array, threshold: float, limits: Any, limit: int, scratch: Scratch) -> Any:
     """Count the label-sets of a row with total <= threshold; return (n, work).
 
     `limits` is (lo, hi). n is OVER_LIMIT if more than `limit` steps would be needed.
     """
-    row, size, budget = open_row(absent, present, threshold, scratch)
+    row, size, budget = _open_row(absent, present, threshold, scratch)
     return count_opened(row, size, budget, limits, limit, scratch)
 
 
 @part
 def count_opened(row: Row, size: int, budget: float, limits: Any, limit: int, scratch: Scratch) -> Any:
-    """Do what `count_row` does for a row that is set up: what `open_row` returns, and its flips in `scratch`."""
+    """Do what `count_row` does for a row that is set up: what `_open_row` returns, and its flips in `scratch`."""
     if budget < 0.0:
         return np.int64(0), np.int64(1)
     count = np.int64(0)
-    state = _start_removals(scratch, budget)
+    scratch.costs[REMOVED, 0] = budget
+    state = _start_walk()
     while _next_removals(row, scratch, limits, size, limit, state):
         kept = size - state[_DEPTH]
         left = scratch.costs[REMOVED, state[_DEPTH]]
@@ -360,9 +371,10 @@ def list_rows(
         end = ends[i]
         counts[i] = 0
         if begin < end:
-            row, size, budget = open_row(absent[i], present[i], thresholds[i], scratch)
+            row, size, budget = _open_row(absent[i], present[i], thresholds[i], scratch)
             sink = _make_sink(words[begin:end], totals[begin:end], row, scratch)
-            state = _start_removals(scratch, budget)
+            scratch.costs[REMOVED, 0] = budget
+            state = _start_walk()
             n = np.int64(0)
             while budget >= 0.0 and n < end - begin and _next_removals(row, scratch, limits, size, _NO_LIMIT, state):
                 pack_member(scratch.member, sink.current)

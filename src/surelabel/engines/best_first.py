@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.packing import Words, n_words, pack, unpack
+from surelabel._core.packing import Words, n_words, unpack
 from surelabel._core.validation import FloatArray, IntArray
 from surelabel._kernels import best_first as kernel
-from surelabel._kernels import exact_sum, flips
+from surelabel._kernels import exact_sum
 from surelabel.engines.sizes import Bounds
 
 # Labels in all of the label-sets of equal total that are held back to give them in lexicographic order.
@@ -45,70 +45,6 @@ class CostRow(NamedTuple):
     threshold: float
     limits: Bounds
     is_maximum: bool
-
-
-class _Frontier:
-    """The heap of a row: label-sets that can be reached and have not been taken yet."""
-
-    def __init__(self, row: CostRow) -> None:
-        member, labels, prices, (n_add, n_remove, size, base) = flips.open_flips(
-            row.absent, row.present, row.threshold, kernel.DRIFT, row.is_maximum
-        )
-        self._limit = row.threshold * (1.0 + kernel.DRIFT)
-        self._index = (labels[flips.ADDITIONS, :n_add], labels[flips.REMOVALS, :n_remove])
-        additions, removals = prices[flips.ADDITIONS, :n_add], prices[flips.REMOVALS, :n_remove]
-        self._flips = kernel.SortedFlips(additions, removals, base, row.is_maximum)
-        self._start = pack(member[None, :].view(np.bool_))[0]
-        self._sizes = (size, row.limits[1])
-        self._arrays = self._allocate(64)
-        self._reserve(n_remove + 1)
-        kernel.open_classes(self._arrays, self._flips, size, row.limits)
-
-    @staticmethod
-    def _allocate(capacity: int) -> Any:
-        """Make a frontier with room for so many nodes."""
-        return kernel.Frontier(
-            np.empty(capacity),
-            np.empty(capacity, dtype=np.int64),
-            np.empty((capacity, kernel.N_COLUMNS), dtype=np.int64),
-            np.empty((capacity, 2), dtype=np.int64),
-            np.zeros(4, dtype=np.int64),
-        )
-
-    def _reserve(self, more: int) -> None:
-        """Make room for `more` nodes and links."""
-        old = self._arrays
-        needed = int(max(old.state[1], old.state[2])) + more
-        if needed > len(old.keys):
-            self._arrays = self._allocate(max(needed, 2 * len(old.keys)))
-            for before, after in zip(old, self._arrays, strict=True):
-                after[: len(before)] = before
-
-    @property
-    def next_total(self) -> float:
-        """Running total of the next label-set, inf if none is left."""
-        return float(self._arrays.keys[0]) if self._arrays.state[0] > 0 else np.inf
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a label-set is left that may be within the threshold."""
-        return bool(self._arrays.state[0] > 0) and self.next_total <= self._limit
-
-    def take(self, count: int) -> Words:
-        """Take up to `count` label-sets, packed."""
-        self._reserve(kernel.MAX_CHILDREN * count)
-        words = np.empty((count, len(self._start)), dtype=np.uint64)
-        taken = kernel.take(
-            self._arrays,
-            self._flips,
-            self._index,
-            self._sizes,
-            (count, self._limit),
-            self._start,
-            words,
-            np.empty(count),
-        )
-        return words[:taken]
 
 
 class Listed(NamedTuple):
@@ -151,23 +87,24 @@ def iterate_row(row: CostRow) -> Iterator[tuple[FloatArray, Words]]:
     """
     if np.isneginf(row.threshold):
         return
-    frontier = _Frontier(row)
     n_labels = len(row.absent)
+    frontier, is_open = kernel.make_frontier(0, n_labels), True
     waiting = np.empty((0, n_words(n_labels)), dtype=np.uint64)
     totals = np.empty(0)
     most_ties = most_tied(n_labels)
     batch = 16
-    while len(waiting) or frontier.is_open:
-        if frontier.is_open:
-            taken = frontier.take(batch)
+    while len(waiting) or is_open:
+        if is_open:
+            frontier = frontier.with_room(batch, n_labels)
+            taken, new = kernel.take(*row, frontier, batch)
+            is_open = frontier.has_next and frontier.next_total <= row.threshold * (1.0 + kernel.DRIFT)
             batch = min(2 * batch, most_ties)
-            waiting = np.concatenate([waiting, taken])
-            totals = np.concatenate([totals, totals_of_words(row.absent, row.present, taken, row.is_maximum)])
+            waiting, totals = np.concatenate([waiting, taken]), np.concatenate([totals, new])
         order = best_first_order(totals, waiting)
         waiting, totals = waiting[order], totals[order]
         # What is still in the heap may have any total from here on.
         settled = len(totals)
-        if frontier.is_open:
+        if is_open:
             settled = int(np.searchsorted(totals, frontier.next_total * (1.0 - kernel.DRIFT), side="left"))
         if settled == 0 and len(waiting) >= most_ties:
             settled = len(waiting)

@@ -94,6 +94,36 @@ def greatest_size(absent: FloatArray, present: FloatArray, threshold: float, hi:
     return min(hi, int(inside.sum()) + int(np.searchsorted(np.cumsum(added), budget, side="right")))
 
 
+def _bounds_of_any_size(absent: FloatArray, present: FloatArray, threshold: float, n_cells: int) -> tuple[float, float]:
+    """Bound the number of label-sets of a row with total <= threshold, whatever their numbers of labels.
+
+    A table over quantised cost alone: n_cells additions per flip instead of so many per flip and number of labels.
+    """
+    # Added up label by label, as searches do.
+    base = float(np.cumsum(np.minimum(absent, present))[-1])
+    relative = exact_sum.band(len(absent))
+    largest = threshold * (1.0 + relative) - base
+    if largest < 0.0:
+        return 0.0, 0.0
+    cell = largest / max(1.0, n_cells - 1.0) or 1.0
+    prices = np.sort(np.abs(absent - present))
+    prices = prices[prices <= largest]
+    # A member has no more flips than the cheapest that fit together; sets that cost too much may have all of them.
+    most = int(np.count_nonzero(np.cumsum(prices) * (1.0 - relative) <= largest))
+    counts = np.zeros(n_cells + most + 2)
+    counts[0] = 1.0
+    for shift in np.rint(prices / cell).astype(np.int64).tolist():
+        counts[shift:] += counts[: len(counts) - shift].copy()
+    counts = np.cumsum(counts)
+    margin = relative * threshold
+    below = (threshold - margin - base) / cell - 0.5 * len(prices) * (1.0 + 1e-9) - 1e-9 * n_cells
+    above = (threshold + margin - base) / cell + 0.5 * most * (1.0 + 1e-9) + 1e-9 * n_cells
+    rounding = 4.0 * (len(absent) + len(counts)) * exact_sum.UNIT_ROUNDOFF
+    last = len(counts) - 1
+    lower = float(counts[min(int(below), last)]) * (1.0 - rounding) if below >= 0.0 else 0.0
+    return lower, float(counts[min(int(above), last)]) * (1.0 + rounding)
+
+
 def bounds_by_table(
     absent: FloatArray,
     present: FloatArray,
@@ -107,7 +137,7 @@ def bounds_by_table(
     greatest = greatest_size(absent, present, threshold, len(absent))
     is_cheap = effort == 1.0 or len(absent) * (n_cells + len(absent)) <= effort * _TABLE_WORK
     if greatest <= limits[1] and limits[0] <= 1 and n_cells <= MAX_TABLE and is_cheap:
-        lower, upper = table.bounds_of_any_size(absent, present, threshold, n_cells)
+        lower, upper = _bounds_of_any_size(absent, present, threshold, n_cells)
         n_left_out = int(limits[0] == 1 and math.fsum(absent) <= threshold)
         return _as_counts(lower, upper, n_left_out, n_candidates)
     hi = min(greatest, limits[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 import numpy as np
@@ -35,6 +35,8 @@ _HELD_CELLS = 2**21
 _SHARED_WALKS, _SHARED_TABLES = 64, 2.0
 # Up to so many members of each of many texts are taken in one call.
 _MOST_AT_ONCE = 256
+# Texts that are few enough not to compile a quicker search for them.
+FEW_TEXTS = 64
 # Steps of counting after which it is asked whether more can be enough.
 FIRST_STEPS = 30_000
 # Steps that counting one text at one of many thresholds may take.
@@ -133,7 +135,21 @@ class DenseEngine(Engine):
             find(absent, present, self.limits, labels, totals)
             return labels.view(np.bool_), totals
 
+        if len(self) <= FEW_TEXTS and not self.is_maximum:
+            return self._forced_of_few(block)
         return joined(over_rows(block, len(self), self.n_jobs))
+
+    def _forced_of_few(self, block: Callable[[slice], tuple[BoolArray, FloatArray]]) -> tuple[BoolArray, FloatArray]:
+        """Take the two best, so that `top` and this need one search; if too many are tied, find them by exchanges."""
+        n_texts = len(self)
+        absent, present, at = self.membership(np.full(n_texts, np.inf), slice(0, n_texts))
+        best, _ = best_of_rows(absent, present, at, self.limits, 2)
+        first, counts = np.searchsorted(best.places, np.arange(n_texts)), np.bincount(best.places, minlength=n_texts)
+        if not counts.all():
+            return block(slice(0, n_texts))
+        totals = np.full((n_texts, 2), np.inf)
+        totals[best.places, np.arange(len(best.places)) - first[best.places]] = best.totals
+        return unpack(best.words[first], self.n_labels), totals
 
     def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Count by walking; past the work limit by groups of equal costs, then by a table."""

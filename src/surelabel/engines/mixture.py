@@ -25,7 +25,7 @@ from surelabel._kernels import mixture_lanes
 from surelabel.calibration import Calibration
 from surelabel.engines.base import WORK_LIMIT, Engine, Member, Reach, Scored, Threshold, WrappingEngine, as_members
 from surelabel.engines.best_first import most_tied
-from surelabel.engines.dense import DenseEngine
+from surelabel.engines.dense import FEW_TEXTS, DenseEngine
 from surelabel.engines.interacting import InteractingEngine
 from surelabel.engines.sizes import Bounds, SizeBounds
 from surelabel.engines.sparse import SparseEngine, sorted_labels
@@ -34,8 +34,8 @@ from surelabel.measures.mixture import Mixture
 
 # Thresholds that are few enough to check the listed label-sets for each; for more they are scored and sorted once.
 _FEW = 16
-# Texts, and members of a text, that are few enough not to compile a quicker search for them.
-_FEW_TEXTS, _FEW_MEMBERS = 64, 100
+# Members of a text that are few enough to be taken at once.
+_FEW_MEMBERS = 100
 _FIRST_ROW = np.zeros(1, dtype=np.int64)
 # Label-sets of the independent part that are looked at for the best that is not listed.
 _FIRST = 16
@@ -159,7 +159,7 @@ class MixtureEngine(WrappingEngine):
         """Count listed members, and listed candidates that the independent part counts, (n, 2)."""
         finite = np.isfinite(thresholds)
         out = np.zeros((len(thresholds), 2), dtype=np.int64)
-        if len(thresholds) > _FEW_TEXTS and finite.all():
+        if len(thresholds) > FEW_TEXTS and finite.all():
             mixture_lanes.count_listed(texts, thresholds, shifted, *self._kernel_arguments(), out)
             rows = np.flatnonzero(out[:, 0] == mixture_lanes.UNDECIDED)
         else:

@@ -337,7 +337,8 @@ class Mixture:
         group = np.array([float(absent[0, -1]), float(present[0, -1]), float(ratios[0, -1])])
         split = np.array(halves(float(absent[0, -1])))
         starts, labels = probabilities.starts, probabilities.labels
-        return kernel.Texts(starts, labels, absent, present, ratios, group, split, np.empty(0))
+        others = np.full(len(probabilities), -np.inf)
+        return kernel.Texts(starts, labels, absent, present, ratios, group, split, others)
 
     def texts_of_costs(self, absent: FloatArray, present: FloatArray) -> kernel.Texts:
         """Return dense texts as `_kernels.mixture` takes them, from their costs (n, d)."""
