@@ -29,13 +29,14 @@ def _unpacked(words, d):
 @given(kernel_rows.rows(), st.integers(0, 5))
 def test_the_powerset_gives_the_reference_members(row, capacity):
     absent, present, limits, threshold = row
+    powerset = absent, present, threshold, limits, np.zeros(len(absent), dtype=np.uint8), limits[1] + 1
     members = _members(row)
     words = np.empty((len(members), 1), dtype=np.uint64)
-    assert combinations.powerset_row(absent, present, threshold, limits, words) == len(members)
+    assert combinations.ball_row(*powerset, words) == len(members)
     assert _unpacked(words, len(absent)) == members
     # More than there is room for are counted, not written.
     few = np.empty((capacity, 1), dtype=np.uint64)
-    assert combinations.powerset_row(absent, present, threshold, limits, few) == len(members)
+    assert combinations.ball_row(*powerset, few) == len(members)
 
 
 def _radius(row, *, maximum=False):

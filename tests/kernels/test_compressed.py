@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 import kernel_rows
 import reference
 from surelabel._kernels import compressed
+from surelabel._kernels.exact_sum import totals_of_flat
+from surelabel._kernels.forced import forced_flat, reachable_flat
+from surelabel._kernels.maximum import forced_flat_maximum
+from surelabel._kernels.walk import count_flat
 
 pytestmark = pytest.mark.kernels
 
@@ -68,14 +72,15 @@ def test_the_two_cheapest_and_what_is_reachable_are_the_reference_ones(row):
         return
     short_absent[-compressed.N_CONSTANTS :] = constants[: compressed.N_CONSTANTS]
     costs = (absent.tolist(), present.tolist())
-    for maximum, aggregate in ((False, "sum"), (True, "max")):
+    for aggregate in ("sum", "max"):
         member, totals = np.empty(len(labels), dtype=np.uint8), np.empty((1, 2))
-        compressed.forced_compressed(starts, short_absent, short_present, limits, maximum, member, totals)
+        find = forced_flat_maximum if aggregate == "max" else forced_flat
+        find(starts, short_absent, short_present, limits, member, totals)
         ranked = reference.scored(costs, limits, aggregate)
         assert totals[0].tolist() == [ranked[0][0], ranked[1][0] if len(ranked) > 1 else math.inf]
         assert labels[member == 1].tolist() == [k for k, value in enumerate(ranked[0][1]) if value]
     reachable = np.empty((len(labels), 2), dtype=np.bool_)
-    compressed.reachable_compressed(starts, short_absent, short_present, np.array([threshold]), limits, reachable)
+    reachable_flat(starts, short_absent, short_present, np.array([threshold]), limits, reachable)
     members = [r for total, r in reference.scored(costs, limits) if total <= threshold]
     for label, found in zip(labels.tolist(), reachable.tolist(), strict=True):
         if label >= 0:
@@ -93,8 +98,8 @@ def test_totals_and_counts_without_unlisted_labels_are_the_reference_ones(row, d
     true_labels = np.flatnonzero(truth)
     compressed.mark_members(labels, starts, true_labels, np.array([0, len(true_labels)]), member)
     assert labels[member == 1].tolist() == true_labels.tolist()
-    compressed.totals_of_compressed(starts, short_absent, short_present, member, total)
+    totals_of_flat(starts, short_absent, short_present, member, total)
     assert total[0] == reference.total(costs, truth)
-    sizes = np.empty(1, dtype=np.int64)
-    compressed.count_compressed(starts, short_absent, short_present, np.array([threshold]), limits, 10**6, sizes)
+    sizes, work = np.empty((2, 1), dtype=np.int64)
+    count_flat(starts, short_absent, short_present, np.array([threshold]), limits, 10**6, sizes, work)
     assert sizes[0] == reference.subset_count(costs, limits, threshold)

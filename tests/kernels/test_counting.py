@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import kernel_rows
 import reference
-from surelabel._kernels import exact_sum, groups, table, walk
-from surelabel.engines.bounds import bounds_by_table, count_of_maximum, count_row, greatest_size
+from surelabel._kernels import exact_sum, groups, table
+from surelabel.engines.bounds import bounds_by_table, count_of_maximum, count_row, greatest_size, rank_sum_of_row
 
 pytestmark = pytest.mark.kernels
 
@@ -96,19 +96,11 @@ def test_rank_sums_are_the_reference_ones(row, others):
     scored = reference.scored((absent.tolist(), present.tolist()), limits)
     calibration = np.sort(np.array([*others, max(threshold, 0.0), scored[0][0], scored[-1][0]]))
     expected = sum(sum(total <= a for a in calibration) for total, _ in scored)
-    out = np.empty((1, 2))
-    table.rank_sum_bounds(absent[None, :], present[None, :], calibration, limits, 128, out)
-    assert out[0, 0] <= expected <= out[0, 1] * (1 + 1e-12)
+    costs = absent, present
+    lower, upper = rank_sum_of_row(costs, calibration, limits, -1, 128)
+    assert lower <= expected <= upper * (1 + 1e-12)
     # Listed one by one, with the near ones ranked by their exact totals, it is exact.
-    words = np.empty((len(scored), 1), dtype=np.uint64)
-    approximate = np.empty(len(scored))
-    found = walk.list_row(absent, present, calibration[-1], limits, words, approximate)
-    undecided = np.empty(found, dtype=np.bool_)
-    band = exact_sum.band(len(absent))
-    ranked = table.rank_sum_listed(approximate[:found], undecided, calibration, band)
-    exact = np.empty(int(undecided.sum()))
-    exact_sum.totals_of_words(absent, present, words[:found][undecided], exact)
-    assert ranked + sum(sum(total <= a for a in calibration) for total in exact) == expected
+    assert rank_sum_of_row(costs, calibration, limits, len(scored), 128) == (expected, expected)
 
 
 @settings(max_examples=kernel_rows.examples(100))

@@ -6,6 +6,9 @@ the limits on the number of labels. A *total* is the correctly rounded sum of a 
 Searches add costs in their own order and ask for the total only within `band` of a threshold, where the order
 of additions could decide.
 
+Rows of different lengths are flat: row i has columns starts[i]..starts[i + 1] of arrays. Dense rows (n, d) are flat
+rows of d columns (`exact_sum.row_starts`).
+
 Label-sets are packed into `uint64` words, label 0 in the highest bit of word 0, so that comparing words
 compares 0/1 rows lexicographically. All kernels release the GIL. None uses fastmath.
 

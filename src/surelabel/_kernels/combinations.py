@@ -49,29 +49,6 @@ def _flip(member: Array, chosen: Array, size: int) -> None:
 
 
 @kernel
-def powerset_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array) -> int:
-    """Algorithm 1: score every candidate; write those within the threshold to words (capacity, W), return how many.
-
-    More than the capacity are counted but not written.
-    """
-    n_labels = absent.shape[0]
-    member = np.zeros(n_labels, dtype=np.uint8)
-    partials = np.empty(N_PARTIALS)
-    found = 0
-    for size in range(limits[0], limits[1] + 1):
-        chosen = np.arange(size)
-        while True:
-            _flip(member, chosen, size)
-            if total_of_members(absent, present, member, partials) <= threshold:
-                _write(words, found, member)
-                found += 1
-            _flip(member, chosen, size)
-            if not _next_combination(chosen, size, n_labels):
-                break
-    return found
-
-
-@kernel
 def radius_rows(absent: Array, present: Array, thresholds: Array, maximum: bool, radius: Array, centre: Array) -> None:
     """Algorithm 2, lines 3 to 5: the paper's t, radius (n,), and its z, centre (n, d) uint8, for each row.
 
@@ -104,7 +81,8 @@ def ball_row(
 ) -> int:
     """Algorithm 2, lines 6 and 7: score every candidate with fewer than `radius` flips away from the centre.
 
-    Candidates within the threshold go to words (capacity, W); returns how many, written or not.
+    Candidates within the threshold go to words (capacity, W); returns how many, written or not. Algorithm 1, which
+    scores every candidate, is the ball of those with fewer than hi + 1 flips away from the empty label-set.
     """
     n_labels = absent.shape[0]
     partials = np.empty(N_PARTIALS)

@@ -1,4 +1,4 @@
-"""Rows of a few listed labels and a group of equal ones: the other searches on short rows of any length.
+"""Rows of a few listed labels and a group of equal ones, as flat rows for the other searches.
 
 Row i has columns starts[i]..starts[i + 1] of flat arrays: listed labels, some representatives of the unlisted ones,
 all ascending, then N_CONSTANTS columns for the unlisted labels that are held at one value. A constant column costs
@@ -12,11 +12,6 @@ from typing import Any
 import numpy as np
 
 from surelabel._kernels.compiling import kernel
-from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members
-from surelabel._kernels.flips import make_scratch
-from surelabel._kernels.forced import first_of_ties, forced_row, reachable_row
-from surelabel._kernels.maximum import forced_row_maximum
-from surelabel._kernels.walk import count_row
 
 Array = Any
 
@@ -69,53 +64,3 @@ def mark_members(labels: Array, starts: Array, true_labels: Array, true_starts: 
                 at += 1
             hit = labels[column] >= 0 and at < true_starts[i + 1] and true_labels[at] == labels[column]
             member[column] = 1 if hit else 0
-
-
-@kernel
-def totals_of_compressed(starts: Array, absent: Array, present: Array, member: Array, out: Array) -> None:
-    """Totals of one label-set a row, out (n,)."""
-    partials = np.empty(N_PARTIALS)
-    for i in range(starts.shape[0] - 1):
-        row = slice(starts[i], starts[i + 1])
-        out[i] = total_of_members(absent[row], present[row], member[row], partials)
-
-
-@kernel
-def count_compressed(
-    starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array
-) -> None:
-    """Write the number of label-sets with total <= thresholds[i] a row, OVER_LIMIT past `limit` steps; sizes (n,)."""
-    widest = 0
-    for i in range(starts.shape[0] - 1):
-        widest = max(widest, starts[i + 1] - starts[i])
-    scratch = make_scratch(widest)
-    for i in range(starts.shape[0] - 1):
-        row = slice(starts[i], starts[i + 1])
-        sizes[i] = count_row(absent[row], present[row], thresholds[i], limits, limit, scratch)[0]
-
-
-@kernel
-def forced_compressed(
-    starts: Array, absent: Array, present: Array, limits: Any, maximum: bool, member: Array, totals: Array
-) -> None:
-    """Write each row's cheapest candidate, uint8 a column, and the totals (n, 2) of the two cheapest."""
-    partials = np.empty(N_PARTIALS)
-    for i in range(starts.shape[0] - 1):
-        row = slice(starts[i], starts[i + 1])
-        if maximum:
-            forced_row_maximum(absent[row], present[row], limits, member[row], totals[i])
-        else:
-            forced_row(absent[row], present[row], limits, member[row], totals[i], partials)
-            if totals[i, 0] == totals[i, 1]:
-                spare = (np.empty(starts[i + 1] - starts[i], dtype=np.uint8), partials)
-                first_of_ties(absent[row], present[row], limits, member[row], totals[i, 0], spare)
-
-
-@kernel
-def reachable_compressed(
-    starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
-) -> None:
-    """Tell for each column, (columns, 2) bool, whether some member has its label absent, or present."""
-    for i in range(starts.shape[0] - 1):
-        row = slice(starts[i], starts[i + 1])
-        reachable_row(absent[row], present[row], thresholds[i], limits, reachable[row])

@@ -90,18 +90,25 @@ def total_of_row(absent: Array, present: Array, member: Array, partials: Array, 
     return total
 
 
+def row_starts(rows: Array) -> Array:
+    """Return where dense rows (n, d) start if they are flat, and where the last one ends, (n + 1,)."""
+    n_rows, n_columns = rows.shape
+    return np.arange(n_rows + 1) * n_columns
+
+
 @kernel
-def _totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> None:
-    """Do what `totals_of_rows` says."""
+def totals_of_flat(starts: Array, absent: Array, present: Array, member: Array, out: Array) -> None:
+    """Totals of one label-set per flat row, out (n,)."""
     partials = np.empty(N_PARTIALS)
-    for i in range(absent.shape[0]):
-        out[i] = total_of_members(absent[i], present[i], labels[i], partials)
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        out[i] = total_of_members(absent[row], present[row], member[row], partials)
 
 
 def totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> None:
-    """Write the totals of one label-set per row: all arguments (n, d), out (n,)."""
+    """Write the totals of one label-set per row: costs and labels (n, d), of one byte each, out (n,)."""
     if len(absent) > _FEW_ROWS:
-        _totals_of_rows(absent, present, labels, out)
+        totals_of_flat(row_starts(absent), absent.ravel(), present.ravel(), labels.ravel().view(np.uint8), out)
     else:
         out[:] = [math.fsum(costs) for costs in np.where(labels, present, absent).tolist()]
 

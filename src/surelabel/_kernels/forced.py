@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._kernels.compiling import inlined, kernel, part
-from surelabel._kernels.exact_sum import N_PARTIALS, band, total_of_members
+from surelabel._kernels.exact_sum import N_PARTIALS, band, row_starts, total_of_members
 
 Array = Any
 
@@ -107,49 +107,47 @@ def _second_total(absent: Array, present: Array, limits: Any, member: Array, par
     return least
 
 
-@inlined
-def first_of_ties(absent: Array, present: Array, limits: Any, member: Array, total: float, spare: Any) -> None:
-    """Turn a cheapest candidate into the lexicographically first one of the same total."""
-    trial, partials = spare
-    for k in range(absent.shape[0]):
-        if member[k]:
-            for j in range(k):
-                trial[j] = member[j]
-            trial[k] = 0
-            if _complete(absent, present, limits, trial, k + 1) and (
-                total_of_members(absent, present, trial, partials) <= total
-            ):
-                for j in range(k, absent.shape[0]):
-                    member[j] = trial[j]
-
-
-@inlined
-def forced_row(absent: Array, present: Array, limits: Any, labels: Array, totals: Array, partials: Array) -> None:
-    """Write a row's cheapest candidate (d,), and the totals (2,) of the two cheapest; any of several."""
-    _complete(absent, present, limits, labels, _FIRST)
-    totals[0] = total_of_members(absent, present, labels, partials)
-    totals[1] = _second_total(absent, present, limits, labels, partials)
-
-
 @kernel
-def _two_cheapest(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> int:
-    """Do what `forced_rows` says, but take any of several cheapest candidates; return how many rows have several."""
+def _two_cheapest(starts: Array, absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> int:
+    """Do what `forced_flat` says, but take any of several cheapest candidates; return how many rows have several."""
     partials = np.empty(N_PARTIALS)
     n_tied = 0
-    for i in range(absent.shape[0]):
-        forced_row(absent[i], present[i], limits, labels[i], totals[i], partials)
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        own = labels[row]
+        _complete(absent[row], present[row], limits, own, _FIRST)
+        totals[i, 0] = total_of_members(absent[row], present[row], own, partials)
+        totals[i, 1] = _second_total(absent[row], present[row], limits, own, partials)
         n_tied += totals[i, 0] == totals[i, 1]
     return n_tied
 
 
 @kernel
-def _first_of_ties(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
+def _first_of_ties(starts: Array, absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
     """Take the lexicographically first candidate in rows whose two cheapest have the same total."""
     partials = np.empty(N_PARTIALS)
-    trial = np.empty(absent.shape[1], dtype=np.uint8)
-    for i in range(absent.shape[0]):
-        if totals[i, 0] == totals[i, 1]:
-            first_of_ties(absent[i], present[i], limits, labels[i], totals[i, 0], (trial, partials))
+    for i in range(starts.shape[0] - 1):
+        if totals[i, 0] != totals[i, 1]:
+            continue
+        row = slice(starts[i], starts[i + 1])
+        member = labels[row]
+        trial = np.empty_like(member)
+        for k in range(member.shape[0]):
+            if member[k]:
+                for j in range(k):
+                    trial[j] = member[j]
+                trial[k] = 0
+                if _complete(absent[row], present[row], limits, trial, k + 1) and (
+                    total_of_members(absent[row], present[row], trial, partials) <= totals[i, 0]
+                ):
+                    for j in range(k, member.shape[0]):
+                        member[j] = trial[j]
+
+
+def forced_flat(starts: Array, absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
+    """Write each flat row's cheapest candidate, uint8, and the totals of the two cheapest; as `forced_rows`."""
+    if _two_cheapest(starts, absent, present, limits, labels, totals):
+        _first_of_ties(starts, absent, present, limits, labels, totals)
 
 
 def forced_rows(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
@@ -158,8 +156,7 @@ def forced_rows(absent: Array, present: Array, limits: Any, labels: Array, total
     absent and present (n, d); limits (lo, hi) with lo <= d; labels (n, d) uint8 and totals (n, 2) are written,
     totals[:, 1] is inf where there is one candidate only. Of equal totals the lexicographically first 0/1 row is taken.
     """
-    if _two_cheapest(absent, present, limits, labels, totals):
-        _first_of_ties(absent, present, limits, labels, totals)
+    forced_flat(row_starts(absent), absent.ravel(), present.ravel(), limits, labels.reshape(-1), totals)
 
 
 @part
@@ -177,28 +174,21 @@ def _holds(absent: Array, present: Array, threshold: float, member: Array, spare
     return bool(_total_with(absent, present, member, partials, flips[0], flips[1]) <= threshold)
 
 
-@inlined
-def reachable_row(absent: Array, present: Array, threshold: float, limits: Any, reachable: Array) -> bool:
-    """Tell for each label whether some candidate within the threshold has it absent, or present.
-
-    reachable (d, 2) bool is written: column 0 absent, column 1 present. Returns False where no candidate is within.
-    """
-    n_labels = absent.shape[0]
-    partials = np.empty(N_PARTIALS)
-    member = np.empty(n_labels, dtype=np.uint8)
-    reachable[:] = False
+@part
+def _reach_row(absent: Array, present: Array, threshold: float, limits: Any, reachable: Array, partials: Array) -> None:
+    """Do what `reachable_rows` says for a row of which nothing is written yet."""
+    member = np.empty(absent.shape[0], dtype=np.uint8)
     if not _complete(absent, present, limits, member, _FIRST):
-        return False
+        return
     best = total_of_members(absent, present, member, partials)
     if best > threshold:
-        return False
+        return
     size = np.int64(0)
-    for k in range(n_labels):
+    for k in range(member.shape[0]):
         size += member[k]
-    spare = (best, partials)
     addition = _cheapest_flip(absent, present, member, _OUTSIDE, _FIRST)
     removal = _cheapest_flip(absent, present, member, _INSIDE, _FIRST)
-    for k in range(n_labels):
+    for k in range(member.shape[0]):
         reachable[k, member[k]] = True
         room = size > limits[0] if member[k] else size < limits[1]
         exchanged = addition if member[k] else removal
@@ -206,16 +196,31 @@ def reachable_row(absent: Array, present: Array, threshold: float, limits: Any, 
         partner = _NONE if room else exchanged
         held = False
         while room or partner != _NONE:
-            held = _holds(absent, present, threshold, member, spare, (k, partner))
+            held = _holds(absent, present, threshold, member, (best, partials), (k, partner))
             if held or partner == exchanged:
                 break
             partner = exchanged
         reachable[k, 1 - member[k]] = held
-    return True
 
 
 @kernel
+def reachable_flat(
+    starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
+) -> None:
+    """Do what `reachable_rows` says for flat rows: reachable (columns, 2)."""
+    partials = np.empty(N_PARTIALS)
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        for k in range(starts[i], starts[i + 1]):
+            reachable[k, 0] = False
+            reachable[k, 1] = False
+        _reach_row(absent[row], present[row], thresholds[i], limits, reachable[row], partials)
+
+
 def reachable_rows(absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array) -> None:
-    """Do the same for rows: costs (n, d), thresholds (n,); reachable (n, d, 2) is written."""
-    for i in range(absent.shape[0]):
-        reachable_row(absent[i], present[i], thresholds[i], limits, reachable[i])
+    """Tell for each label of rows (n, d) whether some candidate within thresholds (n,) has it absent, or present.
+
+    reachable (n, d, 2) bool is written: column 0 absent, column 1 present.
+    """
+    starts, both = row_starts(absent), reachable.reshape(-1, 2)
+    reachable_flat(starts, absent.ravel(), present.ravel(), thresholds, limits, both)

@@ -32,14 +32,7 @@ def _multiset_total(costs: Array, sizes: Array, chosen: Array, partials: Array) 
 
 @kernel
 def count_multisets(
-    costs: Array,
-    sizes: Array,
-    step: Array,
-    budget: Any,
-    threshold: float,
-    window: Any,
-    binomials: Any,
-    limit: int,
+    costs: Array, sizes: Array, step: Array, budget: Any, threshold: float, window: Any, binomials: Any, limit: int
 ) -> Any:
     """Count label-sets with total <= threshold by multisets of flips.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._kernels.compiling import kernel, part
+from surelabel._kernels.exact_sum import row_starts
 
 Array = Any
 
@@ -33,7 +34,7 @@ def _has_two(absent: Array, present: Array, limits: Any, total: float) -> bool:
 
 
 @part
-def forced_row_maximum(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
+def _forced_row_maximum(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
     """Write a row's cheapest candidate (d,), and the totals (2,) of the two cheapest."""
     n_labels = absent.shape[0]
     lo, hi = limits
@@ -59,7 +60,15 @@ def forced_row_maximum(absent: Array, present: Array, limits: Any, labels: Array
 
 
 @kernel
+def forced_flat_maximum(
+    starts: Array, absent: Array, present: Array, limits: Any, labels: Array, totals: Array
+) -> None:
+    """Write each flat row's cheapest candidate, and the totals of the two cheapest; as `forced.forced_flat`."""
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        _forced_row_maximum(absent[row], present[row], limits, labels[row], totals[i])
+
+
 def forced_rows_maximum(absent: Array, present: Array, limits: Any, labels: Array, totals: Array) -> None:
     """Write each row's cheapest candidate, and the totals of the two cheapest; as `forced.forced_rows`."""
-    for i in range(absent.shape[0]):
-        forced_row_maximum(absent[i], present[i], limits, labels[i], totals[i])
+    forced_flat_maximum(row_starts(absent), absent.ravel(), present.ravel(), limits, labels.reshape(-1), totals)

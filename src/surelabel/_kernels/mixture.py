@@ -350,14 +350,7 @@ def _second_bound(log_z: float, listing: Any, candidates: Array, settings: Any, 
 
 @kernel
 def _ask_listed(
-    question: int,
-    texts: Any,
-    rows: Array,
-    bounds: Array,
-    listing: Any,
-    candidates: Array,
-    settings: Any,
-    found: Any,
+    question: int, texts: Any, rows: Array, bounds: Array, listing: Any, candidates: Array, settings: Any, found: Any
 ) -> None:
     """Answer _BEST, _MEMBERS or _TOTALS of texts rows (m,); equal rows side by side.
 

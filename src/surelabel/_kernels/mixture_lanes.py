@@ -11,15 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surelabel._kernels.compiling import inlined, kernel, part
-from surelabel._kernels.mixture import (
-    costs_of,
-    is_usable,
-    judge,
-    load_text,
-    make_scratch,
-    margin_of,
-    unload_text,
-)
+from surelabel._kernels.mixture import costs_of, is_usable, judge, load_text, make_scratch, margin_of, unload_text
 
 Array = Any
 

@@ -101,37 +101,3 @@ def bounds_row(
             upper[i] += table[c, min(int(np.floor(above + error)), last)]
         lower[i] *= 1.0 - rounding
         upper[i] *= 1.0 + rounding
-
-
-@kernel
-def rank_sum_bounds(absent: Array, present: Array, calibration: Array, limits: Any, n_cells: int, out: Array) -> None:
-    """Bound, for each row, the sum over calibration totals a of the number of candidates with total <= a.
-
-    absent and present (n, d), calibration (m,) ascending, out (n, 2) is written: lower, upper.
-    """
-    lower = np.empty(calibration.shape[0])
-    upper = np.empty(calibration.shape[0])
-    for i in range(absent.shape[0]):
-        bounds_row(absent[i], present[i], calibration, limits, n_cells, lower, upper)
-        out[i, 0] = lower.sum() * (1.0 - 4.0 * calibration.shape[0] * UNIT_ROUNDOFF)
-        out[i, 1] = upper.sum() * (1.0 + 4.0 * calibration.shape[0] * UNIT_ROUNDOFF)
-
-
-@kernel
-def rank_sum_listed(approximate: Array, exact_needed: Array, calibration: Array, relative: float) -> float:
-    """Sum over listed totals of #{a >= total}; flag the totals too near a calibration total to be ranked so.
-
-    approximate (m,), exact_needed (m,) bool is written, calibration ascending. A listed total is what the walk's
-    threshold, the largest calibration total, leaves: its error is relative to that one, not to itself.
-    """
-    n = calibration.shape[0]
-    margin = relative * calibration[n - 1]
-    result = 0.0
-    for i in range(approximate.shape[0]):
-        total = approximate[i]
-        low = np.searchsorted(calibration, total - margin)
-        high = np.searchsorted(calibration, total + margin, side="right")
-        exact_needed[i] = low != high
-        if low == high:
-            result += n - low
-    return result

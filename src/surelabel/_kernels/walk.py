@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surelabel._kernels.compiling import inlined, kernel, part
-from surelabel._kernels.exact_sum import band
+from surelabel._kernels.exact_sum import band, row_starts
 from surelabel._kernels.flips import (
     ADDED,
     ADDITIONS,
@@ -233,6 +233,19 @@ def count_opened(row: Row, size: int, budget: float, limits: Any, limit: int, sc
 
 
 @kernel
+def count_flat(
+    starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array, work: Array
+) -> None:
+    """Write the number of label-sets with total <= thresholds[i] of flat rows; as `count_rows`."""
+    widest = np.int64(0)
+    for i in range(starts.shape[0] - 1):
+        widest = max(widest, starts[i + 1] - starts[i])
+    scratch = make_scratch(widest)
+    for i in range(starts.shape[0] - 1):
+        row = slice(starts[i], starts[i + 1])
+        sizes[i], work[i] = count_row(absent[row], present[row], thresholds[i], limits, limit, scratch)
+
+
 def count_rows(
     absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array, work: Array
 ) -> None:
@@ -240,9 +253,7 @@ def count_rows(
 
     absent and present (n, d), thresholds (n,), limits (lo, hi); sizes and work (n,) int64 are written.
     """
-    scratch = make_scratch(absent.shape[1])
-    for i in range(absent.shape[0]):
-        sizes[i], work[i] = count_row(absent[i], present[i], thresholds[i], limits, limit, scratch)
+    count_flat(row_starts(absent), absent.ravel(), present.ravel(), thresholds, limits, limit, sizes, work)
 
 
 @inlined

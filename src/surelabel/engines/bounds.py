@@ -164,12 +164,7 @@ def _as_counts(lower: float, upper: float, n_left_out: int, n_candidates: int) -
 
 
 def count_row(
-    absent: FloatArray,
-    present: FloatArray,
-    threshold: float,
-    limits: Bounds,
-    effort: float = 1.0,
-    work_limit: int = 0,
+    absent: FloatArray, present: FloatArray, threshold: float, limits: Bounds, effort: float = 1.0, work_limit: int = 0
 ) -> Bounds:
     """Count or bound the members of one row (d,) that walking gave up on, with a share of the usual effort.
 
@@ -219,11 +214,10 @@ def rank_sum_of_row(
     """
     if 0 <= size <= steps_to_rank(n_cells):
         return (_rank_sum_by_list(*costs, totals, limits, size),) * 2
-    most = greatest_size(*costs, float(totals[-1]), limits[1])
-    sums = np.zeros((1, 2))
-    absent, present = (values[None, :] for values in costs)
-    table.rank_sum_bounds(absent, present, totals, (limits[0], most), n_cells, sums)
-    return float(sums[0, 0]), float(sums[0, 1])
+    # Added up one after the other, which the last factor allows for.
+    lower, upper = np.cumsum(table_counts(*costs, totals, limits, n_cells), axis=0)[-1].tolist()
+    rounding = 4.0 * len(totals) * exact_sum.UNIT_ROUNDOFF
+    return lower * (1.0 - rounding), upper * (1.0 + rounding)
 
 
 def _rank_sum_by_list(absent: FloatArray, present: FloatArray, totals: FloatArray, limits: Bounds, size: int) -> float:
@@ -233,10 +227,12 @@ def _rank_sum_by_list(absent: FloatArray, present: FloatArray, totals: FloatArra
     words = np.empty((size, n_words(len(absent))), dtype=np.uint64)
     approximate = np.empty(size)
     walk.list_row(absent, present, totals[-1], limits, words, approximate)
-    undecided = np.empty(size, dtype=np.bool_)
-    ranks = float(table.rank_sum_listed(approximate, undecided, totals, exact_sum.band(len(absent))))
-    if undecided.any():
-        exact = np.empty(int(undecided.sum()))
-        exact_sum.totals_of_words(absent, present, words[undecided], exact)
-        ranks += float((len(totals) - np.searchsorted(totals, exact)).sum())
-    return ranks
+    # A listed total is what the largest calibration total leaves: its error is relative to that one, not to itself.
+    margin = exact_sum.band(len(absent)) * totals[-1]
+    ranks = len(totals) - np.searchsorted(totals, approximate - margin)
+    least = len(totals) - np.searchsorted(totals, approximate + margin, side="right")
+    undecided = np.flatnonzero(ranks != least)
+    exact = np.empty(len(undecided))
+    exact_sum.totals_of_words(absent, present, words[undecided], exact)
+    ranks[undecided] = len(totals) - np.searchsorted(totals, exact)
+    return float(ranks.sum())

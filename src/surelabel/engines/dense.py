@@ -120,7 +120,7 @@ class DenseEngine(Engine):
             if self.is_maximum:
                 totals[rows] = np.where(labels[rows], present, absent).max(axis=1)
             else:
-                exact_sum.totals_of_rows(absent, present, labels[rows].view(np.uint8), totals[rows])
+                exact_sum.totals_of_rows(absent, present, labels[rows], totals[rows])
 
         over_rows(add, len(self), self.n_jobs)
         return totals

@@ -124,7 +124,8 @@ class PowersetEngine(ListingEngine):
     def _search(self, row: int, threshold: float, words: Words) -> int:
         """Score every candidate of one text."""
         if isinstance(self.inner, DenseEngine):
-            return int(combinations.powerset_row(*self.inner.relaxation(row, threshold), self.limits, words))
+            empty, one = np.zeros(self.n_labels, dtype=np.uint8), self.inner.relaxation(row, threshold)
+            return int(combinations.ball_row(*one, self.limits, empty, self.limits[1] + 1, words))
         chosen = np.empty(self.n_labels + 1, dtype=np.int64)
         state = np.array([*self.limits, 0], dtype=np.int64)
         block = np.empty((_SCORED_AT_ONCE, n_words(self.n_labels)), dtype=np.uint64)

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from surelabel._core.packing import Words, unpack
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
-from surelabel._kernels import compressed as kernel
+from surelabel._kernels import forced, maximum, walk
 from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold
 from surelabel.engines.best_first import CostRow, iterate_row, most_tied
 from surelabel.engines.bounds import as_float, count_row, rank_sum_of_row, steps_to_rank
@@ -74,10 +74,9 @@ class SparseEngine(Engine):
 
         def block(rows: slice) -> tuple[list[list[int]], FloatArray]:
             short = self._rows(rows, self.limits[0] + 1)
+            find = maximum.forced_flat_maximum if short.is_maximum else forced.forced_flat
             member, totals = np.empty(len(short.labels), dtype=np.uint8), np.empty((len(short), 2))
-            kernel.forced_compressed(
-                short.starts, short.absent, short.present, self.limits, short.is_maximum, member, totals
-            )
+            find(short.starts, short.absent, short.present, self.limits, member, totals)
             chosen = np.where(member.view(np.bool_), short.labels, -1)
             return [part[part >= 0].tolist() for part in np.split(chosen, short.starts[1:-1])], totals
 
@@ -173,7 +172,7 @@ class SparseEngine(Engine):
             membership = short.within(at)
             at = np.where(np.isneginf(at), -np.inf, 0.0)
         reachable = np.empty((len(short.labels), 2), dtype=np.bool_)
-        kernel.reachable_compressed(short.starts, membership.absent, membership.present, at, self.limits, reachable)
+        forced.reachable_flat(short.starts, membership.absent, membership.present, at, self.limits, reachable)
         return [self._reach(short, i, row, reachable) for i, row in enumerate(range(rows.start, rows.stop))]
 
     def _reach(self, short: CompressedRows, i: int, row: int, reachable: BoolArray) -> Reach:
@@ -321,8 +320,8 @@ def _is_cut_short(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) 
 
 def _count_short_rows(rows: CompressedRows, thresholds: FloatArray, limits: Bounds, work_limit: int) -> list[Bounds]:
     """Count or bound the label-sets of the listed labels that are within thresholds."""
-    sizes = np.empty(len(rows), dtype=np.int64)
-    kernel.count_compressed(rows.starts, rows.absent, rows.present, thresholds, limits, work_limit, sizes)
+    sizes, work = np.empty((2, len(rows)), dtype=np.int64)
+    walk.count_flat(rows.starts, rows.absent, rows.present, thresholds, limits, work_limit, sizes, work)
     counted: list[Bounds] = [(size, size) for size in sizes.tolist()]
     given_up = np.flatnonzero(sizes < 0).tolist()
     everything = rows.dearest() * (1.0 + _SLACK) <= thresholds if given_up else sizes > 0

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._kernels import compressed as kernel
+from surelabel._kernels import exact_sum
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseLabels, SparseProbabilities
 from surelabel.measures.base import SeparableMeasure, costs_of
@@ -231,5 +232,5 @@ def sparse_totals(measure: SeparableMeasure, probabilities: SparseProbabilities,
     if rows.is_maximum:
         return np.maximum.reduceat(np.where(member, rows.present, rows.absent), rows.starts[:-1])
     totals = np.empty(len(rows))
-    kernel.totals_of_compressed(rows.starts, rows.absent, rows.present, member, totals)
+    exact_sum.totals_of_flat(rows.starts, rows.absent, rows.present, member, totals)
     return totals
