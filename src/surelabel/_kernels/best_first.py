@@ -226,7 +226,7 @@ def _take_rows(
     words: Array,
     totals: Array,
     ends: Array,
-) -> int:
+) -> Any:
     """Do what `take_rows` says: costs are absent and present; `frontier` has room, and is resumed if it has begun."""
     absent, present = costs
     n_labels, capacity = absent.shape[1], words.shape[0] // max(1, absent.shape[0])

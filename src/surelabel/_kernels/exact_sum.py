@@ -110,7 +110,8 @@ def totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> 
     if len(absent) > _FEW_ROWS:
         totals_of_flat(row_starts(absent), absent.ravel(), present.ravel(), labels.ravel().view(np.uint8), out)
     else:
-        out[:] = [math.fsum(costs) for costs in np.where(labels, present, absent).tolist()]
+        chosen: Array = np.where(labels, present, absent)
+        out[:] = [math.fsum(costs) for costs in chosen.tolist()]
 
 
 @kernel

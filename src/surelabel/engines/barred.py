@@ -103,7 +103,7 @@ class _BarredSparseEngine(SparseEngine):
 def without(engine: Engine, barred: BoolArray) -> Engine:
     """Return the engine of the same texts for label-sets without some labels, (d,) bool."""
     if isinstance(engine, HubsEngine):
-        return engine.mapped(lambda part: without(part, barred))
+        return engine.without(lambda part: without(part, barred))
     if isinstance(engine, MixtureEngine) and isinstance(engine.inner, (DenseEngine, SparseEngine)):
         return engine.barring(barred, without(engine.inner, barred))
     for kind, own in ((DenseEngine, _BarredDenseEngine), (SparseEngine, _BarredSparseEngine)):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -104,23 +104,28 @@ class Engine:
 
     def __getitem__(self, rows: slice) -> Self:
         """Return the engine of some of the texts."""
-        return self._with(probabilities=self.probabilities[rows])
+        return self._changed(lambda part: part[rows], probabilities=self.probabilities[rows])
 
     def limited(self, limits: Bounds) -> Self:
         """Return the engine of the same texts for candidates with so many labels: (fewest, most), within 0..d."""
-        return self._with(limits=limits)
+        return self._changed(lambda part: part.limited(limits), limits=limits)
 
     def with_work_limit(self, work_limit: int) -> Self:
         """Return the engine of the same texts with another limit on the steps that counting may take."""
-        return self._with(work_limit=work_limit)
+        return self._changed(lambda part: part.with_work_limit(work_limit), work_limit=work_limit)
 
     def with_jobs(self, n_jobs: int | None) -> Self:
         """Return the engine of the same texts with another number of threads."""
-        return self._with(n_jobs=n_jobs)
+        return self._changed(lambda part: part.with_jobs(n_jobs), n_jobs=n_jobs)
 
     def with_totals(self, totals: FloatArray) -> Self:
         """Return the engine of the same texts with other calibration totals, ascending."""
-        return self._with(calibration=dataclasses.replace(self.calibration, totals=totals, categories=None))
+        calibration = dataclasses.replace(self.calibration, totals=totals, categories=None)
+        return self._changed(lambda part: part.with_totals(totals), calibration=calibration)
+
+    def _changed(self, change: Callable[[Any], Any], **own: Any) -> Self:
+        """Return the engine with some attributes changed, and a change made to the engines that it asks."""
+        return self._with(**own)
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some attributes changed; it shares the others."""
@@ -201,6 +206,17 @@ class Engine:
 
     def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
         """Return bounds of the number of members, equal if it is exact; thresholds are those of the texts `rows`."""
+        first = 0 if rows is None else rows.start
+        return SizeBounds.joined(
+            over_rows(
+                lambda block: self._bounds(thresholds[block], slice(first + block.start, first + block.stop)),
+                len(thresholds),
+                self.n_jobs,
+            )
+        )
+
+    def _bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
+        """Do what `bounds` says for a block of texts."""
         return self.inner.bounds(thresholds, rows)
 
     def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
@@ -304,20 +320,9 @@ class WrappingEngine(Engine):
         super().__init__(inner.calibration, inner.probabilities, inner.work_limit, inner.n_jobs)
         self.inner = inner
 
-    def __getitem__(self, rows: slice) -> Self:
-        return self._with(probabilities=self.probabilities[rows], inner=self.inner[rows])
-
-    def limited(self, limits: Bounds) -> Self:
-        """Limit the wrapped engine too."""
-        return self._with(limits=limits, inner=self.inner.limited(limits))
-
-    def with_work_limit(self, work_limit: int) -> Self:
-        """Give the wrapped engine another limit too."""
-        return self._with(work_limit=work_limit, inner=self.inner.with_work_limit(work_limit))
-
-    def with_totals(self, totals: FloatArray) -> Self:
-        """Give the wrapped engine other totals too."""
-        return super().with_totals(totals)._with(inner=self.inner.with_totals(totals))
+    def _changed(self, change: Callable[[Any], Any], **own: Any) -> Self:
+        """Change the wrapped engine too."""
+        return self._with(inner=change(self.inner), **own)
 
     def as_rows(self, members: Sequence[Member]) -> Any:
         """Ask `inner`; so do the others below, which have a way of their own in `Engine`."""

@@ -151,21 +151,15 @@ class DenseEngine(Engine):
         totals[best.places, np.arange(len(best.places)) - first[best.places]] = best.totals
         return unpack(best.words[first], self.n_labels), totals
 
-    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
+    def _bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Count by walking; past the work limit by groups of equal costs, then by a table."""
-        first = 0 if rows is None else rows.start
-
-        def count(block: slice) -> SizeBounds:
-            at = thresholds[block]
-            absent, present, within = self.membership(at, slice(block.start + first, block.stop + first))
-            limited = ~np.isposinf(at)
-            if limited.all():
-                return self.counted(absent, present, within)
-            bounds = SizeBounds.of([(self.n_candidates,) * 2] * len(limited))
-            bounds.put(limited, self.counted(absent[limited], present[limited], within[limited]))
-            return bounds
-
-        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
+        absent, present, within = self.membership(thresholds, rows)
+        limited = ~np.isposinf(thresholds)
+        if limited.all():
+            return self.counted(absent, present, within)
+        bounds = SizeBounds.of([(self.n_candidates,) * 2] * len(limited))
+        bounds.put(limited, self.counted(absent[limited], present[limited], within[limited]))
+        return bounds
 
     def counted(self, absent: FloatArray, present: FloatArray, thresholds: FloatArray, n_shares: int = 1) -> SizeBounds:
         """Count or bound the members of rows of costs (m, d); `n_shares` rows share the work that a text may take."""

@@ -64,29 +64,13 @@ class HubsEngine(Engine):
             self._is_complete = True
         return self._states
 
-    def mapped(self, change: Callable[[Any], Any], **own: Any) -> Self:
-        """Return the engine over changed parts."""
+    def without(self, change: Callable[[Any], Any]) -> Self:
+        """Return the engine over parts that a change bars labels from."""
+        return self._changed(change)
+
+    def _changed(self, change: Callable[[Any], Any], **own: Any) -> Self:
+        """Change the parts too."""
         return self._with(_states=[change(part) for part in self._parts], _every=change(self._every), **own)
-
-    def __getitem__(self, rows: slice) -> Self:
-        return self.mapped(lambda part: part[rows], probabilities=self.probabilities[rows])
-
-    def limited(self, limits: Bounds) -> Self:
-        """Limit the parts."""
-        return self.mapped(lambda part: part.limited(limits), limits=limits)
-
-    def with_work_limit(self, work_limit: int) -> Self:
-        """Give the parts another limit too."""
-        return self.mapped(lambda part: part.with_work_limit(work_limit), work_limit=work_limit)
-
-    def with_jobs(self, n_jobs: int | None) -> Self:
-        """Give the parts as many threads."""
-        return self.mapped(lambda part: part.with_jobs(n_jobs), n_jobs=n_jobs)
-
-    def with_totals(self, totals: FloatArray) -> Self:
-        """Give the parts other totals too."""
-        changed = super().with_totals(totals)
-        return self.mapped(lambda part: part.with_totals(totals), calibration=changed.calibration)
 
     @property
     def n_candidates(self) -> int:

@@ -55,18 +55,10 @@ class InteractingEngine(Engine):
 
         return joined(over_rows(block, len(self), self.n_jobs))
 
-    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
+    def _bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Count by walking; past the work limit bound by sums of costs below and above the measure."""
-        first = 0 if rows is None else rows.start
-
-        def count(block: slice) -> SizeBounds:
-            walker = Walker(self)
-            inside = range(block.start + first, block.stop + first)
-            return SizeBounds.of(
-                self._count(walker, row, at) for row, at in zip(inside, thresholds[block].tolist(), strict=True)
-            )
-
-        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
+        walker, texts = Walker(self), range(rows.start, rows.stop)
+        return SizeBounds.of(self._count(walker, row, at) for row, at in zip(texts, thresholds.tolist(), strict=True))
 
     def _count(self, walker: Walker, row: int, threshold: float) -> Bounds:
         """Count or bound the members of one text."""

@@ -131,6 +131,10 @@ class MixtureEngine(WrappingEngine):
         values, places = np.unique(thresholds, return_inverse=True)
         return self._measure.shifted(values)[places]
 
+    def _shifted_one(self, threshold: Threshold) -> float:
+        """Return the threshold of one text's independent part."""
+        return float(self._measure.shifted(np.array([threshold], dtype=np.float64))[0])
+
     def _kernel_arguments(self) -> tuple[Any, BoolArray, Any]:
         """Return listing, candidates and settings as kernels take them."""
         return self._measure.listing, self._listed_candidates, self._measure.settings
@@ -139,21 +143,16 @@ class MixtureEngine(WrappingEngine):
         """Score label-sets by the mixture."""
         return Engine.totals(self, labels)
 
-    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
+    def _bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Count, or bound, the independent part's members; add the listed members that are not among them."""
         if self._measure.weight == 0.0:  # listed label-sets are as all others
             return self.inner.bounds(thresholds, rows)
-        first = 0 if rows is None else rows.start
         shifted = self._shifted(thresholds)
-
-        def count(block: slice) -> SizeBounds:
-            inner, texts = self._part(slice(block.start + first, block.stop + first))
-            counted = inner.bounds(shifted[block])
-            listed = self._count_listed(texts, thresholds[block], shifted[block])
-            more = listed[:, 0] - listed[:, 1]
-            return SizeBounds(np.maximum(counted.lower + more, listed[:, 0]), counted.upper + more)
-
-        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
+        inner, texts = self._part(rows)
+        counted = inner.bounds(shifted)
+        listed = self._count_listed(texts, thresholds, shifted)
+        more = listed[:, 0] - listed[:, 1]
+        return SizeBounds(np.maximum(counted.lower + more, listed[:, 0]), counted.upper + more)
 
     def _count_listed(self, texts: kernel.Texts, thresholds: FloatArray, shifted: FloatArray) -> IntArray:
         """Count listed members, and listed candidates that the independent part counts, (n, 2)."""
@@ -169,19 +168,14 @@ class MixtureEngine(WrappingEngine):
             out[rows] = kernel.listed_members(texts, rows, bounds, *self._kernel_arguments()).counts
         return out
 
-    def _flags_of(self, texts: kernel.Texts, threshold: float, shifted: float) -> Any:
-        """Return MEMBER and WITHIN of each node, (N,) uint8, for one text."""
+    def _flags(self, row: int, threshold: Threshold) -> Any:
+        """Return MEMBER and WITHIN of each node, (N,) uint8, for a text and threshold."""
         if math.isinf(threshold):
             all_flags = kernel.MEMBER | kernel.WITHIN if threshold > 0 else 0
             return self._listed_candidates * np.uint8(all_flags)
-        bounds = np.array([[threshold, shifted]])
-        return kernel.listed_members(texts, _FIRST_ROW, bounds, *self._kernel_arguments()).flags
-
-    def _flags(self, row: int, threshold: Threshold) -> Any:
-        """Return the same for a text and threshold."""
-        at = float(threshold)
         _, texts = self._part(slice(row, row + 1))
-        return self._flags_of(texts, at, float(self._shifted(np.array([at]))[0]))
+        bounds = np.array([[threshold, self._shifted_one(threshold)]])
+        return kernel.listed_members(texts, _FIRST_ROW, bounds, *self._kernel_arguments()).flags
 
     def _scored(self, row: int, nodes: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return L and the totals of listed nodes of one text."""
@@ -226,7 +220,7 @@ class MixtureEngine(WrappingEngine):
     def _unlisted(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Yield members that are not listed, best first; shifting may make totals equal that were not."""
         shift = self._measure.settings.shift
-        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        at = self._shifted_one(threshold)
         known = self._measure.node_of
         shifted = ((total + shift, member) for total, member in self.inner.iterate(row, at) if known(member) < 0)
         most = most_tied(self.n_labels)
@@ -284,7 +278,7 @@ class MixtureEngine(WrappingEngine):
 
     def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Correct the independent part's counts by the listed label-sets that have each label."""
-        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        at = self._shifted_one(threshold)
         counted = self.inner.with_label(row, at, labels)
         flags = self._flags(row, threshold)
         members, within = (self._with_each_label(flags & flag) for flag in (kernel.MEMBER, kernel.WITHIN))
@@ -334,7 +328,7 @@ class MixtureEngine(WrappingEngine):
 
     def reach(self, row: int, threshold: Threshold) -> Reach:
         """Add what listed members have to what the independent part's have."""
-        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        at = self._shifted_one(threshold)
         labels, reachable, others = self.inner.reach(row, at)
         chosen = self._flags(row, threshold) & kernel.MEMBER
         n_members, counts = int(np.count_nonzero(chosen)), self._with_each_label(chosen)
@@ -368,13 +362,13 @@ class MixtureEngine(WrappingEngine):
 
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return the independent part's costs, and a threshold that listed members are within too."""
-        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        at = self._shifted_one(threshold)
         sums, _ = self._scored(row, np.flatnonzero(self._flags(row, threshold) & kernel.MEMBER))
         return self.inner.relaxation(row, max(at, float(sums.max(initial=-1.0))))
 
     def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
         """Correct finer bounds of the independent part by the listed label-sets."""
-        at = float(self._shifted(np.array([threshold], dtype=np.float64))[0])
+        at = self._shifted_one(threshold)
         lower, upper = self.inner.finer_bounds(row, at, n_cells)
         flags = self._flags(row, threshold)
         members, within = (int(np.count_nonzero(flags & flag)) for flag in (kernel.MEMBER, kernel.WITHIN))
@@ -382,8 +376,8 @@ class MixtureEngine(WrappingEngine):
 
     def with_totals(self, totals: FloatArray) -> MixtureEngine:
         """Give the independent part shifted totals."""
-        other = Engine.with_totals(self, totals)
-        return other._with(inner=self.inner.with_totals(self._measure.shifted(totals)))
+        changed = super().with_totals(totals)
+        return changed._with(inner=self.inner.with_totals(self._measure.shifted(totals)))
 
     def _sorted_candidates(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield L and totals of all listed candidates, each ascending, text by text."""

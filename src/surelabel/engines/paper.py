@@ -78,15 +78,13 @@ class ListingEngine(WrappingEngine):
                     f"The {self.search!r} search would have to consider {n_considered:,} label-sets for text {row}, "
                     f"more than its limit of {self.prohibitive:,}. Use search='exact'."
                 )
+        return super().bounds(thresholds, rows)
+
+    def _bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
+        """Count the members of a block of texts."""
         nothing = np.empty((0, n_words(self.n_labels)), dtype=np.uint64)
-
-        def count(block: slice) -> SizeBounds:
-            texts = zip(
-                range(block.start + rows.start, block.stop + rows.start), thresholds[block].tolist(), strict=True
-            )
-            return SizeBounds.of((size, size) for size in (self._search(row, at, nothing) for row, at in texts))
-
-        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
+        texts = zip(range(rows.start, rows.stop), thresholds.tolist(), strict=True)
+        return SizeBounds.of((size, size) for size in (self._search(row, at, nothing) for row, at in texts))
 
     def _listed(self, row: int, threshold: Threshold) -> tuple[FloatArray, Words]:
         """List all members and sort them; return totals and packed label-sets."""

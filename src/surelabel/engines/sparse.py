@@ -84,21 +84,14 @@ class SparseEngine(Engine):
         members = [member for chosen, _ in blocks for member in chosen]
         return self.as_rows(members), np.concatenate([totals for _, totals in blocks])
 
-    def bounds(self, thresholds: FloatArray, rows: slice | None = None) -> SizeBounds:
+    def _bounds(self, thresholds: FloatArray, rows: slice) -> SizeBounds:
         """Add up counts of short rows times binomials, over the numbers of unlisted labels."""
-        first = 0 if rows is None else rows.start
-
-        def count(block: slice) -> SizeBounds:
-            at = thresholds[block]
-            everything = np.isposinf(at)
-            every = self.n_candidates if everything.any() else 0
-            if everything.all():
-                return SizeBounds.of([(every, every)] * len(at))
-            short = self._rows(slice(block.start + first, block.stop + first))
-            counted = self._count(short, np.where(everything, -np.inf, at))
-            return SizeBounds.of((every, every) if all_in else n for all_in, n in zip(everything, counted, strict=True))
-
-        return SizeBounds.joined(over_rows(count, len(thresholds), self.n_jobs))
+        everything = np.isposinf(thresholds)
+        every = self.n_candidates if everything.any() else 0
+        if everything.all():
+            return SizeBounds.of([(every, every)] * len(thresholds))
+        counted = self._count(self._rows(rows), np.where(everything, -np.inf, thresholds))
+        return SizeBounds.of((every, every) if all_in else n for all_in, n in zip(everything, counted, strict=True))
 
     def _count(self, rows: CompressedRows, thresholds: FloatArray, one_unlisted: int = -1) -> list[Bounds]:
         """Count or bound the members of short rows; of row `one_unlisted` those that have a given unlisted label."""
