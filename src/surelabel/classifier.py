@@ -50,7 +50,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         "train", the default, takes the largest number of labels of a training text, as the paper does (no limit for
         a frozen estimator that was fitted elsewhere, where training labels are not at hand).
     calibration_size : int, float or None
-        Where given, `fit` holds out so many of its texts (or such a share), at random, and calibrates with them. Where
+        If given, `fit` holds out so many of its texts (or such a share), at random, and calibrates with them. If
         None, call `calibrate` with texts of your own.
     recalibrate : int, float, Recalibration or None
         Correct the estimator's probabilities, label by label, before they are used. A number or share: `fit` holds out
@@ -58,13 +58,8 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     random_state : int, RandomState or None
         For these draws.
 
-    Attributes
-    ----------
-    estimator_ : fitted estimator
-    predictor_ : ConformalLabelSets
-    label_names_ : tuple of str or None
-    n_labels_ : int
-    recalibration_ : Recalibration or None
+    A fitted one has `estimator_`, `predictor_` (a ConformalLabelSets), `label_names_`, `n_labels_` and
+    `recalibration_`.
 
     Examples
     --------

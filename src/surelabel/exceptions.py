@@ -77,7 +77,6 @@ class InvalidInputError(SurelabelError, ValueError):
     >>> import surelabel
     >>> surelabel.LpNorm(0.5)
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.InvalidInputError: The 'p' parameter of LpNorm must be a number >= 1. Got 0.5 ...
     """
 
@@ -98,7 +97,6 @@ class SearchLimitError(SurelabelError, RuntimeError):
     >>> predictor = ConformalLabelSets(work_limit=1).calibrate(probabilities, labels)
     >>> predictor.predict_set(np.linspace(0.3, 0.7, 40)[None], significance=0.1)[0].size
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.SearchLimitError: The size of the prediction set of text 0 lies between ...
     """
 
@@ -121,7 +119,6 @@ class ProhibitiveSearchError(SearchLimitError):
     >>> predictor = ConformalLabelSets(search="powerset").calibrate(probabilities, labels)
     >>> predictor.predict_set(probabilities[:1], significance=0.1).sizes()
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.ProhibitiveSearchError: The 'powerset' search would have to consider ...
     """
 
@@ -134,7 +131,6 @@ class ArtifactError(SurelabelError, ValueError):
     >>> import surelabel
     >>> surelabel.load_bundle("models/that-is-not-there")
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.ArtifactError: There is no bundle at models/that-is-not-there. Make one with ...
     """
 
@@ -150,7 +146,6 @@ class MissingDependencyError(SurelabelError, ImportError):
     >>> with mock.patch.dict(sys.modules, {"matplotlib.style": None}):  # as if it were not installed
     ...     plots.size_histogram([1, 2])
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.MissingDependencyError: A figure needs matplotlib, which is not installed. ...
     """
 
@@ -163,7 +158,6 @@ class CorpusError(SurelabelError, ValueError):
     >>> from surelabel import corpora
     >>> corpora.load("tickets-that-are-not-there.csv")
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.CorpusError: The source of load must be a name of ['aapd', 'aapd20', 'arxiv', ...
     """
 
@@ -179,7 +173,6 @@ class DownloadError(CorpusError):
     >>> with mock.patch.dict(os.environ, SURELABEL_DATA="nowhere", SURELABEL_CACHE="nowhere"):
     ...     corpora.load("reuters", download=False)
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.DownloadError: Reuters-21578 could not be found or fetched. Tried: ...
     """
 
@@ -196,7 +189,6 @@ class TrainingError(SurelabelError, RuntimeError):
     >>> with mock.patch.dict(os.environ, WORLD_SIZE="2"):  # as if torchrun had started two processes
     ...     train_to_folder(corpora.load("synthetic", n_texts=300, n_labels=5), "model")
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.TrainingError: A bundle is written by one process, and torchrun or accelerate ...
     """
 
@@ -218,7 +210,6 @@ class DatasetError(SurelabelError, RuntimeError):
     ...     _ = texts.write_text('{"text": "A barrel."}')
     ...     predict_dataset(bundle, texts, Path(folder) / "answers")
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.DatasetError: Partition 0 could not be finished: No space left on device. ...
     """
 
@@ -236,7 +227,6 @@ class ReviewConflictError(SurelabelError, RuntimeError):
     >>> [text] = store.lease("ann", "choose")
     >>> store.decide("a key", text.number, "bob", "accept")
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.ReviewConflictError: Text '7' is with another reviewer now. Take another text.
     """
 
@@ -251,7 +241,6 @@ class SurelabelWarning(UserWarning):
     >>> with warnings.catch_warnings(action="error", category=surelabel.exceptions.SurelabelWarning):  # stop at one
     ...     surelabel.ConformalLabelSets().calibrate([[0.9, 0.2], [0.3, 0.6]], [[1, 0], [0, 0]])
     Traceback (most recent call last):
-        ...
     surelabel.exceptions.CalibrationWarning: 1 of 2 calibration texts have a label-set that is not a ...
     """
 

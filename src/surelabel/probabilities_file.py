@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,15 +42,8 @@ class PartProbabilities:
 class Probabilities:
     """A classifier's probabilities on the parts of a corpus.
 
-    Attributes
-    ----------
-    parts : dict of str to PartProbabilities
-        "calibration" and "test", and "validation" if there is one.
-    label_names : tuple of str
-    max_labels : int
-        Largest number of labels of a proper training text, the paper's l.
-    settings : dict
-        What they were made with: plain values.
+    `parts` are "calibration" and "test", and "validation" if there is one; `max_labels` is the largest number of labels
+    of a proper training text, the paper's l; `settings` say what they were made with, in plain values.
     """
 
     parts: dict[str, PartProbabilities]
@@ -67,23 +59,22 @@ class Probabilities:
         """
         parts = [self.parts["calibration"], self.parts["test"]]
         pool = stacked([part.probabilities for part in parts])
-        labels = _stacked_labels([part.labels for part in parts])
+        truths = [part.labels for part in parts]
+        labels = vstack(truths, format="csr") if is_sparse(truths[0]) else np.vstack(truths)
         ids = [identity for part in parts for identity in part.ids]
         order = np.random.default_rng(seed).permutation(len(pool))
-        held, rest = order[: len(parts[0])], order[len(parts[0]) :]
-        return (
-            PartProbabilities(pool[held], labels[held], tuple(ids[i] for i in held)),
-            PartProbabilities(pool[rest], labels[rest], tuple(ids[i] for i in rest)),
-        )
+        halves = order[: len(parts[0])], order[len(parts[0]) :]
+        first, second = (PartProbabilities(pool[rows], labels[rows], tuple(ids[i] for i in rows)) for rows in halves)
+        return first, second
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it to one file, whole or not at all."""
-        header = {
+        header: dict[str, Any] = {
             "label_names": self.label_names,
             "max_labels": self.max_labels,
             "settings": self.settings,
-            "parts": list(self.parts),
         }
+        header["parts"] = list(self.parts)
         arrays: dict[str, Any] = {}
         for name, part in self.parts.items():
             arrays |= {f"{name}.{what}": array for what, array in _arrays_of(part).items()}
@@ -99,13 +90,6 @@ class Probabilities:
             return cls(parts, names, int(header["max_labels"]), header["settings"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ArtifactError(f"{path} is not a file of probabilities, or it is damaged: {error}.") from error
-
-
-def _stacked_labels(parts: Sequence[Any]) -> Any:
-    """Return the labels of several parts as one: bool arrays, or all of them CSR arrays."""
-    if not is_sparse(parts[0]):
-        return np.vstack(parts)
-    return vstack(parts, format="csr")
 
 
 def _arrays_of(part: PartProbabilities) -> dict[str, Any]:
@@ -126,12 +110,14 @@ def _read_sparse_part(arrays: Any, name: str, n_labels: int) -> PartProbabilitie
         arrays[f"{name}.{what}"] for what in ("starts", "listed", "values", "unlisted", "label_starts", "label_indices")
     )
     shape = (len(starts) - 1, n_labels)
-    found = csr_array((values, listed, starts), shape=shape)
+    probable = csr_array((values, listed, starts), shape=shape)
     truth = csr_array((np.ones(len(indices), dtype=np.bool_), indices, ends), shape=shape)
-    for matrix in (found, truth):
+    for matrix in (probable, truth):
         matrix.check_format(full_check=True)
     labels = as_sparse_labels(truth, who="load", shape=shape)
-    return PartProbabilities(SparseProbabilities(found, float(unlisted)), labels, tuple(arrays[f"{name}.ids"].tolist()))
+    return PartProbabilities(
+        SparseProbabilities(probable, float(unlisted)), labels, tuple(arrays[f"{name}.ids"].tolist())
+    )
 
 
 def _read_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:

@@ -196,7 +196,7 @@ def test_decisions_must_be_about_the_labels_of_the_bundle():
     other = Decisions(Automation(0.5), TagBounds(0.5, 0.5), Familiarity()).calibrate(
         probabilities, probabilities > 0.5, np.ones(80)
     )
-    with pytest.raises(InvalidInputError, match="decisions of a bundle must be about its 8 labels"):
+    with pytest.raises(InvalidInputError, match="decisions of a bundle must be of its 8 labels"):
         dataclasses.replace(small_bundle(), decisions=other)
 
 

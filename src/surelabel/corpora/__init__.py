@@ -1,8 +1,5 @@
 """Corpora: texts with label-sets, read from many forms into one, with parts to train, calibrate and test on.
 
-`load` reads the paper's corpora by name (section 6.1) and a user's own files; `split` draws stratified parts of exact
-size; `reduced` keeps the most frequent labels; `statistics_table` counts what the paper's table of corpora counts.
-
 Examples
 --------
 >>> from surelabel import corpora

@@ -20,15 +20,10 @@ _Rows = list[tuple[str, list[str]]]
 def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> Corpus:
     r"""Read AAPD from a folder; its own train, validation and test parts are kept.
 
-    Parameters
-    ----------
-    path : path
-        A folder with, for each part that there is, ``text_train`` and ``label_train`` (its authors' form:
-        one text per line, labels separated by spaces), ``train.tsv`` (hedwig's: a 0/1 string, a tab, the
-        text) or ``train.json`` (a list of objects with text and label).
-    label_names : sequence of str, optional
-        Names for the places of hedwig's 0/1 strings. Default: those of ``labels.json`` (name to number)
-        if the folder has it, otherwise "label-00" and so on.
+    The folder has, for each part that there is, ``text_train`` and ``label_train`` (its authors' form: one text per
+    line, labels separated by spaces), ``train.tsv`` (hedwig's: a 0/1 string, a tab, the text) or ``train.json`` (a list
+    of objects with text and label). `label_names` are for the places of hedwig's 0/1 strings; by default those of
+    ``labels.json`` (name to number) if the folder has it, otherwise "label-00" and so on.
 
     Examples
     --------

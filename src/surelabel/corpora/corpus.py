@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import warnings
 from collections import Counter
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.corpora.label_matrices import LabelMatrix, as_canonical, as_dense, as_label_matrix, as_label_sets
+from surelabel.corpora.label_matrices import LabelMatrix, as_canonical, as_label_matrix
 from surelabel.corpora.tables import Statistics, statistics
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
@@ -30,18 +31,9 @@ PARTS = ("train", "validation", "calibration", "test")
 class Provenance:
     """Where a corpus came from and how it was read.
 
-    Parameters
-    ----------
-    source : str
-        The file, folder or generator, by name.
-    rule : str
-        How texts, labels and parts were taken from it.
-    licence : str
-        What its owners say about its use.
-    checksum : str or None
-        SHA-256 of the source, if that is one file or a list of files.
-    notes : tuple of str
-        What was done to the corpus since.
+    `source` is the file, folder or generator, by name; `rule` says how texts, labels and parts were taken from it,
+    `licence` what its owners say about its use, `notes` what was done to the corpus since. `checksum` is the SHA-256 of
+    the source, if that is one file or a list of files.
 
     Examples
     --------
@@ -66,27 +58,22 @@ class _Labelled:
     @property
     def labels(self) -> npt.NDArray[np.bool_]:
         """The labels as a dense bool array of shape (n_texts, n_labels)."""
-        return as_dense(self.label_matrix)
+        return np.asarray(self.label_matrix.toarray(), dtype=np.bool_)
 
     @property
     def label_sets(self) -> tuple[frozenset[str], ...]:
         """The labels as one frozenset of names per text."""
-        return tuple(as_label_sets(self.label_matrix, self.label_names))
+        matrix, names = self.label_matrix, self.label_names
+        pairs = itertools.pairwise(matrix.indptr)
+        return tuple(frozenset(names[label] for label in matrix.indices[start:end]) for start, end in pairs)
 
 
 @dataclass(frozen=True, eq=False)
 class Part(_Labelled):
     """Some of a corpus's texts, with their labels.
 
-    Attributes
-    ----------
-    name : str
-        The part's name, or several joined by "+".
-    texts, ids : tuple of str
-    label_matrix : scipy.sparse.csr_array of bool, shape (n_texts, n_labels)
-    label_names : tuple of str
-    columns : mapping of name to tuple of str
-        What else is known of each text, such as its source or its date.
+    `name` is the part's name, or several joined by "+"; `label_matrix` is sparse, (n_texts, n_labels) bool; `columns`
+    have what else is known of each text, such as its source or its date.
 
     Examples
     --------
@@ -132,13 +119,9 @@ class Corpus(_Labelled):
 
     Parameters
     ----------
-    name : str
-    texts, ids : sequence of str
     label_matrix : scipy.sparse.csr_array of bool, shape (n_texts, n_labels)
-    label_names : sequence of str
     parts : mapping of part name to text indices
         Names from train, validation, calibration and test. No text is in two parts.
-    provenance : Provenance
     split : Split or None
         Which parts were drawn from the training part, and how; None if all parts are the corpus's own.
     columns : mapping of name to sequence of str

@@ -22,15 +22,7 @@ def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Co
     begins with "dev" are the development part. If the main part's texts lie in five folders, these are
     the folds; otherwise the texts, in the order of their ids, go to folds 1, 2, 3, 4, 5, 1, 2, ...
 
-    Parameters
-    ----------
-    fold : int, default=1
-        Which of the five folds is the test part.
-
-    Returns
-    -------
-    Corpus
-        Parts train and test, and validation if there is a development part.
+    `fold` says which of the five folds is the test part; there is a validation part if there is a development part.
 
     Examples
     --------

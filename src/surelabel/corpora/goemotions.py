@@ -20,11 +20,8 @@ _FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
 def read_goemotions(path: str | Path) -> Corpus:
     r"""Read GoEmotions from a folder with train.tsv, dev.tsv and test.tsv; these parts are kept.
 
-    Parameters
-    ----------
-    path : path
-        Each line is a text, comma-separated label numbers and an id, with tabs between. Label names come from
-        ``labels.txt`` or ``emotions.txt`` if there is one, otherwise they are the 28 published ones.
+    Each line is a text, comma-separated label numbers and an id, with tabs between. Label names come from
+    ``labels.txt`` or ``emotions.txt`` if there is one, otherwise they are the 28 published ones.
 
     Examples
     --------

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from surelabel.exceptions import CorpusError
@@ -20,18 +19,6 @@ def as_canonical(labels: Any) -> LabelMatrix:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
-
-
-def as_dense(matrix: LabelMatrix) -> npt.NDArray[np.bool_]:
-    """Return labels as a dense array."""
-    return np.asarray(matrix.toarray(), dtype=np.bool_)
-
-
-def as_label_sets(matrix: LabelMatrix, label_names: Sequence[str]) -> Iterator[frozenset[str]]:
-    """Yield the label names of each text."""
-    for row in range(matrix.shape[0]):
-        indices = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-        yield frozenset(label_names[index] for index in indices)
 
 
 def as_label_matrix(label_sets: Sequence[Collection[str]], label_names: Sequence[str], name: str) -> LabelMatrix:

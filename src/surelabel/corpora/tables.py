@@ -33,17 +33,8 @@ _HEADINGS = {
 class Statistics:
     """One row of the corpora table.
 
-    Attributes
-    ----------
-    docs, proper_train, calibration, test, validation : int
-        Numbers of texts: all, and in each part.
-    labels : int
-    avg_labels : float
-        Labels per text.
-    avg_words : float
-        Words and punctuation marks per text. The paper does not say how it counts.
-    max_cardinality : int
-        The most labels on one text: the paper's l.
+    Numbers of texts, all and in each part; labels per text; words and punctuation marks per text (the paper does not
+    say how it counts); and the most labels on one text, the paper's l.
 
     Examples
     --------

@@ -45,6 +45,8 @@ def read_table(
 ) -> Corpus:
     r"""Read a corpus from a JSONL, CSV, TSV, Parquet or XLSX file, compressed with gzip or not.
 
+    All texts are in the training part, unless the data says otherwise.
+
     Parameters
     ----------
     path : path, or mapping of part name to path
@@ -52,16 +54,15 @@ def read_table(
     text : str or list of str, default="text"
         The text column, or several to join by line breaks.
     labels : str or list of str, default="labels"
-        A column that holds lists of label names or separated names; or several columns of 0 and 1, whose
-        names are the labels.
+        A column that holds lists of label names or separated names; or several columns of 0 and 1, whose names are the
+        labels.
     separator : str or None, default=","
-        What separates label names in a cell. None: a cell is one label. If no cell has it and several have
-        another usual one, a DataWarning says so.
+        What separates label names in a cell. None: a cell is one label. If no cell has it and several have another
+        usual one, a DataWarning says so.
     id : str, optional
         A column of unique ids. Default: "id" if there is such a column, else the row's number from 1.
     part : str, optional
         A column that says train, validation, calibration or test.
-    encoding : str, default="utf-8"
     numeric_labels : bool, default=False
         Whether numbers are label names. If not, a label column of numbers is an error.
     on_error : {"stop", "skip"}
@@ -70,11 +71,6 @@ def read_table(
         Further columns to keep with the texts, such as a source or a date. Each row must have a value in them.
     name : str, optional
         The corpus's name, default the file's.
-
-    Returns
-    -------
-    Corpus
-        All texts in the training part, unless the data says otherwise.
 
     Examples
     --------

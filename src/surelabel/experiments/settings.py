@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,20 +24,10 @@ _DEFAULT_OPTIONS: Mapping[str, Mapping[str, Any]] = {"bert": {"model": "minilm",
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """One run.
+    """One run: a name of `surelabel.corpora` (with 20 behind it for the reduced one), a classifier and its options.
 
-    Parameters
-    ----------
-    corpus : str
-        A name of `surelabel.corpora`, with 20 behind it for the reduced one.
-    classifier : {"linear", "randinit", "word2vec", "bert"}
-    conformal : bool
-        True holds the calibration texts out and calibrates with them; False trains with them too, as the
-        paper's tables "without ICP" do.
-    seed : int
-        Of the split and of training.
-    options : tuple of (str, value)
-        Settings of the classifier that differ from its defaults.
+    `conformal` holds the calibration texts out and calibrates with them; without it they are trained with too, as in
+    the paper's tables "without ICP". `seed` is that of the split and of training.
 
     Examples
     --------
@@ -73,12 +64,4 @@ def planned(
 ) -> list[Settings]:
     """Return all runs of some corpora, classifiers and seeds: conformal ones, and plain ones if asked for."""
     kinds = (True, False) if plain else (True,)
-    seeds = list(seeds)
-    classifiers = list(classifiers)
-    return [
-        Settings(corpus, classifier, conformal, seed)
-        for corpus in corpora
-        for classifier in classifiers
-        for conformal in kinds
-        for seed in seeds
-    ]
+    return [Settings(*run) for run in itertools.product(corpora, classifiers, kinds, seeds)]

@@ -8,9 +8,6 @@
     classifier's probabilities (if there is one) evaluation.json   figures on the test texts, per measure (if it was
     evaluated) report.html       the report about them (if one was made) README.md         the model card
 
-`train_to_folder` trains, calibrates and evaluates, and resumes if it was stopped; `load_bundle` checks all files and
-refuses what it does not know; `calibrate_bundle` calibrates again without training, `add_to_calibration` adds texts;
-`evaluate_bundle` measures a bundle on other texts, `watch_bundle` watches whether they are like those of calibration.
 Calibration texts are never used for training or for choosing anything; test texts are only measured on.
 """
 
@@ -20,7 +17,7 @@ from surelabel.models.deciding import DecisionSettings, settings_of
 from surelabel.models.demonstration import demonstration_corpus, followed
 from surelabel.models.dividing import Division
 from surelabel.models.evaluating import evaluate_bundle, measure_bundle
-from surelabel.models.examples import WorkedExample, worked_examples
+from surelabel.models.examples import worked_examples
 from surelabel.models.fitting import Automatic, any_measure_named
 from surelabel.models.folder import changing, check_target
 from surelabel.models.held_out import held_out_part, is_same_source
@@ -28,7 +25,6 @@ from surelabel.models.info import BundleInfo
 from surelabel.models.journey import train
 from surelabel.models.settings import TrainingSettings
 from surelabel.models.training import train_bundle, train_to_folder
-from surelabel.models.verdict import ModelVerdict
 from surelabel.models.watching import adapt_bundle, events_of, watch_bundle, watch_unlabelled
 
 __all__ = [
@@ -37,9 +33,7 @@ __all__ = [
     "BundleInfo",
     "DecisionSettings",
     "Division",
-    "ModelVerdict",
     "TrainingSettings",
-    "WorkedExample",
     "adapt_bundle",
     "add_to_calibration",
     "any_measure_named",

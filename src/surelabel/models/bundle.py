@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,14 +41,15 @@ from surelabel.recalibration import Recalibration
 from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.text import Explanation, TextClassifier, Thresholds
 
-__all__ = ["Bundle", "load_bundle", "read_evaluations"]
+_Read = TypeVar("_Read")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bundle:
     """A text classifier, the predictor calibrated on its probabilities, and what is known of both.
 
-    Made by `surelabel train`, by `surelabel.models.train_bundle`, or by `load_bundle` from a folder.
+    Made by `surelabel train`, by `surelabel.models.train_bundle`, or by `load_bundle` from a folder. What bundles of
+    older versions do not have is None.
 
     Attributes
     ----------
@@ -63,17 +64,14 @@ class Bundle:
     recalibration : Recalibration or None
         Correction of the classifier's probabilities, before the predictor sees them.
     forced_totals : (n,) float64 or None
-        How strange the best guess of each calibration text is, ascending: what texts without labels are watched
-        against. None if it is not known, as in bundles of older versions.
+        How strange the best guess of each calibration text is, ascending: texts without labels are watched against it.
     seen : SeenTexts or None
-        Hashes of the texts of training and calibration, so that none of them counts as new. None in bundles of older
-        versions.
+        Hashes of the texts of training and calibration, so that none of them counts as new.
     thresholds : Thresholds or None
         Rule for the best guess, fitted on validation texts, if it is made for F1; None takes the most plausible
         label-set. Prediction sets are the same.
     decisions : Decisions or None
-        What says whether a text is filed, chosen or read; None in bundles of older versions, whose answers have no
-        decision.
+        What says whether a text is filed, chosen or read; without it answers have no decision.
 
     Examples
     --------
@@ -106,30 +104,24 @@ class Bundle:
                 "The classifier and the predictor of a bundle must have the same label names. "
                 f"Got {_first(self.classifier.label_names_)} and {_first(names)}."
             )
-        if self.recalibration is not None and self.recalibration.n_labels != len(names):
-            raise InvalidInputError(
-                f"The recalibration of a bundle must be of its {len(names)} labels. "
-                f"Got one of {self.recalibration.n_labels} instead."
-            )
+        for what, n_labels in (
+            ("recalibration", None if self.recalibration is None else self.recalibration.n_labels),
+            ("thresholds", None if self.thresholds is None else len(self.thresholds.values)),
+            ("decisions", None if self.decisions is None else self.decisions.n_labels),
+        ):
+            if n_labels is not None and n_labels != len(names):
+                raise InvalidInputError(
+                    f"The {what} of a bundle must be of its {len(names)} labels. Got {n_labels} instead."
+                )
         if self.recalibration is not None and self.info.listed is not None:
             raise InvalidInputError(
                 "A bundle that lists probabilities (of very many labels) cannot recalibrate them. Got a recalibration."
-            )
-        if self.thresholds is not None and len(self.thresholds.values) != len(names):
-            raise InvalidInputError(
-                f"The thresholds of a bundle must be of its {len(names)} labels. "
-                f"Got {len(self.thresholds.values)} instead."
             )
         n_texts = self.predictor.calibration_.n_texts
         if self.forced_totals is not None and self.forced_totals.shape != (n_texts,):
             raise InvalidInputError(
                 f"The forced totals of a bundle must be of its {n_texts} calibration texts. "
                 f"Got shape {self.forced_totals.shape} instead."
-            )
-        if self.decisions is not None and self.decisions.n_labels != len(names):
-            raise InvalidInputError(
-                f"The decisions of a bundle must be about its {len(names)} labels. "
-                f"Got decisions about {self.decisions.n_labels} instead."
             )
 
     def __repr__(self) -> str:
@@ -225,19 +217,14 @@ class Bundle:
 
         Parameters
         ----------
-        texts : iterable of str
         significance, confidence_level
             As in `ConformalLabelSets.predict_set`, at most one of the two; the bundle's own level by default.
         top : int
             Most plausible label-sets to name for each text.
-        describe : bool
-            Whether to say each prediction set in a sentence.
-        picture : bool
-            Whether to draw each prediction set.
-        probabilities : (n, d) array or SparseProbabilities, optional
-            What `predict_proba` returns for the texts, if it is at hand.
-        known_words : (n,) array-like, optional
-            What the classifier's `known_words` returns for the texts, if it is at hand.
+        describe, picture : bool
+            Whether to say each prediction set in a sentence, and to draw it.
+        probabilities, known_words : optional
+            What `predict_proba` and the classifier's `known_words` return for the texts, if they are at hand.
         """
         texts = texts if isinstance(texts, str) else list(texts)
         if probabilities is None:
@@ -306,11 +293,6 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
     What is loaded is what was checked, even while the bundle is replaced. What a save that was killed left half-written
     beside it is removed.
 
-    Parameters
-    ----------
-    path : path
-        A folder written by `Bundle.save`, or by `surelabel train`.
-
     Raises
     ------
     ArtifactError
@@ -338,10 +320,10 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
                 predictor=ConformalLabelSets.load(copy / PREDICTOR),
                 info=info,
                 evaluation=read_evaluations(copy / EVALUATION),
-                report=(copy / REPORT).read_bytes() if (copy / REPORT).is_file() else None,
-                recalibration=Recalibration.load(copy / RECALIBRATION) if (copy / RECALIBRATION).is_file() else None,
-                forced_totals=_read_forced(copy / FORCED),
-                seen=SeenTexts.load(copy / SEEN) if (copy / SEEN).is_file() else None,
+                report=_read_if_there(copy / REPORT, Path.read_bytes),
+                recalibration=_read_if_there(copy / RECALIBRATION, Recalibration.load),
+                forced_totals=_read_if_there(copy / FORCED, _forced_totals),
+                seen=_read_if_there(copy / SEEN, SeenTexts.load),
                 thresholds=_read_thresholds(copy / DECISION),
                 decisions=Decisions.load(copy, **info.short_lists),
             )
@@ -349,35 +331,36 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         raise ArtifactError(f"The bundle {folder} cannot be used: {error}") from error
 
 
-def _read_forced(path: Path) -> FloatArray | None:
-    """Read the totals of the calibration texts' forced predictions, where a bundle has them."""
+def _read_if_there(path: Path, read: Callable[[Path], _Read]) -> _Read | None:
+    """Return what a file of a bundle holds, None if there is no such file; a damaged one is an ArtifactError."""
     if not path.is_file():
         return None
     try:
-        (totals,) = read_arrays(path).values()
-        if totals.dtype != np.float64 or totals.ndim != 1 or not np.all((totals >= 0) & (totals < np.inf)):
-            raise ValueError(f"{totals.dtype} values in {totals.ndim} dimensions are no totals")
-    except ValueError as error:
-        raise error if isinstance(error, ArtifactError) else ArtifactError(f"{path} is damaged: {error}.") from error
-    return np.asarray(totals)
+        return read(path)
+    except ArtifactError:
+        raise
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}.") from error
+
+
+def _forced_totals(path: Path) -> FloatArray:
+    """Read the totals of the calibration texts' forced predictions."""
+    (totals,) = read_arrays(path).values()
+    if totals.dtype != np.float64 or totals.ndim != 1 or not np.all((totals >= 0) & (totals < np.inf)):
+        raise ValueError(f"{totals.dtype} values in {totals.ndim} dimensions are no totals")
+    return totals
 
 
 def _read_thresholds(path: Path) -> Thresholds | None:
     """Read the rule for best guesses, if a bundle has one."""
-    if not path.is_file():
-        return None
-    try:
-        return Thresholds.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path} is damaged: {error}") from error
+    return _read_if_there(path, lambda file: Thresholds.from_dict(json.loads(file.read_text(encoding="utf-8"))))
 
 
 def read_evaluations(path: Path) -> dict[str, Evaluation] | None:
     """Read the figures of an evaluation by measure, None if there is no such file."""
-    if not path.is_file():
-        return None
-    try:
-        figures = json.loads(path.read_text(encoding="utf-8"))
+
+    def read(file: Path) -> dict[str, Evaluation]:
+        figures = json.loads(file.read_text(encoding="utf-8"))
         return {name: Evaluation.from_dict(values) for name, values in figures.items()}
-    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise ArtifactError(f"{path} is damaged: {error}.") from error
+
+    return _read_if_there(path, read)

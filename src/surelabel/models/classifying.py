@@ -14,8 +14,6 @@ from surelabel.corpora import Corpus
 from surelabel.models.steps import fitted_classifier
 from surelabel.text import HybridSettings, LinearSettings, TextClassifier
 
-__all__ = ["AUTO", "check_options", "fitted_kind", "has_encoder", "made"]
-
 AUTO = "auto"
 """The kind that stands for the better of `linear` and `hybrid`."""
 

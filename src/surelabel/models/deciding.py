@@ -20,8 +20,6 @@ from surelabel.guarantees.tag_bounds import TagBounds
 from surelabel.labels.sparse import is_sparse
 from surelabel.probabilities_file import PartProbabilities
 
-__all__ = ["DecisionSettings", "certified_decisions", "label_counts", "settings_of", "uncertified"]
-
 # Fewer validation texts do not tell which score ranks best guesses best.
 _FEWEST_TO_CHOOSE = 200
 # Shares of true tags that may be missed, if none is given: the first at which this share of texts has a short list.

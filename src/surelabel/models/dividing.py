@@ -22,16 +22,9 @@ RARITIES = (10, 100)
 class Division:
     """How texts and label-sets are divided for calibration; several ways are multiplied.
 
-    Parameters
-    ----------
-    by : str, optional
-        A column of the table that says the group of each text.
-    cardinality : sequence of int
-        Numbers of labels at which kinds of label-sets begin, as in `ByCardinality`.
-    rarity : sequence of int
-        Numbers of training texts of the rarest label at which kinds begin, as in `ByRarity`.
-    min_texts : int
-        Categories with fewer calibration texts are joined.
+    `by` is a column of the table that says the group of each text. `cardinality` are numbers of labels at which kinds
+    of label-sets begin, as in `ByCardinality`; `rarity` are numbers of training texts of the rarest label, as in
+    `ByRarity`. Categories with fewer than `min_texts` calibration texts are joined.
 
     Examples
     --------

@@ -61,7 +61,7 @@ def worked_examples(
     if decisions is not None:
         whole = [(int(lower), int(upper)) for lower, upper in bounds.tolist()]
         decided = np.array(
-            [one.decision for one in decisions.decide(engine.probabilities, whole, _known(bundle, texts))]
+            [one.decision for one in decisions.decide(engine.probabilities, whole, bundle.known_words(texts))]
         )
         for title, verdict in zip(allowed, (FILE, CHOOSE, READ), strict=True):
             # Texts with this verdict, if there are any; like the others, if there are any of those.
@@ -82,15 +82,10 @@ def worked_examples(
                     significance=level,
                     top=3,
                     decisions=decisions,
-                    known_words=_known(bundle, [texts[row]]),
+                    known_words=bundle.known_words([texts[row]]),
                 )[0]
             examples.append(WorkedExample(row, title, answer, in_words(answer)))
     return examples
-
-
-def _known(bundle: Bundle, texts: Sequence[str]) -> FloatArray | None:
-    """Return the share of known words of texts, if decisions need it."""
-    return None if bundle.decisions is None else bundle.classifier.known_words(texts)
 
 
 def _best(values: FloatArray, allowed: BoolArray, preferred: BoolArray) -> int | None:

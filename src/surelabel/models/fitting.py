@@ -19,8 +19,6 @@ from surelabel.measures.penalised import Penalised
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.recalibration import Recalibration
 
-__all__ = ["NEEDS_ALL", "Automatic", "any_measure_named", "corrected", "fitted_measure", "needs_fitting"]
-
 _log = logging.getLogger(__name__)
 
 NEEDS_ALL = (

@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from surelabel._core.folders import FolderFormat
 from surelabel._core.storage import locked
@@ -43,14 +42,8 @@ BUNDLE = FolderFormat(
 )
 
 
-def check_target(folder: Path) -> Path:
-    """Return where a bundle is written, with links followed; raise unless it may be written there."""
-    return BUNDLE.check_target(folder)
-
-
-def check_folder(folder: Path) -> dict[str, Any]:
-    """Return a bundle's description after checking that its files are those that were written, and no others."""
-    return BUNDLE.check(folder)
+check_target = BUNDLE.check_target
+check_folder = BUNDLE.check
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from surelabel._core.validation import BoolArray
 from surelabel.corpora import Corpus, Part
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import is_sparse
@@ -19,11 +18,10 @@ from surelabel.probabilities_file import PartProbabilities
 
 def is_same_source(bundle: Bundle, corpus: Corpus) -> bool:
     """Tell whether a corpus comes from the file that the bundle's classifier was trained on."""
-    provenance = bundle.info.provenance
-    checksum = corpus.provenance.checksum
-    if checksum is not None:
-        return bool(provenance.get("checksum") == checksum)
-    return bool(provenance.get("source") == corpus.provenance.source)
+    own, other = bundle.info.provenance, corpus.provenance
+    if other.checksum is not None:
+        return bool(own.get("checksum") == other.checksum)
+    return bool(own.get("source") == other.source)
 
 
 def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None = None) -> Part:
@@ -58,17 +56,11 @@ def without_training_texts(bundle: Bundle, corpus: Corpus, part: Part) -> tuple[
     if bundle.seen is None or corpus.fingerprint() == bundle.info.fingerprint:
         return part, 0
     is_seen = bundle.seen.in_training(part.texts)
-    return (_rows_of(part, ~is_seen), int(is_seen.sum())) if is_seen.any() else (part, 0)
-
-
-def _rows_of(part: Part, chosen: BoolArray) -> Part:
-    """Return some texts of a part."""
-    rows = np.flatnonzero(chosen)
-    if len(rows) == 0:
+    if is_seen.all():
         raise InvalidInputError(
             f"All {len(part):,} texts were used to train the model, so they tell nothing about new texts. Take others."
         )
-    return part.rows(rows)
+    return (part.rows(np.flatnonzero(~is_seen)), int(is_seen.sum())) if is_seen.any() else (part, 0)
 
 
 def labels_of(bundle: Bundle, part: Part) -> Any:

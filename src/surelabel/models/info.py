@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from surelabel.answers import exact_level
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
-# Fields that bundles of the first versions do not have, and what held there.
-_ADDED: dict[str, Any] = {"listed": None, "drawn": {}, "level": None, "short_lists": {}, "verdict": {}}
-_ADDED |= {"group_column": None, "label_texts": {}}
+# Fields that bundles of the first versions do not have.
+_ADDED = {"listed", "drawn", "level", "short_lists", "verdict", "group_column", "label_texts"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,20 +20,14 @@ class BundleInfo:
 
     Attributes
     ----------
-    name : str
-        Of the model, for people.
-    kind : str
-        Of the classifier: linear, randinit, word2vec or bert.
+    name, kind : str
+        Of the model, for people, and of its classifier: "linear", "bert" and so on.
     created : str
         Date and time in UTC, ISO 8601.
-    versions : mapping of package to version
-    settings : mapping
-        Of the classifier.
-    corpus, fingerprint : str
-        Name and fingerprint of the corpus that the classifier was trained on.
-    provenance : mapping
-        Of that corpus: source, rule, licence, checksum, notes.
-    part_sizes : mapping of part name to number of texts
+    versions, settings : mapping
+        Of packages, and of the classifier.
+    corpus, fingerprint, provenance, part_sizes
+        Of the corpus that the classifier was trained on.
     seed : int or None
         Of the parts that were drawn and of training.
     measure : str
@@ -45,11 +39,9 @@ class BundleInfo:
     examples : tuple of str
         A few texts to try the model with.
     listed : int or None
-        Labels whose probabilities are listed for each text, the highest; all others are taken as 0. None where all
-        probabilities are used.
+        Labels whose probabilities are listed for each text, the highest; all others are taken as 0. None uses all.
     drawn : mapping of part name to size
-        How test, validation and calibration part were drawn from the corpus: numbers of texts, or shares, and 0 where
-        none was drawn.
+        How parts were drawn from the corpus: numbers of texts, or shares, and 0 if none was drawn.
     level : str or None
         Significance of answers if none is given: the recommended one. None in bundles of older versions.
     short_lists : mapping
@@ -87,48 +79,36 @@ class BundleInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {name: _plain(value) for name, value in values.items()}
+        values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return values
 
     @classmethod
     def from_dict(cls, values: Any) -> BundleInfo:
         """Return the inverse of `to_dict`; anything else is refused."""
-        fields = {field.name: str(field.type) for field in dataclasses.fields(cls)}
-        if isinstance(values, dict):
-            values = {**_ADDED, **values}
-        if not isinstance(values, dict) or set(values) != set(fields):
-            raise ArtifactError(f"The description of a bundle must have the fields {', '.join(fields)}.")
-        checked = {name: _as_kind(values[name], kind, name) for name, kind in fields.items()}
+        kinds = {field.name: str(field.type) for field in dataclasses.fields(cls)}
+        if not isinstance(values, dict) or not set(kinds) - _ADDED <= set(values) <= set(kinds):
+            raise ArtifactError(f"The description of a bundle must have the fields {', '.join(kinds)}.")
+        info = cls(**{name: _as_kind(value, kinds[name], name) for name, value in values.items()})
         try:
-            if checked["level"] is not None:
-                exact_level(checked["level"])
-            is_list = set(checked["short_lists"]) <= {"max_choices", "max_tags"}
-            if not is_list or not all(type(longest) is int for longest in checked["short_lists"].values()):
-                raise InvalidInputError(f"its 'short_lists' are {checked['short_lists']!r:.60}")
+            if info.level is not None:
+                exact_level(info.level)
+            longest = info.short_lists
+            if not set(longest) <= {"max_choices", "max_tags"} or any(
+                type(most) is not int for most in longest.values()
+            ):
+                raise InvalidInputError(f"its 'short_lists' are {longest!r:.60}")
         except InvalidInputError as error:
             raise ArtifactError(f"The description of a bundle is damaged: {error}") from error
-        return cls(**checked)
-
-
-def _plain(value: Any) -> Any:
-    """Return mappings and tuples as dictionaries and lists."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    return value
+        return info
 
 
 def _as_kind(value: Any, kind: str, name: str) -> Any:
     """Return a value of JSON as its field's type wants it."""
-    expected: dict[str, tuple[type, ...]] = {
-        "str": (str,),
-        "str | None": (str, type(None)),
-        "int | None": (int, type(None)),
-        "tuple": (list,),
-    }
-    allowed = expected.get(kind, (list,) if kind.startswith("tuple") else (dict,))
-    texts = not kind.startswith("tuple") or (isinstance(value, list) and all(isinstance(each, str) for each in value))
-    if not isinstance(value, allowed) or isinstance(value, bool) or not texts:
+    plain = {"str": (str,), "str | None": (str, type(None)), "int | None": (int, type(None))}
+    if kind.startswith("tuple"):
+        is_such = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    else:
+        is_such = isinstance(value, plain.get(kind, (dict,))) and not isinstance(value, bool)
+    if not is_such:
         raise ArtifactError(f"The description of a bundle is damaged: its '{name}' is {value!r:.60}.")
     return tuple(value) if isinstance(value, list) else value

@@ -14,24 +14,13 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.measures import MEASURES, Measure
 from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import DecisionSettings
-from surelabel.models.fitting import Automatic, any_measure_named
+from surelabel.models.fitting import any_measure_named
 from surelabel.models.settings import TrainingSettings
 from surelabel.models.training import train_bundle, train_to_folder
 
-_SETTINGS = (
-    "options",
-    "seed",
-    "min_labels",
-    "max_labels",
-    "name",
-    "constraints",
-    "recalibrate",
-    "listed",
-    "division",
-    "date",
-    "decision",
-)
-_PROMISES = tuple(field.name for field in dataclasses.fields(DecisionSettings))
+_OWN_SETTINGS = {"kind", "measure", "compared", "decisions"}
+_SETTINGS = {field.name for field in dataclasses.fields(TrainingSettings)} - _OWN_SETTINGS
+_PROMISES = {field.name for field in dataclasses.fields(DecisionSettings)}
 
 
 def train(
@@ -66,10 +55,6 @@ def train(
         max_missed, max_false and max_choices, as in `surelabel.models.DecisionSettings`; all others say how a file is
         read, as in `corpora.load`.
 
-    Returns
-    -------
-    Bundle
-
     Examples
     --------
     >>> import surelabel
@@ -82,10 +67,7 @@ def train(
     """
     promised = DecisionSettings(**{name: settings.pop(name) for name in list(settings) if name in _PROMISES})
     reading = {name: settings.pop(name) for name in list(settings) if name not in _SETTINGS}
-    if isinstance(measure, str):
-        chosen: Measure | Automatic = Automatic() if measure.lower() == "auto" else any_measure_named(measure)
-    else:
-        chosen = measure
+    chosen = any_measure_named(measure) if isinstance(measure, str) else measure
     wanted = TrainingSettings(
         kind=classifier, measure=chosen, compared=MEASURES if compare else {}, decisions=promised, **settings
     )

@@ -5,27 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from surelabel._core.npz_file import read_arrays
 from surelabel._core.validation import BoolArray
 from surelabel.corpora import PARTS, Corpus
-from surelabel.corpora.overlap import text_hash
+from surelabel.corpora.overlap import EMPTY, Hashes, hashes_of, is_among
 from surelabel.exceptions import ArtifactError
-
-Hashes: TypeAlias = npt.NDArray[np.uint64]
-
-# Of empty texts: they are not one text that was seen, but none.
-_EMPTY = np.uint64(0)
-
-
-def hashes_of(texts: Iterable[str]) -> Hashes:
-    """Return a hash of each text, (n,), that does not depend on case and white space; 0 of empty texts."""
-    values = [int.from_bytes(text_hash(text)[:8], "little") if text.strip() else 0 for text in texts]
-    return np.array(values, dtype=np.uint64)
 
 
 def repeated_texts(corpus: Corpus, parts: Sequence[str]) -> dict[str, int]:
@@ -35,14 +22,9 @@ def repeated_texts(corpus: Corpus, parts: Sequence[str]) -> dict[str, int]:
     counts = {}
     for name in parts:
         if name in hashes:
-            earlier = np.concatenate([[_EMPTY], *(hashes[other] for other in names[: names.index(name)])])
-            counts[name] = int(_is_among(hashes[name], earlier).sum())
+            earlier = np.concatenate([[EMPTY], *(hashes[other] for other in names[: names.index(name)])])
+            counts[name] = int(is_among(hashes[name], earlier).sum())
     return counts
-
-
-def _is_among(hashes: Hashes, known: Hashes) -> BoolArray:
-    """Tell which hashes, (n,), are among known ones."""
-    return np.asarray(np.isin(hashes, known) & (hashes != _EMPTY))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,11 +44,11 @@ class SeenTexts:
 
     def in_training(self, texts: Iterable[str]) -> BoolArray:
         """Tell for each text, (n,), whether the model was trained with it."""
-        return _is_among(hashes_of(texts), self.training)
+        return is_among(hashes_of(texts), self.training)
 
     def in_calibration(self, texts: Iterable[str]) -> BoolArray:
         """Tell for each text, (n,), whether the model was calibrated with it."""
-        return _is_among(hashes_of(texts), self.calibration)
+        return is_among(hashes_of(texts), self.calibration)
 
     def calibrated_with(self, texts: Iterable[str], *, add: bool) -> SeenTexts:
         """Return what is remembered after a calibration with some texts, instead of the old ones or beside them."""
@@ -81,12 +63,10 @@ class SeenTexts:
     def load(cls, path: Path) -> SeenTexts:
         """Read what `save` wrote; anything else is refused."""
         values = read_arrays(path)
-        try:
-            if set(values) != {"training", "calibration"}:
-                raise ValueError(f"it holds {', '.join(values)}")
-            for name, hashes in values.items():
-                if hashes.dtype != np.uint64 or hashes.ndim != 1:
-                    raise ValueError(f"its {name} hashes are {hashes.dtype} in {hashes.ndim} dimensions")
-        except ValueError as error:
-            raise ArtifactError(f"{path} is damaged: {error}.") from error
+        if set(values) != {"training", "calibration"}:
+            raise ArtifactError(f"{path} is damaged: it holds {', '.join(values)}.")
+        for name, hashes in values.items():
+            if hashes.dtype != np.uint64 or hashes.ndim != 1:
+                what = f"{hashes.dtype} in {hashes.ndim} dimensions"
+                raise ArtifactError(f"{path} is damaged: its {name} hashes are {what}.")
         return cls(**values)

@@ -25,8 +25,6 @@ from surelabel.models.deciding import label_counts
 from surelabel.probabilities_file import PartProbabilities
 from surelabel.sets.prediction_sets import PredictionSets
 
-__all__ = ["Missed", "ModelVerdict", "judge", "judged", "verdict_on"]
-
 # A level is recommended if at least so many texts have a short list of plausible label-sets.
 _MOST = 0.5
 # Kinds of fewer texts are not named.
@@ -52,7 +50,6 @@ class ModelVerdict:
     ----------
     part : str
         Which texts: "validation", "calibration" or "test".
-    n_texts : int
     level : str
         The recommended significance: the smallest of 0.05, 0.1 and 0.2 at which half of the texts have a short list
         of plausible label-sets, among those that the calibration texts can give; if there is none, the smallest.
@@ -62,14 +59,10 @@ class ModelVerdict:
         Shares of wrong best guesses among them; None if there is no such text.
     filing : str
         What can be filed, and how sure that is, or why nothing can.
-    typical_choices : int or None
-        Plausible label-sets of the middle text that is to be chosen for; None if there is no such text.
-    typical_tags : int or None
-        Tags to consider of that text; None if its label-sets are few enough to choose from.
-    considered, n_labels : float, int
-        Tags to consider per text, of so many.
-    max_missed : float
-        Share of the true tags that may be missing from them.
+    typical_choices, typical_tags : int or None
+        Plausible label-sets of the middle text that is to be chosen for; its tags to consider if they are too many.
+    considered, n_labels, max_missed
+        Tags to consider per text, of how many; the share of the true tags that may be missing from them.
     missed : float
         Share of the texts whose true label-set is missed at the level.
     not_kept : tuple of Missed
@@ -101,10 +94,12 @@ class ModelVerdict:
         first = f"Of {self.n_texts:,} {self.part} texts {filed} are filed, for {chosen} a person chooses from a short"
         lines = [f"{first} list, and {read} are to be read.", self.filing]
         if self.typical_choices is not None:
+            tags = self.typical_tags
+            instead = "" if tags is None else f": choose among its {tags:,} tags to consider"
             lists = "label-set" if self.typical_choices == 1 else "label-sets"
             lines.append(
                 f"A typical text to choose for has {count_words(self.typical_choices)} plausible {lists} at "
-                f"significance {self.level}{_instead(self.typical_tags)}."
+                f"significance {self.level}{instead}."
             )
         lines.append(
             f"To miss at most {_percent(self.max_missed)} of the true tags, consider {self.considered:.1f} of "
@@ -136,7 +131,11 @@ def judge(
     training_counts: IntArray | None = None,
     level: str | None = None,
 ) -> ModelVerdict:
-    """Measure what a model is good for."""
+    """Measure what a model is good for, on texts with known labels; of more than 2,000 on a regular sample.
+
+    `name` says which texts these are; `training_counts`, (d,), tell which labels are rare; without a `level` one is
+    recommended.
+    """
     rows = np.linspace(0, len(part) - 1, min(len(part), _MOST_TEXTS)).round().astype(np.intp)
     probabilities, labels = part.probabilities[rows], part.labels[rows]
     with progress.step(f"judging decisions on {len(rows):,} {name} texts"):
@@ -146,7 +145,7 @@ def judge(
         answers = decisions.decide(probabilities, bounds, known_words[rows])
         missed = ~np.asarray(sets.contains(labels))
         forced = predictor.predict(engine)
-        wrong = _differ(forced.labels, labels)
+        wrong = np.asarray((forced.labels != labels).sum(axis=1)).ravel() > 0
         figures = conditional(
             labels,
             missed,
@@ -165,17 +164,17 @@ def judge(
         if answer.decision == CHOOSE
     )
     typical, tags = choices[len(choices) // 2] if choices else (None, None)
-    shares = {verdict: verdicts == verdict for verdict in (FILE, CHOOSE, READ)}
+    is_filed, is_chosen, is_read = (verdicts == verdict for verdict in (FILE, CHOOSE, READ))
     return ModelVerdict(
         part=name,
         n_texts=len(rows),
         level=level,
-        file=float(shares[FILE].mean()),
-        choose=float(shares[CHOOSE].mean()),
-        read=float(shares[READ].mean()),
-        wrong_filed=_mean(wrong[shares[FILE]]),
-        wrong_choose=_mean(wrong[shares[CHOOSE]]),
-        wrong_read=_mean(wrong[shares[READ]]),
+        file=float(is_filed.mean()),
+        choose=float(is_chosen.mean()),
+        read=float(is_read.mean()),
+        wrong_filed=_mean(wrong[is_filed]),
+        wrong_choose=_mean(wrong[is_chosen]),
+        wrong_read=_mean(wrong[is_read]),
         filing=decisions.automation.summary_,
         typical_choices=typical,
         typical_tags=None if typical is None or typical <= decisions.max_choices else tags,
@@ -200,11 +199,6 @@ def judged(bundle: Bundle, part: PartProbabilities, texts: Sequence[str], name: 
     verdict = verdict_on(bundle, part, texts, name)
     info = dataclasses.replace(bundle.info, level=verdict.level, verdict=verdict.to_dict())
     return dataclasses.replace(bundle, info=info)
-
-
-def _instead(n_tags: int | None) -> str:
-    """Say what a person chooses from if there are too many label-sets."""
-    return "" if n_tags is None else f": choose among its {n_tags:,} tags to consider"
 
 
 def _percent(share: float) -> str:
@@ -233,22 +227,12 @@ def _sets_at(
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         for one in levels:
             sets = predictor.predict_set(engine, significance=one)
-            bounds = [(math.floor(lower), math.ceil(upper)) for lower, upper in _finite(rough_sizes(engine, one))]
+            finite = np.minimum(rough_sizes(engine, one), np.finfo(np.float64).max)
+            bounds = [(math.floor(lower), math.ceil(upper)) for lower, upper in finite.tolist()]
             tried.append((one, sets, bounds))
             if np.mean([1 <= most <= max_choices for _, most in bounds]) >= _MOST:
                 return tried[-1]
     return tried[0]
-
-
-def _finite(bounds: FloatArray) -> list[list[float]]:
-    """Return bounds without infinity."""
-    finite: list[list[float]] = np.minimum(bounds, np.finfo(np.float64).max).tolist()
-    return finite
-
-
-def _differ(first: Any, second: Any) -> BoolArray:
-    """Tell for each row, (n,), whether two label-sets differ."""
-    return np.asarray((first != second).sum(axis=1)).ravel() > 0
 
 
 def _mean(values: BoolArray) -> float | None:

@@ -153,15 +153,15 @@ class TableReader:
                 for number, (cells, problem, line) in enumerate(read(opened, choose), self.partition.first_row):
                     yield Row(number, cells, problem, line)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise CorpusError(
-                f"{self.name!r} must be a whole gzip file. Got a damaged one instead: {error}."
-            ) from error
+            raise self._unreadable("a whole gzip file", error) from error
         except UnicodeError as error:
-            raise CorpusError(
-                f"{self.name!r} must be text in {self._encoding}. Got an error instead: {error}."
-            ) from error
+            raise self._unreadable(f"text in {self._encoding}", error) from error
         except OSError as error:
             raise CorpusError(f"{self.name!r} cannot be read: {error.strerror or error}.") from error
+
+    def _unreadable(self, what: str, error: Exception) -> CorpusError:
+        """Return the error of a file that is not what it should be."""
+        return CorpusError(f"{self.name!r} must be {what}. Got an error instead: {error}.")
 
     def _open(self, opened: contextlib.ExitStack) -> Any:
         """Open the file, unpacked if it is packed."""
@@ -232,16 +232,16 @@ class TableReader:
         for line in self._lines(opened):
             if not line.strip():
                 continue
-            record, problem = None, self._problem()
+            record: Any = {}
+            problem = self._problem()
             if problem is None:
                 try:
                     record = json.loads(line)
                 except (ValueError, RecursionError) as error:
                     problem = f"must be JSON. Got an error instead: {error}."
-                else:
-                    if not isinstance(record, dict):
-                        problem = f"must be a JSON object. Got {type(record).__name__} instead."
-            yield record if problem is None and record is not None else {}, problem, self._line
+            if not isinstance(record, dict):
+                record, problem = {}, f"must be a JSON object. Got {type(record).__name__} instead."
+            yield record, problem, self._line
 
     def _table_rows(self, opened: contextlib.ExitStack, choose: Choose) -> _Read:
         """Read a table with a line of headings; every cell is a string, short rows end in empty ones."""
@@ -286,7 +286,7 @@ class TableReader:
                     self.position += 1
                     yield cells, None, None
         except (arrow.ArrowException, UnicodeDecodeError) as error:
-            raise CorpusError(f"{self.name!r} must be a Parquet file. Got an error instead: {error}.") from error
+            raise self._unreadable("a Parquet file", error) from error
 
     def _sheet_rows(self, opened: contextlib.ExitStack, choose: Choose) -> _Read:
         """Read the first sheet of an Excel workbook; as in CSV, every cell is a string."""
@@ -297,7 +297,7 @@ class TableReader:
                 book = openpyxl.load_workbook(self._open(opened), read_only=True, data_only=True)
                 sheet = book.worksheets[0]
             except Exception as error:  # parsers of damaged bytes raise what they like
-                raise CorpusError(f"{self.name!r} must be an Excel workbook. Got an error instead: {error}.") from error
+                raise self._unreadable("an Excel workbook", error) from error
         opened.callback(book.close)
         if len(book.worksheets) > 1:
             message = f"{self.name!r} has {len(book.worksheets)} sheets; only the first, {sheet.title!r}, is read."
@@ -310,7 +310,7 @@ class TableReader:
             for line, cells in filled:
                 yield {name: cells[at] if at < len(cells) else "" for name, at in places}, None, line
         except (zipfile.BadZipFile, SyntaxError, KeyError, ValueError) as error:
-            raise CorpusError(f"{self.name!r} must be an Excel workbook. Got an error instead: {error}.") from error
+            raise self._unreadable("an Excel workbook", error) from error
 
 
 def _cell(value: Any) -> str:

@@ -17,18 +17,9 @@ from surelabel.tables.reading import Row, TableReader
 class InputColumns:
     """Which columns of a file hold the texts.
 
-    Parameters
-    ----------
-    text : tuple of str
-        The text column, or several to join by line breaks. A `.txt` file has one text per line and no columns.
-    id : str, optional
-        A column that tells texts apart; "id" if there is such a column.
-    encoding : str
-        Of text files.
-    group : str, optional
-        A column that says which group each text belongs to, for a model that is calibrated by groups.
-    groups : sequence of str, optional
-        The groups that the model knows; None if others are allowed.
+    `text` names the text column, or several to join by line breaks; a `.txt` file has one text per line and no columns.
+    `id` is a column that tells texts apart, "id" by default. `group` is a column with the group of each text, for a
+    model that is calibrated by groups; `groups` are those that the model knows, None if others are allowed.
 
     Examples
     --------
@@ -123,39 +114,33 @@ def read_texts(reader: TableReader, columns: InputColumns, *, all_columns: bool 
             f"{columns.group!r}). Give a table with that column, or one group for all texts with --group."
         )
     for row in reader.rows(choose):
-        text, identity, group, problem = "", None, None, row.problem
-        if problem is not None:
-            problem = f"{reader.place(row)} {problem}"
-        elif is_plain:
-            text = row.cells["text"]
-        else:
-            text, identity, problem = _text_and_id(reader, row, columns)
-            if columns.group is not None and problem is None:
-                group, problem = _group(reader, row, columns)
-        known = None if identity is None else encodable(identity)
         cells = row.cells if all_columns else None
-        yield TextRow(row.number, encodable(text) if problem is None else "", known, problem, cells, group)
+        if row.problem is not None:
+            yield TextRow(row.number, "", None, f"{reader.place(row)} {row.problem}", cells)
+        elif is_plain:
+            yield TextRow(row.number, encodable(row.cells["text"]), cells=cells)
+        else:
+            yield _text_row(reader, row, columns)._replace(cells=cells)
 
 
-def _group(reader: TableReader, row: Row, columns: InputColumns) -> tuple[str | None, str | None]:
-    """Return the group of a row, or what is wrong with it."""
-    assert columns.group is not None
+def _text_row(reader: TableReader, row: Row, columns: InputColumns) -> TextRow:
+    """Return the text, id and group of a row of a table, or what is wrong with it."""
+    for column in filter(None, (*columns.text, columns.id)):
+        if column not in row.cells:
+            return TextRow(row.number, "", None, _no_column(column, list(row.cells), reader.place(row), columns))
+    text, wrong = join_texts([row.cells[column] for column in columns.text])
+    if wrong is not None:
+        return TextRow(row.number, "", None, f"{reader.place(row)} must hold text. Got {wrong} instead.")
+    cell = row.cells.get(columns.id or "id")
+    identity = None if cell is None else encodable(str(cell))
+    if columns.group is None:
+        return TextRow(row.number, encodable(text), identity)
     group, problem = group_of(row.cells.get(columns.group), columns.group)
     if problem is None and columns.groups is not None and group not in columns.groups:
         problem = f"cannot be answered (column {columns.group!r}): {unknown_group(group, columns.groups)}"
-    return (encodable(group), None) if problem is None else (None, f"{reader.place(row)} {problem}")
-
-
-def _text_and_id(reader: TableReader, row: Row, columns: InputColumns) -> tuple[str, str | None, str | None]:
-    """Return the text and id of a row, or what is wrong with it."""
-    for column in filter(None, (*columns.text, columns.id)):
-        if column not in row.cells:
-            return "", None, _no_column(column, list(row.cells), reader.place(row), columns)
-    text, wrong = join_texts([row.cells[column] for column in columns.text])
-    if wrong is not None:
-        return "", None, f"{reader.place(row)} must hold text. Got {wrong} instead."
-    identity = row.cells.get(columns.id or "id")
-    return text, None if identity is None else str(identity), None
+    if problem is not None:
+        return TextRow(row.number, "", identity, f"{reader.place(row)} {problem}")
+    return TextRow(row.number, encodable(text), identity, group=encodable(group))
 
 
 def join_texts(cells: Sequence[Any]) -> tuple[str, str | None]:

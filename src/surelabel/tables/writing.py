@@ -117,12 +117,8 @@ class _SheetWriter:
         if not isinstance(value, str):
             return value
         if len(value) > _LONGEST_CELL:
-            warnings.warn(
-                f"A cell of a workbook has at most {_LONGEST_CELL:,} characters: longer ones are cut. Write .csv to "
-                "keep them.",
-                DataWarning,
-                stacklevel=2,
-            )
+            message = f"A cell of a workbook has at most {_LONGEST_CELL:,} characters: longer ones are cut. Write .csv."
+            warnings.warn(message, DataWarning, stacklevel=2)
             value = f"{value[: _LONGEST_CELL - 1]}…"
         cell = self._make_cell(self._sheet, printable(value))
         cell.data_type = "s"
@@ -174,8 +170,8 @@ def open_writer(
 ) -> TableWriter:
     """Return a writer onto a stream: of text for jsonl and csv, of bytes for parquet and xlsx.
 
-    `headings` are the columns of csv and xlsx; `schema` are those of parquet, with their types: str, int, float, a list
-    of one type, or a mapping of fields. With `raw_cells` cells of csv that begin like a formula stay as they are.
+    `headings` are the columns of csv and xlsx; `schema` are those of parquet, with their types (or a list of one type,
+    or a mapping of fields). With `raw_cells` cells of csv that begin like a formula stay as they are.
 
     Examples
     --------
