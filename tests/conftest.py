@@ -20,8 +20,9 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # Files of tests that share nothing: each of their tests may run on any worker.
 _SHARED_OUT = ("tests/docs/test_pages.py", "tests/examples/test_examples.py", "tests/text/test_resume.py")
-# What takes longest starts first, so that no worker is left with it at the end.
-_LONGEST_FIRST = ("docs", "examples", "text", "models", "service", "tools", "predicting", "cli")
+# Kernels first: each is compiled once, not by all workers at the same time. Then what takes longest, so that no worker
+# is left with it at the end.
+_ORDER = ("kernels", "docs", "examples", "text", "models", "service", "tools", "predicting", "cli")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -39,10 +40,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Begin with what takes longest, on workers."""
+    """Begin with kernels, then with what takes longest, on workers."""
     if not hasattr(config, "workerinput"):
         return
-    order = {name: place for place, name in enumerate(_LONGEST_FIRST)}
+    order = {name: place for place, name in enumerate(_ORDER)}
 
     def place(item):
         room, *folders = item.path.relative_to(config.rootpath).parts
