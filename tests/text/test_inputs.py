@@ -8,7 +8,7 @@ import scipy.sparse
 
 from surelabel.exceptions import DataWarning, InvalidInputError, MissingDependencyError, NotCalibratedError
 from surelabel.text import CnnSettings, LinearSettings, RandinitClassifier, make
-from surelabel.text.inputs import as_label_names, as_labels, as_texts
+from surelabel.text.inputs import as_labels, as_texts
 
 
 def test_labels_of_every_accepted_form_are_the_same():
@@ -24,12 +24,12 @@ def test_labels_of_every_accepted_form_are_the_same():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0, 1], r"shape \(n_texts, n_labels\).*Got shape \(2,\)"),
-        (np.zeros((2, 0)), "at least one label"),
-        ([[0], [1], [1]], "Got 3 rows for 2 texts"),
+        ([0, 1], r"\(n_texts, n_labels\) array .* Got an array of shape \(2,\)"),
+        (np.zeros((2, 0)), "one label. Got shape"),
+        ([[0], [1], [1]], "as many rows as there are texts, 2. Got 3"),
         ([[0, 2], [1, 0]], "Got 2 in row 0, column 1"),
         ([[0, np.nan], [1, 0]], "Got nan in row 0, column 1"),
-        ([["a"], ["b"]], "Got dtype <U1"),
+        ([["a"], ["b"]], "Got values of type <U1"),
     ],
 )
 def test_wrong_labels(labels, message):
@@ -51,11 +51,12 @@ def test_empty_texts_are_allowed_and_said():
         assert as_texts(["", "a", " \n"]) == ["", "a", " \n"]
 
 
-def test_label_names():
-    assert as_label_names(["a", "b"], 2) == ("a", "b")
-    for names in (["a"], ["a", "a"]):
-        with pytest.raises(InvalidInputError, match="2 different names"):
-            as_label_names(names, 2)
+def test_label_names(topical):
+    (texts, labels), _ = topical
+    assert make("linear").fit(texts, labels, label_names="abc").label_names_ == ("a", "b", "c")
+    for names, message in ((["a"], "3 names, one per label. Got 1"), (["a", "b", "a"], "Got 'a' twice")):
+        with pytest.raises(InvalidInputError, match=message):
+            make("linear").fit(texts, labels, label_names=names)
 
 
 def test_fit_checks(topical):
@@ -65,7 +66,7 @@ def test_fit_checks(topical):
         classifier.fit([], np.zeros((0, 2)))
     with pytest.raises(InvalidInputError, match="pair"):
         classifier.fit(texts, labels, validation=texts)
-    with pytest.raises(InvalidInputError, match="as many columns"):
+    with pytest.raises(InvalidInputError, match="an array with 3 labels"):
         classifier.fit(texts, labels, validation=(texts, labels[:, :1]))
     with pytest.raises(InvalidInputError, match="at least one text"):
         classifier.fit(texts, labels, validation=([], labels[:0]))

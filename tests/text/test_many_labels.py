@@ -142,7 +142,7 @@ def test_what_cannot_be_listed_is_refused(topical, arguments, message):
 def test_bad_sparse_labels_and_an_unfitted_classifier_are_refused():
     with pytest.raises(NotCalibratedError, match="before predict_proba_sparse"):
         make("linear").predict_proba_sparse(["wheat"])
-    with pytest.raises(InvalidInputError, match="'labels' argument does not fit the texts"):
+    with pytest.raises(InvalidInputError, match=r"'labels' parameter of fit .* shape \(1, 2000\)"):
         make("linear").fit(["wheat"], scipy.sparse.csr_array((2, 2_000)))
     with pytest.raises(InvalidInputError, match="2 to 1,000,000 labels"):
         generate_many_labels(10, 1)

@@ -40,7 +40,7 @@ def test_loads_from_the_class_too(saved):
         ({"settings": {"unknown": 1}}, "cannot be used: .* no setting"),
         ({"settings": {"min_texts": "many"}}, "cannot be used: .* Got 'many'"),
         ({"files": {"../outside": "0"}}, "outside itself"),
-        ({"label_names": ["a"]}, "3 different names"),
+        ({"label_names": ["a"]}, "3 names, one per label"),
     ],
 )
 def test_descriptions_that_are_refused(saved, changes, message):

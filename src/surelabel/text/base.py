@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,14 @@ import scipy.sparse
 
 from surelabel import exceptions
 from surelabel._core.extras import import_extra
+from surelabel._core.folders import FolderFormat
+from surelabel._core.validation import as_label_names
 from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.explaining import Explanation
-from surelabel.text.inputs import MANY_LABELS, as_label_names, as_labels, as_texts, warn_about_labels
-from surelabel.text.saving import opened_folder, write_folder
+from surelabel.text.inputs import MANY_LABELS, FitOptions, LabelledTexts, as_labels, as_texts, warn_about_labels
 
-__all__ = ["KINDS", "FitOptions", "LabelledTexts", "TextClassifier", "load", "make", "probabilities_of"]
+__all__ = ["KINDS", "TextClassifier", "load", "make", "probabilities_of"]
 
 KINDS = {
     "bert": ("surelabel.text.bert", "BertClassifier"),
@@ -34,53 +35,28 @@ KINDS = {
 }
 """Module and class of each kind; the module is imported when the kind is first asked for."""
 
-
 LISTED = 50
 """Labels whose probabilities are listed per text if there are very many and nothing else is set."""
 
 # Cells of the dense array of probabilities that the highest are taken from at a time: 32 MiB.
 _DENSE_CELLS = 2**22
 
+History: TypeAlias = list[dict[str, float]]
 
-@dataclasses.dataclass(frozen=True)
-class LabelledTexts:
-    """Checked texts and their labels, bool (n_texts, n_labels); a CSR array if they are sparse and very many."""
-
-    texts: list[str]
-    labels: Any
-
-    def set_aside(self, share: float, seed: int, who: str) -> tuple[LabelledTexts, LabelledTexts]:
-        """Return most of the texts, and a share of them, at least one, drawn at random for validation."""
-        n_texts = len(self.texts)
-        if n_texts < 2:
-            raise InvalidInputError(f"{who} needs at least two texts, one of them for validation. Got {n_texts}.")
-        order = np.random.default_rng(seed).permutation(n_texts)
-        n_held = max(1, round(share * n_texts))
-        kept, held = (
-            LabelledTexts([self.texts[row] for row in rows], self.labels[rows])
-            for rows in (np.sort(order[n_held:]), np.sort(order[:n_held]))
-        )
-        return kept, held
-
-
-@dataclasses.dataclass(frozen=True)
-class FitOptions:
-    """How a fit runs, apart from what it computes."""
-
-    checkpoint_folder: Path | None
-    resume: bool
-    progress: bool | None
+# The folder of a saved classifier: `classifier.json` describes JSON, safetensors or arrays; nothing of it is run.
+_FOLDER = FolderFormat(
+    what="saved classifier",
+    description="classifier.json",
+    format="surelabel text classifier",
+    version=2,
+    oldest=1,
+    advice="Save one with its `save` method.",
+    without_checksum=1,
+)
 
 
 def highest(probabilities: npt.NDArray[np.float64], k: int) -> Any:
-    """Return the k highest probabilities of each row as a CSR array; of equal ones the first.
-
-    Examples
-    --------
-    >>> highest(np.array([[0.1, 0.9, 0.1], [0.2, 0.3, 0.4]]), 2).toarray()
-    array([[0.1, 0.9, 0. ],
-           [0. , 0.3, 0.4]])
-    """
+    """Return the k highest probabilities of each row as a CSR array; of equal ones the first."""
     n_texts, n_labels = probabilities.shape
     k = min(k, n_labels)
     chosen = np.sort(np.argsort(-probabilities, axis=1, kind="stable")[:, :k], axis=1)
@@ -94,11 +70,6 @@ class TextClassifier(abc.ABC):
 
     Made by `make(kind, **settings)`, or by `load(folder)` from a folder where one was saved.
 
-    Parameters
-    ----------
-    settings : dataclass, optional
-        The settings of the kind; None takes its defaults.
-
     Attributes
     ----------
     n_labels_ : int
@@ -106,7 +77,7 @@ class TextClassifier(abc.ABC):
     label_names_ : tuple of str or None
         Names of the labels if `fit` was given them.
     history_ : list of dict
-        For neural kinds one entry an epoch: training loss, validation micro-F1, seconds.
+        Of neural kinds one entry per epoch, of linear ones one per way to fit that was tried.
 
     Examples
     --------
@@ -158,14 +129,14 @@ class TextClassifier(abc.ABC):
         resume: bool = True,
         progress: bool | None = None,
     ) -> Self:
-        """Learn from texts and their labels.
+        """Learn from texts and their labels; return the classifier itself.
 
         Parameters
         ----------
         texts : iterable of str
             Training texts. Empty ones are allowed.
         labels : array-like or scipy sparse, 0/1 or bool, (n_texts, n_labels)
-            Their labels. More than 1,000 sparse ones are never made dense.
+            More than 1,000 sparse ones are never made dense.
         validation : (texts, labels), optional
             Texts apart from training, never calibration texts. Neural kinds stop by their micro-F1, and set aside a
             tenth of the training texts if there are none. Linear kinds choose loss and C on them, and fit the curve
@@ -179,82 +150,46 @@ class TextClassifier(abc.ABC):
             False starts anew and removes the checkpoints in the folder.
         progress : bool, optional
             Show a progress bar; None shows it on a terminal.
-
-        Returns
-        -------
-        TextClassifier
-            Itself.
         """
-        found = as_texts(texts)
-        training = LabelledTexts(found, as_labels(labels, len(found)))
-        if not found:
-            raise InvalidInputError("The 'texts' argument must hold at least one text. Got none.")
-        checked = None if validation is None else self._check_validation(validation, training.labels.shape[1])
-        names = as_label_names(label_names, training.labels.shape[1])
+        checked = as_texts(texts)
+        training = LabelledTexts(checked, as_labels(labels, len(checked)))
+        n_labels = training.labels.shape[1]
+        held = None
+        if validation is not None:
+            if not isinstance(validation, tuple) or len(validation) != 2:
+                raise InvalidInputError("The 'validation' argument must be a pair (texts, labels).")
+            held_texts = as_texts(validation[0], "validation texts")
+            held = LabelledTexts(
+                held_texts, as_labels(validation[1], len(held_texts), "validation labels", n_labels=n_labels)
+            )
+        names = as_label_names(label_names, n_labels, who="fit")
         warn_about_labels(training.labels)
         folder = None if checkpoint_folder is None else Path(checkpoint_folder)
-        history = self._fit(training, checked, FitOptions(folder, resume, progress))
-        self.n_labels_ = training.labels.shape[1]
-        self.label_names_ = names
-        self.history_ = history
+        self.history_ = self._fit(training, held, FitOptions(folder, resume, progress))
+        self.n_labels_, self.label_names_ = n_labels, names
         return self
 
-    @staticmethod
-    def _check_validation(validation: tuple[Iterable[str], Any], n_labels: int) -> LabelledTexts:
-        """Return the validation part checked against the number of labels."""
-        if not isinstance(validation, tuple) or len(validation) != 2:
-            raise InvalidInputError("The 'validation' argument must be a pair (texts, labels).")
-        texts = as_texts(validation[0], "validation texts")
-        labels = as_labels(validation[1], len(texts), "validation labels")
-        if labels.shape[1] != n_labels:
-            raise InvalidInputError(
-                f"The validation labels must have as many columns as the training labels, {n_labels}. "
-                f"Got {labels.shape[1]} instead."
-            )
-        if not texts:
-            raise InvalidInputError("The 'validation' argument must hold at least one text. Got none.")
-        return LabelledTexts(texts, labels)
-
     def predict_proba(self, texts: Iterable[str], *, batch_size: int | None = None) -> npt.NDArray[np.float64]:
-        """Return the probability of each label for each text.
+        """Return the probability of each label for each text, (n_texts, n_labels).
 
         Parameters
         ----------
         texts : iterable of str
-            Texts; an empty one is allowed.
+            Empty ones are allowed.
         batch_size : int, optional
             Most texts that neural kinds compute at a time; None lets their lengths decide. It changes speed
             and memory; the probabilities are the same (to 1e-6 for the CNNs, 1e-5 for bert).
-
-        Returns
-        -------
-        float64 array (n_texts, n_labels)
         """
-        found = self._checked_texts(texts, batch_size, "predict_proba")
-        if not found:
-            return np.empty((0, self.n_labels_))
-        return self._predict(found, batch_size)
+        checked = self._checked_texts(texts, batch_size, "predict_proba")
+        return self._predict(checked, batch_size) if checked else np.empty((0, self.n_labels_))
 
     def predict_proba_sparse(
         self, texts: Iterable[str], k: int = LISTED, *, batch_size: int | None = None
     ) -> SparseProbabilities:
-        """Return the k highest label probabilities of each text; all others are taken as 0.
+        """Return the k highest label probabilities of each text, at least one; all others are taken as 0.
 
-        For very many labels: no array of all texts and all labels is made.
-
-        Parameters
-        ----------
-        texts : iterable of str
-            At least one.
-        k : int
-            Labels to list per text; if more are tied, the first are listed.
-        batch_size : int, optional
-            As in `predict_proba`.
-
-        Returns
-        -------
-        SparseProbabilities
-            What `ConformalLabelSets` takes in place of an array.
+        For very many labels: no array of all texts and all labels is made, and `ConformalLabelSets` takes what is
+        returned in place of one. Of tied labels the first are listed. `batch_size` is as in `predict_proba`.
 
         Examples
         --------
@@ -262,27 +197,18 @@ class TextClassifier(abc.ABC):
         >>> classifier.predict_proba_sparse(["gold", "oil"], k=1).labels
         array([1, 2])
         """
-        found = self._checked_texts(texts, batch_size, "predict_proba_sparse")
+        checked = self._checked_texts(texts, batch_size, "predict_proba_sparse")
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
             raise InvalidInputError(f"The 'k' argument must be a whole number of 1 or more. Got {k!r} instead.")
-        if not found:
+        if not checked:
             raise InvalidInputError("The 'texts' argument must hold at least one text. Got none.")
-        return self._predict_sparse(found, int(k), batch_size)
+        return self._predict_sparse(checked, int(k), batch_size)
 
     def explain(self, text: str, label: str | int) -> Explanation:
-        """Say which words of a text speak for a label.
+        """Say which words of a text speak for a label, which is given by its name or number.
 
-        Parameters
-        ----------
-        text : str
-        label : str or int
-            Name of the label, or its number.
-
-        Returns
-        -------
-        Explanation
-            Of the linear kinds the exact contributions, which add up to the score; of neural kinds gradient times
-            input; of `hybrid` those of its terms are exact, and the vectors' are the rest.
+        Of the linear kinds these are the exact contributions, which add up to the score; of neural kinds gradient times
+        input; of `hybrid` those of its terms are exact, and the vectors' are the rest.
 
         Examples
         --------
@@ -316,7 +242,7 @@ class TextClassifier(abc.ABC):
         with warnings.catch_warnings(action="ignore", category=DataWarning):
             texts = self._checked_texts(texts, None, "known_words")
         shares = np.array(self._known(texts), dtype=np.float64)
-        shares[[_has_no_word(text) for text in texts]] = np.nan
+        shares[[not any(map(str.isalnum, text)) for text in texts]] = np.nan
         return shares
 
     def _known(self, texts: list[str]) -> list[float]:
@@ -361,7 +287,7 @@ class TextClassifier(abc.ABC):
             "settings": dataclasses.asdict(self.settings),
             "history": self.history_,
         }
-        with write_folder(folder, description) as temporary:
+        with _FOLDER.write(Path(folder), description) as temporary:
             self._write(temporary)
 
     @classmethod
@@ -370,9 +296,7 @@ class TextClassifier(abc.ABC):
         return load(folder)
 
     @abc.abstractmethod
-    def _fit(
-        self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
-    ) -> list[dict[str, float]]:
+    def _fit(self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions) -> History:
         """Learn; return the history."""
 
     @abc.abstractmethod
@@ -392,30 +316,11 @@ class TextClassifier(abc.ABC):
         """Take up what `_write` wrote; `n_labels_` is set already."""
 
 
-def _has_no_word(text: str) -> bool:
-    """Tell whether a text has neither a letter nor a digit."""
-    return not any(map(str.isalnum, text))
-
-
-def _class_of(kind: str) -> type[TextClassifier]:
-    """Import and return the class of a kind."""
-    if kind not in KINDS:
-        raise InvalidInputError(f"The kind of a classifier must be one of {', '.join(KINDS)}. Got {kind!r} instead.")
-    module, name = KINDS[kind]
-    found: type[TextClassifier] = getattr(import_extra(module, "text", f"The {kind} classifier"), name)
-    return found
-
-
 def make(kind: str, **settings: Any) -> TextClassifier:
-    """Return an unfitted classifier of a kind.
+    """Return an unfitted classifier of a kind: "bert", "blend", "hybrid", "linear", "randinit" or "word2vec".
 
-    Parameters
-    ----------
-    kind : {"bert", "blend", "hybrid", "linear", "randinit", "word2vec"}
-        What it is made of.
-    **settings
-        Fields of the kind's settings: `LinearSettings`, `HybridSettings`, `CnnSettings`, `Word2vecSettings`,
-        `BertSettings` or `BlendSettings`.
+    `settings` are fields of the kind's: `LinearSettings`, `HybridSettings`, `CnnSettings`, `Word2vecSettings`,
+    `BertSettings` or `BlendSettings`.
 
     Examples
     --------
@@ -425,30 +330,26 @@ def make(kind: str, **settings: Any) -> TextClassifier:
     >>> classifier.predict_proba(["the wheat harvest"]).argmax()
     np.int64(0)
     """
-    found = _class_of(kind)
-    known = [field.name for field in dataclasses.fields(found.settings_class)]
-    unknown = sorted(set(settings) - set(known))
+    if kind not in KINDS:
+        raise InvalidInputError(f"The kind of a classifier must be one of {', '.join(KINDS)}. Got {kind!r} instead.")
+    module, name = KINDS[kind]
+    chosen: type[TextClassifier] = getattr(import_extra(module, "text", f"The {kind} classifier"), name)
+    names = [field.name for field in dataclasses.fields(chosen.settings_class)]
+    unknown = sorted(set(settings) - set(names))
     if unknown:
         raise InvalidInputError(
-            f"The {kind} classifier has no setting {', '.join(map(repr, unknown))}. It has {', '.join(known)}."
+            f"The {kind} classifier has no setting {', '.join(map(repr, unknown))}. It has {', '.join(names)}."
         )
-    return found(found.settings_class(**settings))
+    return chosen(chosen.settings_class(**settings))
 
 
 def probabilities_of(
     classifier: TextClassifier, texts: Iterable[str], listed: int | None
 ) -> npt.NDArray[np.float64] | SparseProbabilities:
-    """Return what conformal prediction works on: all probabilities, or so many of the highest of each text.
+    """Return what conformal prediction works on: all probabilities, or the `listed` highest of each text.
 
     What a predictor is calibrated with must be what it is given later, so bundles remember `listed`;
-    `TextClassifier.listed_for` says what it should be.
-
-    Parameters
-    ----------
-    classifier : TextClassifier
-    texts : iterable of str
-    listed : int or None
-        Labels to list for each text, see `TextClassifier.predict_proba_sparse`; None for an array of all.
+    `TextClassifier.listed_for` says what it should be, None for an array of all.
 
     Examples
     --------
@@ -470,10 +371,7 @@ def probabilities_of(
 def load(folder: str | os.PathLike[str]) -> TextClassifier:
     """Return the classifier that was saved in a folder; no code from the folder is run.
 
-    Raises
-    ------
-    ArtifactError
-        The folder is damaged, of a newer format, or not a saved classifier.
+    ArtifactError if the folder is damaged, of a newer format, or not a saved classifier.
 
     Examples
     --------
@@ -486,11 +384,16 @@ def load(folder: str | os.PathLike[str]) -> TextClassifier:
     ...     text.load(f"{folder}/linear")
     make('linear')
     """
-    with opened_folder(folder) as (copy, document):
+    with _FOLDER.opened(Path(folder)) as (copy, document):
+        for name, expected in (("kind", str), ("settings", dict), ("n_labels", int)):
+            if not isinstance(document.get(name), expected):
+                raise ArtifactError(
+                    f"The saved classifier {folder} is damaged: {_FOLDER.description} has no proper '{name}'."
+                )
         try:
             classifier = make(document["kind"], **document["settings"])
             classifier.n_labels_ = document["n_labels"]
-            classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_)
+            classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_, who="load")
             classifier.history_ = list(document.get("history", []))
         except (InvalidInputError, TypeError, KeyError, ValueError) as error:
             raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error

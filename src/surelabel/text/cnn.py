@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from surelabel.text.base import LabelledTexts
 from surelabel.text.convolution import MaxConvolution
+from surelabel.text.inputs import LabelledTexts
 from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.settings import CnnSettings, Word2vecSettings
 from surelabel.text.tokenisation import train_word_tokenizer, words
@@ -27,19 +27,8 @@ class ConvolutionalNetwork(nn.Module):
     """Embedding, convolution over words with its maximum, dense layer, one logit per label.
 
     Dropout after the maximum and after the dense layer, ReLU after the dense layer. None after the maximum,
-    which is no linear function already: with one, training took more epochs for a validation F1 hardly higher.
-    The padding token's vector is zero and stays so.
-
-    Parameters
-    ----------
-    settings : CnnSettings
-        Sizes and dropout.
-    n_words : int
-        Rows of the embedding.
-    n_labels : int
-        Outputs.
-    embedding_size : int
-        Components, which given vectors decide.
+    which is not a linear function already: with one, training took more epochs for a validation F1 hardly higher.
+    The padding token's vector is zero and stays so. Given vectors decide on `embedding_size`.
     """
 
     def __init__(self, settings: CnnSettings, n_words: int, n_labels: int, embedding_size: int) -> None:
@@ -74,11 +63,6 @@ class ConvolutionalNetwork(nn.Module):
 
 class RandinitClassifier(NeuralClassifier):
     """The CNN whose word vectors start at random.
-
-    Parameters
-    ----------
-    settings : CnnSettings, optional
-        What can be set.
 
     Examples
     --------
@@ -116,12 +100,7 @@ class RandinitClassifier(NeuralClassifier):
 
 
 class Word2vecClassifier(RandinitClassifier):
-    """The CNN whose word vectors start from pre-trained ones and are fine-tuned.
-
-    Parameters
-    ----------
-    settings : Word2vecSettings, optional
-        What can be set; `vectors` says where the vectors come from.
+    """The CNN whose word vectors start from pre-trained ones (the `vectors` of its settings) and are fine-tuned.
 
     Examples
     --------

@@ -12,8 +12,8 @@ and its pooled features do not depend on the other texts. `MaxConvolution` is gi
 each text and texts padded by zeros.
 
 The plain way (`plain_max_convolution`, a Conv2d and a maximum) writes kernels x words x components numbers
-for every text. The gradient of a maximum flows through its best position alone, so `fused_max_convolution`
-keeps only that position: a numba kernel on the processor, torch operations elsewhere.
+for every text. The gradient of a maximum flows through its best position alone, so `fused_max_convolution` keeps only
+that position: a numba kernel on the processor, torch operations elsewhere.
 """
 
 from __future__ import annotations
@@ -207,19 +207,8 @@ class _FusedMaxConvolution(torch.autograd.Function):
 def plain_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Pool with a two-dimensional convolution and a maximum over words, as the paper draws it.
 
-    Parameters
-    ----------
-    x : float tensor (B, L, C)
-        Embedded texts, zeros after the last word of each.
-    lengths : int tensor (B,)
-        Words of each text, at least 1.
-    weight : float tensor (K, taps)
-        The kernels.
-
-    Returns
-    -------
-    float tensor (B, C, K)
-        For each component and kernel the largest answer over the windows that start in the text.
+    From embedded texts x (B, L, C), zeros after the last word, lengths (B,) of at least 1, and kernels (K, taps) to
+    (B, C, K): for each component and kernel the largest answer over the windows that start in the text.
     """
     taps = weight.shape[1]
     longest = x.shape[1]
@@ -236,13 +225,6 @@ def fused_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.
 
     Ties go to the first window, as torch's max-pooling has it. Tensors that are not float32 on the
     processor, and kernels of more than 16 words, take the plain way.
-
-    Examples
-    --------
-    >>> x = torch.tensor([[[1.0], [3.0], [-2.0]]])
-    >>> weight = torch.tensor([[1.0, 1.0], [-1.0, 0.0]])
-    >>> fused_max_convolution(x, torch.tensor([3]), weight)
-    tensor([[[4., 2.]]])
     """
     ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and weight.shape[1] <= TAPS
     if not ours:
@@ -252,15 +234,7 @@ def fused_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.
 
 
 class MaxConvolution(nn.Module):
-    """Kernels of `taps` words x 1 component, a bias each, and the maximum over words.
-
-    Parameters
-    ----------
-    n_kernels, taps : int
-        Number and height of the kernels.
-    fused : bool
-        False takes the plain way, for comparison.
-    """
+    """Kernels of `taps` words x 1 component, a bias each, and the maximum over words; not `fused` for comparison."""
 
     def __init__(self, n_kernels: int = 40, taps: int = TAPS, *, fused: bool = True) -> None:
         super().__init__()

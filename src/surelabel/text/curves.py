@@ -28,37 +28,16 @@ _LEAST_SLOPE = 0.05
 
 
 def log_loss(logits: FloatArray, labels: Any) -> float:
-    """Return the log-loss of logits (n, d), summed over labels, mean over texts.
-
-    Examples
-    --------
-    >>> round(log_loss(np.zeros((2, 3)), np.zeros((2, 3), dtype=bool)), 3)
-    2.079
-    """
+    """Return the log-loss of logits (n, d), summed over labels, mean over texts."""
     return float(np.logaddexp(0.0, np.where(labels, -logits, logits)).sum() / max(1, len(logits)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScoreCurve:
-    """A fitted curve.
+    """A fitted curve: coefficients (9,) of the eight inputs and the constant, frequencies (d,) and limits (2,).
 
-    Attributes
-    ----------
-    coefficients : (9,) float64
-        Of the eight inputs and the constant.
-    frequencies : (d,) float64
-        Logarithm of each label's share of the training texts, less the mean of all labels.
-    limits : (2,) float64
-        Scores of rivals are clipped to these, between which the curve rises with the score for every label.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.random((2000, 4)) < 0.2
-    >>> scores = 2.0 * truth - 1.0 + rng.normal(size=truth.shape)
-    >>> curve = ScoreCurve.fit(scores, truth, truth.mean(axis=0))
-    >>> bool(abs(curve(scores).mean() - 0.2) < 0.01)
-    True
+    Frequencies are logarithms of each label's share of the training texts, less their mean. Scores of rivals are
+    clipped to the limits, between which the curve rises with the score for every label.
     """
 
     coefficients: FloatArray
@@ -78,8 +57,8 @@ class ScoreCurve:
         rivals = _rivals(scores)[0]
         limits = np.quantile(rivals, (0.005, 0.995))
         target = labels.ravel().astype(np.float64)
-        curve = cls(np.zeros(_N_INPUTS + 1), frequencies, limits)
-        inputs = curve._inputs(scores)
+        parts = cls(np.zeros(_N_INPUTS + 1), frequencies, limits)._parts(scores)
+        inputs = np.stack([part.ravel() for part in parts], axis=1)
         for chosen in (_FULL, _MIDDLE, _PLAIN):
             columns = [*chosen, _N_INPUTS]
             coefficients = np.zeros(_N_INPUTS + 1)
@@ -96,22 +75,18 @@ class ScoreCurve:
 
     def logits(self, scores: FloatArray) -> FloatArray:
         """Return the log-odds (n, d) of scores (n, d)."""
-        found = np.zeros(scores.shape)
+        logits = np.zeros(scores.shape)
         # Term by term, in one order: the result for a text does not depend on the texts beside it.
         for coefficient, part in zip(self.coefficients, self._parts(scores), strict=True):
-            found += coefficient * part
-        return found
+            logits += coefficient * part
+        return logits
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return the probabilities (n, d) of scores (n, d)."""
         return np.asarray(scipy.special.expit(self.logits(scores)), dtype=np.float64)
 
-    def _inputs(self, scores: FloatArray) -> FloatArray:
-        """Return what the curve sees of every (text, label) pair, (n * d, 9); the last is 1."""
-        return np.stack([part.ravel() for part in self._parts(scores)], axis=1)
-
     def _parts(self, scores: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the nine inputs, (n, d) each."""
+        """Return what the curve sees of every (text, label) pair: nine inputs, (n, d) each; the last is 1."""
         frequency = np.broadcast_to(self.frequencies, scores.shape)
         first, second = (np.clip(rival, *self.limits) for rival in _rivals(scores))
         return (
@@ -147,14 +122,7 @@ def _rivals(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def fit_regression(inputs: FloatArray, target: FloatArray, start: FloatArray, penalty: FloatArray) -> FloatArray:
-    """Fit a logistic regression (k,) by Newton's steps; each coefficient is drawn to where it starts, with a penalty.
-
-    Examples
-    --------
-    >>> inputs = np.ones((4, 1))
-    >>> fit_regression(inputs, np.array([1.0, 1.0, 1.0, 0.0]), np.zeros(1), np.full(1, 1e-9)).round(3)
-    array([1.099])
-    """
+    """Fit a logistic regression (k,) by Newton's steps; a penalty draws each coefficient to where it starts."""
     coefficients = start.copy()
 
     def value(at: FloatArray) -> float:

@@ -47,22 +47,11 @@ def vectors_folder() -> Path:
 
 
 class Embedder:
-    """A frozen encoder: from texts to vectors of length 1.
+    """A frozen encoder and the tokenizer that truncates for it: from texts to vectors of length 1.
 
     Made by `of_model` or `read`. Vectors are kept in one file for each encoder and first two digits of the text's
-    SHA-256, and read from there when the same text comes again. Damaged files are computed anew.
-
-    Parameters
-    ----------
-    encoder : transformers model
-    tokenizer : tokenizers.Tokenizer
-        Which truncates.
-    pooling : {"cls", "mean"}
-    padding : int
-    cache : path or None
-        Folder to keep vectors in; None keeps none.
-    quantise : {"none", "int8"}
-        As in `HybridSettings`.
+    SHA-256 in the folder `cache`, if there is one, and read from there when the same text comes again. Damaged files
+    are computed anew. `quantise` is as in `HybridSettings`.
     """
 
     def __init__(

@@ -75,16 +75,7 @@ class Explanation:
 
 @dataclasses.dataclass
 class Occurrences:
-    """The words of a text, and which of them each term is made of, per place where the term occurs.
-
-    Parameters
-    ----------
-    text : str
-    word : pattern
-        Of words, in lower case.
-    stem : callable, optional
-        Turns a word into the text of its stem.
-    """
+    """The words of a text (by a pattern, in lower case, or their stems), and which of them each term is made of."""
 
     text: str
     word: str
@@ -140,14 +131,7 @@ class Occurrences:
 def word_weights(
     text: str, spans: Sequence[Span], parts: Iterable[tuple[Sequence[tuple[int, ...]], float]]
 ) -> tuple[WordWeight, ...]:
-    """Share what terms add out over their words; `parts` are the places of each term and what it adds.
-
-    Examples
-    --------
-    >>> words = word_weights("oil oil gas", [(0, 3), (4, 7), (8, 11)], [([(0,), (1,)], 3.0), ([(1, 2)], 1.0)])
-    >>> [(word.word, word.weight) for word in words]
-    [('oil', 1.5), ('oil', 2.0), ('gas', 0.5)]
-    """
+    """Share what terms add out over their words; `parts` are the places of each term and what it adds."""
     weights = [0.0] * len(spans)
     for places, value in parts:
         for numbers in places:

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from surelabel.text.batching import pad, prediction_batches
 __all__ = ["KeptStates", "blocks_of", "check_split", "freeze_lower", "keep_states", "states_name", "upper_only"]
 
 logger = logging.getLogger(__name__)
+
+Ids: TypeAlias = Sequence[npt.NDArray[np.int32]]
 
 _TOKENS_PER_BATCH = 2_048
 _REPORT_SECONDS = 60.0
@@ -123,15 +125,7 @@ def check_split(encoder: nn.Module, n_frozen: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class KeptStates:
-    """The frozen layers' output: states of all tokens below each other, in half precision.
-
-    Parameters
-    ----------
-    values : float16 (n_tokens, hidden_size)
-        Of all texts, memory-mapped.
-    starts, lengths : (n_texts,) int64
-        Rows of each text.
-    """
+    """The frozen layers' output, memory-mapped float16 (n_tokens, hidden_size), and the rows of each text."""
 
     values: Any
     starts: npt.NDArray[np.int64]
@@ -146,31 +140,10 @@ class KeptStates:
         return KeptStates(self.values, self.starts[order], self.lengths[order])
 
 
-def keep_states(
-    encoder: Any,
-    n_frozen: int,
-    ids: Sequence[npt.NDArray[np.int32]],
-    file: Path,
-    *,
-    padding: int,
-    bfloat16: bool,
-) -> KeptStates:
-    """Run the frozen layers over encoded texts, or read what an earlier run has kept in the same file.
+def keep_states(encoder: Any, n_frozen: int, ids: Ids, file: Path, *, padding: int, bfloat16: bool) -> KeptStates:
+    """Run the frozen layers over encoded texts, or read what an earlier run has kept.
 
-    Parameters
-    ----------
-    encoder : transformers model
-        Left as it is.
-    n_frozen : int
-        Blocks to run.
-    ids : sequence of int32 arrays
-        The texts.
-    file : Path
-        A .npy file that belongs to these texts and layers alone; it is whole or not there.
-    padding : int
-        Token that fills batches.
-    bfloat16 : bool
-        Multiply in bfloat16.
+    The .npy file belongs to these texts and layers alone; it is whole or not there.
     """
     lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
     starts = np.cumsum(lengths) - lengths
@@ -187,15 +160,7 @@ def keep_states(
     return KeptStates(values, starts, lengths)
 
 
-def _fill(
-    encoder: nn.Module,
-    n_frozen: int,
-    ids: Sequence[npt.NDArray[np.int32]],
-    values: Any,
-    *,
-    padding: int,
-    bfloat16: bool,
-) -> None:
+def _fill(encoder: nn.Module, n_frozen: int, ids: Ids, values: Any, *, padding: int, bfloat16: bool) -> None:
     """Write the states of all texts into an array, batches of like length at a time."""
     device = next(encoder.parameters()).device
     lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
@@ -220,7 +185,7 @@ def _fill(
                 logger.info("frozen layers: %d of %d texts", n_done, len(ids))
 
 
-def states_name(identity: str, ids: Sequence[npt.NDArray[np.int32]]) -> str:
+def states_name(identity: str, ids: Ids) -> str:
     """Return the file name for the states of some texts: it changes with the texts, the model and the layers."""
     digest = hashlib.sha256(identity.encode())
     for one in ids:

@@ -22,13 +22,8 @@ _CENTRE = "centre.npz"
 class HybridClassifier(LinearClassifier):
     """`linear` with the vectors of a frozen encoder beside the terms.
 
-    Vectors lose the mean of the training texts' and are brought to length `vector_weight`. The encoder is saved with
-    the classifier.
-
-    Parameters
-    ----------
-    settings : HybridSettings, optional
-        What can be set; `model` says which encoder.
+    Vectors lose the mean of the training texts' and are brought to length `vector_weight`. The encoder (the `model` of
+    its settings) is saved with the classifier.
 
     Examples
     --------

@@ -17,9 +17,10 @@ import scipy.special
 from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities
-from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
+from surelabel.text.base import History, TextClassifier
 from surelabel.text.curves import ScoreCurve
 from surelabel.text.explaining import Explanation
+from surelabel.text.inputs import FitOptions, LabelledTexts
 from surelabel.text.searching import HeldOut, Search
 from surelabel.text.separating import LinearScores, fit_scores
 from surelabel.text.settings import LinearSettings
@@ -43,11 +44,6 @@ class LinearClassifier(TextClassifier):
     Weights are rounded to float32 when fitted, and every text is computed alone: a saved classifier gives
     bit for bit the same probabilities, in any batch.
 
-    Parameters
-    ----------
-    settings : LinearSettings, optional
-        What can be set.
-
     Examples
     --------
     >>> from surelabel.text import LinearClassifier
@@ -61,9 +57,7 @@ class LinearClassifier(TextClassifier):
     kind = "linear"
     settings_class = LinearSettings
 
-    def _fit(
-        self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
-    ) -> list[dict[str, float]]:
+    def _fit(self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions) -> History:
         features = self._fit_features(training.texts)
         self._shortlists = None
         if training.labels.shape[1] > self.settings.many_labels:
@@ -85,17 +79,12 @@ class LinearClassifier(TextClassifier):
 
     def _search(
         self, features: Any, training: LabelledTexts, validation: LabelledTexts | None, learnt: npt.NDArray[np.int64]
-    ) -> list[dict[str, float]]:
+    ) -> History:
         """Choose loss and C, fit the learnt labels; return what was tried."""
         n_labels = training.labels.shape[1]
         labels = training.labels[:, learnt]
-        held_out = HeldOut.of(
-            features,
-            labels,
-            None if validation is None else (self._features(validation.texts), validation.labels[:, learnt]),
-            seed=self.settings.seed,
-        )
-        search = Search(held_out, self.settings)
+        held = None if validation is None else (self._features(validation.texts), validation.labels[:, learnt])
+        search = Search(HeldOut.of(features, labels, held, seed=self.settings.seed), self.settings)
         best = search.best()
         _log.info("of %d ways to fit, %s has the lowest log-loss: %.4f", len(search.tried), *search.summary())
         scores = best.scores or fit_scores(features, labels, best.candidate, self.settings.seed)

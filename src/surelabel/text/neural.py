@@ -18,9 +18,10 @@ from torch import nn
 
 from surelabel._core.declared_sizes import check_safetensors
 from surelabel.exceptions import ArtifactError
-from surelabel.text.base import FitOptions, LabelledTexts, TextClassifier
+from surelabel.text.base import History, TextClassifier
 from surelabel.text.batching import Examples, pad, prediction_batches
 from surelabel.text.explaining import Explanation, WordWeight
+from surelabel.text.inputs import FitOptions, LabelledTexts
 from surelabel.text.tokenisation import encode, encode_with_places, known_words, read_tokenizer
 from surelabel.text.training import Plan, train
 
@@ -29,15 +30,7 @@ _SHARE_SET_ASIDE = 0.1
 
 
 def start_bias(layer: nn.Linear, bias: float | None, labels: Any) -> None:
-    """Set an output layer's bias to a number, or to each label's log-odds in the training texts if None.
-
-    Examples
-    --------
-    >>> layer = nn.Linear(3, 2)
-    >>> start_bias(layer, None, np.array([[True, False], [False, False], [False, False], [True, False]]))
-    >>> layer.bias.tolist()
-    [0.0, -2.197...]
-    """
+    """Set an output layer's bias to a number, or to each label's log-odds in the training texts if None."""
     share = (np.asarray(labels.sum(axis=0)) + 0.5) / (labels.shape[0] + 1)
     odds = np.log(share / (1 - share)) if bias is None else np.full(len(share), bias)
     with torch.no_grad():
@@ -71,9 +64,7 @@ class NeuralClassifier(TextClassifier):
     def _rebuild(self, folder: Path) -> nn.Module:
         """Return the network of a saved classifier, before its weights are read."""
 
-    def _fit(
-        self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions
-    ) -> list[dict[str, float]]:
+    def _fit(self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions) -> History:
         if validation is None:
             training, validation = training.set_aside(_SHARE_SET_ASIDE, self.settings.seed, "A neural classifier")
         with torch.random.fork_rng():
@@ -87,7 +78,7 @@ class NeuralClassifier(TextClassifier):
 
     def _train(
         self, optimizer: torch.optim.Optimizer, parts: tuple[Examples, Examples], plan: Plan, options: FitOptions
-    ) -> tuple[nn.Module, list[dict[str, float]]]:
+    ) -> tuple[nn.Module, History]:
         """Return the trained network and its history."""
         return train(self._network, optimizer, parts, plan, options)
 

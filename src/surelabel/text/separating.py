@@ -57,25 +57,10 @@ class LinearScores:
 def fit_scores(
     features: Any, labels: Any, candidate: Candidate, seed: int, advance: Callable[[], None] | None = None
 ) -> LinearScores:
-    """Fit one score per label.
+    """Fit one score per label on features (n, n_features), a float32 CSR array, and labels (n, n_labels), bool.
 
-    Parameters
-    ----------
-    features : CSR array (n, n_features) float32
-    labels : (n, n_labels) bool array or bool CSR array
-    candidate : Candidate
-        A text with label k costs C ((n - m) / m)^rare_weight, m texts of n having the label.
-    seed : int
-        Of the orders in which texts are visited.
-    advance : callable, optional
-        Called, from any thread, after each label.
-
-    Examples
-    --------
-    >>> features = scipy.sparse.csr_array(np.array([[1, 0], [0, 1], [1, 0]], dtype=np.float32))
-    >>> scores = fit_scores(features, np.array([[1], [0], [1]], dtype=bool), Candidate("svm", 10.0), seed=0)
-    >>> scores(features).round(1).ravel()
-    array([ 1., -1.,  1.])
+    A text with a label that m of n texts have costs C ((n - m) / m)^rare_weight. `seed` orders the texts; `advance` is
+    called after each label, from any thread.
     """
     n_texts, n_labels = labels.shape
     texts = (features.indptr.astype(np.int64), features.indices.astype(np.int32), features.data.astype(np.float32))
@@ -90,12 +75,12 @@ def fit_scores(
         target = np.ascontiguousarray(columns[:, label] if columns is labels else columns[:, [label]].toarray()[:, 0])
         positive = max(1, int(target.sum()))
         raised = cost * (max(1, n_texts - positive) / positive) ** candidate.rare_weight
-        found = np.zeros(features.shape[1] + 1)
+        learnt = np.zeros(features.shape[1] + 1)
         stream = np.uint64((seed * _STREAMS + label + 1) % 2**63)
         rule = (raised, cost, _TOLERANCE, _MOST_PASSES)
-        fit(texts, squares, rule, target, stream, np.zeros(n_texts), found)
-        weights[:, label] = found[:-1]
-        intercepts[label] = found[-1]
+        fit(texts, squares, rule, target, stream, np.zeros(n_texts), learnt)
+        weights[:, label] = learnt[:-1]
+        intercepts[label] = learnt[-1]
         if advance is not None:
             advance()
 

