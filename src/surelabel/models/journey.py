@@ -14,7 +14,7 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.measures import MEASURES, Measure
 from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import DecisionSettings
-from surelabel.models.fitting import any_measure_named
+from surelabel.models.fitting import Automatic, any_measure_named
 from surelabel.models.settings import TrainingSettings
 from surelabel.models.training import train_bundle, train_to_folder
 
@@ -67,7 +67,10 @@ def train(
     """
     promised = DecisionSettings(**{name: settings.pop(name) for name in list(settings) if name in _PROMISES})
     reading = {name: settings.pop(name) for name in list(settings) if name not in _SETTINGS}
-    chosen = any_measure_named(measure) if isinstance(measure, str) else measure
+    if isinstance(measure, str):
+        chosen: Measure | Automatic = Automatic() if measure.lower() == "auto" else any_measure_named(measure)
+    else:
+        chosen = measure
     wanted = TrainingSettings(
         kind=classifier, measure=chosen, compared=MEASURES if compare else {}, decisions=promised, **settings
     )
