@@ -60,18 +60,8 @@ def totals_of(measure: Measure, probabilities: FloatArray | SparseProbabilities,
 class Calibration:
     """A calibrated measure: immutable, and all that predictions need.
 
-    Attributes
-    ----------
-    measure : Measure
-    totals : (n,) float64, ascending, read-only
-    n_labels : int
-    min_labels, max_labels : int
-        Candidates are the label-sets of min_labels..max_labels labels.
-    label_names : tuple of str or None
-    constraints : LabelConstraints or None
-        What candidates must obey beside the limits.
-    categories : Categories or None
-        The totals by category, if there is a taxonomy.
+    `totals`, (n,), are ascending. Candidates are the label-sets of min_labels..max_labels labels that obey
+    `constraints`; `categories` has the totals by category, if there is a taxonomy.
     """
 
     measure: Measure

@@ -18,10 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.npz_file import NpzFormat
-from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
-from surelabel.exceptions import ArtifactError, InvalidInputError
-
-__all__ = ["METHODS", "Recalibration"]
+from surelabel._core.validation import BoolArray, FloatArray, as_probabilities, as_texts, check_count
+from surelabel.exceptions import ArtifactError
 
 METHODS = ("none", "platt", "isotonic")
 _NONE, _PLATT, _ISOTONIC = range(3)
@@ -135,13 +133,8 @@ class Recalibration:
             Of its folds.
         """
         for parameter, value, least in (("n_folds", n_folds, 2), ("min_texts", min_texts, n_folds)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise InvalidInputError(
-                    f"The {parameter!r} parameter of Recalibration.fit must be a whole number of {least} or more. "
-                    f"Got {value!r} instead."
-                )
-        checked = as_probabilities(probabilities, who="Recalibration.fit")
-        known = as_labels(labels, who="Recalibration.fit", n_labels=checked.shape[1], n_texts=len(checked))
+            check_count(parameter, value, who="Recalibration.fit", least=least)
+        checked, known = as_texts(probabilities, labels, who="Recalibration.fit")
         counts = known.sum(axis=0)
         enough = (counts >= min_texts) & (len(known) - counts >= min_texts)
         return cls(

@@ -357,7 +357,7 @@ def test_a_fitted_copy_does_not_change():
         (lambda: RefinedOdds(np.ones((3, 3))), "2 rows or one more than labels"),
         (lambda: RefinedOdds(np.array([[np.nan], [1.0]])), "finite numbers"),
         (lambda: Mixture(odds=RefinedOdds(np.ones((2, 3)))).fit([[1, 0]]), "must be of 2 labels"),
-        (lambda: Mixture(hubs=Hubs([0], np.zeros((2, 3)))).fit([[1, 0]]), "'hubs' of Mixture must be of 2 labels"),
+        (lambda: Mixture(hubs=Hubs([0], np.zeros((2, 3)))).fit([[1, 0]]), "'hubs' parameter .* must be of 2 labels"),
         (lambda: Hubs(np.array([0]), np.ones((2, 3))), "no hub changes itself"),
         (lambda: Hubs(np.array([0, 0]), np.zeros((3, 3))), "1 to 4 different labels"),
         (lambda: Mixture().fit([[1, 0]]).with_hubs([[0.5, 0.5]], [[1, 0]], [2]), "hubs"),

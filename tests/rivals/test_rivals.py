@@ -247,7 +247,7 @@ def test_bad_input_is_said():
         CrossConformalRidge().calibrate([[1.0]], [[1]])
     with pytest.raises(InvalidInputError, match="finite"):
         TransductiveRidge().calibrate([[np.nan]], [[1]])
-    with pytest.raises(InvalidInputError, match="add costs up label by label"):
+    with pytest.raises(InvalidInputError, match="adds costs up label by label"):
         SeenPowerset([[1]], LpNorm(math.inf))
     with pytest.raises(InvalidInputError, match="min_labels"):
         BonferroniRelevance(-1)

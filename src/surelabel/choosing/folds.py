@@ -20,8 +20,6 @@ from surelabel.measures.base import costs_of
 from surelabel.measures.mixture import Mixture
 from surelabel.measures.odds import RefinedOdds
 
-__all__ = ["Fold", "HubLabels", "Sizes"]
-
 HubLabels: TypeAlias = tuple[int, ...]
 
 # Texts of a fold that are scored, sized and guessed; the same with neighbours, whose lists are long.

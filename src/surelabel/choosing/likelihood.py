@@ -36,11 +36,7 @@ _STEPS, _SMALLEST_GAIN = 60, 1e-6
 class Likelihood:
     """Losses of texts under mixtures that differ in settings, with the label-sets and the log-odds of one of them.
 
-    Parameters
-    ----------
-    measure : Mixture
-        Fitted; `neighbours` above 0 lists label-sets one label away too.
-    probabilities, labels : (n, d), dense or sparse
+    The measure is fitted; its `neighbours` above 0 list label-sets one label away too.
     """
 
     def __init__(self, measure: Mixture, probabilities: Any, labels: Any) -> None:

@@ -21,8 +21,6 @@ from surelabel.measures.hubs import log_odds_ratios
 from surelabel.measures.mixture import Mixture
 from surelabel.measures.odds import RefinedOdds
 
-__all__ = ["choose_mixture"]
-
 _log = logging.getLogger(__name__)
 
 # Settings that are moved: the usual ones; with neighbours; and those that leave label-sets with as many labels in the

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level, as_probabilities
+from surelabel._core.validation import BoolArray, FloatArray, as_level, as_texts, invalid
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines import engine_for
 from surelabel.engines.interacting import found_within_work
@@ -17,8 +17,6 @@ from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import Measure
 from surelabel.measures.penalised import WEIGHTS, Penalised
-
-__all__ = ["ChosenWeights", "choose_weights"]
 
 # Weights that are tried, in units of the median score of the validation texts; 0 is always tried too.
 GRID = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -115,14 +113,11 @@ def choose_weights(
     >>> chosen.mean_size < chosen.mean_size_without
     True
     """
-    checked = as_probabilities(probabilities, who="choose_weights")
-    known = as_labels(labels, who="choose_weights", n_labels=checked.shape[1], n_texts=len(checked))
+    checked, known = as_texts(probabilities, labels, who="choose_weights")
     if len(checked) < 4:
         raise InvalidInputError(f"choose_weights needs 4 validation texts or more. Got {len(checked)} instead.")
     if not all(np.isfinite(value) and value >= 0 for value in grid):
-        raise InvalidInputError(
-            f"The 'grid' parameter of choose_weights must be numbers, 0 or more. Got {grid!r} instead."
-        )
+        raise invalid("grid", "choose_weights", "numbers, 0 or more", repr(grid))
     order = np.random.default_rng(random_state).permutation(len(checked))
     halves = (order[: len(order) // 2], order[len(order) // 2 :])
     start = Penalised(measure).fit(train_labels)
@@ -162,8 +157,7 @@ def _mean_size(
     found = []
     level = as_level(significance, None, who="choose_weights")
     for one, other in (halves, halves[::-1]):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
             predictor = ConformalLabelSets(measure, **limits).calibrate(probabilities[one], labels[one])
         calibration, counted = predictor.calibration_, other[:_COUNTED]
         thresholds = np.full(len(counted), calibration.threshold(level))

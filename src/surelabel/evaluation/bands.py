@@ -40,14 +40,7 @@ def error_band(
     the calibration as perfect (`n_calibration` None) leaves the binomial alone, whose band is too narrow unless
     there are many more calibration texts than new ones.
 
-    Parameters
-    ----------
-    significance : float, str, Decimal or Fraction in (0, 1)
-    n_texts : int
-        Texts that the error rate is measured on.
-    n_calibration : int, optional
-    inside : float
-        Share of experiments that stay within the band.
+    The error rate is measured on `n_texts`; a share `inside` of experiments stays within the band.
 
     Examples
     --------

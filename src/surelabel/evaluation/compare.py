@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.levels import STANDARD_LEVELS
-from surelabel._core.validation import as_labels, as_level, as_probabilities
+from surelabel._core.validation import as_level, as_texts, check_count
 from surelabel.evaluation.criteria import p_value_sums
 from surelabel.evaluation.metrics import error_rates, size_curve, size_statistics
+from surelabel.evaluation.plain import from_plain
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.measures import Measure
 from surelabel.probabilities_file import PartProbabilities, Probabilities
@@ -30,22 +31,12 @@ _CELLS = 1024
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonRecord:
-    """One method at one significance on one split.
+    """One method at one significance on one split, which is named by its seed.
 
-    Attributes
-    ----------
-    method, significance : str
-    split : int
-        Seed of the split.
-    error : float
-        Share of texts whose true label-set is outside the set.
-    mean_size, median_size : float
-        Label-sets in a set; upper bounds if they are not exact.
-    s_excess : float or None
-        Excess of the S criterion over its floor, upper bound; None where a method has no p-values for all candidates.
-        The same at every significance.
-    mean_size_lower : float
-        Certified lower bound of the mean size; the same as `mean_size` where all sizes were counted.
+    `error` is the share of texts whose true label-set is outside the set. Sizes are upper bounds if they are not exact;
+    `mean_size_lower` is a certified lower bound, equal to `mean_size` if all were counted. `s_excess`, an upper bound
+    of the excess of the S criterion over its floor, is the same at every significance, and None if a method has no
+    p-values for all candidates.
     """
 
     method: str
@@ -76,18 +67,10 @@ class ComparisonRow:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What was measured of several methods.
+    """What was measured of several methods on the same probabilities, named by `source`.
 
-    Attributes
-    ----------
-    source : str
-        The probabilities that all methods had.
-    n_calibration, n_texts, n_labels, max_labels : int
-    guarantees : dict of str to str
-        What each method guarantees at significance e, in their order.
-    records : tuple of ComparisonRecord
-    n_sized : int or None
-        Test texts a split whose sets were counted; None for all of them.
+    `guarantees` says what each method guarantees at significance e, in their order; `n_sized` is the number of test
+    texts per split whose sets were counted, None for all of them.
     """
 
     source: str
@@ -115,15 +98,10 @@ class Comparison:
         if not found:
             raise KeyError(f"There is no record of {method!r} at significance {significance!r}.")
         excess = [record.s_excess for record in found if record.s_excess is not None]
-        return ComparisonRow(
-            method,
-            significance,
-            _spread([record.error for record in found]),
-            _spread([record.mean_size for record in found]),
-            _spread([record.median_size for record in found]),
-            _spread(excess) if excess else None,
-            all(record.mean_size <= 1.01 * record.mean_size_lower for record in found),
-        )
+        is_exact = all(record.mean_size <= 1.01 * record.mean_size_lower for record in found)
+        figures = zip(*((record.error, record.mean_size, record.median_size) for record in found), strict=True)
+        error, mean, median = map(_spread, figures)
+        return ComparisonRow(method, significance, error, mean, median, _spread(excess) if excess else None, is_exact)
 
     def rows(self) -> list[ComparisonRow]:
         """Return all methods at all significances."""
@@ -137,10 +115,10 @@ class Comparison:
     def from_dict(cls, values: dict[str, Any]) -> Comparison:
         """Return the inverse of `to_dict`."""
         try:
-            records = tuple(ComparisonRecord(**record) for record in values["records"])
-            return cls(**{**values, "records": records})
-        except (KeyError, TypeError) as error:
+            made: Comparison = from_plain(cls, values)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArtifactError(f"These are not the values of a comparison: {error!r}.") from error
+        return made
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float]:
@@ -152,12 +130,12 @@ def _spread(values: Sequence[float]) -> tuple[float, float]:
 def _measure(
     rival: Rival,
     split: int,
-    calibration: PartProbabilities,
-    test: PartProbabilities,
+    parts: tuple[PartProbabilities, PartProbabilities],
     levels: Sequence[str],
     n_sized: int | None,
 ) -> list[ComparisonRecord]:
     """Calibrate and measure one method on one split; sizes on the first texts only, where not all are counted."""
+    calibration, test = parts
     rival.calibrate(calibration.probabilities, calibration.labels)
     excess = None
     if isinstance(rival, LabelPowerset):
@@ -184,10 +162,9 @@ def _as_probabilities(parts: Mapping[str, tuple[Any, Any]], max_labels: int | No
         )
     made = {}
     for name, (probabilities, labels) in parts.items():
-        checked = as_probabilities(probabilities, who="compare")
-        n_texts, n_labels = checked.shape
-        known = as_labels(labels, who="compare", n_labels=n_labels, n_texts=n_texts)
-        made[name] = PartProbabilities(checked, known, tuple(f"{name} {row}" for row in range(n_texts)))
+        checked, known = as_texts(probabilities, labels, who="compare")
+        n_labels = checked.shape[1]
+        made[name] = PartProbabilities(checked, known, tuple(f"{name} {row}" for row in range(len(checked))))
     names = tuple(f"label {k}" for k in range(n_labels))
     return Probabilities(made, names, n_labels if max_labels is None else max_labels, {})
 
@@ -253,20 +230,18 @@ def compare(
     if not names or len(set(names)) < len(names):
         raise InvalidInputError(f"compare needs methods with different names. Got {names} instead.")
     for parameter, value in (("n_splits", n_splits), ("n_sized", 1 if n_sized is None else n_sized)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InvalidInputError(f"The {parameter!r} parameter of compare must be 1 or more. Got {value!r} instead.")
+        check_count(parameter, value, who="compare", least=1)
     for level in levels:
         as_level(level, None, who="compare")
     records: list[ComparisonRecord] = []
     done = {} if done is None else done
     for number in range(n_splits):
-        calibration, test = parts.redivided(seed + number)
+        divided = parts.redivided(seed + number)
         for method in methods:
             place = (method.name, seed + number)
             if place not in done:
                 _log.info("split %d of %d: %s", number + 1, n_splits, method.name)
-                names = [str(level) for level in levels]
-                done[place] = _measure(method, seed + number, calibration, test, names, n_sized)
+                done[place] = _measure(method, seed + number, divided, [str(level) for level in levels], n_sized)
             records += done[place]
     return Comparison(
         source=_source(parts),

@@ -5,18 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.evaluation.bands import Verdict, judge
-from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.exceptions import InvalidInputError
 from surelabel.labels.label_sets import label_indices
 
-__all__ = ["Conditional", "KindOfText", "LabelFigures", "SureButWrong", "TextDetails", "conditional", "month_of"]
-
-_Made = TypeVar("_Made", "KindOfText", "LabelFigures", "SureButWrong", "Conditional")
 MOST_LISTED = 50
 """Sure but wrong texts that are listed; all are counted."""
 
@@ -37,14 +34,8 @@ _DATES = ("%Y-%m", "%d.%m.%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y")
 class TextDetails:
     """What is known of texts beside probabilities and labels; each may be left out.
 
-    Parameters
-    ----------
-    ids : sequence of str, optional
-        By which texts are named; their rows from 1 by default.
-    dates : sequence of str, optional
-        Days such as 2026-05-31; errors are then shown by month.
-    training_counts : (d,) array-like of int, optional
-        Training texts of each label; errors are then shown by the rarest label of a text.
+    Texts are named by `ids`, by their rows from 1 without them. With `dates`, such as 2026-05-31, errors are shown by
+    month; with `training_counts`, (d,), the training texts of each label, by the rarest label of a text.
     """
 
     ids: Sequence[str] | None = None
@@ -113,41 +104,6 @@ class Conditional:
         found = [(name, kind) for name, kinds in self.kinds.items() for kind in kinds if kind.verdict == "above"]
         # Sets of some sizes must miss more than others: that is what sizes say.
         return tuple(sorted((pair for pair in found if pair[0] != "plausible label-sets"), key=lambda p: -p[1].missed))
-
-    @classmethod
-    def from_dict(cls, values: Any) -> Conditional:
-        """Return the inverse of `dataclasses.asdict`; anything else is refused."""
-        try:
-            fields = dict(values)
-            fields["kinds"] = {
-                str(name): tuple(_checked(KindOfText, kind, (str, int, float, str)) for kind in kinds)
-                for name, kinds in fields["kinds"].items()
-            }
-            number = (float, int, type(None))
-            fields["labels"] = tuple(
-                _checked(LabelFigures, one, (str, int, number, number)) for one in fields["labels"]
-            )
-            fields["sure_but_wrong"] = tuple(_sure_from(one) for one in fields["sure_but_wrong"])
-            return _checked(cls, fields, (str, dict, tuple, int, int, tuple))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ArtifactError(f"These are not figures by kind of text: {error!r}.") from error
-
-
-def _sure_from(values: Any) -> SureButWrong:
-    """Return a text from JSON."""
-    names = {key: tuple(map(str, values[key])) for key in ("guessed", "true")}
-    return _checked(SureButWrong, {**values, **names}, (str, int, tuple, tuple, float))
-
-
-def _checked(kind: type[_Made], values: Any, types: Sequence[Any]) -> _Made:
-    """Return a dataclass from plain values of known types."""
-    made = kind(**values)
-    for field, expected in zip(dataclasses.fields(kind), types, strict=True):
-        value = getattr(made, field.name)
-        allowed = (int, float) if expected is float else expected
-        if isinstance(value, bool) or not isinstance(value, allowed):
-            raise TypeError(f"{field.name} is {value!r:.60}")
-    return made
 
 
 def month_of(date: str) -> str:
@@ -218,21 +174,10 @@ def conditional(
     groups: Sequence[str] | None = None,
     details: TextDetails | None = None,
 ) -> Conditional:
-    """Return figures by kind of text.
+    """Return figures by kind of text, for labels (n, d), dense or sparse.
 
-    Parameters
-    ----------
-    labels : (n, d) bool array or CSR array
-    missed : (n,) bool
-        Whether the true label-set of each text is outside its set.
-    forced : ForcedPredictions
-    significance : str
-    n_calibration : int
-    label_names : sequence of str
-    sizes : (m,) int and (m,) float64
-        Rows of texts, and the sizes of their sets.
-    groups : (n,) sequence of str, optional
-    details : TextDetails, optional
+    `missed`, (n,), tells whether the true label-set of each text is outside its set; `forced` are `ForcedPredictions`;
+    `sizes` has rows of some texts, (m,), and the sizes of their sets, (m,).
     """
     details = details or TextDetails()
     n_texts = labels.shape[0]

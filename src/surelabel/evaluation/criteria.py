@@ -28,12 +28,8 @@ from surelabel.engines.bounds import TABLE_CELLS
 class PValueSums:
     """Sums of p-values over candidates, per text, as a floor and certified bounds of the excess over it.
 
-    Attributes
-    ----------
-    floor : float
-        c / (n + 1), the same for every text; if texts are divided by groups, the mean over texts.
-    excess_lower, excess_upper : (n,) float64
-        Equal up to rounding if the excess was counted exactly.
+    The floor, c / (n + 1), is the same for every text; if texts are divided by groups, it is the mean over texts. The
+    bounds, (n,), are equal up to rounding if the excess was counted exactly.
 
     Examples
     --------
@@ -73,17 +69,10 @@ def counts_at(
 def p_value_sums(
     predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS, groups: Any = None
 ) -> PValueSums:
-    """Return the sum of p-values over all candidates, for each text.
+    """Return the sum of p-values over all candidates, for each text of probabilities (n, d).
 
-    Parameters
-    ----------
-    predictor : ConformalLabelSets
-        Calibrated.
-    probabilities : (n, d) array-like
-    n_cells : int
-        Cells of the table that bounds counts; more give tighter bounds, in proportion.
-    groups : (n,) array-like, optional
-        The group of each text, if the taxonomy divides texts by groups.
+    More cells of the table that bounds counts, `n_cells`, give tighter bounds, in proportion; `groups` has the group of
+    each text, if the taxonomy divides texts by groups.
 
     Examples
     --------
@@ -94,8 +83,8 @@ def p_value_sums(
     """
     engine = predictor.bind(probabilities, groups=groups, who="p_value_sums")
     floors, excess = engine.p_value_sums(n_cells)
-    floor = float(floors[0]) if (floors == floors[0]).all() else float(floors.mean())
-    return PValueSums(floor, excess[:, 0], excess[:, 1])
+    floor = floors[0] if (floors == floors[0]).all() else floors.mean()
+    return PValueSums(float(floor), excess[:, 0], excess[:, 1])
 
 
 def s_criterion(

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from surelabel._core.levels import CURVE_LEVELS, MAIN_LEVEL, STANDARD_LEVELS
-from surelabel._core.validation import FloatArray, as_level
+from surelabel._core.validation import FloatArray, IntArray, as_level
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines import engine_for
 from surelabel.engines.base import Engine
@@ -31,12 +31,11 @@ from surelabel.evaluation.metrics import (
     error_rates,
     size_curve,
 )
+from surelabel.evaluation.plain import from_plain
 from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import measure_to_spec
 from surelabel.taxonomies.engine import KindsEngine
-
-__all__ = ["CurvePoint", "Demand", "Evaluation", "SumCriterion", "evaluate"]
 
 # Cells of the tables that bound sizes past counting; a full evaluation takes the usual number.
 _CELLS = 1024
@@ -75,18 +74,9 @@ class SumCriterion:
 class Demand:
     """What the paper's searches would have to do at one significance, and what the exact one did.
 
-    Attributes
-    ----------
-    significance : str
-    mean_radius, median_radius : float
-        The paper's t; None, as all of its ball, where it has none: labels interact, label-sets are constrained, or
-        probabilities are sparse.
-    ball_label_sets, powerset_label_sets, exact_label_sets : int
-        Label-sets considered over all texts.
-    prohibitive : float
-        Share of texts with more label-sets in the ball than the paper's limit.
-    exact_seconds : float
-        Time of counting all prediction sets.
+    The radius is the paper's t; it and all figures of its ball are None if it has none: labels interact, label-sets are
+    constrained, or probabilities are sparse. Label-sets considered are those of all texts; `prohibitive` is the share
+    of texts with more of them in the ball than the paper's limit; `exact_seconds` is the time of counting.
     """
 
     significance: str
@@ -165,49 +155,12 @@ class Evaluation:
     def from_dict(cls, values: Any) -> Evaluation:
         """Return the inverse of `to_dict`; values of other types are refused."""
         try:
-            fields = {**values}
-            for name in ("underlying", "forced"):
-                fields[name] = ClassificationMetrics(**_checked(ClassificationMetrics, fields[name]))
-            parts = (("s", SumCriterion), ("of", SumCriterion), ("demand", Demand), ("guesses", ClassificationMetrics))
-            for name, kind in parts:
-                given = fields.get(name)
-                fields[name] = None if given is None else kind(**_checked(kind, given))
-            given = fields.get("conditional")
-            fields["conditional"] = None if given is None else Conditional.from_dict(given)
-            fields["curve"] = tuple(_point_from(point) for point in fields["curve"])
-            fields["errors"] = {str(float(level)): float(error) for level, error in fields.get("errors", {}).items()}
-            return cls(**_checked(cls, fields))
+            made: Evaluation = from_plain(cls, values)
+            for point in made.curve:
+                float(point.significance)
+            return dataclasses.replace(made, errors={str(float(level)): made.errors[level] for level in made.errors})
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ArtifactError(f"These are not the values of an evaluation: {error!r}.") from error
-
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "str": (str,),
-    "int | None": (int, type(None)),
-    "float | None": (int, float, type(None)),
-    "dict[str, Any]": (dict,),
-}
-
-
-def _checked(kind: type[Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the plain values of a dataclass after checking their types."""
-    fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, _KINDS.get(fields[name], object)):
-            raise TypeError(f"{name} is {value!r:.60}")
-    return values
-
-
-def _point_from(values: Mapping[str, Any]) -> CurvePoint:
-    """Return a point of a curve from JSON, whose keys are strings."""
-    sizes = dict(values["sizes"])
-    quantiles = {float(key): float(value) for key, value in sizes.pop("quantiles").items()}
-    sizes_read = SizeStatistics(**_checked(SizeStatistics, sizes), quantiles=quantiles)
-    point = CurvePoint(**{**_checked(CurvePoint, values), "sizes": sizes_read})
-    float(point.significance)
-    return point
 
 
 def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str) -> Demand:
@@ -218,19 +171,14 @@ def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str
     seconds = time.perf_counter() - start
     calibration = predictor.calibration_
     has_ball = calibration.is_separable and not is_sparse(probabilities)
-    ball = engine_for(calibration, probabilities, "hamming-ball", n_jobs=predictor.n_jobs) if has_ball else None
-    report = None if ball is None else ball.report(sets.thresholds)
-    radius = None if report is None else report.radius
-    return Demand(
-        significance=significance,
-        mean_radius=None if radius is None else float(radius.mean()),
-        median_radius=None if radius is None else float(np.median(radius)),
-        ball_label_sets=None if report is None else sum(report.considered),
-        powerset_label_sets=predictor.calibration_.n_candidates * len(probabilities),
-        exact_label_sets=sum(int(size) for size in upper),
-        prohibitive=None if report is None else float(report.prohibitive.mean()),
-        exact_seconds=seconds,
-    )
+    n_powerset, n_exact = calibration.n_candidates * len(probabilities), sum(int(size) for size in upper)
+    if not has_ball:
+        return Demand(significance, None, None, None, n_powerset, n_exact, None, seconds)
+    report = engine_for(calibration, probabilities, "hamming-ball", n_jobs=predictor.n_jobs).report(sets.thresholds)
+    assert report.radius is not None
+    radius = float(report.radius.mean()), float(np.median(report.radius.astype(np.float64)))
+    prohibitive = float(report.prohibitive.mean())
+    return Demand(significance, *radius, sum(report.considered), n_powerset, n_exact, prohibitive, seconds)
 
 
 def rough_sizes(engine: Engine, significance: Any) -> FloatArray:
@@ -247,10 +195,8 @@ def _sizes(
     """Count the sets of texts at some levels, of a sample if that takes long; return how many texts it was, too."""
     if criteria:
         return size_curve(predictor, engine, levels), len(engine)
-    n_sized = min(len(engine), _MOST_SIZED) if _is_slow(engine) else len(engine)
-    rows = np.linspace(0, len(engine) - 1, n_sized).round().astype(np.intp)
-    sized = engine if n_sized == len(engine) else _some_texts(predictor, engine, rows)
-    return size_curve(predictor, sized, levels, n_cells=_CELLS), n_sized
+    _, sized = _spread_texts(predictor, engine, _MOST_SIZED if _is_slow(engine) else len(engine))
+    return size_curve(predictor, sized, levels, n_cells=_CELLS), len(sized)
 
 
 def _is_slow(engine: Engine) -> bool:
@@ -258,11 +204,14 @@ def _is_slow(engine: Engine) -> bool:
     return isinstance(engine, (InteractingEngine, KindsEngine)) or engine.n_labels > _MANY_LABELS
 
 
-def _some_texts(predictor: ConformalLabelSets, engine: Engine, rows: Any) -> Engine:
-    """Return the engine of some texts."""
+def _spread_texts(predictor: ConformalLabelSets, engine: Engine, most: int) -> tuple[IntArray, Engine]:
+    """Return up to so many texts, spread evenly, and their engine."""
+    if len(engine) <= most:
+        return np.arange(len(engine)), engine
+    rows = np.linspace(0, len(engine) - 1, most).round().astype(np.int64)
     if isinstance(engine, KindsEngine):
-        return engine.of_rows(rows)
-    return predictor.bind(engine.probabilities[rows])
+        return rows, engine.of_rows(rows)
+    return rows, predictor.bind(engine.probabilities[rows])
 
 
 def evaluate(
@@ -362,12 +311,9 @@ def _conditional(
     calibration = engine.calibration
     enough = _large_enough([MAIN_LEVEL, *STANDARD_LEVELS[2:]], calibration.n_texts)
     level = enough[0] if enough else STANDARD_LEVELS[-1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         missed = ~predictor.predict_set(engine, significance=level).contains(known)
-    most = _MOST_SIZED if _is_slow(engine) else _MOST_LOOKED_AT
-    rows = np.linspace(0, len(engine) - 1, min(len(engine), most)).round().astype(np.intp)
-    sizes = rough_sizes(_some_texts(predictor, engine, rows), level)[:, 1]
+    rows, sized = _spread_texts(predictor, engine, _MOST_SIZED if _is_slow(engine) else _MOST_LOOKED_AT)
     names = calibration.label_names or tuple(map(str, range(calibration.n_labels)))
     return conditional(
         known,
@@ -376,7 +322,7 @@ def _conditional(
         significance=level,
         n_calibration=calibration.n_texts,
         label_names=names,
-        sizes=(rows, sizes),
+        sizes=(rows, rough_sizes(sized, level)[:, 1]),
         groups=None if groups is None else [str(group) for group in groups],
         details=details,
     )

@@ -18,24 +18,9 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.engines.base import Engine
 from surelabel.engines.bounds import TABLE_CELLS
 from surelabel.engines.sizes import SizeArray
-from surelabel.evaluation.criteria import PValueSums, of_criterion, p_value_sums, s_criterion
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import as_sparse_labels, is_sparse
 from surelabel.taxonomies.engine import KindsEngine
-
-__all__ = [
-    "ClassificationMetrics",
-    "PValueSums",
-    "SizeStatistics",
-    "classification_metrics",
-    "error_rates",
-    "of_criterion",
-    "p_value_sums",
-    "s_criterion",
-    "same_label_sets",
-    "size_curve",
-    "size_statistics",
-]
 
 QUANTILES = (0.05, 0.25, 0.75, 0.95, 0.99)
 

@@ -120,16 +120,10 @@ class Outcomes(Waiting[_Given]):
         assurance: Any = None,
         groups: Sequence[str] | None = None,
     ) -> None:
-        """Remember texts that were answered.
+        """Remember texts that were answered, with dense probabilities (n, d) and n ids.
 
-        Parameters
-        ----------
-        probabilities : (n, d) array-like, dense
-        ids : n identifiers
-        significance : float, str, Decimal or Fraction, optional
-            What the answers were asked for with. None if the level adapts: they were cut at the level of `online`.
-        assurance, groups
-            What the answers were asked for with; an adapting level takes no assurance.
+        Significance, assurance and groups are what the answers were asked for with. There is no significance if the
+        level adapts: they were cut at the level of `online`, which takes no assurance.
         """
         if is_sparse(probabilities):
             raise InvalidInputError("Outcomes are for dense probabilities. Got sparse ones instead.")
@@ -148,17 +142,7 @@ class Outcomes(Waiting[_Given]):
     def settle(self, ids: Iterable[Any], labels: Any) -> BoolArray:
         """Take true label-sets that have become known; return which of them the answers missed, (n,).
 
-        Nothing changes if one of them cannot be taken.
-
-        Parameters
-        ----------
-        ids : n identifiers
-        labels : (n, d) 0/1 array-like, or one collection of label names per text
-
-        Raises
-        ------
-        OutcomeError
-            A text is not known, or is settled already.
+        Nothing changes if one of them cannot be taken: `OutcomeError` says whether it is not known or settled already.
         """
         calibration = self.predictor.calibration_
         names = as_ids(ids)

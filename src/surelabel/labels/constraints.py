@@ -19,8 +19,6 @@ from surelabel._core.validation import BoolArray, as_labels, names_of_columns
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.labels.counting import count_valid_by_size
 
-__all__ = ["ConstraintReport", "LabelConstraints", "Violation"]
-
 # A label's name if names are known, its index if not.
 Label: TypeAlias = str | int
 IntArray: TypeAlias = npt.NDArray[np.int64]

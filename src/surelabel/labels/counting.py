@@ -14,8 +14,6 @@ from typing import TypeAlias
 
 from surelabel.exceptions import SearchLimitError
 
-__all__ = ["binomials", "count_by_size", "count_valid_by_size"]
-
 Polynomial: TypeAlias = tuple[int, ...]
 # (a, b, value): label a present together with label b at this value.
 Forbidden: TypeAlias = tuple[int, int, int]
@@ -204,13 +202,8 @@ class _Counter:
 def count_valid_by_size(n_labels: int, forbidden: tuple[Forbidden, ...], groups: tuple[Group, ...]) -> tuple[int, ...]:
     """Return how many label-sets that obey constraints have 0, 1, ..., n_labels labels. The last answers are kept.
 
-    Parameters
-    ----------
-    n_labels : int
-    forbidden : tuple of (int, int, int)
-        (a, b, value): label a present together with label b at this value, a != b.
-    groups : tuple of (int, frozenset of int)
-        At most so many of these labels.
+    Of `forbidden` (a, b, value), label a must not be present together with label b at this value, a != b; of `groups`
+    (k, labels), at most k of these labels may be present.
 
     Examples
     --------

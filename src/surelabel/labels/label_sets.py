@@ -55,15 +55,8 @@ def as_row(label_set: Any) -> Any:
 class LabelView(Set[Any]):
     """A set of labels, the unlisted ones of a text among them: compares as any set, names are made when asked for.
 
-    Parameters
-    ----------
-    chosen : iterable of int
-        Listed labels that are in the set.
-    listed : iterable of int
-        Listed labels; every other label is in the set.
-    n_labels : int
-    index : mapping of str to int, optional
-        Column of each label name, in order; None if labels have no names.
+    Of the `listed` labels those `chosen` are in the set, and so is every other label. `index` has the column of each
+    label name, in order; None if labels have no names.
     """
 
     def __init__(

@@ -3,29 +3,6 @@
 A *separable* measure gives each label a cost for being absent and one for being present; the costs of a label-set are
 added up (or their maximum is taken) to a *total*, and its score is an increasing function of that total. Totals
 rank as scores do, so searches and p-values work on totals.
-
-Examples
---------
-A measure of your own is any object with `aggregate`, `costs` and `score`. One that counts a missing label as three
-times as strange as a superfluous one:
-
->>> import dataclasses
->>> import numpy as np
->>> from surelabel import ConformalLabelSets
->>> @dataclasses.dataclass(frozen=True)
-... class MissingIsWorse:
-...     weight: float = 3.0
-...     aggregate = "sum"
-...
-...     def costs(self, probabilities):
-...         return self.weight * probabilities, 1.0 - probabilities
-...
-...     def score(self, totals):
-...         return totals
->>> predictor = ConformalLabelSets(MissingIsWorse())
->>> predictor = predictor.calibrate([[0.9, 0.2], [0.4, 0.7], [0.8, 0.6]], [[1, 0], [0, 1], [1, 1]])
->>> predictor.predict_set([[0.9, 0.1]], significance=0.3)[0].top(3)
-[(frozenset({0}), 1.0), (frozenset({0, 1}), 0.5)]
 """
 
 from __future__ import annotations
@@ -37,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._core.validation import BoolArray, FloatArray, invalid
 from surelabel._kernels import exact_sum
 from surelabel.exceptions import InvalidInputError
 
@@ -133,16 +110,43 @@ def register(kind: str) -> Callable[[type[_Class]], type[_Class]]:
     return add
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Frozen:
+    """What dataclasses of arrays share: the arrays do not change, and values are compared, not identities."""
+
+    def _freeze(self, **arrays: Any) -> None:
+        """Set fields of a frozen dataclass to arrays that cannot be written to."""
+        for name, array in arrays.items():
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def _values(self) -> dict[str, Any]:
+        """Return fields by name, without what was computed from them."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._freeze(**{name: value for name, value in self._values().items() if isinstance(value, np.ndarray)})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Frozen) or type(self) is not type(other):
+            return NotImplemented
+        pairs = zip(self._values().values(), other._values().values(), strict=True)
+        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else np.all(a == b) for a, b in pairs)
+
+    def __hash__(self) -> int:
+        values = self._values().values()
+        return hash(tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values))
+
+
 def check_measure(measure: Any, *, who: str) -> None:
     """Raise unless `measure` has what a measure must have, and is fitted if it must be."""
     if isinstance(measure, InteractionMeasure) and not isinstance(measure, type):
         getattr(measure, "n_labels", None)  # raises if it is not fitted
         return
     if isinstance(measure, type) or not isinstance(measure, SeparableMeasure):
-        raise InvalidInputError(
-            f"The 'measure' parameter of {who} must be a measure such as LpNorm(2) or LogLoss(): an object with "
-            f"'aggregate', 'costs' and 'score'. Got {measure!r} instead."
-        )
+        expected = "a measure such as LpNorm(2) or LogLoss(): an object with 'aggregate', 'costs' and 'score'"
+        raise invalid("measure", who, expected, repr(measure))
     if measure.aggregate not in ("sum", "max"):
         raise InvalidInputError(
             f"The 'aggregate' of {measure!r} must be 'sum' or 'max'. Got {measure.aggregate!r} instead."
@@ -151,19 +155,17 @@ def check_measure(measure: Any, *, who: str) -> None:
 
 def costs_of(measure: SeparableMeasure, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return a measure's costs, cast and checked: a measure may be a user's own."""
-    absent, present = measure.costs(probabilities)
+    costs = measure.costs(probabilities)
     if type(measure) in _TRUSTED:
-        return absent, present
-    checked = []
-    for name, costs in (("absent", absent), ("present", present)):
-        array = np.ascontiguousarray(costs, dtype=np.float64)
+        return costs
+    absent, present = (np.ascontiguousarray(given, dtype=np.float64) for given in costs)
+    for name, array in (("absent", absent), ("present", present)):
         if array.shape != probabilities.shape or not np.all((array >= 0.0) & (array < np.inf)):
             raise InvalidInputError(
                 f"The {name} costs of {measure!r} must be finite numbers >= 0 of shape {probabilities.shape}. Got "
                 f"shape {array.shape} with values from {np.min(array)} to {np.max(array)} instead."
             )
-        checked.append(array)
-    return checked[0], checked[1]
+    return absent, present
 
 
 def totals_by_costs(measure: SeparableMeasure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
@@ -190,8 +192,8 @@ def same_measure(first: Measure, second: Measure) -> bool:
         return False
     if isinstance(first, SeparableMeasure) and isinstance(second, SeparableMeasure):
         return type(first) in _KINDS.values() or np.array_equal(probe_costs(first), probe_costs(second))
-    learnt: list[dict[str, Any]] = [getattr(measure, "arrays", dict)() for measure in (first, second)]
-    one, other = learnt
+    one: dict[str, Any] = getattr(first, "arrays", dict)()
+    other: dict[str, Any] = getattr(second, "arrays", dict)()
     return bool(one) and one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 

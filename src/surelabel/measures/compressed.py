@@ -57,24 +57,10 @@ def halves(cost: float) -> tuple[float, float]:
 class CompressedRows:
     """Rows of costs, one per text, of different lengths.
 
-    Attributes
-    ----------
-    starts : (n + 1,) int64
-        Row i has the columns starts[i]..starts[i + 1]; the last ones are constants, see `_kernels/compressed.py`.
-    labels : int64
-        Label of each column, ascending in a row; -1 for constants.
-    absent, present : float64
-        Costs of each column.
-    n_listed : (n,) int64
-    n_unlisted : (n,) int64
-        Without those that are barred.
-    n_barred : (n,) int64
-        Unlisted labels that are always absent.
-    n_representatives : (n,) int64
-        Unlisted labels that have columns of their own: the last ones.
-    group : (float, float)
-        Costs of an unlisted label, absent and present.
-    is_maximum : bool
+    Row i has the columns starts[i]..starts[i + 1] of `labels` (ascending, -1 for constants, which come last: see
+    `_kernels/compressed.py`), `absent` and `present`. Of its unlisted labels, `n_barred` are always absent, and the
+    last `n_representatives` of the `n_unlisted` others have columns of their own. `group` has the costs of an unlisted
+    label, absent and present.
     """
 
     starts: IntArray
@@ -190,18 +176,9 @@ def compress(
     lengths = probabilities.n_listed + own + kernel.N_CONSTANTS
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     size = int(starts[-1])
-    rows = CompressedRows(
-        starts,
-        np.empty(size, dtype=np.int64),
-        np.empty(size),
-        np.empty(size),
-        probabilities.n_listed,
-        n_unlisted,
-        n_barred,
-        own,
-        group,
-        measure.aggregate == "max",
-    )
+    columns = np.empty(size, dtype=np.int64), np.empty(size), np.empty(size)
+    of_texts = probabilities.n_listed, n_unlisted, n_barred, own
+    rows = CompressedRows(starts, *columns, *of_texts, group, measure.aggregate == "max")
     kernel.arrange_rows(
         (probabilities.starts, probabilities.labels),
         (absent, present),

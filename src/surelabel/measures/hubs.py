@@ -14,12 +14,10 @@ from scipy.special import expit
 
 from surelabel._core.validation import FloatArray
 from surelabel.exceptions import InvalidInputError
-from surelabel.measures.base import Aggregate, trusted
+from surelabel.measures.base import Aggregate, Frozen, trusted
 from surelabel.measures.listing import SeenLabelSets
 from surelabel.measures.log_loss import LogLoss
-from surelabel.measures.odds import RefinedLogLoss
-
-__all__ = ["MOST_HUBS", "HeldLogLoss", "Hubs", "log_odds_ratios"]
+from surelabel.measures.odds import RefinedLogLoss, costs_of_odds
 
 IntArray = npt.NDArray[np.int64]
 # Counting takes as many counts as hubs have states, 2^h.
@@ -32,19 +30,15 @@ _STEPS = 60
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Hubs:
+class Hubs(Frozen):
     """How log-odds of labels change with hub labels: by effect times (1 if the hub is present, else 0, - its share).
 
     The share is the probability that the text gives the hub. A hub that the text is sure of therefore says nothing new;
     one that comes as a surprise says most. A hub changes the hubs after it, not those before, so probabilities of hubs
     and, given hubs, of all other labels multiply to those of label-sets.
 
-    Attributes
-    ----------
-    labels : (h,) int64
-        The hubs, in their order.
-    table : (1 + h, d) float64
-        Row 0 has offsets, row 1 + i the effects of hub i.
+    `labels`, (h,), are the hubs in their order; row 0 of `table`, (1 + h, d), has offsets, row 1 + i the effects of
+    hub i.
 
     Examples
     --------
@@ -66,9 +60,7 @@ class Hubs:
                 "hubs and a column per label, in which no hub changes itself or a hub before it. Got labels of shape "
                 f"{labels.shape} and a table of shape {table.shape} instead."
             )
-        for name, array in (("labels", labels), ("table", table)):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        self._freeze(labels=labels, table=table)
 
     @property
     def n_labels(self) -> int:
@@ -85,18 +77,6 @@ class Hubs:
         powers = 2 ** np.arange(len(self.labels))[::-1]
         return np.asarray(np.asarray(labels)[:, self.labels].astype(np.int64) @ powers)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Hubs):
-            return NotImplemented
-        return np.array_equal(self.labels, other.labels) and np.array_equal(self.table, other.table)
-
-    def __hash__(self) -> int:
-        return hash((self.labels.tobytes(), self.table.tobytes()))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.labels.flags.writeable = self.table.flags.writeable = False
-
     def changed(self, odds: FloatArray, present: FloatArray) -> FloatArray:
         """Return log-odds (n, d) given hubs (n, h) or (1, h), 1 if present; label by label, so texts do not matter."""
         out = odds + self.table[0]
@@ -107,18 +87,10 @@ class Hubs:
 
     @classmethod
     def of(cls, odds: FloatArray, labels: FloatArray, hubs: Sequence[int], ratios: FloatArray) -> Hubs:
-        """Fit by penalised likelihood.
+        """Fit by penalised likelihood to log-odds of validation texts and their labels, 0 or 1, (n, d) both.
 
-        Effects are drawn towards a multiple, the same for all labels, of the log-odds ratios of training labels: those
-        are known from many texts, and how much of them the text has told already is one number.
-
-        Parameters
-        ----------
-        odds, labels : (n, d) float64
-            Log-odds of validation texts, and their labels, 0 or 1.
-        hubs : sequence of int
-        ratios : (h, d) float64
-            `log_odds_ratios` of hubs.
+        Effects are drawn towards a multiple, the same for all labels, of the log-odds ratios, (h, d), of training
+        labels: those are known from many texts, and how much of them the text has told already is one number.
         """
         from scipy.optimize import minimize  # noqa: PLC0415 (slow to import, and only those who fit need it)
 
@@ -186,17 +158,17 @@ class HeldLogLoss:
         absent, present = self.base.costs(probabilities)
         limit = math.log((1.0 - self.base.clip) / self.base.clip)
         odds = np.clip(self.hubs.changed(absent - present, np.array([self.state], dtype=np.float64)), -limit, limit)
-        rest = np.log1p(np.exp(-np.abs(odds)))
-        absent, present = np.maximum(odds, 0.0) + rest, np.maximum(-odds, 0.0) + rest
-        for label, is_present in zip(self.hubs.labels.tolist(), self.state, strict=True):
-            (absent if is_present else present)[:, label] = self.forbidden
-        return absent, present
+        absent, present = costs_of_odds(odds)
+        return self._with_other_states(absent, present, self.forbidden)
 
     def open(self, absent: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return costs with those of the other states of hubs as 0, for sums over label-sets in this state."""
-        absent, present = absent.copy(), present.copy()
+        return self._with_other_states(absent.copy(), present.copy(), 0.0)
+
+    def _with_other_states(self, absent: FloatArray, present: FloatArray, cost: float) -> tuple[FloatArray, FloatArray]:
+        """Set what hubs cost in other states, in place."""
         for label, is_present in zip(self.hubs.labels.tolist(), self.state, strict=True):
-            (absent if is_present else present)[:, label] = 0.0
+            (absent if is_present else present)[:, label] = cost
         return absent, present
 
     def score(self, totals: FloatArray) -> FloatArray:

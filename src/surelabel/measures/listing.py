@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -14,9 +15,9 @@ import numpy.typing as npt
 from surelabel._core.validation import FloatArray, as_labels
 from surelabel._kernels.mixture import Listing
 from surelabel.exceptions import InvalidInputError
+from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import as_sparse_labels, is_sparse
-
-__all__ = ["MOST_NEIGHBOURS", "SeenLabelSets", "Tree", "make_listing"]
+from surelabel.measures.base import Frozen
 
 IntArray = npt.NDArray[np.int64]
 # Label-sets one label away from seen ones that can be listed: some 100 MB.
@@ -25,16 +26,10 @@ _LabelSet = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SeenLabelSets:
-    """Label-sets, each once, with the number of training texts that have it.
+class SeenLabelSets(Frozen):
+    """Label-sets, each once, with the number of training texts that have it, `counts`.
 
-    Attributes
-    ----------
-    starts : (K + 1,) int64
-        Label-set i has the labels indices[starts[i]:starts[i + 1]], ascending.
-    indices : int64
-    counts : (K,) int64
-    n_labels : int
+    Label-set i has the labels indices[starts[i]:starts[i + 1]], ascending.
     """
 
     starts: IntArray
@@ -59,32 +54,24 @@ class SeenLabelSets:
                 "Seen label-sets must be 'starts', ascending label 'indices' of each label-set, and 'counts' of 1 or "
                 "more, each label-set once."
             )
-        for name, array in arrays.items():
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        self._freeze(**arrays)
 
     @classmethod
     def of(cls, labels: Any, *, who: str) -> SeenLabelSets:
         """Return the label-sets of texts, (n, d) 0/1 rows, dense or sparse; the most frequent first."""
+        checked: Any
         if is_sparse(labels):
-            matrix = as_sparse_labels(labels, who=who, shape=labels.shape)
-            n_labels = int(labels.shape[1])
-            rows = [tuple(part.tolist()) for part in np.split(matrix.indices, matrix.indptr[1:-1])]
+            checked = as_sparse_labels(labels, who=who, shape=labels.shape)
         else:
             checked = as_labels(labels, who=who)
-            n_labels = int(checked.shape[1])
-            rows = [tuple(np.flatnonzero(row).tolist()) for row in checked]
-        counted: dict[_LabelSet, int] = {}
-        for row in rows:
-            counted[row] = counted.get(row, 0) + 1
+        counted = collections.Counter(map(tuple, label_indices(checked)))
         if not counted:
             raise InvalidInputError(f"{who} needs the label-sets of at least one training text. Got none.")
         ordered = sorted(counted, key=lambda row: (-counted[row], row))
         starts = list(itertools.accumulate(map(len, ordered), initial=0))
         indices = list(itertools.chain.from_iterable(ordered))
-        return cls(
-            np.array(starts), np.array(indices, dtype=np.int64), np.array([counted[r] for r in ordered]), n_labels
-        )
+        counts = [counted[row] for row in ordered]
+        return cls(np.array(starts), np.array(indices, dtype=np.int64), np.array(counts), int(checked.shape[1]))
 
     @staticmethod
     def _tuples(starts: IntArray, indices: IntArray) -> Iterator[_LabelSet]:
@@ -124,13 +111,7 @@ class SeenLabelSets:
         return hash((self.n_labels, len(self), int(self.counts.sum())))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.arrays(), "n_labels": self.n_labels}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-        for name in self.arrays():
-            getattr(self, name).flags.writeable = False
+        return self._values()
 
     def arrays(self) -> dict[str, IntArray]:
         """Return what a file must keep, beside the number of labels."""
@@ -138,17 +119,12 @@ class SeenLabelSets:
 
 
 class Tree(NamedTuple):
-    """Label-sets as nodes, as `_kernels.mixture.Listing` has them, with what their weights are made of.
+    """Label-sets as nodes, as `_kernels.mixture.Listing` has them, with what their weights are made of, (N,) each.
 
-    counts : (N,) float64
-        Training texts with just this label-set.
-    shares : (N,) float64
-        Training texts with a label-set one label away, by the number of labels; 0 for label-sets with fewer or more
-        labels than any of training.
-    log_odds : (N,) float64
-        Sum over a node's labels of the log-odds that a training text has the label.
-    node_of : dict
-        Nodes of listed label-sets, by the bytes of their labels.
+    `counts`: training texts with just this label-set. `shares`: training texts with a label-set one label away, by the
+    number of labels; 0 for label-sets with fewer or more labels than any of training. `log_odds`: sum over a node's
+    labels of the log-odds that a training text has the label. `node_of` has nodes of listed label-sets, by the bytes of
+    their labels.
     """
 
     parents: IntArray

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surelabel._core.validation import FloatArray
-from surelabel.exceptions import InvalidInputError
+from surelabel._core.validation import FloatArray, invalid
 from surelabel.measures.base import Aggregate, is_number, register
 
 
@@ -35,9 +34,7 @@ class LogLoss:
 
     def __post_init__(self) -> None:
         if not is_number(self.clip) or not 0.0 < self.clip < 0.5:
-            raise InvalidInputError(
-                f"The 'clip' parameter of LogLoss must be a number in (0, 0.5). Got {self.clip!r} instead."
-            )
+            raise invalid("clip", "LogLoss", "a number in (0, 0.5)", repr(self.clip))
 
     def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (-log(1 - o), -log(o)), o clipped."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
+from surelabel._core.validation import BoolArray, FloatArray, as_texts, invalid
 from surelabel._kernels import quadratic
 from surelabel.exceptions import InvalidInputError
+from surelabel.measures.base import Frozen
 
 # Smallest eigenvalue of the covariance beside its largest: what keeps the inverse positive definite in float64.
 _LEAST_EIGENVALUE = 1e-10
@@ -27,7 +29,7 @@ _NEWTON_STEPS = 12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Mahalanobis:
+class Mahalanobis(Frozen):
     """The Mahalanobis norm of the errors |o - y| of a label-set y beside probabilities o.
 
     score^2 = e' M e with e = |o - y| and M the inverse of the Ledoit-Wolf covariance of the errors on texts apart from
@@ -57,34 +59,13 @@ class Mahalanobis:
             return
         matrix = np.array(self.matrix, dtype=np.float64, order="C")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-            raise InvalidInputError(
-                f"The 'matrix' parameter of Mahalanobis must be a square matrix. Got shape {matrix.shape} instead."
-            )
+            raise invalid("matrix", "Mahalanobis", "a square matrix", f"shape {matrix.shape}")
         if not np.all(np.abs(matrix) < 1e100) or not np.array_equal(matrix, matrix.T):
             raise InvalidInputError("The 'matrix' parameter of Mahalanobis must be finite (below 1e100) and symmetric.")
         smallest = np.linalg.eigvalsh(matrix)[0] if np.all(np.diag(matrix) > 0) else -1.0
         if smallest <= 0:
-            raise InvalidInputError(
-                f"The 'matrix' parameter of Mahalanobis must be positive definite. Got an eigenvalue of {smallest:g}."
-            )
-        matrix.flags.writeable = False
-        object.__setattr__(self, "matrix", matrix)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-        if self.matrix is not None:
-            self.matrix.flags.writeable = False
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mahalanobis):
-            return NotImplemented
-        if self.matrix is None or other.matrix is None:
-            return self.matrix is other.matrix
-        return np.array_equal(self.matrix, other.matrix)
-
-    def __hash__(self) -> int:
-        return hash(None if self.matrix is None else self.matrix.tobytes())
+            raise invalid("matrix", "Mahalanobis", "positive definite", f"an eigenvalue of {smallest:g}")
+        self._freeze(matrix=matrix)
 
     def __repr__(self) -> str:
         return "Mahalanobis()" if self.matrix is None else f"<Mahalanobis of {self.n_labels} labels>"
@@ -114,13 +95,10 @@ class Mahalanobis:
             trained to make small.
         labels : (n, d) 0/1 array-like or sparse matrix
         """
-        checked = as_probabilities(probabilities, who="Mahalanobis.fit")
+        checked, known = as_texts(probabilities, labels, who="Mahalanobis.fit")
         n_texts, n_labels = checked.shape
-        known = as_labels(labels, who="Mahalanobis.fit", n_labels=n_labels, n_texts=n_texts)
         if n_texts < 2:
-            raise InvalidInputError(
-                f"The 'probabilities' parameter of Mahalanobis.fit must be those of 2 texts or more. Got {n_texts}."
-            )
+            raise invalid("probabilities", "Mahalanobis.fit", "those of 2 texts or more", f"{n_texts}")
         from sklearn.covariance import ledoit_wolf  # noqa: PLC0415 (predictions do without scikit-learn)
 
         covariance, _ = ledoit_wolf(np.abs(checked - known))
@@ -141,18 +119,18 @@ class Mahalanobis:
 
     def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
         """Return e' M e of one label-set per text, (n,), correctly rounded, for probabilities and labels (n, d)."""
-        totals, settled = np.empty(len(probabilities)), np.empty(len(probabilities), dtype=np.bool_)
-        quadratic.totals_of_rows(self.kernel_matrix, probabilities, labels, totals, settled)
-        for i in np.flatnonzero(~settled):
-            totals[i] = self._exact_total(probabilities[i], labels[i])
-        return totals
+        return self._totals(quadratic.totals_of_rows, probabilities, labels)
 
     def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
         """Return the totals of many label-sets (m, d) of one text (d,); the same as `totals`, faster."""
+        return self._totals(quadratic.totals_of_label_sets, probabilities, labels)
+
+    def _totals(self, add_up: Callable[..., None], probabilities: FloatArray, labels: BoolArray) -> FloatArray:
+        """Add up in a kernel, and in exact arithmetic what it cannot round for certain."""
         totals, settled = np.empty(len(labels)), np.empty(len(labels), dtype=np.bool_)
-        quadratic.totals_of_label_sets(self.kernel_matrix, probabilities, labels, totals, settled)
+        add_up(self.kernel_matrix, probabilities, labels, totals, settled)
         for i in np.flatnonzero(~settled):
-            totals[i] = self._exact_total(probabilities, labels[i])
+            totals[i] = self._exact_total(probabilities if probabilities.ndim == 1 else probabilities[i], labels[i])
         return totals
 
     def _exact_total(self, probabilities: FloatArray, labels: BoolArray) -> float:

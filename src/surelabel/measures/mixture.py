@@ -12,35 +12,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
+from surelabel._core.validation import BoolArray, FloatArray, as_texts, invalid
 from surelabel._kernels import mixture as kernel
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
-from surelabel.measures.base import costs_of, is_number, totals_by_costs
+from surelabel.measures.base import Frozen, costs_of, is_number, totals_by_costs
 from surelabel.measures.compressed import halves, sparse_totals
 from surelabel.measures.hubs import HeldLogLoss, Hubs, log_odds_ratios
 from surelabel.measures.listing import MOST_NEIGHBOURS, SeenLabelSets, Tree, make_listing
 from surelabel.measures.log_loss import LogLoss
 from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
 
-__all__ = ["Mixture", "MixtureState"]
-
 IntArray = npt.NDArray[np.int64]
 PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip", "discount", "cardinality")
 # Exponents up to which a product of exponentials, and its inverse, are floats with all their digits.
 _LARGEST_EXPONENT = 690.0
-_RANGES = {
-    "weight": (0.0, 1.0, "in [0, 1)"),
-    "prior": (0.0, math.inf, "0 or more"),
-    "temperature": (0.0, math.inf, "0 or more"),
-    "neighbours": (0.0, math.inf, "0 or more"),
-    "discount": (0.0, math.inf, "0 or more"),
-    "cardinality": (0.0, math.inf, "0 or more"),
-}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Mixture:
+class Mixture(Frozen):
     """Minus the log-likelihood of a label-set under a mixture: labels are independent, or it was seen in training.
 
     score(Y) = -log((1 - weight) product(Y) + weight q(Y)), where product is the independent probability that `LogLoss`
@@ -109,20 +99,16 @@ class Mixture:
 
     def __post_init__(self) -> None:
         LogLoss(self.clip)
-        for name, (least, most, words) in _RANGES.items():
-            value: Any = getattr(self, name)
-            if not is_number(value) or not least <= value < most:
-                raise InvalidInputError(
-                    f"The {name!r} parameter of Mixture must be a number {words}. Got {value!r} instead."
-                )
         for name in PARAMETERS:
-            object.__setattr__(self, name, float(getattr(self, name)))
+            value: Any = getattr(self, name)
+            if not is_number(value) or not 0.0 <= value < (1.0 if name == "weight" else math.inf):
+                words = "in [0, 1)" if name == "weight" else "0 or more"
+                raise invalid(name, "Mixture", f"a number {words}", repr(value))
+            object.__setattr__(self, name, float(value))
         for what, part in (("odds", self.odds), ("hubs", self.hubs)):
             if self.seen is not None and part is not None and part.n_labels != self.seen.n_labels:
-                raise InvalidInputError(
-                    f"The {what!r} of Mixture must be of {self.seen.n_labels} labels, as the label-sets of training "
-                    f"are. Got {part.n_labels}."
-                )
+                expected = f"of {self.seen.n_labels} labels, as the label-sets of training are"
+                raise invalid(what, "Mixture", expected, f"{part.n_labels}")
         if self.seen is not None and self.neighbours > 0 and self.seen.n_changes > MOST_NEIGHBOURS:
             raise InvalidInputError(
                 f"The 'neighbours' parameter of Mixture must be 0 for so many labels: {self.seen.n_changes:,} changes "
@@ -134,20 +120,12 @@ class Mixture:
         """Parameters by name."""
         return {name: float(getattr(self, name)) for name in PARAMETERS}
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mixture):
-            return NotImplemented
-        return self.__getstate__() == other.__getstate__()
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.__getstate__().values()))
-
     def __repr__(self) -> str:
-        changed = [
-            f"{field.name}={getattr(self, field.name):g}"
-            for field in dataclasses.fields(self)
-            if field.name in PARAMETERS[:3] or (field.name in PARAMETERS and getattr(self, field.name) != field.default)
-        ]
+        usual = {field.name: field.default for field in dataclasses.fields(self)}
+        shown = {
+            name: value for name, value in self.parameters.items() if name in PARAMETERS[:3] or value != usual[name]
+        }
+        changed = [f"{name}={value:g}" for name, value in shown.items()]
         if self.odds is not None:
             changed.append("refined")
         if self.hubs is not None:
@@ -155,20 +133,10 @@ class Mixture:
         return f"Mixture({', '.join(changed)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.parameters, "seen": self.seen, "odds": self.odds, "hubs": self.hubs}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
+        return self._values()
 
     def fit(self, labels: Any) -> Mixture:
-        """Return a fitted copy.
-
-        Parameters
-        ----------
-        labels : (n, d) 0/1 array-like or sparse matrix
-            Label-sets of proper training texts; never those of calibration texts.
-        """
+        """Return a copy fitted on label-sets of proper training texts, (n, d), never of calibration texts."""
         return dataclasses.replace(self, seen=SeenLabelSets.of(labels, who="Mixture.fit"))
 
     def reweighted(self, **parameters: Any) -> Mixture:
@@ -176,17 +144,11 @@ class Mixture:
         return dataclasses.replace(self, **parameters)
 
     def refine(self, probabilities: Any, labels: Any, *, across: bool = False) -> Mixture:
-        """Return a copy with log-odds refined on validation texts.
+        """Return a copy with log-odds refined on validation texts, (m, d), never on training or calibration texts.
 
-        Parameters
-        ----------
-        probabilities, labels : (m, d) array-likes
-            Of validation texts; never of training or calibration texts.
-        across : bool
-            Whether the log-odds of all labels count for each label; else each label has a slope and an offset.
+        With `across`, the log-odds of all labels count for each label; else each label has a slope and an offset.
         """
-        given = as_probabilities(probabilities, who="Mixture.refine")
-        own = as_labels(labels, who="Mixture.refine", n_labels=given.shape[1], n_texts=len(given))
+        given, own = as_texts(probabilities, labels, who="Mixture.refine")
         return dataclasses.replace(self, odds=RefinedOdds.of(given, own, clip=self.clip, across=across))
 
     def with_hubs(self, probabilities: Any, labels: Any, hubs: Sequence[int]) -> Mixture:
@@ -209,13 +171,10 @@ class Mixture:
         >>> bool(np.diff(measure.totals(np.full((2, 3), 0.5), pairs))[0] > 3)
         True
         """
-        given = as_probabilities(probabilities, who="Mixture.with_hubs")
-        own = as_labels(labels, who="Mixture.with_hubs", n_labels=given.shape[1], n_texts=len(given))
+        given, own = as_texts(probabilities, labels, who="Mixture.with_hubs")
         if not hubs or any(not 0 <= hub < given.shape[1] for hub in hubs):
-            raise InvalidInputError(
-                f"The 'hubs' of Mixture.with_hubs must be one or more of labels 0 to {given.shape[1] - 1}. Got "
-                f"{hubs!r} instead."
-            )
+            expected = f"one or more of labels 0 to {given.shape[1] - 1}"
+            raise invalid("hubs", "Mixture.with_hubs", expected, repr(hubs))
         absent, present = self._base.costs(given)
         fitted = Hubs.of(absent - present, own.astype(np.float64), hubs, log_odds_ratios(self.fitted, hubs))
         return dataclasses.replace(self, hubs=fitted)
@@ -301,12 +260,12 @@ class Mixture:
     @functools.cached_property
     def listing(self) -> kernel.Listing:
         """The listed label-sets as `_kernels.mixture` takes them."""
-        return make_listing(self.tree, self.prior, self.neighbours, self.discount, self.cardinality)
+        return self._whole_listing
 
-    @property
+    @functools.cached_property
     def _whole_listing(self) -> kernel.Listing:
         """The listed label-sets in all states of hubs."""
-        return self.listing
+        return make_listing(self.tree, self.prior, self.neighbours, self.discount, self.cardinality)
 
     @property
     def tree(self) -> Tree:
@@ -465,11 +424,6 @@ class MixtureState(Mixture):
         for label, is_present in zip(self.hubs.labels.tolist(), self.state, strict=True):
             inside &= (np.bincount(nodes[tree.labels == label], minlength=len(inside)) > 0) == bool(is_present)
         return inside
-
-    @property
-    def _whole_listing(self) -> kernel.Listing:
-        """The listed label-sets of all states."""
-        return make_listing(self.tree, self.prior, self.neighbours, self.discount, self.cardinality)
 
     def texts_of_costs(self, absent: FloatArray, present: FloatArray) -> kernel.Texts:
         """Return dense texts as `_kernels.mixture` takes them; what hubs would cost in other states is 0."""

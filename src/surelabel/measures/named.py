@@ -9,12 +9,7 @@ from surelabel.measures.base import Measure, SeparableMeasure
 from surelabel.measures.log_loss import LogLoss
 from surelabel.measures.norms import LpNorm
 
-MEASURES: Mapping[str, SeparableMeasure] = {
-    "L2": LpNorm(2),
-    "L4": LpNorm(4),
-    "L8": LpNorm(8),
-    "LogLoss": LogLoss(),
-}
+MEASURES: Mapping[str, SeparableMeasure] = {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8), "LogLoss": LogLoss()}
 
 
 def measure_named(name: str) -> SeparableMeasure:
@@ -48,8 +43,6 @@ def measure_name(measure: Measure) -> str:
     """
     if type(measure) is LpNorm:
         return f"L{measure.p:g}"
-    if hasattr(measure, "to_spec"):
-        return (
-            type(measure).__name__ if not hasattr(measure, "measure") else f"Penalised({measure_name(measure.measure)})"
-        )
-    return "LogLoss" if measure == LogLoss() else repr(measure) if type(measure) is LogLoss else type(measure).__name__
+    if type(measure) is LogLoss:
+        return "LogLoss" if measure == LogLoss() else repr(measure)
+    return f"Penalised({measure_name(measure.measure)})" if hasattr(measure, "measure") else type(measure).__name__

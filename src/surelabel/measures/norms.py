@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 
-from surelabel._core.validation import FloatArray
-from surelabel.exceptions import InvalidInputError
+from surelabel._core.validation import FloatArray, invalid
 from surelabel.measures.base import Aggregate, is_number, register
 
 
@@ -45,7 +44,7 @@ class LpNorm:
 
     def __post_init__(self) -> None:
         if not is_number(self.p) or not self.p >= 1:
-            raise InvalidInputError(f"The 'p' parameter of LpNorm must be a number >= 1. Got {self.p!r} instead.")
+            raise invalid("p", "LpNorm", "a number >= 1", repr(self.p))
 
     @property
     def aggregate(self) -> Aggregate:

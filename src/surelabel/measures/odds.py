@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel._kernels import odds as kernel
 from surelabel.exceptions import InvalidInputError
-from surelabel.measures.base import Aggregate, trusted
-
-__all__ = ["RefinedLogLoss", "RefinedOdds"]
+from surelabel.measures.base import Aggregate, Frozen, trusted
 
 # Penalties of squared offsets and slopes, less the common ones, and of the weights of other labels. Several were tried
 # on halves of the validation parts of five corpora: three times less or more changes the likelihood little.
@@ -33,17 +30,21 @@ def log_odds(probabilities: FloatArray, clip: float) -> FloatArray:
     return np.asarray(np.log(clipped / (1.0 - clipped)))
 
 
+def costs_of_odds(odds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what labels of these log-odds cost absent and present: minus the logarithms of their probabilities."""
+    rest = np.log1p(np.exp(-np.abs(odds)))
+    return np.maximum(odds, 0.0) + rest, np.maximum(-odds, 0.0) + rest
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class RefinedOdds:
+class RefinedOdds(Frozen):
     """Log-odds of each label as a line in its own log-odds, or in those of all labels.
 
     A classifier that is too sure of some labels and not sure enough of others, or that misses what one label says about
     another, is put right label by label: the result is again one probability per label.
 
-    Attributes
-    ----------
-    table : (1 + m, d) float64
-        Row 0 has offsets. With m = 1, row 1 has slopes; with m = d, row 1 + j has how the log-odds of label j count.
+    Row 0 of `table`, (1 + m, d), has offsets. With m = 1, row 1 has slopes; with m = d, row 1 + j has how the log-odds
+    of label j count.
 
     Examples
     --------
@@ -61,42 +62,22 @@ class RefinedOdds:
                 "Refined odds must be finite numbers, 2 rows or one more than labels (columns). Got shape "
                 f"{table.shape} instead."
             )
-        table.flags.writeable = False
-        object.__setattr__(self, "table", table)
+        self._freeze(table=table)
 
     @property
     def n_labels(self) -> int:
         """Number of labels."""
         return int(self.table.shape[1])
 
-    def __eq__(self, other: object) -> bool:
-        return np.array_equal(self.table, other.table) if isinstance(other, RefinedOdds) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.table.tobytes())
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.table.flags.writeable = False
-
     @classmethod
     def of(
         cls, probabilities: FloatArray, labels: BoolArray, *, clip: float = 1e-6, across: bool = False
     ) -> RefinedOdds:
-        """Fit by penalised likelihood: one logistic regression on log-odds per label.
+        """Fit by penalised likelihood to validation texts: one logistic regression on log-odds per label.
 
         Slopes and offsets are drawn towards those that all labels have in common, and the weights of other labels
-        towards 0, so a few hundred texts do not spoil what a classifier has learnt.
-
-        Parameters
-        ----------
-        probabilities : (n, d) float64
-            Of validation texts.
-        labels : (n, d) bool
-        clip : float
-            As of `LogLoss`.
-        across : bool
-            Whether the log-odds of all labels count for each label.
+        towards 0, so a few hundred texts do not spoil what a classifier has learnt. With `across`, the log-odds of all
+        labels count for each label.
         """
         given, own = log_odds(probabilities, clip), np.asarray(labels, dtype=np.float64)
         n_labels, middle, means = given.shape[1], given.mean(), given.mean(axis=0)
@@ -158,14 +139,13 @@ class RefinedLogLoss:
     odds: RefinedOdds
     aggregate: ClassVar[Aggregate] = "sum"
 
-    def costs(self, probabilities: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return costs (n, d) for probabilities (n, d)."""
         refined = np.empty(probabilities.shape)
         kernel.refine_rows(
             log_odds(probabilities, self.clip), math.log((1.0 - self.clip) / self.clip), self.odds.table, refined
         )
-        rest = np.log1p(np.exp(-np.abs(refined)))
-        return np.maximum(refined, 0.0) + rest, np.maximum(-refined, 0.0) + rest
+        return costs_of_odds(refined)
 
     def score(self, totals: FloatArray) -> FloatArray:
         """Return the totals: minus the log-likelihood."""

@@ -11,18 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.packing import Words, pack
-from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_labels
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_labels, invalid
 from surelabel._kernels import penalties
 from surelabel.exceptions import InvalidInputError
-from surelabel.measures import (
-    LogLoss,
-    LpNorm,
-    SeparableMeasure,
-    check_measure,
-    is_number,
-    measure_to_spec,
-    totals_by_costs,
-)
+from surelabel.measures import LogLoss, LpNorm, SeparableMeasure, check_measure, measure_to_spec, totals_by_costs
+from surelabel.measures.base import Frozen, is_number
 from surelabel.measures.mahalanobis import Mahalanobis
 
 WEIGHTS = ("hamming", "cardinality", "pairs", "prior")
@@ -32,7 +25,7 @@ _PROBES = np.array([0.0, 0.1, 1.0, 7.5, 1e6])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Penalised:
+class Penalised(Frozen):
     """A measure whose scores grow by how unlike the label-sets of training a label-set is.
 
     score = score of `measure` + hamming h + cardinality c + pairs q + prior r, with
@@ -77,9 +70,7 @@ class Penalised:
         for name in WEIGHTS:
             value: Any = getattr(self, name)
             if not is_number(value) or not 0.0 <= value < math.inf:
-                raise InvalidInputError(
-                    f"The {name!r} parameter of Penalised must be a number, 0 or more. Got {value!r} instead."
-                )
+                raise invalid(name, "Penalised", "a number, 0 or more", repr(value))
             object.__setattr__(self, name, float(value))
         if self.label_sets is not None:
             self._take(self.label_sets, self.counts)
@@ -97,39 +88,14 @@ class Penalised:
         if len(rows) > 1 and np.any(np.all(rows[1:] == rows[:-1], axis=1)):
             raise InvalidInputError("The 'label_sets' parameter of Penalised must hold each label-set once.")
         if isinstance(self.measure, Mahalanobis) and self.measure.n_labels != rows.shape[1]:
-            raise InvalidInputError(
-                f"The 'label_sets' parameter of Penalised must have {self.measure.n_labels} labels, as its measure "
-                f"has. Got {rows.shape[1]} instead."
-            )
-        for name, array in (("label_sets", rows), ("counts", often)):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-        for array in (self.label_sets, self.counts):
-            if array is not None:
-                array.flags.writeable = False
+            expected = f"of {self.measure.n_labels} labels, as its measure is"
+            raise invalid("label_sets", "Penalised", expected, f"{rows.shape[1]}")
+        self._freeze(label_sets=rows, counts=often)
 
     @property
     def weights(self) -> dict[str, float]:
         """Weights by name."""
         return {name: float(getattr(self, name)) for name in WEIGHTS}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Penalised):
-            return NotImplemented
-        if self.measure != other.measure or self.weights != other.weights:
-            return False
-        if self.label_sets is None or other.label_sets is None:
-            return self.label_sets is other.label_sets
-        return all(np.array_equal(array, other.arrays()[name]) for name, array in self.arrays().items())
-
-    def __hash__(self) -> int:
-        return hash(
-            (self.measure, tuple(self.weights.values()), None if self.label_sets is None else len(self.label_sets))
-        )
 
     def __repr__(self) -> str:
         given = [f"{name}={value:g}" for name, value in self.weights.items() if value > 0]
@@ -168,12 +134,8 @@ class Penalised:
 
     def to_spec(self) -> dict[str, Any]:
         """Describe the measure in plain values; `arrays` has the rest."""
-        return {
-            "kind": "penalised",
-            "measure": measure_to_spec(self.measure),
-            "n_labels": self.n_labels,
-            **self.weights,
-        }
+        spec = {"kind": "penalised", "measure": measure_to_spec(self.measure), "n_labels": self.n_labels}
+        return {**spec, **self.weights}
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what a file must keep beside `to_spec`."""
@@ -190,10 +152,8 @@ class Penalised:
             return 2.0
         if isinstance(self.measure, LogLoss) or np.array_equal(self.measure.score(_PROBES.copy()), _PROBES):
             return 1.0
-        raise InvalidInputError(
-            f"The 'measure' parameter of Penalised must be LpNorm, LogLoss, Mahalanobis, or a measure of your own "
-            f"whose score is the total itself. Got {self.measure!r} instead."
-        )
+        expected = "LpNorm, LogLoss, Mahalanobis, or a measure of your own whose score is the total itself"
+        raise invalid("measure", "Penalised", expected, repr(self.measure))
 
     @functools.cached_property
     def seen_words(self) -> Words:
@@ -219,15 +179,7 @@ class Penalised:
         return pack(~together)
 
     def kernel_penalties(self, limits: tuple[int, int], candidates: BoolArray | None = None) -> Any:
-        """Return the penalties as `_kernels.penalties` takes them.
-
-        Parameters
-        ----------
-        limits : (int, int)
-            On the number of labels of a candidate.
-        candidates : (K,) bool, optional
-            Which seen label-sets are candidates; all if not given.
-        """
+        """Return the penalties as `_kernels.penalties` takes them; all seen label-sets are candidates by default."""
         assert self.counts is not None
         n_labels, n_texts = self.n_labels, int(self.counts.sum())
         direct = self.hamming > 0.0 or self.prior > 0.0
@@ -254,12 +206,6 @@ class Penalised:
         penalties.penalties_of_words(self.kernel_penalties((0, self.n_labels)), pack(labels), out)
         return out
 
-    def _with_penalties(self, totals: FloatArray, labels: BoolArray) -> FloatArray:
-        """Add penalties to the scores of base totals."""
-        out = np.empty(len(totals))
-        penalties.scores_of_totals(totals, self.power, self.penalties_of(labels), out)
-        return out
-
     def totals(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
         """Return score + penalties of one label-set per text, (n,), for probabilities and labels (n, d)."""
         if isinstance(self.measure, SeparableMeasure):
@@ -271,11 +217,14 @@ class Penalised:
     def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
         """Return the totals of many label-sets (m, d) of one text (d,); the same as `totals`."""
         if isinstance(self.measure, SeparableMeasure):
-            repeated = np.broadcast_to(probabilities, labels.shape)
-            base = totals_by_costs(self.measure, np.ascontiguousarray(repeated), labels)
-        else:
-            base = self.measure.totals_of_label_sets(probabilities, labels)
-        return self._with_penalties(base, labels)
+            return self.totals(np.ascontiguousarray(np.broadcast_to(probabilities, labels.shape)), labels)
+        return self._with_penalties(self.measure.totals_of_label_sets(probabilities, labels), labels)
+
+    def _with_penalties(self, totals: FloatArray, labels: BoolArray) -> FloatArray:
+        """Add penalties to the scores of base totals."""
+        out = np.empty(len(totals))
+        penalties.scores_of_totals(totals, self.power, self.penalties_of(labels), out)
+        return out
 
     def score(self, totals: FloatArray) -> FloatArray:
         """Return the totals: they are scores already."""

@@ -9,16 +9,22 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.packing import pack
-from surelabel._core.validation import FloatArray, as_labels, as_level, as_probabilities
+from surelabel._core.validation import (
+    FloatArray,
+    as_labels,
+    as_level,
+    as_probabilities,
+    as_texts,
+    invalid,
+    not_calibrated,
+)
 from surelabel._kernels import exact_sum
-from surelabel.calibration import totals_of
+from surelabel.calibration import threshold_of, totals_of
 from surelabel.conformal import ConformalLabelSets
-from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.exceptions import CalibrationWarning
 from surelabel.measures import LpNorm, Measure, SeparableMeasure, costs_of
-from surelabel.rivals.protocol import ListedSets, checked_data, not_calibrated, rank_threshold
+from surelabel.rivals.protocol import ListedSets
 from surelabel.sets.prediction_sets import PredictionSets
-
-__all__ = ["LabelPowerset", "SeenPowerset"]
 
 _DEFAULT_MEASURE = LpNorm(2)
 
@@ -36,8 +42,6 @@ class LabelPowerset:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import LabelPowerset
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < probabilities
@@ -64,15 +68,13 @@ class LabelPowerset:
     def calibrate(self, probabilities: Any, labels: Any) -> LabelPowerset:
         """Calibrate the predictor anew; label-sets that are not candidates count as errors, without a warning."""
         predictor = ConformalLabelSets(**self.predictor.get_params())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
             self.predictor = predictor.calibrate(probabilities, labels)
         return self
 
     def predict_set(self, probabilities: Any, *, significance: Any) -> PredictionSets:
         """Return the predictor's sets."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
             return self.predictor.predict_set(probabilities, significance=significance)
 
 
@@ -91,8 +93,6 @@ class SeenPowerset:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import SeenPowerset
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < probabilities
@@ -112,14 +112,12 @@ class SeenPowerset:
         self._seen = np.unique(as_labels(seen, who="SeenPowerset", parameter="seen"), axis=0)
         self._measure = measure
         if not isinstance(measure, SeparableMeasure) or measure.aggregate != "sum":
-            raise InvalidInputError(
-                f"The 'measure' parameter of SeenPowerset must add costs up label by label. Got {measure!r} instead."
-            )
+            raise invalid("measure", "SeenPowerset", "one that adds costs up label by label", repr(measure))
         self._scores: FloatArray | None = None
 
     def calibrate(self, probabilities: Any, labels: Any) -> SeenPowerset:
         """Score true label-sets; unseen ones are infinitely strange."""
-        checked, known = checked_data(probabilities, labels, "calibrate")
+        checked, known = as_texts(probabilities, labels, who="calibrate")
         places = {row.tobytes() for row in self._seen}
         is_seen = np.array([row.tobytes() in places for row in known])
         totals = np.where(is_seen, totals_of(self._measure, checked, known), np.inf)
@@ -133,9 +131,9 @@ class SeenPowerset:
     def predict_sets(self, probabilities: Any, levels: Sequence[Any]) -> list[ListedSets]:
         """Return the same at several significances; every seen label-set is scored once."""
         if self._scores is None:
-            raise not_calibrated(self)
+            raise not_calibrated(self, "predict_set")
         checked = as_probabilities(probabilities, who="predict_set", n_labels=self._seen.shape[1])
-        thresholds = [rank_threshold(self._scores, as_level(level, None, who="predict_set")) for level in levels]
+        thresholds = [threshold_of(self._scores, as_level(level, None, who="predict_set")) for level in levels]
         absent, present = costs_of(self._measure, checked)
         words = pack(self._seen)
         totals = np.empty((len(checked), len(words)))

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from surelabel import exceptions
-from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities, check_limits
+from surelabel._core.validation import BoolArray, as_labels, check_limits
 from surelabel.engines.sizes import SizeArray, as_sizes
 from surelabel.labels.counting import binomials
-
-__all__ = [
-    "NOTHING_OF_LABEL_SETS",
-    "Limits",
-    "ListedSets",
-    "ProductSets",
-    "Rival",
-    "SetsOfTexts",
-    "checked_data",
-    "checked_limits",
-    "not_calibrated",
-    "rank_threshold",
-    "sets_at",
-]
 
 # How the guarantee of a method ends that promises something else.
 NOTHING_OF_LABEL_SETS = "of whole label-sets nothing is said"
@@ -37,8 +21,6 @@ class SetsOfTexts(Protocol):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import ListedSets, SetsOfTexts
     >>> candidates = np.array([[True, False], [False, True]])
     >>> sets: SetsOfTexts = ListedSets(np.array([[True, True], [False, True]]), candidates)
     >>> sets.sizes().tolist()
@@ -59,7 +41,7 @@ class Rival(Protocol):
 
     Examples
     --------
-    >>> from surelabel.rivals import BonferroniRelevance, Rival
+    >>> from surelabel.rivals import BonferroniRelevance
     >>> rival: Rival = BonferroniRelevance()
     >>> rival.name
     'Bonferroni'
@@ -89,8 +71,7 @@ def sets_at(rival: Rival, probabilities: Any, levels: Sequence[Any]) -> list[Set
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import LabelPowerset, sets_at
+    >>> from surelabel.rivals import LabelPowerset
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < probabilities
@@ -128,25 +109,6 @@ def checked_limits(min_labels: Any, max_labels: Any, who: str) -> Limits:
     return Limits(int(min_labels), None if max_labels is None else int(max_labels))
 
 
-def checked_data(probabilities: Any, labels: Any, who: str) -> tuple[FloatArray, BoolArray]:
-    """Check calibration data."""
-    checked = as_probabilities(probabilities, who=who)
-    return checked, as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked))
-
-
-def not_calibrated(rival: Any) -> exceptions.NotCalibratedError:
-    """Return the error of a prediction that was asked for too early."""
-    return exceptions.NotCalibratedError(
-        f"This {type(rival).__name__} is not calibrated yet. Call 'calibrate' before 'predict_set'."
-    )
-
-
-def rank_threshold(scores: FloatArray, level: Fraction) -> float:
-    """Return the largest score with p > level, p = (#{a_i >= a} + 1) / (n + 1), for ascending scores (n,)."""
-    k = int(level * (len(scores) + 1))
-    return float("inf") if k == 0 else float(scores[len(scores) - k])
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProductSets:
     """Sets that allow each label to be absent, present or both, whatever the others are.
@@ -159,8 +121,7 @@ class ProductSets:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import BonferroniRelevance, ProductSets
+    >>> from surelabel.rivals import BonferroniRelevance
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < probabilities
@@ -214,8 +175,6 @@ class ListedSets:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import ListedSets
     >>> candidates = np.array([[True, False], [False, True]])
     >>> sets = ListedSets(np.array([[True, True], [False, True]]), candidates)
     >>> sets.sizes().tolist(), sets.contains([[1, 0], [1, 0]]).tolist()

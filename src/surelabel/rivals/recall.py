@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from surelabel._core.extras import of_extra
-from surelabel._core.validation import BoolArray, FloatArray, as_level, as_probabilities
-from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets, checked_data, checked_limits, not_calibrated
+from surelabel._core.validation import BoolArray, FloatArray
+from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets
+from surelabel.rivals.relevance import OfLabels
 
 # Thresholds on probabilities that are tried; rare labels need small ones.
 _THRESHOLDS = np.concatenate([[0.0], np.geomspace(1e-5, 0.1, 60), np.linspace(0.11, 0.99, 60)])
@@ -21,7 +23,7 @@ def _controller() -> Any:
     return MultiLabelClassificationController
 
 
-class RecallControl:
+class RecallControl(OfLabels):
     """The labels over a threshold that keeps the mean recall (Angelopoulos et al. 2024, as MAPIE has it).
 
     The answer is a set of labels; it stands for all candidates that have no other label.
@@ -33,8 +35,6 @@ class RecallControl:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import RecallControl
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < probabilities
@@ -51,31 +51,20 @@ class RecallControl:
         f"the share of a text's true labels that are missed is at most e on average over texts; {NOTHING_OF_LABEL_SETS}"
     )
 
-    def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:
-        self._limits = checked_limits(min_labels, max_labels, type(self).__name__)
-        self._data: tuple[FloatArray, BoolArray] | None = None
-
-    def calibrate(self, probabilities: Any, labels: Any) -> RecallControl:
+    def _learn(self, probabilities: FloatArray, labels: BoolArray) -> None:
         """Keep texts that have labels: recall is not defined for others."""
         _controller()
-        checked, known = checked_data(probabilities, labels, "calibrate")
-        labelled = known.any(axis=1)
-        self._data = checked[labelled], known[labelled]
-        return self
+        labelled = labels.any(axis=1)
+        self._data = probabilities[labelled], labels[labelled].astype(np.int64)
 
-    def predict_set(self, probabilities: Any, *, significance: Any) -> ProductSets:
+    def _sets(self, probabilities: FloatArray, level: Fraction) -> ProductSets:
         """Return all candidates within the labels over the threshold."""
-        if self._data is None:
-            raise not_calibrated(self)
-        calibration, labels = self._data
-        checked = as_probabilities(probabilities, who="predict_set", n_labels=calibration.shape[1])
-        level = as_level(significance, None, who="predict_set")
         controller = _controller()(
             predict_function=lambda values: values,
             risk="recall",
             method="crc",
             target_level=float(1 - level),
             predict_params=_THRESHOLDS,
-        ).calibrate(calibration, labels.astype(np.int64))
-        plausible = np.asarray(controller.predict(checked), dtype=np.bool_).reshape(checked.shape)
+        ).calibrate(*self._data)
+        plausible = np.asarray(controller.predict(probabilities), dtype=np.bool_).reshape(probabilities.shape)
         return ProductSets.within(plausible, self._limits)

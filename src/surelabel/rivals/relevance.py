@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from surelabel._core.validation import FloatArray, as_level, as_probabilities
-from surelabel.rivals.protocol import (
-    NOTHING_OF_LABEL_SETS,
-    ProductSets,
-    checked_data,
-    checked_limits,
-    not_calibrated,
-    rank_threshold,
-)
-
-__all__ = ["BonferroniRelevance", "InstanceReproduction", "PerLabelRelevance"]
+from surelabel._core.validation import BoolArray, FloatArray, as_level, as_probabilities, as_texts, not_calibrated
+from surelabel.calibration import threshold_of
+from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets, checked_limits
 
 
-class PerLabelRelevance:
+class OfLabels:
+    """What methods have in common that say of each label, for itself, whether it may be absent and present."""
+
+    def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:
+        self._limits = checked_limits(min_labels, max_labels, type(self).__name__)
+        self._n_labels: int | None = None
+
+    def calibrate(self, probabilities: Any, labels: Any) -> Self:
+        """Learn from held-out texts with known labels; return self."""
+        checked, known = as_texts(probabilities, labels, who="calibrate")
+        self._learn(checked, known)
+        self._n_labels = checked.shape[1]
+        return self
+
+    def predict_set(self, probabilities: Any, *, significance: Any) -> ProductSets:
+        """Return the candidates whose labels are all plausible, for each text."""
+        if self._n_labels is None:
+            raise not_calibrated(self, "predict_set")
+        checked = as_probabilities(probabilities, who="predict_set", n_labels=self._n_labels)
+        return self._sets(checked, as_level(significance, None, who="predict_set"))
+
+    def _learn(self, probabilities: FloatArray, labels: BoolArray) -> None:
+        """Keep what predictions need of checked texts."""
+        raise NotImplementedError
+
+    def _sets(self, probabilities: FloatArray, level: Fraction) -> ProductSets:
+        """Return the sets of checked texts."""
+        raise NotImplementedError
+
+
+class PerLabelRelevance(OfLabels):
     """A conformal predictor per label, absent or present, each at the same significance (Wang et al. 2015, BR-MLCP).
 
     Parameters
@@ -30,8 +52,6 @@ class PerLabelRelevance:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import PerLabelRelevance
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < probabilities
@@ -46,29 +66,20 @@ class PerLabelRelevance:
     name = "per label"
     guarantee = f"each label, for itself, is wrong in at most e of texts; {NOTHING_OF_LABEL_SETS}"
 
-    def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:
-        self._limits = checked_limits(min_labels, max_labels, type(self).__name__)
-        self._scores: FloatArray | None = None
+    _scores: FloatArray
 
-    def calibrate(self, probabilities: Any, labels: Any) -> PerLabelRelevance:
+    def _learn(self, probabilities: FloatArray, labels: BoolArray) -> None:
         """Score each label by how far its probability is from what is true."""
-        checked, known = checked_data(probabilities, labels, "calibrate")
-        self._scores = np.sort(np.abs(known - checked), axis=0)
-        return self
+        self._scores = np.sort(np.abs(labels - probabilities), axis=0)
 
-    def _label_level(self, level: Fraction, n_labels: int) -> Fraction:
+    def _label_level(self, level: Fraction) -> Fraction:
         """Return the significance of each label."""
         return level
 
-    def predict_set(self, probabilities: Any, *, significance: Any) -> ProductSets:
+    def _sets(self, probabilities: FloatArray, level: Fraction) -> ProductSets:
         """Return the product of what is plausible for each label."""
-        if self._scores is None:
-            raise not_calibrated(self)
-        n_labels = self._scores.shape[1]
-        checked = as_probabilities(probabilities, who="predict_set", n_labels=n_labels)
-        level = self._label_level(as_level(significance, None, who="predict_set"), n_labels)
-        thresholds = np.array([rank_threshold(column, level) for column in self._scores.T])
-        allowed = np.stack([checked <= thresholds, 1.0 - checked <= thresholds], axis=2)
+        thresholds = np.array([threshold_of(column, self._label_level(level)) for column in self._scores.T])
+        allowed = np.stack([probabilities <= thresholds, 1.0 - probabilities <= thresholds], axis=2)
         return ProductSets(allowed, self._limits)
 
 
@@ -80,8 +91,6 @@ class BonferroniRelevance(PerLabelRelevance):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import BonferroniRelevance
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < probabilities
@@ -94,12 +103,12 @@ class BonferroniRelevance(PerLabelRelevance):
     name = "Bonferroni"
     guarantee = "the label-set is missed in at most e of texts; with many labels far fewer, at the price of large sets"
 
-    def _label_level(self, level: Fraction, n_labels: int) -> Fraction:
+    def _label_level(self, level: Fraction) -> Fraction:
         """Divide by the number of labels."""
-        return level / n_labels
+        return level / len(self._scores.T)
 
 
-class InstanceReproduction:
+class InstanceReproduction(OfLabels):
     """Each true label of a calibration text is an instance of its own (Wang et al. 2015, IR-MLCP).
 
     The answer is a set of labels; it stands for all candidates that have no other label.
@@ -111,8 +120,6 @@ class InstanceReproduction:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import InstanceReproduction
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < probabilities
@@ -127,22 +134,10 @@ class InstanceReproduction:
     name = "instance reproduction"
     guarantee = f"of the true labels of all texts, taken one by one, at most e are missed; {NOTHING_OF_LABEL_SETS}"
 
-    def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:
-        self._limits = checked_limits(min_labels, max_labels, type(self).__name__)
-        self._scores: FloatArray | None = None
-        self._n_labels = 0
-
-    def calibrate(self, probabilities: Any, labels: Any) -> InstanceReproduction:
+    def _learn(self, probabilities: FloatArray, labels: BoolArray) -> None:
         """Score the true labels by 1 minus their probability."""
-        checked, known = checked_data(probabilities, labels, "calibrate")
-        self._scores, self._n_labels = np.sort(1.0 - checked[known]), checked.shape[1]
-        return self
+        self._scores = np.sort(1.0 - probabilities[labels])
 
-    def predict_set(self, probabilities: Any, *, significance: Any) -> ProductSets:
+    def _sets(self, probabilities: FloatArray, level: Fraction) -> ProductSets:
         """Return all candidates within the set of plausible labels."""
-        if self._scores is None:
-            raise not_calibrated(self)
-        checked = as_probabilities(probabilities, who="predict_set", n_labels=self._n_labels)
-        threshold = rank_threshold(self._scores, as_level(significance, None, who="predict_set"))
-        plausible = 1.0 - checked <= threshold
-        return ProductSets.within(plausible, self._limits)
+        return ProductSets.within(1.0 - probabilities <= threshold_of(self._scores, level), self._limits)

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level
+from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level, check_count, invalid, not_calibrated
 from surelabel._kernels import transductive
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.counting import binomials
-from surelabel.rivals.protocol import Limits, ListedSets, checked_limits, not_calibrated
-
-__all__ = ["CrossConformalRidge", "TransductiveRidge"]
+from surelabel.rivals.protocol import Limits, ListedSets, checked_limits
 
 # Candidates that are listed if none are given.
 _MAX_CANDIDATES = 2**14
@@ -64,7 +62,7 @@ class _Ridge:
     ) -> None:
         who = type(self).__name__
         if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not penalty > 0:
-            raise InvalidInputError(f"The 'penalty' parameter of {who} must be a number > 0. Got {penalty!r} instead.")
+            raise invalid("penalty", who, "a number > 0", repr(penalty))
         self._penalty = float(penalty)
         self._limits = checked_limits(min_labels, max_labels, who)
         self._given = None if candidates is None else as_labels(candidates, who=who, parameter="candidates")
@@ -102,7 +100,7 @@ class _Ridge:
     def predict_sets(self, features: Any, levels: Sequence[Any]) -> list[ListedSets]:
         """Return the same at several significances; candidates are ranked once."""
         if self._features is None:
-            raise not_calibrated(self)
+            raise not_calibrated(self, "predict_set")
         n_texts = len(self._features)
         least = [int(as_level(level, None, who="predict_set") * (n_texts + 1)) for level in levels]
         ranks = self._ranks(_as_features(features, "predict_set", self._features.shape[1] - 1))
@@ -123,8 +121,6 @@ class TransductiveRidge(_Ridge):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import TransductiveRidge
     >>> rng = np.random.default_rng(0)
     >>> features = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < features
@@ -181,8 +177,6 @@ class CrossConformalRidge(_Ridge):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surelabel.rivals import CrossConformalRidge
     >>> rng = np.random.default_rng(0)
     >>> features = rng.random((300, 3))
     >>> labels = rng.random((300, 3)) < features
@@ -200,10 +194,7 @@ class CrossConformalRidge(_Ridge):
 
     def __init__(self, *, n_folds: int = 5, seed: int = 0, **parameters: Any) -> None:
         super().__init__(**parameters)
-        if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
-            raise InvalidInputError(
-                f"The 'n_folds' parameter of CrossConformalRidge must be 2 or more. Got {n_folds!r} instead."
-            )
+        check_count("n_folds", n_folds, who="CrossConformalRidge", least=2)
         self._n_folds, self._seed = int(n_folds), seed
 
     def calibrate(self, features: Any, labels: Any) -> CrossConformalRidge:

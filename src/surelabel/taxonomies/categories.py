@@ -17,8 +17,6 @@ from surelabel.calibration import p_values_among, smoothed_thresholds_of, thresh
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.taxonomies.kinds import Taxonomy
 
-__all__ = ["Categories", "as_groups"]
-
 _MOST_NAMED = 5
 
 
@@ -49,14 +47,7 @@ def as_groups(groups: Any, taxonomy: Taxonomy | None, n_texts: int, *, who: str)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Categories:
-    """Calibration totals by category; immutable.
-
-    Attributes
-    ----------
-    taxonomy : Taxonomy
-    totals : dict of (group, kind) to (m,) float64, ascending
-        The group is "" if texts are not divided by groups.
-    """
+    """Calibration totals, ascending, by (group, kind); the group is "" if texts are not divided by groups."""
 
     taxonomy: Taxonomy
     totals: dict[tuple[str, int], FloatArray]

@@ -31,8 +31,6 @@ from surelabel.labels.sparse import is_sparse
 from surelabel.taxonomies.categories import Categories
 from surelabel.taxonomies.kinds import Span
 
-__all__ = ["KindsEngine"]
-
 # Counts below this add up without overflow.
 _FITS = 2**62
 
@@ -61,19 +59,16 @@ class _Piece:
 
     def counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
         """Bound the numbers of label-sets within each of m ascending thresholds, (n, m, 2)."""
-        outer = self.outer.counts_at(thresholds, n_cells)
-        if self.inner is None:
-            return outer
-        inner = self.inner.counts_at(thresholds, n_cells)
-        return np.maximum(outer - inner[:, :, ::-1], 0.0)
+        return self._less(lambda engine: engine.counts_at(thresholds, n_cells))
 
     def rank_sums(self, totals: FloatArray, n_cells: int) -> FloatArray:
         """Bound the sum over ascending totals a of the number of label-sets within a, (n, 2)."""
-        outer = self.outer.with_totals(totals).rank_sums(n_cells)
-        if self.inner is None:
-            return outer
-        inner = self.inner.with_totals(totals).rank_sums(n_cells)
-        return np.maximum(outer - inner[:, ::-1], 0.0)
+        return self._less(lambda engine: engine.with_totals(totals).rank_sums(n_cells))
+
+    def _less(self, ask: Callable[[Engine], FloatArray]) -> FloatArray:
+        """Return bounds (..., 2) of what the outer engine counts, less those of the inner one."""
+        counted = ask(self.outer)
+        return counted if self.inner is None else np.maximum(counted - ask(self.inner)[..., ::-1], 0.0)
 
     def with_label(self, row: int, threshold: float, labels: Sequence[int]) -> list[Bounds]:
         """Bound the numbers of members that have each of some labels."""

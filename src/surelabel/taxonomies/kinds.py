@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.validation import BoolArray, IntArray, as_labels
+from surelabel._core.validation import BoolArray, IntArray, as_labels, check_count, invalid
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.labels.sparse import is_sparse
-
-__all__ = ["ByCardinality", "ByGroup", "ByRarity", "Span", "Taxonomy"]
 
 
 class Span(NamedTuple):
@@ -64,10 +62,7 @@ class Taxonomy:
         self.cardinality = _as_edges(cardinality, who)
         self.rarity = _as_edges(rarity, who)
         self.counts: IntArray = np.asarray(counts, dtype=np.int64).reshape(-1)
-        if isinstance(min_texts, bool) or not isinstance(min_texts, (int, np.integer)) or min_texts < 0:
-            raise InvalidInputError(
-                f"The 'min_texts' parameter of {who} must be a whole number, 0 or more. Got {min_texts!r} instead."
-            )
+        check_count("min_texts", min_texts, who=who)
         self.min_texts = int(min_texts)
 
     def __mul__(self, other: Any) -> Taxonomy:
@@ -208,10 +203,7 @@ def _as_edges(edges: Any, who: str) -> tuple[int, ...]:
         checked = (edges,)
     whole = all(isinstance(edge, (int, np.integer)) and not isinstance(edge, bool) for edge in checked)
     if not whole or any(first >= second for first, second in itertools.pairwise((0, *checked))):
-        raise InvalidInputError(
-            f"The 'edges' parameter of {who} must be rising whole numbers from 1 on, such as (1, 2, 3). Got {edges!r} "
-            "instead."
-        )
+        raise invalid("edges", who, "rising whole numbers from 1 on, such as (1, 2, 3)", repr(edges))
     return tuple(int(edge) for edge in checked)
 
 
