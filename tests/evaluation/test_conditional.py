@@ -1,13 +1,12 @@
 """Figures by kind of text: counted by hand, and kept through JSON."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 from surelabel import ByGroup, ConformalLabelSets, LogLoss
-from surelabel.evaluation.conditional import Conditional, TextDetails, month_of
+from surelabel.evaluation.conditional import TextDetails, month_of
 from surelabel.evaluation.evaluate import Evaluation, evaluate
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
@@ -90,7 +89,7 @@ def test_json_keeps_them_and_damage_is_noticed(measured):
     assert again.conditional == evaluation.conditional
     for change in ({"n_sure": "many"}, {"kinds": 3}, {"labels": [{"name": 1}]}, {"unknown": 1}):
         with pytest.raises(ArtifactError):
-            Conditional.from_dict({**dataclasses.asdict(evaluation.conditional), **change})
+            Evaluation.from_dict({**values, "conditional": {**values["conditional"], **change}})
     values.pop("conditional")
     assert Evaluation.from_dict(values).conditional is None  # a file of an older version
 
