@@ -33,8 +33,12 @@ def test_only_the_best_guess_changes(low):
     expected = [tuple(names[row]) if row.any() else answer.labels for row, answer in zip(rows, exact, strict=True)]
     assert [answer.labels for answer in by_thresholds] == expected
     assert [answer.labels for answer in by_thresholds] != [answer.labels for answer in exact]
-    assert [dataclasses.replace(answer, labels=()) for answer in by_thresholds] == [
-        dataclasses.replace(answer, labels=()) for answer in exact
+    given = np.array([[name in answer.labels for name in names] for answer in by_thresholds])
+    p_values = low.predictor.predict_p(low.predict_proba(TEXTS), given)
+    assert [answer.credibility for answer in by_thresholds] == p_values.tolist()
+    of_the_guess = {"labels": (), "confidence": 0.0, "credibility": 0.0}
+    assert [dataclasses.replace(answer, **of_the_guess) for answer in by_thresholds] == [
+        dataclasses.replace(answer, **of_the_guess) for answer in exact
     ]
     assert (low.decision, small_bundle().decision) == ("f1", "exact")
 
