@@ -290,7 +290,8 @@ class ConformalLabelSets:
                 raise InvalidInputError(
                     f"The 'predictors' parameter of merge must hold calibrated predictors. Got {part!r} instead."
                 )
-        return parts[0]._with(Calibration.merged([part._calibrated("merge") for part in parts]))
+        merged = Calibration.merged([part._calibrated("merge") for part in parts])
+        return parts[0]._with(merged)
 
     def _with(self, calibration: Calibration) -> ConformalLabelSets:
         """Return a predictor with the same parameters and another calibration."""

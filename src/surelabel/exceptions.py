@@ -286,7 +286,7 @@ class DataWarning(SurelabelWarning):
     >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     probabilities = classifier.predict_proba(["wheat", ""])
     >>> print(caught[0].message)
-    1 of 2 texts in 'texts' are empty; they are kept and treated as texts without words.
+    1 of 2 texts in 'texts' are empty; they are kept as texts without words.
     """
 
 

@@ -88,8 +88,10 @@ class Penalised(Frozen):
         if len(rows) > 1 and np.any(np.all(rows[1:] == rows[:-1], axis=1)):
             raise InvalidInputError("The 'label_sets' parameter of Penalised must hold each label-set once.")
         if isinstance(self.measure, Mahalanobis) and self.measure.n_labels != rows.shape[1]:
-            expected = f"of {self.measure.n_labels} labels, as its measure is"
-            raise invalid("label_sets", "Penalised", expected, f"{rows.shape[1]}")
+            raise InvalidInputError(
+                f"The 'label_sets' parameter of Penalised must have {self.measure.n_labels} labels, as its measure "
+                f"has. Got {rows.shape[1]} instead."
+            )
         self._freeze(label_sets=rows, counts=often)
 
     @property
