@@ -171,7 +171,9 @@ def open_flips(
     for side in range(2):
         n_flips = n_remove if side else n_add
         if n_flips > 1:
-            combinable, near = np.inf if in_order else budget - smallest, budget - 2.0 * drift * threshold
+            combinable, near = np.inf, budget
+            if not in_order:
+                combinable, near = budget - smallest, budget - 2.0 * drift * threshold
             _arrange_flips(scratch.costs[side], scratch.index[side], n_flips, combinable, near)
     return n_add, n_remove, size, base, budget
 

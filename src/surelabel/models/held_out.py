@@ -70,9 +70,10 @@ def labels_of(bundle: Bundle, part: Part) -> Any:
     matrix = part.label_matrix
     unknown = np.unique(matrix.indices[places[matrix.indices] < 0])
     if len(unknown):
+        named = ", ".join(repr(part.label_names[k]) for k in unknown[:3]) + (", ..." if len(unknown) > 3 else "")
         raise InvalidInputError(
-            f"The labels of the texts must be among the model's {len(columns)}. Got {part.label_names[unknown[0]]!r} "
-            f"({len(unknown)} such labels): rename or remove them, or train a model with them."
+            f"The labels of the texts must be among the model's {len(columns)}. Got {named} "
+            f"({len(unknown)} unknown): rename or remove what is unknown, or train a model with it."
         )
     return csr_array((matrix.data, places[matrix.indices], matrix.indptr), shape=(len(part), len(columns)))
 
