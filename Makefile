@@ -40,6 +40,8 @@ demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environ
 # more than cores works while others wait for servers, browsers and locks.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 test: export OMP_NUM_THREADS = 1
+# Empty, so that it is not set: each process that a test starts would compile the sources anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(BIN)/.dev  ## all quick tests, those of kernels with checked bounds too; COVERAGE=1 measures coverage, as CI does
 	$(if $(COVERAGE),$(BIN)/coverage erase)
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=)
