@@ -14,4 +14,5 @@ def test_nothing_known():
 
 
 def test_different_texts_have_different_hashes():
+    assert text_hash("Wheat  prices\nrise") == text_hash("wheat prices rise")
     assert len({text_hash(f"text {i}") for i in range(1000)}) == 1000

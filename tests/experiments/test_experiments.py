@@ -114,6 +114,10 @@ def test_the_papers_figures():
     assert paper_figures()["underlying"]["reuters"]["bert"]["f1_micro"] == 0.907
 
 
+def test_markdown_has_numbers_at_the_right():
+    assert Table("t", "Two", ("a", "b"), (("x", "1"),)).to_markdown() == "| a | b |\n|---|---:|\n| x | 1 |"
+
+
 def test_csv_quotes_what_it_must():
     assert Table("t", "T", ("corpus", "a"), (("x", "1,000"),)).to_csv() == 'corpus,a\nx,"1,000"\n'
 

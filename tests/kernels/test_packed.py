@@ -12,6 +12,10 @@ from surelabel._kernels import packed
 pytestmark = pytest.mark.kernels
 
 
+def test_label_0_is_the_highest_bit():
+    assert (pack(np.array([[True, False, True]])) >> np.uint64(61)).tolist() == [[5]]
+
+
 @settings(max_examples=kernel_rows.examples(100))
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=5))
 def test_bits_are_counted(words):

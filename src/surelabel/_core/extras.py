@@ -12,17 +12,7 @@ from surelabel.exceptions import MissingDependencyError
 
 @contextlib.contextmanager
 def of_extra(extra: str, who: str) -> Iterator[None]:
-    """Say which extra (of `pyproject.toml`) to install if an import inside the block fails, and `who` needs it.
-
-    Examples
-    --------
-    >>> with of_extra("plots", "A picture"):
-    ...     import no_such_library
-    Traceback (most recent call last):
-        ...
-    surelabel.exceptions.MissingDependencyError: A picture needs no_such_library, which is not installed. Install it
-    with: pip install 'surelabel[plots]'
-    """
+    """Name the extra (of `pyproject.toml`) to install if an import inside the block fails that `who` needs."""
     try:
         yield
     except MissingDependencyError:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from surelabel._core.storage import atomic_folder
+from surelabel._core.storage import atomic_folder, leads_outside
 from surelabel._version import __version__
 from surelabel.exceptions import ArtifactError, InvalidInputError
 
@@ -167,7 +167,7 @@ class FolderFormat:
     def _check_listed(self, folder: Path, name: str, expected: Any) -> None:
         """Raise if a listed name leads out of the folder, is not one of a folder of this kind, or has no checksum."""
         parts = PurePosixPath(name).parts
-        if "\\" in name or ":" in name or "\0" in name or ".." in parts or PurePosixPath(name).is_absolute():
+        if leads_outside(name):
             raise ArtifactError(f"The {self.what} {folder} is refused: it names a file outside itself, {name!r}.")
         is_proper = bool(parts) and PurePosixPath(*parts).as_posix() == name
         if not is_proper or (self.check_name is not None and not self.check_name(name)):

@@ -31,21 +31,9 @@ _HEADER, _EARLIER_HEADER = "header.npy", "header.json"
 
 @dataclasses.dataclass(frozen=True)
 class NpzFormat:
-    """A format of files: its name, its newest version (all from 1 are read), and what a file is, for errors.
+    """A format of files: its name, its newest version (all from 1 are read), and what a file is, for errors."""
 
-    `arrays` must be in a file, `optional` ones can be; None stands for any.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "prices.npz"
-    >>> prices = NpzFormat("shop-prices", 1, "a price list", ("price",))
-    >>> prices.write(path, {"currency": "EUR"}, {"price": np.array([2.5, 3.0])})
-    >>> header, arrays = prices.read(path)
-    >>> header["currency"], arrays["price"]
-    ('EUR', array([2.5, 3. ]))
-    """
-
+    # `arrays` must be in a file, `optional` ones can be; None stands for any.
     name: str
     version: int
     what: str

@@ -18,13 +18,7 @@ def n_words(n_labels: int) -> int:
 
 
 def pack(labels: BoolArray) -> Words:
-    """Pack 0/1 rows (m, d) into words (m, ceil(d / 64)).
-
-    Examples
-    --------
-    >>> pack(np.array([[True, False, True]])) >> np.uint64(61)
-    array([[5]], dtype=uint64)
-    """
+    """Pack 0/1 rows (m, d) into words (m, ceil(d / 64))."""
     padded = np.zeros((len(labels), 64 * n_words(labels.shape[1])), dtype=np.bool_)
     padded[:, : labels.shape[1]] = labels
     return np.packbits(padded, axis=1).view(">u8").astype(np.uint64)

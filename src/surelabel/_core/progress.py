@@ -20,18 +20,8 @@ _rest: contextvars.ContextVar[Callable[[], None] | None] = contextvars.ContextVa
 
 @contextlib.contextmanager
 def reporting_to(report: Report | None, rest: Callable[[], None] | None = None) -> Iterator[None]:
-    """Send the progress of all steps inside the block to a callback; None keeps the callback there is.
-
-    `rest` is called whenever no step is under way any more.
-
-    Examples
-    --------
-    >>> with reporting_to(lambda name, done, total: print(name, done, total)):
-    ...     with step("count", 2) as advance:
-    ...         advance(2)
-    count 0 2
-    count 2 2
-    """
+    """Send the progress of all steps inside the block to a callback; call `rest` when no step is under way."""
+    # None keeps the callback that is installed already.
     tokens = _current.set(report or _current.get()), _rest.set(rest or _rest.get())
     try:
         yield
@@ -61,10 +51,7 @@ _inside: contextvars.ContextVar[_Step | None] = contextvars.ContextVar("surelabe
 
 @contextlib.contextmanager
 def step(name: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Announce a step; yield a function to call with how much more of it is done, from any thread.
-
-    When a step inside another one ends, the outer one is announced again.
-    """
+    """Announce a step; yield a function to call with how much more of it is done, from any thread."""
     outer, report = _inside.get(), _current.get()
     if report is None:
         yield _nothing

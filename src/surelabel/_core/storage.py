@@ -9,12 +9,27 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError
 
 # Of Linux' renameat2: paths are relative to the current folder; exchange two of them.
 _HERE, _EXCHANGE = -100, 2
+
+
+def cache_root(who: str) -> Path:
+    """Return the folder that SURELABEL_CACHE names, or the platform's folder for caches; `who` needs it."""
+    named = os.environ.get("SURELABEL_CACHE")
+    if named:
+        return Path(named).expanduser()
+    return Path(import_extra("platformdirs", "corpora", who).user_cache_dir("surelabel", appauthor=False))
+
+
+def leads_outside(name: str) -> bool:
+    """Tell whether a name in a list or an archive could lead out of its folder, on any system."""
+    path = PurePosixPath(name)
+    return path.is_absolute() or ".." in path.parts or any(mark in name for mark in "\\:\0")
 
 
 def _sync(path: Path) -> None:
@@ -34,10 +49,7 @@ def _permit(path: Path, mode: int) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """Lock a file or folder until the descriptor that is returned is closed, or the process dies, however it does.
-
-    None if the system or the file system has no such locks. Raises BlockingIOError if another process has it.
-    """
+    """Lock a file or folder until the returned descriptor is closed or the process dies; None without such locks."""
     try:
         import fcntl  # noqa: PLC0415 (not on every system)
     except ImportError:
@@ -74,11 +86,9 @@ def _temporary(make: Callable[[], Path]) -> Iterator[Path]:
 
 
 def clean_up(path: str | os.PathLike[str]) -> None:
-    """Remove what runs that were killed left half-written beside a file or folder.
-
-    An old folder that a killed run had moved aside is put back if there is no new one. What a living process is writing
-    is locked by it, and stays; so does everything if the system has no such locks.
-    """
+    """Remove what killed runs left half-written beside a file or folder."""
+    # An old folder that a killed run had moved aside is put back if there is no new one. What a living process is
+    # writing is locked by it, and stays; so does everything if the system has no such locks.
     target = Path(path).absolute()
     ours = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.(part|old)")
     with contextlib.suppress(OSError):
@@ -115,21 +125,9 @@ def _temporary_file(target: Path) -> Path:
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str], *, clean: bool = True) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; it takes its place when the block ends without an error.
-
-    A reader sees the old file or the new one, never a part of one. An error or a kill leaves the old file as it
-    was. What a killed run left beside it is removed first, unless `clean` is False: that looks through the
-    folder, which is slow if you write many files, or one file many times.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> target = pathlib.Path(tempfile.mkdtemp()) / "answer.txt"
-    >>> with atomic_file(target) as temporary:
-    ...     _ = temporary.write_text("42")
-    >>> target.read_text()
-    '42'
-    """
+    """Yield a temporary path beside `path`; it takes its place when the block ends without an error."""
+    # A reader sees the old file or the new one, never a part of one. `clean=False` does not look through the folder for
+    # what a killed run left: that is slow if you write many files, or one file many times.
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     if clean:
@@ -169,12 +167,9 @@ def _replace_in_two_steps(temporary: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; it takes its place when the block ends without an error.
-
-    An older folder of that name changes places with it in one step, if the system can do that (Linux), and
-    is removed last, so that a kill leaves the old or the new one there. Elsewhere the old one is moved aside first.
-    What a kill left beside it is removed by the next call, see `clean_up`.
-    """
+    """Yield a temporary folder beside `path`; it takes its place when the block ends without an error."""
+    # An older folder changes places with it in one step, if the system can do that (Linux), and is removed last, so
+    # that a kill leaves the old or the new one there. Elsewhere the old one is moved aside first.
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     clean_up(target)
@@ -195,11 +190,9 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked(path: Path, target: Path) -> Iterator[None]:
-    """Hold a lock file while the block lasts, so that no other process writes `target`; a kill ends it too.
-
-    The lock is taken before anything of the target is opened, and its file is removed while it is held: whoever opened
-    that file in the meantime sees that it is gone, and makes a new one.
-    """
+    """Hold a lock file while the block lasts, so that no other process writes `target`; a kill ends it too."""
+    # The lock is taken before anything of the target is opened, and its file is removed while it is held: whoever
+    # opened that file in the meantime sees that it is gone, and makes a new one.
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         path.touch()

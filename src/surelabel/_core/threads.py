@@ -24,10 +24,8 @@ def threads_to_use(n_jobs: int | None) -> int:
 
 
 def over_rows(work: Callable[[slice], _Result], n_rows: int, n_jobs: int | None) -> list[_Result]:
-    """Call `work` on blocks of rows, on threads if there are several blocks; return results in order.
-
-    Kernels release the GIL. Blocks do not depend on the number of threads, nor rows on each other, so results do not.
-    """
+    """Call `work` on blocks of rows, on threads if there are several blocks; return results in order."""
+    # Kernels release the GIL. Blocks do not depend on the number of threads, nor rows on each other: nor do results.
     blocks = [slice(start, min(start + BLOCK_ROWS, n_rows)) for start in range(0, n_rows, BLOCK_ROWS)]
     workers = min(threads_to_use(n_jobs), len(blocks)) if len(blocks) > 1 else 1
     if workers == 1:

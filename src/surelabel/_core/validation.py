@@ -67,11 +67,9 @@ def _positive_class(values: Any, who: str) -> Any:
 
 
 def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> FloatArray:
-    """Return probabilities as a C-ordered float64 array (n_texts, n_labels), all within [0, 1].
-
-    Accepts arrays and nested sequences (n, d), data frames, and the list of (n, 2) arrays, or that list stacked to
-    (d, n, 2), that scikit-learn's multi-output classifiers return.
-    """
+    """Return probabilities as a C-ordered float64 array (n_texts, n_labels), all within [0, 1]."""
+    # Accepts arrays and nested sequences (n, d), data frames, and the list of (n, 2) arrays, or that list stacked to
+    # (d, n, 2), that scikit-learn's multi-output classifiers return.
     expected = "a (n_texts, n_labels) array of numbers in [0, 1]"
     if hasattr(values, "toarray"):
         raise invalid("probabilities", who, f"{expected}, dense", f"sparse {type(values).__name__}; use its toarray()")
@@ -156,10 +154,8 @@ def as_labels(
     label_names: tuple[str, ...] | None = None,
     parameter: str = "labels",
 ) -> BoolArray:
-    """Return labels as a C-ordered bool array (n_texts, n_labels); rows without labels are data.
-
-    Accepts 0/1 or bool arrays, nested sequences, data frames, scipy-sparse matrices, and collections of label names.
-    """
+    """Return labels as a C-ordered bool array (n_texts, n_labels); rows without labels are data."""
+    # Accepts 0/1 or bool arrays, nested sequences, data frames, scipy-sparse matrices, and collections of label names.
     expected = "a (n_texts, n_labels) array of 0 and 1"
     if hasattr(values, "toarray"):
         values = values.toarray()
@@ -229,10 +225,8 @@ def as_level(significance: Any, confidence_level: Any, *, who: str) -> Fraction:
 
 
 def as_levels(significance: Any, confidence_level: Any, n_texts: int, *, who: str) -> tuple[list[Fraction], IntArray]:
-    """Return the distinct significances as exact fractions, and which of them each text has, (n,).
-
-    One number is for all texts; an array or list of numbers has one per text.
-    """
+    """Return the distinct significances as exact fractions, and which of them each text has, (n,)."""
+    # One number is for all texts; an array or list of numbers has one per text.
     given = significance if significance is not None else confidence_level
     if isinstance(significance, np.ndarray) and significance.ndim == 0:
         significance = given = significance.item()

@@ -14,24 +14,12 @@ _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eigh
 
 
 def printable(text: Any) -> str:
-    """Return a text without characters that XML or UTF-8 cannot hold.
-
-    Examples
-    --------
-    >>> printable("oil" + chr(0))
-    'oil�'
-    """
+    """Return a text without characters that XML or UTF-8 cannot hold."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def terminal_words(text: Any) -> str:
-    """Return a text without characters that control a terminal; line feeds stay.
-
-    Examples
-    --------
-    >>> terminal_words("oil" + chr(27) + "[2J")
-    'oil�[2J'
-    """
+    """Return a text without characters that control a terminal; line feeds stay."""
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
@@ -41,29 +29,14 @@ def encodable(text: str) -> str:
 
 
 def number_word(number: int) -> str:
-    """Write a small number as a word, a larger one in digits.
-
-    Examples
-    --------
-    >>> number_word(1), number_word(12)
-    ('one', '12')
-    """
+    """Write a small number as a word, a larger one in digits."""
     return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else f"{number:,}"
 
 
 def count_words(count: float, in_digits: int = 10**7) -> str:
-    """Write a number of any size for people: the one function that writes large numbers.
-
-    Whole numbers below `in_digits` are written in full, other numbers with three or four digits, large and tiny ones
-    as two digits times a power of ten.
-
-    Examples
-    --------
-    >>> count_words(12_345), count_words(5.68e16), count_words(2**20_000)
-    ('12,345', '5.7 × 10^16', '4.0 × 10^6020')
-    >>> count_words(1.2e-5), count_words(0.0123), count_words(1.5), count_words(123.4)
-    ('1.2 × 10^-5', '0.012', '1.50', '123')
-    """
+    """Write a number of any size for people: the one function that writes large numbers."""
+    # Whole numbers below `in_digits` are written in full, other numbers with three or four digits, large and tiny ones
+    # as two digits times a power of ten.
     if isinstance(count, float) and not math.isfinite(count):
         return "over 10^308" if count > 0 else str(count)
     if abs(count) >= in_digits:
@@ -88,13 +61,7 @@ def _power_words(count: int) -> str:
 
 
 def bounds_words(lower: float, upper: float) -> str:
-    """Write a number that is known by its bounds, once if they are equal or look equal.
-
-    Examples
-    --------
-    >>> bounds_words(3, 3), bounds_words(3, 5), bounds_words(10**20, 10**20 + 1)
-    ('3', '3 to 5', 'about 1.0 × 10^20')
-    """
+    """Write a number that is known by its bounds, once if they are equal or look equal."""
     shown = count_words(lower), count_words(upper)
     if shown[0] != shown[1]:
         return f"{shown[0]} to {shown[1]}"
@@ -102,35 +69,17 @@ def bounds_words(lower: float, upper: float) -> str:
 
 
 def at_most_words(lower: float, upper: float) -> str:
-    """Write the upper one of two bounds, and say that it is a bound unless both agree to a hundredth.
-
-    Examples
-    --------
-    >>> at_most_words(12.3401, 12.3402), at_most_words(10.0, 10**12)
-    ('12.34', 'at most 1.0 × 10^12')
-    """
+    """Write the upper one of two bounds, and say that it is a bound unless both agree to a hundredth."""
     return f"{'' if 100 * upper <= 101 * lower else 'at most '}{count_words(upper)}"
 
 
 def label_sets_words(lower: int, upper: int) -> str:
-    """Write how many label-sets there are, from certified bounds.
-
-    Examples
-    --------
-    >>> label_sets_words(1, 1), label_sets_words(2, 2)
-    ('1 label-set', '2 label-sets')
-    """
+    """Write how many label-sets there are, from certified bounds."""
     return f"{bounds_words(lower, upper)} label-set{'' if upper == 1 else 's'}"
 
 
 def share_words(lower: float, upper: float) -> str:
-    """Write a share that is known by bounds as a percentage; all and nothing are never rounded to.
-
-    Examples
-    --------
-    >>> share_words(0.617, 0.617), share_words(0.001, 0.001), share_words(0.5, 0.61), share_words(1.0, 1.0)
-    ('62 %', 'under 1 %', '50 to 61 %', '100 %')
-    """
+    """Write a share that is known by bounds as a percentage; never round to all or nothing."""
     low, high = (_percent(share) for share in (lower, upper))
     if low == high:
         return f"{low} %"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import tarfile
 import zlib
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from surelabel._core.storage import leads_outside
 from surelabel.exceptions import CorpusError
 
 _MAX_MEMBER = 64 << 20
@@ -14,16 +15,17 @@ _MAX_TOTAL = 512 << 20
 
 
 def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
-    """Return the regular files of a tar archive whose names match, by name, in the order of their names.
-
-    A damaged archive, one that names files outside itself, and one larger than a corpus can be are refused.
-    """
+    """Return the regular files of a tar archive whose names match, by name, in order; refuse a hostile archive."""
     members: dict[str, bytes] = {}
     total = 0
     try:
         with tarfile.open(path, "r:*") as archive:
             for member in archive:
-                _check_name(member.name, path)
+                if leads_outside(member.name):
+                    raise CorpusError(
+                        f"Archive {path.name!r} must name files inside itself only. Got {member.name!r} instead; do "
+                        "not trust it."
+                    )
                 total += member.size
                 if member.size > _MAX_MEMBER or total > _MAX_TOTAL:
                     raise CorpusError(
@@ -48,12 +50,3 @@ def _check_rest(archive: tarfile.TarFile, path: Path) -> None:
         rest += len(block)
         if rest > _MAX_MEMBER:
             raise CorpusError(f"Archive {path.name!r} must end after its last file. Got more instead.")
-
-
-def _check_name(name: str, path: Path) -> None:
-    """Raise if a member's name leads out of the archive."""
-    parts = PurePosixPath(name.replace("\\", "/"))
-    if parts.is_absolute() or ".." in parts.parts or re.match(r"[A-Za-z]:", name):
-        raise CorpusError(
-            f"Archive {path.name!r} must name files inside itself only. Got {name!r} instead; do not trust it."
-        )

@@ -32,10 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def download(url: str, target: Path, *, check: Check, progress: bool | None = None) -> None:
-    """Fetch a file over HTTP into `target`, which appears only when it is whole and `check` accepts it.
-
-    `progress` shows a bar on stderr; None: if that is a terminal. A DownloadError has the reason of a failure.
-    """
+    """Fetch a file over HTTP into `target`, which appears only when it is whole and `check` accepts it."""
     if not url.startswith(("https://", "http://")):
         raise DownloadError(f"An address must begin with http:// or https://. Got {url!r} instead.")
     request = urllib.request.Request(url, headers={"User-Agent": "surelabel"})  # noqa: S310  # checked above
@@ -98,10 +95,8 @@ def _progress_bar(name: str, total: int | None, shown: bool | None) -> Iterator[
 
 
 def pack_npm(package: str, target: Path, *, check: Check, seconds: float = 180.0) -> None:
-    """Fetch a package (name@version) with npm into `target`, which appears only when `check` accepts it.
-
-    Nothing of the package is run or installed: `npm pack` fetches the archive alone.
-    """
+    """Fetch a package (name@version) with npm into `target`, which appears only when `check` accepts it."""
+    # Nothing of the package is run or installed: `npm pack` fetches the archive alone.
     npm = shutil.which("npm")
     if npm is None:
         raise DownloadError("npm is not installed")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from surelabel._core.extras import import_extra
+from surelabel._core.storage import cache_root
 from surelabel.corpora.corpus import Provenance
 from surelabel.exceptions import CorpusError, InvalidInputError
 
@@ -27,11 +27,8 @@ def cache_folder() -> Path:
     ...     print(corpora.cache_folder())
     corpora-of-mine
     """
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    platformdirs = import_extra("platformdirs", "corpora", "The folder of downloaded corpora")
-    return Path(platformdirs.user_cache_dir("surelabel", appauthor=False)) / "corpora"
+    root = cache_root("The folder of downloaded corpora")
+    return root if os.environ.get(CACHE_VARIABLE) else root / "corpora"
 
 
 def as_path(path: object) -> Path:
@@ -45,10 +42,7 @@ def as_path(path: object) -> Path:
 
 
 def find(names: Sequence[str], path: str | Path | None = None) -> tuple[Path | None, list[str]]:
-    """Look for a file or folder of one of these names, or take the `path` that the user named.
-
-    Returns what was found, or None, and where else it was looked for, with the reason why it is not there.
-    """
+    """Return the `path` that the user named, or a file of one of these names, or None; and where none was found."""
     if path is not None:
         return as_path(path), []
     data = os.environ.get(DATA_VARIABLE)

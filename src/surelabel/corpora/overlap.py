@@ -16,13 +16,7 @@ EMPTY = np.uint64(0)
 
 
 def text_hash(text: str) -> bytes:
-    r"""Return a hash of a text that does not depend on its case and white space.
-
-    Examples
-    --------
-    >>> text_hash("Wheat  prices\nrise") == text_hash("wheat prices rise")
-    True
-    """
+    """Return a hash of a text that does not depend on its case and white space."""
     return hashlib.blake2b(" ".join(text.lower().split()).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -159,11 +159,9 @@ def _as_strata(labels: LabelMatrix) -> npt.NDArray[np.bool_]:
 
 
 def _adjusted(drawn: npt.NDArray[np.bool_], strata: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.bool_]:
-    """Move texts, one by one, until exactly `size` are drawn and no label has lost its last training text.
-
-    The text that moves is the one that brings the drawn labels nearest, in squares, to their share.
-    All sums are of integers, and ties go to the first text: no rounding can change the answer.
-    """
+    """Move texts, one by one, until exactly `size` are drawn and no label has lost its last training text."""
+    # The text that moves is the one that brings the drawn labels nearest, in squares, to their share. All sums are of
+    # integers, and ties go to the first text: no rounding can change the answer.
     drawn = drawn.copy()
     counts = strata.astype(np.int64)
     totals = counts.sum(axis=0)

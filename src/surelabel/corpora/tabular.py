@@ -232,12 +232,10 @@ def _read_file(path: Path, part_name: str | None, encoding: str, asked: _Asked, 
 
 
 class Event(NamedTuple):
-    """A row of a stream: a text that arrives, with its labels if they are known; or the labels of an earlier text.
+    """A row of a stream: a text that arrives, with its labels if they are known; or the labels of an earlier text."""
 
-    `labels` are None if they are not known yet, `text` is None if only labels arrive; `group` is that of the text, if
-    a column of groups was named.
-    """
-
+    # `labels` are None if they are not known yet, `text` is None if only labels arrive; `group` is that of the text, if
+    # a column of groups was named.
     place: str
     id: str | None
     text: str | None

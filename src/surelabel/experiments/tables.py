@@ -46,15 +46,7 @@ class Table:
     note: str = ""
 
     def to_markdown(self) -> str:
-        """Return the table in Markdown, numbers to the right.
-
-        Examples
-        --------
-        >>> print(Table("t", "Two", ("a", "b"), (("x", "1"),)).to_markdown())
-        | a | b |
-        |---|---:|
-        | x | 1 |
-        """
+        """Return the table in Markdown, numbers to the right."""
         rule = "".join("---|" if i < self._n_names else "---:|" for i in range(len(self.header)))
         lines = ["| " + " | ".join(self.header) + " |", "|" + rule]
         lines += ["| " + " | ".join(row) + " |" for row in self.rows]

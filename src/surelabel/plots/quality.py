@@ -88,10 +88,8 @@ def _interval(hits: FloatArray, counts: FloatArray) -> npt.NDArray[np.float64]:
 
 
 def _pooled(probabilities: FloatArray | SparseProbabilities, labels: Any, n_bins: int) -> tuple[Any, Any, Any]:
-    """Return, in bins of probability, numbers of (text, label) pairs, sums of their probabilities, and true ones.
-
-    Pairs that are not listed fall into one bin together.
-    """
+    """Return, in bins of probability, numbers of (text, label) pairs, sums of their probabilities, and true ones."""
+    # Pairs that are not listed fall into one bin together.
     if isinstance(probabilities, SparseProbabilities):
         values = probabilities.values
         rows = np.repeat(np.arange(len(probabilities)), probabilities.n_listed)

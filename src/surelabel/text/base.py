@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -53,6 +54,17 @@ _FOLDER = FolderFormat(
     advice="Save one with its `save` method.",
     without_checksum=1,
 )
+
+
+@contextlib.contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Say that a saved classifier is damaged, whatever the libraries that read its files raise."""
+    try:
+        yield
+    except (ArtifactError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
 
 
 def highest(probabilities: npt.NDArray[np.float64], k: int) -> Any:

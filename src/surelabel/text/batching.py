@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,13 @@ import torch
 from torch.utils.data import Dataset, Sampler
 
 _BATCHES_A_BUCKET = 50
+
+Ids: TypeAlias = Sequence[npt.NDArray[np.int32]]
+
+
+def lengths_of(ids: Ids) -> npt.NDArray[np.int64]:
+    """Return the number of tokens of each text; an empty text counts as one token of padding."""
+    return np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +33,8 @@ class Examples(Dataset[dict[str, Any]]):
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each text; an empty text counts as one token of padding."""
-        return np.maximum(1, np.array([len(one) for one in self.ids], dtype=np.int64))
+        """Tokens of each text."""
+        return lengths_of(self.ids)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -57,9 +64,9 @@ class Examples(Dataset[dict[str, Any]]):
         return found.hexdigest()
 
 
-def pad(ids: Sequence[npt.NDArray[np.int32]], padding: int) -> dict[str, torch.Tensor]:
-    """Return input_ids (B, longest) and lengths (B,); an empty text becomes one token of padding."""
-    lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
+def pad(ids: Ids, padding: int) -> dict[str, torch.Tensor]:
+    """Return input_ids (B, longest) and lengths (B,)."""
+    lengths = lengths_of(ids)
     padded = np.full((len(ids), int(lengths.max())), padding, dtype=np.int64)
     for row, one in zip(padded, ids, strict=True):
         row[: len(one)] = one
@@ -69,11 +76,9 @@ def pad(ids: Sequence[npt.NDArray[np.int32]], padding: int) -> dict[str, torch.T
 def training_batches(
     lengths: npt.NDArray[np.int64], batch_size: int, seed: int, epoch: int
 ) -> list[npt.NDArray[np.int64]]:
-    """Return the batches of an epoch, in an order that depends on seed and epoch alone.
-
-    Texts are shuffled, sorted by length within buckets of 50 batches, cut into batches, and the batches
-    shuffled: a batch holds texts of like length, an epoch is as random as if it did not, nearly.
-    """
+    """Return the batches of an epoch, in an order that depends on seed and epoch alone."""
+    # Texts are shuffled, sorted by length within buckets of 50 batches, and cut into batches, which are shuffled again:
+    # a batch has texts of similar length, and an epoch is nearly as random as without that.
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
     batches = []
@@ -96,13 +101,25 @@ def prediction_batches(
         start += size
 
 
+def padded_batches(
+    ids: Ids, padding: int, max_tokens: int, batch_size: int | None = None, *, device: Any = "cpu"
+) -> Iterator[tuple[npt.NDArray[np.int64], dict[str, torch.Tensor]]]:
+    """Yield the rows of `prediction_batches` and what `pad` makes of their texts, on a device."""
+    for rows in prediction_batches(lengths_of(ids), max_tokens, batch_size):
+        batch = pad([ids[row] for row in rows], padding)
+        yield rows, {name: tensor.to(device) for name, tensor in batch.items()}
+
+
+def mask_of(input_ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Return which tokens (B, L) belong to texts of `lengths` tokens."""
+    return torch.arange(input_ids.shape[1], device=input_ids.device) < lengths.unsqueeze(1)
+
+
 class BucketedBatches(Sampler[list[int]]):
-    """The batches of `training_batches` as a torch batch sampler with an epoch.
+    """The batches of `training_batches` as a torch batch sampler with an epoch."""
 
-    If several processes train together, each takes its share of every batch (`batch_size` is of all of them), so that
-    the steps are those of one process; one that would have nothing to do in a small batch repeats a text of it.
-    """
-
+    # If several processes train together, each takes its share of every batch (`batch_size` is of all of them), so that
+    # the steps are those of one process; one that would have nothing to do in a small batch repeats a text of it.
     def __init__(
         self, lengths: npt.NDArray[np.int64], batch_size: int, seed: int, process: int = 0, n_processes: int = 1
     ) -> None:

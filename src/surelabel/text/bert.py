@@ -13,9 +13,9 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError, TrainingError
+from surelabel.exceptions import InvalidInputError, MissingDependencyError, TrainingError
 from surelabel.text.base import History
-from surelabel.text.batching import Examples
+from surelabel.text.batching import Examples, mask_of
 from surelabel.text.frozen import blocks_of, check_split, freeze_lower, keep_states, states_name, upper_only
 from surelabel.text.inputs import FitOptions, LabelledTexts
 from surelabel.text.mpnet import mpnet_folder
@@ -54,12 +54,8 @@ def resolve_model(model: str) -> str:
 
 
 def resolve_pooling(model: str) -> str:
-    """Return "mean" if a model's folder says that it is a sentence encoder with mean pooling, else "cls".
-
-    Sentence encoders say so in `1_Pooling/config.json`, the folder that `modules.json` names. Of a model on
-    the hub nothing is known before it is fetched, so it counts as plain BERT: set the pooling by hand.
-    """
-    folder = Path(model)
+    """Return "mean" if a model's folder says that it is a sentence encoder with mean pooling, else "cls"."""
+    folder = Path(model)  # of a model on the hub nothing is known before it is fetched
     try:
         modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
         places = [entry["path"] for entry in modules if entry["type"].endswith("Pooling")]
@@ -87,6 +83,27 @@ def fetch_encoder(model: str) -> tuple[Any, Any]:
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise TrainingError(f"The model {model!r} has no tokenizer that the tokenizers library can run.")
     return encoder, tokenizer
+
+
+def write_encoder(folder: Path, encoder: Any, pooling: str, padding: int) -> None:
+    """Write what `pooling_in` and `encoder_in` read."""
+    encoder.config.save_pretrained(folder)
+    document = {"pooling": pooling, "padding": padding}
+    (folder / _ENCODER).write_text(json.dumps(document) + "\n", encoding="utf-8")
+
+
+def pooling_in(folder: Path) -> tuple[str, int]:
+    """Return pooling and padding token of a saved encoder."""
+    document = json.loads((folder / _ENCODER).read_text(encoding="utf-8"))
+    return str(document["pooling"]), int(document["padding"])
+
+
+def encoder_in(folder: Path) -> Any:
+    """Return a saved encoder, before its weights are read."""
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    encoder = AutoModel.from_config(config, trust_remote_code=False)
+    encoder.pooler = None
+    return encoder
 
 
 def truncating(encoder: Any, tokenizer: Any, max_tokens: int) -> Any:
@@ -124,7 +141,7 @@ class EncoderNetwork(nn.Module):
         states: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
         """Return logits (B, n_labels), and the loss if labels are given; `states` are those of the frozen layers."""
-        mask = torch.arange(input_ids.shape[1], device=input_ids.device) < lengths.unsqueeze(1)
+        mask = mask_of(input_ids, lengths)
         if states is None:
             states = self.encoder(input_ids=input_ids, attention_mask=mask.long()).last_hidden_state
         else:
@@ -138,11 +155,8 @@ class EncoderNetwork(nn.Module):
 def layer_rates(
     network: EncoderNetwork, lowest: float, growth: float, head: float
 ) -> list[tuple[list[nn.Parameter], float]]:
-    """Return the parameters of a network with their learning rates, from the embeddings to the new layer.
-
-    Layer i of the encoder, from 0, has rate lowest * growth**i; the embeddings share the lowest layer's;
-    what comes after the last layer shares the last one's.
-    """
+    """Return parameters with their learning rates: lowest * growth**i for layer i of the encoder, then the head's."""
+    # The embeddings share the rate of the lowest layer, and what comes after the last layer shares the last one's.
     layers = blocks_of(network.encoder)
     in_layers = {id(parameter): place for place, layer in enumerate(layers) for parameter in layer.parameters()}
     groups: list[list[nn.Parameter]] = [[] for _ in range(max(1, len(layers)))]
@@ -184,8 +198,7 @@ class BertClassifier(NeuralClassifier):
         self._padding = tokenizer.pad_token_id or 0
         self._words = frequent_words(training.texts)
         self._tokenizer = truncating(encoder, tokenizer, settings.max_tokens)
-        n_labels = training.labels.shape[1]
-        self._network = EncoderNetwork(encoder, self._pooling, n_labels, settings.dropout, settings.frozen_layers)
+        self._network = self._network_around(encoder, training.labels.shape[1])
         if settings.frozen_layers:
             freeze_lower(encoder, settings.frozen_layers)
             check_split(encoder, settings.frozen_layers)
@@ -195,6 +208,11 @@ class BertClassifier(NeuralClassifier):
             wants_bfloat16 = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else processor_has_bfloat16()
         plan = self._plan(schedule="linear", warmup=settings.warmup, max_gradient=1.0, bfloat16=wants_bfloat16)
         return self._optimizer(self._network), plan
+
+    def _network_around(self, encoder: Any, n_labels: int) -> EncoderNetwork:
+        """Return an encoder with a new layer, by the settings."""
+        settings = self.settings
+        return EncoderNetwork(encoder, self._pooling, n_labels, settings.dropout, settings.frozen_layers)
 
     def _optimizer(self, network: EncoderNetwork) -> torch.optim.Optimizer:
         """Return Adam with a rate for each layer."""
@@ -244,7 +262,7 @@ class BertClassifier(NeuralClassifier):
             # A network made anew: one that was trained may carry a forward of its own, which would not be quantised.
             encoder = with_int8(self._network.get_submodule("encoder"))
             with torch.random.fork_rng():
-                quantised = EncoderNetwork(encoder, self._pooling, self.n_labels_, self.settings.dropout)
+                quantised = self._network_around(encoder, self.n_labels_)
             quantised.head.load_state_dict(self._network.get_submodule("head").state_dict())
             self._quantised = self._network, quantised.requires_grad_(False)
         return self._quantised[1], TOKENS_PER_BATCH
@@ -253,18 +271,9 @@ class BertClassifier(NeuralClassifier):
         super()._write(folder)
         if self._words is not None:
             (folder / _WORDS).write_text(json.dumps(sorted(self._words), ensure_ascii=False), encoding="utf-8")
-        self._network.get_submodule("encoder").config.save_pretrained(folder)  # type: ignore[union-attr,operator]
-        document = {"pooling": self._pooling, "padding": self._padding}
-        (folder / _ENCODER).write_text(json.dumps(document) + "\n", encoding="utf-8")
+        write_encoder(folder, self._network.get_submodule("encoder"), self._pooling, self._padding)
 
     def _rebuild(self, folder: Path) -> nn.Module:
-        try:
-            document = json.loads((folder / _ENCODER).read_text(encoding="utf-8"))
-            self._pooling, self._padding = document["pooling"], document["padding"]
-            config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        self._pooling, self._padding = pooling_in(folder)
         self._words = read_words(folder / _WORDS)
-        encoder = AutoModel.from_config(config, trust_remote_code=False)
-        settings = self.settings
-        return EncoderNetwork(encoder, self._pooling, self.n_labels_, settings.dropout, settings.frozen_layers)
+        return self._network_around(encoder_in(folder), self.n_labels_)

@@ -12,7 +12,7 @@ import scipy.special
 
 from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
-from surelabel.text.base import History, TextClassifier, load, make
+from surelabel.text.base import History, TextClassifier, load, make, reading
 from surelabel.text.curves import fit_regression, log_loss
 from surelabel.text.explaining import Explanation, merged
 from surelabel.text.inputs import MANY_LABELS, FitOptions, LabelledTexts
@@ -80,8 +80,7 @@ class BlendClassifier(TextClassifier):
         members = self._make_members()
         for place, member in enumerate(members):
             folder = None if options.checkpoint_folder is None else options.checkpoint_folder / f"member-{place}"
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # the blend has told
+            with warnings.catch_warnings(action="ignore", category=DataWarning):  # the blend has warned
                 member.fit(
                     training.texts,
                     training.labels,
@@ -97,8 +96,7 @@ class BlendClassifier(TextClassifier):
 
     def _odds(self, texts: list[str], batch_size: int | None) -> list[FloatArray]:
         """Return the log-odds of each member, (n, d) each."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
+        with warnings.catch_warnings(action="ignore", category=DataWarning):
             return [log_odds(member.predict_proba(texts, batch_size=batch_size)) for member in self.members_]
 
     def _explain(self, text: str, number: int, label: str | int) -> Explanation:
@@ -126,10 +124,8 @@ class BlendClassifier(TextClassifier):
     def _read(self, folder: Path) -> None:
         kinds = self.settings.kinds
         self.members_ = tuple(load(folder / f"member-{place}") for place in range(len(kinds)))
-        try:
+        with reading(folder):
             self._weights = read_arrays(folder / _WEIGHTS)["weights"]
-        except (OSError, KeyError, ValueError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
         fits = tuple(member.kind for member in self.members_) == kinds
         fits = fits and all(member.n_labels_ == self.n_labels_ for member in self.members_)
         if not fits or self._weights.shape != (len(kinds) + 1, self.n_labels_):

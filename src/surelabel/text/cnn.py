@@ -24,13 +24,10 @@ _PADDING = 0
 
 
 class ConvolutionalNetwork(nn.Module):
-    """Embedding, convolution over words with its maximum, dense layer, one logit per label.
+    """Embedding, convolution over words with its maximum, dense layer, one logit per label."""
 
-    Dropout after the maximum and after the dense layer, ReLU after the dense layer. None after the maximum,
-    which is not a linear function already: with one, training took more epochs for a validation F1 hardly higher.
-    The padding token's vector is zero and stays so. Given vectors decide on `embedding_size`.
-    """
-
+    # Dropout after the maximum and after the dense layer, ReLU after the dense layer. No ReLU after the maximum, which
+    # is not linear already: with one, training took more epochs for a validation F1 that was hardly higher.
     def __init__(self, settings: CnnSettings, n_words: int, n_labels: int, embedding_size: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(n_words, embedding_size, padding_idx=_PADDING)

@@ -160,10 +160,8 @@ def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
 
 
 def _run(kernel: Any, n_texts: int, per_text: list[np.ndarray[Any, Any]], weight: np.ndarray[Any, Any]) -> None:
-    """Call kernel(x, lengths, weight, *others) on slices of texts, one for each of torch's threads.
-
-    Every text is computed alone, so the numbers do not depend on how many threads there are.
-    """
+    """Call kernel(x, lengths, weight, *others) on slices of texts, one for each of torch's threads."""
+    # Every text is computed alone, so the numbers do not depend on how many threads there are.
     n_threads = max(1, min(torch.get_num_threads(), n_texts))
     edges = [n_texts * part // n_threads for part in range(n_threads + 1)]
 
@@ -205,11 +203,7 @@ class _FusedMaxConvolution(torch.autograd.Function):
 
 
 def plain_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Pool with a two-dimensional convolution and a maximum over words, as the paper draws it.
-
-    From embedded texts x (B, L, C), zeros after the last word, lengths (B,) of at least 1, and kernels (K, taps) to
-    (B, C, K): for each component and kernel the largest answer over the windows that start in the text.
-    """
+    """Pool x (B, L, C) with kernels (K, taps) to (B, C, K) by a Conv2d and a maximum, as the paper draws it."""
     taps = weight.shape[1]
     longest = x.shape[1]
     padded = nn.functional.pad(x, (0, 0, 0, taps - 1))
@@ -221,11 +215,9 @@ def plain_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.
 
 
 def fused_max_convolution(x: torch.Tensor, lengths: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Pool as `plain_max_convolution` does, with equal gradients, without the map in between.
-
-    Ties go to the first window, as torch's max-pooling has it. Tensors that are not float32 on the
-    processor, and kernels of more than 16 words, take the plain way.
-    """
+    """Pool as `plain_max_convolution` does, with equal gradients, without the map in between."""
+    # Ties go to the first window, as in torch's max-pooling. Tensors that are not float32 on the processor, and kernels
+    # of more than 16 words, take the plain way.
     ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and weight.shape[1] <= TAPS
     if not ours:
         return plain_max_convolution(x, lengths, weight)

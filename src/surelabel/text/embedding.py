@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import safetensors
 import safetensors.torch
 import torch
-from transformers import AutoConfig, AutoModel
 
 from surelabel._core import progress
-from surelabel._core.declared_sizes import check_safetensors
-from surelabel._core.extras import import_extra
 from surelabel._core.npz_file import read_arrays
-from surelabel._core.storage import atomic_file
+from surelabel._core.storage import atomic_file, cache_root
 from surelabel.exceptions import ArtifactError
-from surelabel.text.batching import pad, prediction_batches
-from surelabel.text.bert import fetch_encoder, pooled, resolve_model, resolve_pooling, truncating
+from surelabel.text.base import reading
+from surelabel.text.batching import mask_of, padded_batches
+from surelabel.text.bert import (
+    encoder_in,
+    fetch_encoder,
+    pooled,
+    pooling_in,
+    resolve_model,
+    resolve_pooling,
+    truncating,
+    write_encoder,
+)
+from surelabel.text.neural import read_network
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.tokenisation import encode, read_tokenizer
 
@@ -34,26 +39,19 @@ FloatArray = npt.NDArray[np.float32]
 # As many tokens as stay in a processor's cache from layer to layer.
 _TOKENS_PER_BATCH = 1_024
 _KEPT_AT_A_TIME = 4_096
-_WEIGHTS, _TOKENIZER, _DESCRIPTION = "encoder.safetensors", "tokenizer.json", "encoder.json"
+_WEIGHTS, _TOKENIZER = "encoder.safetensors", "tokenizer.json"
 
 
 def vectors_folder() -> Path:
     """Return where vectors are kept: `vectors` in the folder that SURELABEL_CACHE names, or in the platform's cache."""
-    named = os.environ.get("SURELABEL_CACHE")
-    if named:
-        return Path(named).expanduser() / "vectors"
-    platformdirs = import_extra("platformdirs", "corpora", "The folder of kept vectors")
-    return Path(platformdirs.user_cache_dir("surelabel", appauthor=False)) / "vectors"
+    return cache_root("The folder of kept vectors") / "vectors"
 
 
 class Embedder:
-    """A frozen encoder and the tokenizer that truncates for it: from texts to vectors of length 1.
+    """A frozen encoder, made by `of_model` or `read`, and its tokenizer: from texts to vectors of length 1."""
 
-    Made by `of_model` or `read`. Vectors are kept in one file for each encoder and first two digits of the text's
-    SHA-256 in the folder `cache`, if there is one, and read from there when the same text comes again. Damaged files
-    are computed anew. `quantise` is as in `HybridSettings`.
-    """
-
+    # The folder `cache`, if there is one, has a file of vectors for each encoder and each first two digits of the
+    # SHA-256 of texts. A file that is damaged is computed anew.
     def __init__(
         self, encoder: Any, tokenizer: Any, pooling: str, padding: int, cache: Path | None, quantise: str = "none"
     ) -> None:
@@ -80,32 +78,15 @@ class Embedder:
     def write(self, folder: Path) -> None:
         """Write everything that `read` needs."""
         self._tokenizer.save(str(folder / _TOKENIZER))
-        self._encoder.config.save_pretrained(folder)
         safetensors.torch.save_model(self._encoder, str(folder / _WEIGHTS))
-        document = {"pooling": self._pooling, "padding": self._padding}
-        (folder / _DESCRIPTION).write_text(json.dumps(document) + "\n", encoding="utf-8")
+        write_encoder(folder, self._encoder, self._pooling, self._padding)
 
     @classmethod
     def read(cls, folder: Path, cache: Path | None, quantise: str = "none") -> Self:
         """Return what `write` wrote; ArtifactError if it is damaged."""
-        try:
-            document = json.loads((folder / _DESCRIPTION).read_text(encoding="utf-8"))
-            config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-            check_safetensors(folder / _WEIGHTS)
-            with torch.device("meta"):
-                claimed = sum(one.numel() for one in AutoModel.from_config(config).parameters()) * 4
-            # The pooler, which is not kept, is at most two matrices.
-            if claimed > (folder / _WEIGHTS).stat().st_size + 8 * (config.hidden_size + 1) ** 2:
-                raise ArtifactError(f"The saved classifier {folder} claims {claimed:,} bytes, more than there are.")
-            encoder = AutoModel.from_config(config, trust_remote_code=False)
-            encoder.pooler = None
-            safetensors.torch.load_model(encoder, str(folder / _WEIGHTS))
-            tokenizer = read_tokenizer(folder / _TOKENIZER)
-            return cls(encoder, tokenizer, str(document["pooling"]), int(document["padding"]), cache, quantise)
-        except ArtifactError:
-            raise
-        except (OSError, RuntimeError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        with reading(folder):
+            encoder = read_network(lambda: encoder_in(folder), folder / _WEIGHTS)
+            return cls(encoder, read_tokenizer(folder / _TOKENIZER), *pooling_in(folder), cache, quantise)
 
     def _hashed(self) -> str:
         """Return what tells this encoder from others: a hash of its weights, tokenizer and pooling."""
@@ -135,12 +116,9 @@ class Embedder:
     def _computed(self, texts: list[str], advance: Callable[[int], None]) -> FloatArray:
         """Compute vectors, in batches of like length; report how many are done."""
         vectors = np.empty((len(texts), self.size), dtype=np.float32)
-        ids = encode(self._tokenizer, texts)
-        counts = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
-        size = _TOKENS_PER_BATCH if self._quantise == "none" else TOKENS_PER_BATCH
-        for rows in prediction_batches(counts, size):
-            batch = pad([ids[row] for row in rows], self._padding)
-            mask = torch.arange(batch["input_ids"].shape[1]) < batch["lengths"].unsqueeze(1)
+        max_tokens = _TOKENS_PER_BATCH if self._quantise == "none" else TOKENS_PER_BATCH
+        for rows, batch in padded_batches(encode(self._tokenizer, texts), self._padding, max_tokens):
+            mask = mask_of(**batch)
             states = self._running(input_ids=batch["input_ids"], attention_mask=mask.long()).last_hidden_state
             vectors[rows] = torch.nn.functional.normalize(pooled(states, mask, self._pooling), dim=1).numpy()
             advance(len(rows))

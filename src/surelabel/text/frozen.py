@@ -5,29 +5,23 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import logging
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
+from surelabel._core import progress
 from surelabel._core.storage import atomic_file
 from surelabel.exceptions import InvalidInputError
-from surelabel.text.batching import pad, prediction_batches
+from surelabel.text.batching import Ids, lengths_of, mask_of, padded_batches
 
 __all__ = ["KeptStates", "blocks_of", "check_split", "freeze_lower", "keep_states", "states_name", "upper_only"]
 
-logger = logging.getLogger(__name__)
-
-Ids: TypeAlias = Sequence[npt.NDArray[np.int32]]
-
 _TOKENS_PER_BATCH = 2_048
-_REPORT_SECONDS = 60.0
 # The two parts of an encoder, one after the other, agree with the whole to this in float32.
 _SAME = 1e-3
 
@@ -80,22 +74,16 @@ def _replaced(parent: nn.Module, name: str, module: nn.Module) -> Iterator[None]
         setattr(parent, name, original)
 
 
-@contextlib.contextmanager
-def lower_only(encoder: nn.Module, n_frozen: int) -> Iterator[None]:
+def lower_only(encoder: nn.Module, n_frozen: int) -> contextlib.AbstractContextManager[None]:
     """Make the encoder end after its lowest blocks, within the block."""
-    parent, name = _block_list(encoder)
-    with _replaced(parent, name, nn.ModuleList(list(getattr(parent, name))[:n_frozen])):
-        yield
+    return _replaced(*_block_list(encoder), nn.ModuleList(blocks_of(encoder)[:n_frozen]))
 
 
 @contextlib.contextmanager
 def upper_only(encoder: nn.Module, n_frozen: int) -> Iterator[None]:
     """Make the encoder start from states that come as `inputs_embeds`, after its lowest blocks, within the block."""
-    parent, name = _block_list(encoder)
-    with (
-        _replaced(parent, name, nn.ModuleList(list(getattr(parent, name))[n_frozen:])),
-        _replaced(encoder, "embeddings", _Given()),
-    ):
+    upper = nn.ModuleList(blocks_of(encoder)[n_frozen:])
+    with _replaced(*_block_list(encoder), upper), _replaced(encoder, "embeddings", _Given()):
         yield
 
 
@@ -141,17 +129,14 @@ class KeptStates:
 
 
 def keep_states(encoder: Any, n_frozen: int, ids: Ids, file: Path, *, padding: int, bfloat16: bool) -> KeptStates:
-    """Run the frozen layers over encoded texts, or read what an earlier run has kept.
-
-    The .npy file belongs to these texts and layers alone; it is whole or not there.
-    """
-    lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
+    """Run the frozen layers over encoded texts, or read the file of an earlier run with these texts and layers."""
+    lengths = lengths_of(ids)
     starts = np.cumsum(lengths) - lengths
     shape = (int(lengths.sum()), encoder.config.hidden_size)
     if not file.is_file():
         with atomic_file(file) as temporary:
             values = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
-            _fill(encoder, n_frozen, ids, values, padding=padding, bfloat16=bfloat16)
+            _fill(encoder, n_frozen, ids, KeptStates(values, starts, lengths), padding=padding, bfloat16=bfloat16)
             values.flush()
             del values
     values = np.load(file, mmap_mode="r", allow_pickle=False)
@@ -160,29 +145,21 @@ def keep_states(encoder: Any, n_frozen: int, ids: Ids, file: Path, *, padding: i
     return KeptStates(values, starts, lengths)
 
 
-def _fill(encoder: nn.Module, n_frozen: int, ids: Ids, values: Any, *, padding: int, bfloat16: bool) -> None:
-    """Write the states of all texts into an array, batches of like length at a time."""
+def _fill(encoder: nn.Module, n_frozen: int, ids: Ids, kept: KeptStates, *, padding: int, bfloat16: bool) -> None:
+    """Write the states of all texts, batches of similar length at a time."""
     device = next(encoder.parameters()).device
-    lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
-    starts = np.cumsum(lengths) - lengths
-    n_done, reported = 0, time.monotonic()
     encoder.eval()
     with (
         torch.inference_mode(),
         torch.autocast(device.type, torch.bfloat16, enabled=bfloat16),
         lower_only(encoder, n_frozen),
+        progress.step(f"running the frozen layers on {len(ids):,} texts", len(ids)) as advance,
     ):
-        for rows in prediction_batches(lengths, _TOKENS_PER_BATCH):
-            batch = pad([ids[row] for row in rows], padding)
-            tokens, counts = batch["input_ids"].to(device), batch["lengths"].to(device)
-            mask = torch.arange(tokens.shape[1], device=device) < counts.unsqueeze(1)
-            states = encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+        for rows, batch in padded_batches(ids, padding, _TOKENS_PER_BATCH, device=device):
+            states = encoder(input_ids=batch["input_ids"], attention_mask=mask_of(**batch).long()).last_hidden_state
             for row, one in zip(rows, states.to(torch.float16).cpu().numpy(), strict=True):
-                values[starts[row] : starts[row] + lengths[row]] = one[: lengths[row]]
-            n_done += len(rows)
-            if time.monotonic() - reported > _REPORT_SECONDS:
-                reported = time.monotonic()
-                logger.info("frozen layers: %d of %d texts", n_done, len(ids))
+                kept[row][:] = one[: kept.lengths[row]]
+            advance(len(rows))
 
 
 def states_name(identity: str, ids: Ids) -> str:

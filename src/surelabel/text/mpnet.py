@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
 import shutil
 import tempfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from surelabel._core.extras import import_extra
-from surelabel._core.storage import atomic_folder
+from surelabel._core.storage import atomic_folder, cache_root, leads_outside
 from surelabel.exceptions import ArtifactError, MissingDependencyError
 
 __all__ = ["mpnet_folder"]
@@ -24,22 +22,8 @@ _MOST_BYTES = 2**30
 
 
 def mpnet_folder() -> str:
-    """Return the folder of the model, in transformers' format; made from the installed packages the first time.
-
-    Raises
-    ------
-    MissingDependencyError
-        A package is not installed.
-    ArtifactError
-        The joined parts are not the model: the weights have another SHA-256.
-    """
-    named = os.environ.get("SURELABEL_CACHE")
-    if named:
-        cache = Path(named).expanduser()
-    else:
-        platformdirs = import_extra("platformdirs", "corpora", "The folder of unpacked models")
-        cache = Path(platformdirs.user_cache_dir("surelabel", appauthor=False))
-    target = cache / "models" / "all-mpnet-base-v2"
+    """Return the folder of the model, in transformers' format; made from the installed packages the first time."""
+    target = cache_root("The folder of unpacked models") / "models" / "all-mpnet-base-v2"
     if not (target / _WEIGHTS).is_file():
         _unpack(_parts(), target)
     return str(target)
@@ -92,7 +76,7 @@ def _extract(archive: zipfile.ZipFile, folder: Path) -> None:
         if entry.is_dir() or path.suffix not in _SUFFIXES:
             continue
         total += entry.file_size
-        if path.is_absolute() or ".." in path.parts or "\\" in entry.filename or total > _MOST_BYTES:
+        if leads_outside(entry.filename) or total > _MOST_BYTES:
             raise ArtifactError(
                 f"The archive of the model 'mpnet' is refused: {entry.filename!r} does not belong there."
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from torch import nn
 
 from surelabel._core.declared_sizes import check_safetensors
 from surelabel.exceptions import ArtifactError
-from surelabel.text.base import History, TextClassifier
-from surelabel.text.batching import Examples, pad, prediction_batches
+from surelabel.text.base import History, TextClassifier, reading
+from surelabel.text.batching import Examples, pad, padded_batches
 from surelabel.text.explaining import Explanation, WordWeight
 from surelabel.text.inputs import FitOptions, LabelledTexts
 from surelabel.text.tokenisation import encode, encode_with_places, known_words, read_tokenizer
@@ -44,13 +45,26 @@ def loss_and_logits(logits: torch.Tensor, labels: torch.Tensor | None) -> dict[s
     return {"loss": nn.functional.binary_cross_entropy_with_logits(logits.float(), labels), "logits": logits}
 
 
+def read_network(make: Callable[[], nn.Module], weights: Path) -> nn.Module:
+    """Make a network and read its weights; ArtifactError if there are fewer than it needs."""
+    check_safetensors(weights)
+    with torch.device("meta"):  # nothing is allocated
+        claimed = sum(each.numel() * each.element_size() for each in make().parameters())
+    if claimed > weights.stat().st_size:
+        raise ArtifactError(
+            f"The saved classifier {weights.parent} is refused: its settings claim {claimed:,} bytes of weights, more "
+            "than there are."
+        )
+    network = make()
+    safetensors.torch.load_model(network, str(weights))
+    return network
+
+
 class NeuralClassifier(TextClassifier):
-    """A classifier made of a tokenizer and a torch network.
+    """A classifier made of a tokenizer and a torch network; subclasses say how to make both."""
 
-    Subclasses say how to make both. Prediction is in float32, whatever training was in: the probabilities
-    of a text then do not depend on the texts beside it, but for the last digits.
-    """
-
+    # Prediction is in float32, whatever training was in: the probabilities of a text then depend on the other texts of
+    # its batch in the last digits alone.
     _tokens_a_batch = 16_384
     _padding = 0
     _tokenizer: Tokenizer
@@ -84,24 +98,20 @@ class NeuralClassifier(TextClassifier):
 
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
         ids = encode(self._tokenizer, texts)
-        lengths = np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
-        found = np.empty((len(texts), self.n_labels_))
+        probabilities = np.empty((len(texts), self.n_labels_))
         network, max_tokens = self._predicting()
         device = next(network.parameters()).device
         network.eval()
         with torch.inference_mode():
-            for batch in prediction_batches(lengths, max_tokens, batch_size):
-                inputs = pad([ids[i] for i in batch], self._padding)
-                logits = network(**{name: tensor.to(device) for name, tensor in inputs.items()})["logits"]
-                found[batch] = torch.sigmoid(logits.double()).cpu().numpy()
-        return found
+            for rows, inputs in padded_batches(ids, self._padding, max_tokens, batch_size, device=device):
+                probabilities[rows] = torch.sigmoid(network(**inputs)["logits"].double()).cpu().numpy()
+        return probabilities
 
     def _explain(self, text: str, number: int, label: str | int) -> Explanation:
         """Multiply the vector of each token by the gradient of the label's log-odds; tokens of a word are added up."""
         encoding = encode_with_places(self._tokenizer, text)
-        ids = np.asarray(encoding.ids, dtype=np.int32)
         device = next(self._network.parameters()).device
-        inputs = {name: tensor.to(device) for name, tensor in pad([ids], self._padding).items()}
+        inputs = {name: tensor.to(device) for name, tensor in pad([encoding.ids], self._padding).items()}
         vectors: list[torch.Tensor] = []
         thread = threading.get_ident()
 
@@ -119,7 +129,7 @@ class NeuralClassifier(TextClassifier):
                 gradient = torch.autograd.grad(logit, vectors[0])[0]
         finally:
             hook.remove()
-        weights = (gradient * vectors[0].detach()).sum(dim=2)[0].double().cpu().tolist()[: len(ids)]
+        weights = (gradient * vectors[0].detach()).sum(dim=2)[0].double().cpu().tolist()[: len(encoding.ids)]
         spans: dict[int, tuple[int, int]] = {}
         totals: dict[int, float] = {}
         for (start, end), word, weight in zip(encoding.offsets, encoding.word_ids, weights, strict=True):
@@ -149,32 +159,13 @@ class NeuralClassifier(TextClassifier):
 
     def _read(self, folder: Path) -> None:
         self._tokenizer = read_tokenizer(folder / _TOKENIZER)
-        try:
-            check_safetensors(folder / _WEIGHTS)
-            self._check_size(folder)
-            network = self._rebuild(folder)
-            safetensors.torch.load_model(network, str(folder / _WEIGHTS))
-        except ArtifactError:
-            raise
-        except (OSError, RuntimeError, KeyError, ValueError, safetensors.SafetensorError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        with reading(folder):
+            network = read_network(lambda: self._rebuild(folder), folder / _WEIGHTS)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         self._network = network.to(device).eval().requires_grad_(False)
 
-    def _check_size(self, folder: Path) -> None:
-        """Raise if the settings claim a larger network than there are weights, before it is allocated."""
-        with torch.device("meta"):
-            network = self._rebuild(folder)
-        claimed = sum(each.numel() * each.element_size() for each in network.parameters())
-        if claimed > (folder / _WEIGHTS).stat().st_size:
-            raise ArtifactError(
-                f"The saved classifier {folder} is refused: its settings claim {claimed:,} bytes of weights, more than "
-                "there are."
-            )
-
     def _plan(self, **how: Any) -> Plan:
         """Return how to train: as the settings say, and what the kind adds."""
-        names = ("batch_size", "epochs", "patience", "seed")
-        common = {name: getattr(self.settings, name) for name in names}
-        identity = {"kind": self.kind, **dataclasses.asdict(self.settings)}
-        return Plan(settings=identity, padding=self._padding, **common, **how)
+        settings = dataclasses.asdict(self.settings)
+        common = {name: settings[name] for name in ("batch_size", "epochs", "patience", "seed")}
+        return Plan(settings={"kind": self.kind, **settings}, padding=self._padding, **common, **how)

@@ -23,22 +23,7 @@ _TINY = 1e-12
 
 
 class Int8Linear(nn.Module):
-    """A linear layer with int8 weights and inputs.
-
-    Parameters
-    ----------
-    linear : nn.Linear
-        The layer that it stands in for.
-
-    Examples
-    --------
-    >>> linear = nn.Linear(3, 2)
-    >>> with torch.no_grad():
-    ...     _ = linear.weight.copy_(torch.tensor([[1.0, 0.5, -1.0], [0.0, 2.0, 0.0]])), linear.bias.copy_(torch.ones(2))
-    >>> Int8Linear(linear)(torch.tensor([[127.0, 0.0, 127.0], [0.0, 1.0, 0.0]])).round(decimals=2)
-    tensor([[1.0000, 1.0000],
-            [1.5000, 3.0000]])
-    """
+    """A linear layer with int8 weights and inputs, in place of an `nn.Linear`."""
 
     weight: torch.Tensor
     scale: torch.Tensor
@@ -63,14 +48,7 @@ class Int8Linear(nn.Module):
 
 
 def with_int8(network: Any) -> Any:
-    """Return a copy of a network on the processor, with every linear layer of it replaced.
-
-    Examples
-    --------
-    >>> network = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
-    >>> type(with_int8(network)[0]).__name__, type(network[0]).__name__
-    ('Int8Linear', 'Linear')
-    """
+    """Return a copy of a network on the processor, with every linear layer of it replaced."""
     copied = copy.deepcopy(network).cpu().eval().requires_grad_(False)
     for module in list(copied.modules()):
         for name, child in list(module.named_children()):

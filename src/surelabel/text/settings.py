@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+import typing
+from typing import Annotated, Any, Literal
 
 from surelabel.exceptions import InvalidInputError
 
 __all__ = ["BertSettings", "BlendSettings", "CnnSettings", "HybridSettings", "LinearSettings", "Word2vecSettings"]
 
 
-def _check_range(settings: Any, low: float, high: float, *names: str) -> None:
-    """Raise if a named number lies outside low <= value <= high; None is left alone."""
-    for name in names:
-        value = getattr(settings, name)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-            raise InvalidInputError(
-                f"The '{name}' setting of {type(settings).__name__} must be a number "
-                f"from {low:g} to {high:g}. Got {value!r} instead."
-            )
+@dataclasses.dataclass(frozen=True)
+class Within:
+    """Limits of a number, as part of its type."""
+
+    low: float
+    high: float
 
 
-def _check_choice(settings: Any, name: str, choices: tuple[str, ...]) -> None:
-    """Raise if a named setting is not one of the choices."""
-    value = getattr(settings, name)
-    if value not in choices:
-        raise InvalidInputError(
-            f"The '{name}' setting of {type(settings).__name__} must be one of {', '.join(choices)}. "
-            f"Got {value!r} instead."
-        )
+Count = Annotated[int, Within(1, 1e9)]
+Seed = Annotated[int, Within(0, 2**31 - 1)]
+Share = Annotated[float, Within(0, 0.99)]
+Weight = Annotated[float, Within(0, 10)]
+Bias = Annotated[float | None, Within(-100, 100)]
+Rate = Annotated[float | None, Within(0, 10)]
+MaxTokens = Annotated[int, Within(3, 1e6)]
+Quantise = Literal["none", "int8"]
+
+
+class _Checked:
+    """Settings whose types say what they can be; None is within all limits."""
+
+    def __post_init__(self) -> None:
+        for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
+            value, parts = getattr(self, name), typing.get_args(hint)
+            limits = parts[-1] if parts else None
+            expected = None
+            if typing.get_origin(hint) is Literal and value not in parts:
+                expected = f"one of {', '.join(parts)}"
+            if isinstance(limits, Within) and value is not None:
+                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                if not (is_number and limits.low <= value <= limits.high):
+                    expected = f"a number from {limits.low:g} to {limits.high:g}"
+            if expected is not None:
+                raise InvalidInputError(
+                    f"The '{name}' setting of {type(self).__name__} must be {expected}. Got {value!r} instead."
+                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LinearSettings:
+class LinearSettings(_Checked):
     """Settings of the `linear` classifier.
 
     Parameters
@@ -72,27 +88,21 @@ class LinearSettings:
     """
 
     loss: Literal["auto", "svm", "logistic"] = "auto"
-    inverse_regularisation: float | None = None
-    rare_weight: float = 0.3
-    pair_weight: float = 0.3
-    character_weight: float = 0.0
+    inverse_regularisation: Annotated[float | None, Within(1e-6, 1e9)] = None
+    rare_weight: Annotated[float, Within(0, 1)] = 0.3
+    pair_weight: Weight = 0.3
+    character_weight: Weight = 0.0
     language: str | None = None
-    min_texts: int = 2
-    max_features: int = 200_000
-    seed: int = 0
-    many_labels: int = 1_000
-    shortlist: int = 100
-    max_negatives: int = 1_000
-    max_weights: int = 400
+    min_texts: Count = 2
+    max_features: Count = 200_000
+    seed: Seed = 0
+    many_labels: Count = 1_000
+    shortlist: Annotated[int, Within(1, 1e6)] = 100
+    max_negatives: Annotated[int, Within(1, 1e6)] = 1_000
+    max_weights: Annotated[int, Within(1, 1e6)] = 400
 
     def __post_init__(self) -> None:
-        _check_choice(self, "loss", ("auto", "svm", "logistic"))
-        _check_range(self, 1e-6, 1e9, "inverse_regularisation")
-        _check_range(self, 0, 1, "rare_weight")
-        _check_range(self, 0, 10, "pair_weight", "character_weight")
-        _check_range(self, 1, 1e9, "min_texts", "max_features", "many_labels")
-        _check_range(self, 1, 1e6, "shortlist", "max_negatives", "max_weights")
-        _check_range(self, 0, 2**31 - 1, "seed")
+        super().__post_init__()
         if self.language is not None and not isinstance(self.language, str):
             raise InvalidInputError(
                 f"The 'language' setting of {type(self).__name__} must be a name such as 'english'. "
@@ -126,20 +136,14 @@ class HybridSettings(LinearSettings):
     """
 
     model: str = "minilm"
-    vector_weight: float = 1.0
-    max_tokens: int = 256
+    vector_weight: Annotated[float, Within(1e-3, 100)] = 1.0
+    max_tokens: MaxTokens = 256
     keep_vectors: bool = True
-    quantise: Literal["none", "int8"] = "none"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_choice(self, "quantise", ("none", "int8"))
-        _check_range(self, 1e-3, 100, "vector_weight")
-        _check_range(self, 3, 1e6, "max_tokens")
+    quantise: Quantise = "none"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BlendSettings:
+class BlendSettings(_Checked):
     """Settings of the `blend` classifier.
 
     Parameters
@@ -160,7 +164,7 @@ class BlendSettings:
 
     of: str = "linear,randinit"
     members: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    seed: int = 0
+    seed: Annotated[int, Within(0, 2**31 - 100)] = 0
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -179,11 +183,11 @@ class BlendSettings:
                 "The 'members' setting of BlendSettings must map kinds that 'of' names to their settings. "
                 f"Got {self.members!r} instead."
             )
-        _check_range(self, 0, 2**31 - 100, "seed")
+        super().__post_init__()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CnnSettings:
+class CnnSettings(_Checked):
     """Settings of the `randinit` classifier (section 3.1 of the paper).
 
     Parameters
@@ -220,32 +224,23 @@ class CnnSettings:
     3
     """
 
-    vocabulary_size: int = 20_000
-    max_words: int = 400
-    embedding_size: int = 300
-    n_kernels: int = 40
-    kernel_words: int = 16
-    n_hidden: int = 256
-    dropout: float = 0.2
-    word_dropout: float = 0.1
-    embedding_range: float = 0.01
-    output_bias: float | None = None
-    learning_rate: float = 1e-3
-    batch_size: int = 32
-    epochs: int = 30
-    patience: int = 3
-    averaging: float = 0.998
+    vocabulary_size: Count = 20_000
+    max_words: Count = 400
+    embedding_size: Count = 300
+    n_kernels: Count = 40
+    kernel_words: Count = 16
+    n_hidden: Count = 256
+    dropout: Share = 0.2
+    word_dropout: Share = 0.1
+    embedding_range: Annotated[float, Within(1e-9, 10)] = 0.01
+    output_bias: Bias = None
+    learning_rate: Annotated[float, Within(1e-9, 10)] = 1e-3
+    batch_size: Count = 32
+    epochs: Count = 30
+    patience: Count = 3
+    averaging: Annotated[float, Within(0, 0.99999)] = 0.998
     fused: bool = True
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check_range(self, 1, 1e9, "vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words")
-        _check_range(self, 1, 1e9, "n_hidden", "batch_size", "epochs", "patience")
-        _check_range(self, 0, 0.99, "dropout", "word_dropout")
-        _check_range(self, 0, 0.99999, "averaging")
-        _check_range(self, 1e-9, 10, "learning_rate", "embedding_range")
-        _check_range(self, -100, 100, "output_bias")
-        _check_range(self, 0, 2**31 - 1, "seed")
+    seed: Seed = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -274,17 +269,12 @@ class Word2vecSettings(CnnSettings):
     """
 
     vectors: str | None = None
-    vectors_limit: int | None = None
-    vectors_scale: float | None = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_range(self, 1, 1e9, "vectors_limit")
-        _check_range(self, 1e-6, 1e3, "vectors_scale")
+    vectors_limit: Annotated[int | None, Within(1, 1e9)] = None
+    vectors_scale: Annotated[float | None, Within(1e-6, 1e3)] = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BertSettings:
+class BertSettings(_Checked):
     """Settings of the `bert` classifier (section 3.2 of the paper).
 
     What is None depends on the pooling that is used. With [CLS], the paper's rates: 2.5e-5 for the lowest
@@ -331,32 +321,19 @@ class BertSettings:
     """
 
     model: str = "bert-base-uncased"
-    frozen_layers: int = 0
+    frozen_layers: Annotated[int, Within(0, 1e6)] = 0
     pooling: Literal["auto", "cls", "mean"] = "auto"
-    max_tokens: int = 512
-    dropout: float = 0.1
-    encoder_learning_rate: float | None = None
-    layer_growth: float | None = None
-    head_learning_rate: float | None = None
-    output_bias: float | None = -4.0
-    warmup: float = 0.05
-    weight_decay: float = 0.01
-    batch_size: int = 16
-    epochs: int = 10
-    patience: int = 3
+    max_tokens: MaxTokens = 512
+    dropout: Share = 0.1
+    encoder_learning_rate: Rate = None
+    layer_growth: Annotated[float | None, Within(0.01, 100)] = None
+    head_learning_rate: Rate = None
+    output_bias: Bias = -4.0
+    warmup: Share = 0.05
+    weight_decay: Weight = 0.01
+    batch_size: Count = 16
+    epochs: Count = 10
+    patience: Count = 3
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    quantise: Literal["none", "int8"] = "none"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check_choice(self, "pooling", ("auto", "cls", "mean"))
-        _check_choice(self, "precision", ("auto", "float32", "bfloat16"))
-        _check_choice(self, "quantise", ("none", "int8"))
-        _check_range(self, 3, 1e6, "max_tokens")
-        _check_range(self, 0, 1e6, "frozen_layers")
-        _check_range(self, 0, 0.99, "dropout", "warmup")
-        _check_range(self, 0, 10, "encoder_learning_rate", "head_learning_rate", "weight_decay")
-        _check_range(self, 0.01, 100, "layer_growth")
-        _check_range(self, -100, 100, "output_bias")
-        _check_range(self, 1, 1e9, "batch_size", "epochs", "patience")
-        _check_range(self, 0, 2**31 - 1, "seed")
+    quantise: Quantise = "none"
+    seed: Seed = 0

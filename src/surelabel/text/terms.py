@@ -44,12 +44,10 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 
 class Terms:
-    """Words, pairs and character n-grams of training texts, and their weights, by the settings of a linear kind.
+    """Words, pairs and character n-grams of training texts, and their weights, by the settings of a linear kind."""
 
-    The vector of each group is scaled to its own length (words 1, pairs `pair_weight`, characters `character_weight`),
-    so that many pairs do not drown the words. Term frequencies are logarithmic.
-    """
-
+    # The vector of each group is scaled to its own length (words 1, pairs `pair_weight`, characters
+    # `character_weight`), so that many pairs do not drown the words. Term frequencies are logarithmic.
     def __init__(self, settings: Any) -> None:
         self._settings = settings
         self._stem = None if settings.language is None else _stemmer(settings.language)

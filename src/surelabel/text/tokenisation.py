@@ -57,10 +57,8 @@ def words(texts: Sequence[str]) -> list[list[str]]:
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-    """Return the token ids of each text, cut at the tokenizer's own truncation.
-
-    Only as much of a long text is read as the limit needs: a text of megabytes costs as much as a page.
-    """
+    """Return the token ids of each text, cut at the tokenizer's own truncation."""
+    # Only as much of a long text is read as the limit needs: a text of megabytes costs as much as a page.
     limit = _limit(tokenizer)
     beginnings = [_beginning(text, limit) for text in texts]
     ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(beginnings)]
@@ -81,10 +79,7 @@ def encode_with_places(tokenizer: Tokenizer, text: str) -> Any:
 
 
 def known_words(tokenizer: Tokenizer, texts: Sequence[str]) -> list[float]:
-    """Return the share of each text's words that a tokenizer knows: a word counts 1 / (number of its pieces).
-
-    Words past the tokenizer's own truncation do not count; a text without words has 0.
-    """
+    """Return the share of each text's words that a tokenizer knows: a word counts 1 / (number of its pieces)."""
     reach = _limit(tokenizer) * _CHARACTERS_A_TOKEN
     unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or OOV)
     return [

@@ -152,10 +152,8 @@ class _Trainer(Trainer):
 
 
 def _measure(prediction: EvalPrediction) -> dict[str, float]:
-    """Return the validation micro-F1 at probability 0.5, and the same with ties broken by the loss.
-
-    Rare labels keep the micro-F1 of the first epochs at 0 while the loss falls: this is no reason to stop.
-    """
+    """Return the validation micro-F1 at probability 0.5, and the same with ties broken by the loss."""
+    # Rare labels keep the micro-F1 of the first epochs at 0 while the loss falls: this is no reason to stop.
     logits, labels = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
     predicted, truth = logits >= 0, labels.astype(bool)
     total = int(predicted.sum()) + int(truth.sum())

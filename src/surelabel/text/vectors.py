@@ -22,10 +22,7 @@ _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 
 
 def load_vectors(source: str, limit: int | None = None) -> Any:
-    """Return gensim KeyedVectors from the package that carries GloVe ("glove-6b-50d") or a file, the first `limit`.
-
-    Files are word2vec's (binary or text), GloVe's text, or fastText's .vec and .bin; all but the last may be gzipped.
-    """
+    """Return gensim KeyedVectors, the first `limit`, of word2vec, GloVe or fastText files or of "glove-6b-50d"."""
     if source == GLOVE_PACKAGE:
         return _glove_from_package(limit)
     path = Path(source)
@@ -132,11 +129,9 @@ def train_vectors(sentences: Sequence[Sequence[str]], size: int, seed: int) -> A
 def initial_embedding(
     vocabulary: Sequence[str], vectors: Any, scale: float | None, random: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], int]:
-    """Return an embedding (n_words, size) started from gensim KeyedVectors, and how many words have one.
-
-    A word is looked up as it is, capitalised, and in capitals. Words without a vector start at random with the vectors'
-    spread; all are then brought to a standard deviation of `scale`.
-    """
+    """Return an embedding (n_words, size) started from gensim KeyedVectors, and how many words have one."""
+    # A word is looked up as it is, capitalised, and in capitals. Words without a vector start at random with the
+    # vectors' spread; all are then brought to a standard deviation of `scale`.
     forms = [(word, word.capitalize(), word.upper()) for word in vocabulary]
     names = [next((form for form in own if form in vectors), None) for own in forms]
     rows = [row for row, name in enumerate(names) if name is not None]
