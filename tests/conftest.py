@@ -23,7 +23,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 # Files of tests that share nothing: each of their tests may run on any worker.
-_SHARED_OUT = ("tests/docs/test_pages.py", "tests/examples/test_examples.py", "tests/text/test_resume.py")
+_SHARED_OUT = ("tests/docs/test_pages.py", "tests/examples/test_examples.py")
 # Kernels first: each is compiled once, not by all workers at the same time. Then what takes longest, so that no worker
 # is left with it at the end.
 _ORDER = ("kernels", "docs", "examples", "text", "models", "service", "tools", "predicting", "cli")

@@ -14,7 +14,7 @@ from surelabel.measures import LogLoss
 from surelabel.models import TrainingSettings, classifying, train_bundle, train_to_folder
 from surelabel.models.classifying import fitted_kind, has_encoder
 
-QUICK = TrainingSettings(kind="auto", measure=LogLoss(), compared={}, options={"keep_vectors": False})
+QUICK = TrainingSettings(kind="auto", measure=LogLoss(), compared={}, options={"keep_vectors": False, "max_tokens": 16})
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,44 +14,41 @@ from surelabel.text import make
 CNN = {"embedding_size": 8, "n_kernels": 8, "n_hidden": 16, "batch_size": 8, "epochs": 5, "seed": 3}
 BERT = {"batch_size": 8, "epochs": 2, "seed": 3, "precision": "float32", "head_learning_rate": 1e-2}
 
+# Trains, and kills its process after some steps.
 SCRIPT = """
-import json, os, signal, sys
-import numpy as np
+import os, signal
 from surelabel.text import make, training
 
-kind, settings, folder, seconds, kill_at, data = sys.argv[1:]
-training.CHECKPOINT_SECONDS = float(seconds)
+training.CHECKPOINT_SECONDS = seconds
 original = training._Callback.on_step_end
 steps = 0
 
 def on_step_end(self, args, state, control, **others):
     global steps
     steps += 1
-    if steps == int(kill_at):
+    if steps == kill_at:
         os.kill(os.getpid(), signal.SIGKILL)
     return original(self, args, state, control, **others)
 
 training._Callback.on_step_end = on_step_end
-data = np.load(data)
-texts, new_texts = data["texts"].tolist(), data["new_texts"].tolist()
-validation = new_texts, data["new_labels"]
-make(kind, **json.loads(settings)).fit(texts, data["labels"], validation=validation, checkpoint_folder=folder)
+make(kind, **settings).fit(*texts, validation=validation, checkpoint_folder=folder)
 """
 
 
 @pytest.fixture(scope="module")
-def data(topical, tmp_path_factory):
-    (texts, labels), (new_texts, new_labels) = topical
-    path = tmp_path_factory.mktemp("data") / "data.npz"
-    np.savez(path, texts=texts, labels=labels, new_texts=new_texts, new_labels=new_labels)
-    return path
+def processes():
+    """Processes that are forked from one with the imports behind it: these take longer than the training."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["surelabel.text.bert", "surelabel.text.cnn"])
+    return context
 
 
-def _run(kind, settings, seconds, kill_at, data, folder):
-    """Train in a process of its own that kills itself after some steps; return how it ended."""
-    arguments = [kind, json.dumps(settings), folder / "run", seconds, kill_at, data]
-    command = [sys.executable, "-c", SCRIPT, *map(str, arguments)]
-    return subprocess.run(command, timeout=300, check=False).returncode
+def _run(processes, **names):
+    """Train in a process of its own; return how it ended."""
+    process = processes.Process(target=exec, args=(SCRIPT, names), daemon=True)
+    process.start()
+    process.join(300)
+    return process.exitcode
 
 
 @pytest.mark.parametrize(
@@ -62,13 +57,15 @@ def _run(kind, settings, seconds, kill_at, data, folder):
     ids=["from the last epoch", "from within an epoch, twice", "bert"],
 )
 def test_killed_and_resumed_is_as_uninterrupted(
-    kind, seconds, kills, data, topical, tiny_encoder, tmp_path, monkeypatch
+    kind, seconds, kills, processes, topical, tiny_encoder, tmp_path, monkeypatch
 ):
     settings = CNN if kind == "randinit" else {**BERT, "model": str(tiny_encoder)}
     training, validation = topical
     expected = make(kind, **settings).fit(*training, validation=validation).predict_proba(validation[0])
+    names = {"kind": kind, "settings": settings, "texts": training, "validation": validation}
     for kill_at in kills:
-        assert _run(kind, settings, seconds, kill_at, data, tmp_path) == -signal.SIGKILL
+        ended = _run(processes, **names, seconds=seconds, kill_at=kill_at, folder=tmp_path / "run")
+        assert ended == -signal.SIGKILL
     assert list((tmp_path / "run").glob("checkpoint-*/complete"))
     # What a kill in the middle of writing a checkpoint leaves behind.
     (tmp_path / "run" / "checkpoint-9999").mkdir()
