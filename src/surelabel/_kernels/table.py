@@ -19,6 +19,15 @@ Array = Any
 
 
 @part
+def _add_shifted(counts: Array, added: Array, first: int, shift: int) -> None:
+    """Add a row of the table, from its first cell on, to another one, so many cells further: views that vectorise."""
+    source = added[first : max(first, added.shape[0] - shift)]
+    target = counts[first + shift :]
+    for q in range(source.shape[0]):
+        target[q] += source[q]
+
+
+@part
 def _cumulative_table(absent: Array, present: Array, member: Array, shape: Any, cell: float) -> Array:
     """Return T, shape (max labels + 1, cells): label-sets of c labels whose rounded flips sum to at most q cells."""
     size = 0
@@ -46,14 +55,12 @@ def _cumulative_table(absent: Array, present: Array, member: Array, shape: Any, 
             shift = int(steps)
             if inside:
                 for c in range(size):
-                    for q in range(first[c + 1], n_cells - shift):
-                        table[c, q + shift] += table[c + 1, q]
+                    _add_shifted(table[c], table[c + 1], first[c + 1], shift)
                     first[c] = min(first[c], first[c + 1] + shift)
             else:
                 top = min(top + 1, hi)
                 for c in range(top, 0, -1):
-                    for q in range(first[c - 1], n_cells - shift):
-                        table[c, q + shift] += table[c - 1, q]
+                    _add_shifted(table[c], table[c - 1], first[c - 1], shift)
                     first[c] = min(first[c], first[c - 1] + shift)
     for c in range(hi + 1):
         for q in range(1, n_cells):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
@@ -260,7 +261,10 @@ class DenseEngine(Engine):
         return self._one(row, threshold)
 
     def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
-        """Walk from the lowest threshold up, until one takes too many steps; a table bounds the rest of them."""
+        """Walk from the lowest threshold up, until one takes too many steps; a table bounds the rest of them.
+
+        After some steps the table is asked whether more can be enough.
+        """
         absent, present = self.costs(slice(0, len(self)))
         bounds = np.empty((len(self), len(thresholds), 2))
         if self.is_maximum:
@@ -269,15 +273,22 @@ class DenseEngine(Engine):
                 counts = [as_float(count_of_maximum(*row, 0.0, self.limits)) for row in over]
                 bounds[:, j] = np.array(counts)[:, None]
             return bounds
-        given_up = np.full(len(self), len(thresholds))
+        table_of = functools.cache(lambda i: table_counts(absent[i], present[i], thresholds, self.limits, n_cells))
+        is_left = np.ones(len(self), dtype=np.bool_)
         for j, at in enumerate(thresholds):
-            rows = np.flatnonzero(given_up == len(thresholds))
-            sizes = count_by_walk(absent[rows], present[rows], np.full(len(rows), at), self.limits, _MAX_STEPS)
+            rows = np.flatnonzero(is_left)
+            sizes = count_by_walk(absent[rows], present[rows], np.full(len(rows), at), self.limits, FIRST_STEPS)
             bounds[rows, j] = sizes[:, None]
-            given_up[rows[sizes < 0]] = j
-        for i in np.flatnonzero(given_up < len(thresholds)):
-            rest = slice(given_up[i], None)
-            bounds[i, rest] = table_counts(absent[i], present[i], thresholds[rest], self.limits, n_cells)
+            for i in rows[sizes < 0].tolist():
+                # A step counts pairs of flips, of which there are no more than labels for one of the two pointers.
+                if table_of(i)[j, 0] <= self.n_labels * _MAX_STEPS:
+                    one = slice(i, i + 1)
+                    bounds[i, j] = count_by_walk(
+                        absent[one], present[one], thresholds[j : j + 1], self.limits, _MAX_STEPS
+                    )
+                is_left[i] = bounds[i, j, 0] >= 0
+                if not is_left[i]:
+                    bounds[i, j:] = table_of(i)[j:]
         return bounds
 
     def _rank_sums(self, n_cells: int) -> FloatArray:
