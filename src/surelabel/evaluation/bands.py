@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from surelabel._core.validation import as_level
 from surelabel.exceptions import InvalidInputError
 
@@ -17,17 +19,21 @@ Verdict: TypeAlias = Literal["held", "chance", "above", "unknown"]
 
 def count_band(share: float, n_texts: int, n_calibration: int | None, inside: float) -> tuple[float, float]:
     """Return the band of the share of `n_texts` texts whose p-value falls in a part `share` of [0, 1]."""
-    from scipy import stats  # noqa: PLC0415
+    from scipy import special  # noqa: PLC0415 (scipy.stats takes a second to import)
 
     if share <= 0.0 or share >= 1.0:
         return (0.0, 0.0) if share <= 0.0 else (1.0, 1.0)
     tails = (1.0 - inside) / 2.0, (1.0 + inside) / 2.0
+    k = np.arange(n_texts + 1.0)
     if n_calibration is None:
-        counts = [float(stats.binom.ppf(tail, n_texts, share)) for tail in tails]
+        cumulative = special.bdtr(k, n_texts, share)
     else:
-        ranks = n_calibration + 1
-        counts = [float(stats.betabinom.ppf(tail, n_texts, share * ranks, (1.0 - share) * ranks)) for tail in tails]
-    return counts[0] / n_texts, counts[1] / n_texts
+        a, b = share * (n_calibration + 1), (1.0 - share) * (n_calibration + 1)
+        logarithms = special.betaln(k + a, n_texts - k + b) - special.betaln(a, b)
+        cumulative = np.cumsum(np.exp(logarithms - special.betaln(n_texts - k + 1, k + 1))) / (n_texts + 1)
+    # The smallest count that this share of experiments does not exceed.
+    lower, upper = np.minimum(np.searchsorted(cumulative, tails), n_texts).tolist()
+    return lower / n_texts, upper / n_texts
 
 
 def error_band(
