@@ -11,6 +11,7 @@ import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.evaluation.bands import Verdict, judge
+from surelabel.evaluation.predicted import Predicted
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.label_sets import label_indices
 
@@ -163,29 +164,22 @@ def _months(details: TextDetails, ids: Sequence[str]) -> list[str]:
 
 
 def conditional(
-    labels: Any,
-    missed: BoolArray,
-    forced: Any,
-    *,
-    significance: str,
-    n_calibration: int,
-    label_names: Sequence[str],
-    sizes: tuple[IntArray, FloatArray],
-    groups: Sequence[str] | None = None,
-    details: TextDetails | None = None,
+    predicted: Predicted, labels: Any, level: str, sizes: tuple[IntArray, FloatArray], details: TextDetails | None
 ) -> Conditional:
     """Return figures by kind of text, for labels (n, d), dense or sparse.
 
-    `missed`, (n,), tells whether the true label-set of each text is outside its set; `forced` are `ForcedPredictions`;
     `sizes` has rows of some texts, (m,), and the sizes of their sets, (m,).
     """
+    calibration, forced, groups = predicted.predictor.calibration_, predicted.forced, predicted.groups
+    missed = predicted.missed(level, labels)
+    label_names = calibration.label_names or tuple(map(str, range(calibration.n_labels)))
     details = details or TextDetails()
     n_texts = labels.shape[0]
     ids = [str(row + 1) for row in range(n_texts)] if details.ids is None else [str(name) for name in details.ids]
     by: dict[str, tuple[KindOfText, ...]] = {}
 
     def divide(name: str, kinds: Sequence[str], order: Sequence[str], rows: Any = slice(None)) -> None:
-        by[name] = _misses(missed[rows], kinds, order, significance, n_calibration)
+        by[name] = _misses(missed[rows], kinds, order, level, calibration.n_texts)
 
     n_true = np.asarray(labels.sum(axis=1)).reshape(-1)
     divide("number of true labels", _named(n_true, _CARDINALITIES), [name for _, name in _CARDINALITIES])
@@ -200,8 +194,8 @@ def conditional(
         months = _months(details, ids)
         divide("month", months, sorted(set(months)))
     # P-values are whole numbers of 1 / (n + 1); confidence is 1 - the second one, rounded.
-    level = float(significance) + _ROUNDING
-    single = (forced.credibility > level) & (1.0 - forced.confidence <= level)
+    rounded = float(level) + _ROUNDING
+    single = (forced.credibility > rounded) & (1.0 - forced.confidence <= rounded)
     guessed, true = label_indices(forced.labels), label_indices(labels)
     wrong = [row for row in np.flatnonzero(single).tolist() if list(guessed[row]) != list(true[row])]
     shown = sorted(wrong, key=lambda row: (-float(forced.confidence[row]), row))[:MOST_LISTED]
@@ -210,7 +204,7 @@ def conditional(
         return tuple(label_names[k] for k in row)
 
     return Conditional(
-        significance=significance,
+        significance=level,
         kinds=by,
         labels=label_figures(labels, forced.labels, label_names),
         n_sure=int(single.sum()),

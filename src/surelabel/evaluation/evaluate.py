@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.levels import CURVE_LEVELS, MAIN_LEVEL, STANDARD_LEVELS
-from surelabel._core.validation import FloatArray, IntArray, as_level
+from surelabel._core.validation import IntArray
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines import engine_for
-from surelabel.engines.base import Engine
-from surelabel.engines.interacting import InteractingEngine
+from surelabel.engines.bounds import TABLE_CELLS
 from surelabel.evaluation.bands import Verdict, error_band, judge
 from surelabel.evaluation.conditional import Conditional, TextDetails, conditional
 from surelabel.evaluation.criteria import of_criterion, p_value_sums
@@ -27,24 +26,18 @@ from surelabel.evaluation.metrics import (
     ClassificationMetrics,
     SizeStatistics,
     classification_metrics,
-    counts_at_levels,
     error_rates,
-    size_curve,
+    size_statistics,
 )
 from surelabel.evaluation.plain import from_plain
+from surelabel.evaluation.predicted import Predicted
 from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import measure_to_spec
 from surelabel.taxonomies.engine import KindsEngine
 
-# Cells of the tables that bound sizes past counting; a full evaluation takes the usual number.
-_CELLS = 1024
-# Texts whose sets are counted if labels interact or kinds are counted apart, which takes milliseconds per text.
-_MOST_SIZED = 500
-# With more labels than this most sets are bounded by tables, which takes milliseconds per text too.
-_MANY_LABELS = 200
-# Texts whose sets are counted for misses by size.
-_MOST_LOOKED_AT = 2_000
+# Texts whose sets are counted if that takes milliseconds per text, and whose sets are looked at for misses by size.
+_MOST_SIZED, _MOST_LOOKED_AT = 500, 2_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,39 +174,6 @@ def _demand(predictor: ConformalLabelSets, probabilities: Any, significance: str
     return Demand(significance, *radius, sum(report.considered), n_powerset, n_exact, prohibitive, seconds)
 
 
-def rough_sizes(engine: Engine, significance: Any) -> FloatArray:
-    """Return bounds of the sizes of prediction sets, (n, 2): counted if they are small, else within a factor of two.
-
-    For figures and for choosing texts; it takes a few milliseconds per text, however large sets are.
-    """
-    return counts_at_levels(engine, [as_level(significance, None, who="rough_sizes")], _CELLS)[:, 0]
-
-
-def _sizes(
-    predictor: ConformalLabelSets, engine: Engine, levels: Sequence[str], criteria: bool
-) -> tuple[list[SizeStatistics], int]:
-    """Count the sets of texts at some levels, of a sample if that takes long; return how many texts it was, too."""
-    if criteria:
-        return size_curve(predictor, engine, levels), len(engine)
-    _, sized = _spread_texts(predictor, engine, _MOST_SIZED if _is_slow(engine) else len(engine))
-    return size_curve(predictor, sized, levels, n_cells=_CELLS), len(sized)
-
-
-def _is_slow(engine: Engine) -> bool:
-    """Whether counting the sets of a text takes milliseconds."""
-    return isinstance(engine, (InteractingEngine, KindsEngine)) or engine.n_labels > _MANY_LABELS
-
-
-def _spread_texts(predictor: ConformalLabelSets, engine: Engine, most: int) -> tuple[IntArray, Engine]:
-    """Return up to so many texts, spread evenly, and their engine."""
-    if len(engine) <= most:
-        return np.arange(len(engine)), engine
-    rows = np.linspace(0, len(engine) - 1, most).round().astype(np.int64)
-    if isinstance(engine, KindsEngine):
-        return rows, engine.of_rows(rows)
-    return rows, predictor.bind(engine.probabilities[rows])
-
-
 def evaluate(
     predictor: ConformalLabelSets,
     probabilities: Any,
@@ -232,7 +192,7 @@ def evaluate(
     Parameters
     ----------
     predictor : ConformalLabelSets
-    probabilities : (n, d) array-like or sparse
+    probabilities : (n, d) array-like or sparse, or Predicted
         Sparse ones are never made into an array of all texts and all labels.
     labels : (n, d) 0/1 array-like, sparse matrix, or collections of label names
     levels : sequence of str, optional
@@ -267,14 +227,15 @@ def evaluate(
     ()
     """
     calibration = predictor._calibrated("evaluate")
-    engine = predictor.bind(probabilities, groups=groups, who="evaluate")
+    predicted = Predicted.of(predictor, probabilities, groups, "evaluate")
+    engine, forced = predicted.engine, predicted.forced
     checked, known = engine.probabilities, engine.as_labels(labels, who="evaluate")
     if levels is None:
         levels = _large_enough(CURVE_LEVELS if criteria else STANDARD_LEVELS, calibration.n_texts)
     names = {str(float(level)): level for level in (*_large_enough(CURVE_LEVELS, calibration.n_texts), *levels)}
-    forced = predictor.predict(engine)
     errors = dict(zip(names, error_rates(predictor, engine, known, names.values()).tolist(), strict=True))
-    sizes, n_sized = _sizes(predictor, engine, levels, criteria)
+    rows, sized = predicted.spread(_MOST_SIZED if predicted.is_slow and not criteria else len(engine))
+    bounds = sized.count(levels, *([TABLE_CELLS] if criteria else []))
     sums = p_value_sums(predictor, engine) if criteria else None
     of = of_criterion(predictor, engine, known, sums=sums) if criteria else None
     return Evaluation(
@@ -292,40 +253,28 @@ def evaluate(
         credibility=float(forced.credibility.mean()),
         true_p_value=float(predictor.predict_p(engine, known).mean()),
         curve=tuple(
-            CurvePoint(level, errors[str(float(level))], size) for level, size in zip(levels, sizes, strict=True)
+            CurvePoint(level, errors[str(float(level))], size_statistics(at[:, 1], at[:, 0]))
+            for level, at in zip(levels, bounds, strict=True)
         ),
         s=None if sums is None else SumCriterion(sums.floor, *sums.excess),
         of=None if of is None else SumCriterion(of.floor, *of.excess),
         demand=None if not criteria or isinstance(engine, KindsEngine) else _demand(predictor, checked, demand_at),
-        n_sized=n_sized,
+        n_sized=len(sized),
         errors=errors,
         guesses=None if best_guesses is None else classification_metrics(known, best_guesses),
-        conditional=_conditional(predictor, engine, known, forced, groups, details) if by_kind else None,
+        conditional=_conditional(predicted, known, (rows, sized), details) if by_kind else None,
     )
 
 
 def _conditional(
-    predictor: ConformalLabelSets, engine: Engine, known: Any, forced: Any, groups: Any, details: TextDetails | None
+    predicted: Predicted, known: Any, counted: tuple[IntArray, Predicted], details: TextDetails | None
 ) -> Conditional:
     """Return figures by kind of text at the main level, or at the smallest that the calibration is large enough for."""
-    calibration = engine.calibration
-    enough = _large_enough([MAIN_LEVEL, *STANDARD_LEVELS[2:]], calibration.n_texts)
+    enough = _large_enough([MAIN_LEVEL, *STANDARD_LEVELS[2:]], predicted.predictor.calibration_.n_texts)
     level = enough[0] if enough else STANDARD_LEVELS[-1]
+    rows, sized = counted[1].spread(_MOST_SIZED if predicted.is_slow else _MOST_LOOKED_AT)
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
-        missed = ~predictor.predict_set(engine, significance=level).contains(known)
-    rows, sized = _spread_texts(predictor, engine, _MOST_SIZED if _is_slow(engine) else _MOST_LOOKED_AT)
-    names = calibration.label_names or tuple(map(str, range(calibration.n_labels)))
-    return conditional(
-        known,
-        missed,
-        forced,
-        significance=level,
-        n_calibration=calibration.n_texts,
-        label_names=names,
-        sizes=(rows, rough_sizes(sized, level)[:, 1]),
-        groups=None if groups is None else [str(group) for group in groups],
-        details=details,
-    )
+        return conditional(predicted, known, level, (counted[0][rows], sized.count([level])[0][:, 1]), details)
 
 
 def _large_enough(levels: Sequence[str], n_calibration: int) -> list[str]:

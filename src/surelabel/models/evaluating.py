@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +13,18 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
 from surelabel.evaluation.conditional import TextDetails
 from surelabel.evaluation.evaluate import Evaluation, evaluate
+from surelabel.evaluation.predicted import Predicted
 from surelabel.guarantees.decisions import Decisions
 from surelabel.measures import Measure
 from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import certified_decisions, label_counts, settings_of
-from surelabel.models.held_out import bundle_probabilities, held_out_part, without_training_texts
+from surelabel.models.examples import worked_examples
+from surelabel.models.held_out import (
+    bundle_probabilities,
+    held_out_part,
+    without_training_texts,
+    without_unknown_labels,
+)
 from surelabel.models.reporting import report_on, try_report
 from surelabel.models.steps import calibrated
 from surelabel.models.verdict import ModelVerdict, judged, verdict_on
@@ -65,9 +72,12 @@ def completed(
     assert calibration is not None
     with progress.step("scoring the best guesses of calibration texts"):
         forced_totals = bundle.predictor.totals(calibration.probabilities)
-    evaluations = None
+    evaluations, predicted = None, None
     if test is not None:
-        evaluations = _evaluations(bundle, predictors, test, corpus.part("test"), {} if kept is None else kept, date)
+        predicted = Predicted(bundle.predictor, test.probabilities, test.groups, "evaluate")
+        evaluations = _evaluations(
+            bundle, predictors, test, predicted, corpus.part("test"), {} if kept is None else kept, date
+        )
     known_words = bundle.classifier.known_words(held_out.texts)
     decisions = certified_decisions(plan, calibration, known_words, validation, seed=seed)
     info = dataclasses.replace(
@@ -82,16 +92,28 @@ def completed(
         bundle = judged(bundle, calibration, held_out.texts, "calibration")
     else:
         bundle = judged(bundle, validation, corpus.part("validation").texts, "validation")
-    if work_folder is None or test is None:
+    if test is None or predicted is None:
         return bundle
-    report = try_report(work_folder / "report.html", bundle, predictors, test, corpus.part("test"), corpus)
-    return dataclasses.replace(bundle, report=None if report is None else report.read_bytes())
+    if work_folder is not None:
+        path = work_folder / "report.html"
+        report = try_report(path, bundle, predictors, test, predicted, corpus.part("test"), corpus)
+        bundle = dataclasses.replace(bundle, report=None if report is None else report.read_bytes())
+    return _with_examples(bundle, predicted, corpus.part("test").texts)
+
+
+def _with_examples(bundle: Bundle, predicted: Predicted, texts: Sequence[str]) -> Bundle:
+    """Return the bundle with worked examples of its test texts."""
+    with progress.step("choosing examples"):
+        examples = worked_examples(bundle, predicted, texts)
+    chosen = tuple(texts[example.row] for example in examples)
+    return dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, examples=chosen))
 
 
 def _evaluations(
     bundle: Bundle,
     predictors: Mapping[str, ConformalLabelSets],
     test: PartProbabilities,
+    predicted: Predicted,
     held_out: Part,
     kept: MutableMapping[str, Evaluation],
     date: str | None,
@@ -103,27 +125,22 @@ def _evaluations(
                 with progress.step(f"evaluating {name} on {len(test):,} texts"):
                     _log.info("evaluating %s on %d texts", name, len(test))
                     is_own = predictor is bundle.predictor
-                    kept[name] = _evaluation(bundle, predictor, test, held_out, date, criteria=False, by_kind=is_own)
+                    said = predicted if is_own else Predicted(predictor, test.probabilities, test.groups)
+                    kept[name] = _evaluation(bundle, said, test, held_out, date, criteria=False, by_kind=is_own)
             advance()
     return {name: kept[name] for name in predictors}
 
 
 def _evaluation(
-    bundle: Bundle,
-    predictor: ConformalLabelSets,
-    part: PartProbabilities,
-    held_out: Part,
-    date: str | None,
-    **options: Any,
+    bundle: Bundle, predicted: Predicted, part: PartProbabilities, held_out: Part, date: str | None, **options: Any
 ) -> Evaluation:
     """Evaluate a predictor on texts; best guesses are those of the bundle, `date` is a column of the texts."""
     counts = label_counts(bundle.info.label_texts, bundle.label_names)
     return evaluate(
-        predictor,
-        part.probabilities,
+        predicted.predictor,
+        predicted,
         part.labels,
         best_guesses=bundle.best_guesses(part.probabilities),
-        groups=part.groups,
         details=TextDetails(held_out.ids, None if date is None else held_out.column(date), counts),
         **options,
     )
@@ -156,15 +173,16 @@ def measure_bundle(
         _log.warning("%d texts were used to train the model; they are left out, %d are new.", n_seen, len(held_out))
     new = bundle_probabilities(bundle, held_out)
     with progress.step(f"evaluating on {len(held_out):,} texts"):
-        evaluation = _evaluation(bundle, bundle.predictor, new, held_out, date, criteria=criteria)
+        predicted = Predicted(bundle.predictor, new.probabilities, new.groups, "evaluate")
+        evaluation = _evaluation(bundle, predicted, new, held_out, date, criteria=criteria)
     verdict = None
     if bundle.decisions is not None:
         name = held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out"
-        verdict = verdict_on(bundle, new, held_out.texts, name)
+        verdict = verdict_on(bundle, new, held_out.texts, name, predicted)
     if report is not None:
         info = dataclasses.replace(bundle.info, verdict={} if verdict is None else verdict.to_dict())
         measured = dataclasses.replace(bundle, info=info, evaluation={info.measure: evaluation})
-        report_on(report, measured, {info.measure: bundle.predictor}, new, held_out, corpus)
+        report_on(report, measured, {info.measure: bundle.predictor}, new, predicted, held_out, corpus)
     return Measured(evaluation, verdict)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel._core.wording import bounds_words, count_words
 from surelabel.answers import Answer, answer_probabilities
-from surelabel.evaluation.evaluate import rough_sizes
+from surelabel.evaluation.predicted import Predicted
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ
 from surelabel.models.bundle import Bundle
@@ -45,24 +45,22 @@ def worked_examples(
 
     Short texts are preferred. The first has one plausible label-set and the highest confidence, and is one to file if
     there is any; the second has about half a dozen plausible label-sets, and is one to choose for; the last one is the
-    least like the calibration texts, and is one to read. The level is the bundle's own by default.
+    least like the calibration texts, and is one to read. The level is the bundle's own by default. `probabilities` may
+    be what the bundle's predictor says of them, as `Predicted`.
     """
     level = significance or bundle.level
     predictor, decisions = bundle.predictor, bundle.decisions
-    engine = predictor.bind(probabilities, groups=groups, who="worked_examples")
-    forced = predictor.predict(engine)
-    bounds = rough_sizes(engine, level)
-    sizes = bounds[:, 1]
+    predicted = Predicted.of(predictor, probabilities, groups, "worked_examples")
+    engine, forced, bounds = predicted.engine, predicted.forced, predicted.sizes(level)
+    sizes = np.array([float(most) for _, most in bounds])
     is_short = np.array([40 <= len(each) <= _LONGEST for each in texts])
     is_single = np.asarray(sizes == 1, dtype=bool)
     distance = np.where(sizes > 1, np.abs(np.log(np.maximum(sizes, 1)) - np.log(_UNSURE_SIZE)), np.inf)
     allowed = {"a sure one": is_single, "an unsure one": np.isfinite(distance)}
     allowed["one that a person should see"] = forced.credibility < LOW_CREDIBILITY
     if decisions is not None:
-        whole = [(int(lower), int(upper)) for lower, upper in bounds.tolist()]
-        decided = np.array(
-            [one.decision for one in decisions.decide(engine.probabilities, whole, bundle.known_words(texts))]
-        )
+        made = decisions.decide(engine.probabilities, bounds, bundle.known_words(texts))
+        decided = np.array([one.decision for one in made])
         for title, verdict in zip(allowed, (FILE, CHOOSE, READ), strict=True):
             # Texts with this verdict, if there are any; like the others, if there are any of those.
             is_such = decided == verdict

@@ -12,6 +12,7 @@ from typing import Any
 from surelabel._core import progress
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus, Part
+from surelabel.evaluation.predicted import Predicted
 from surelabel.exceptions import MissingDependencyError
 from surelabel.models.bundle import Bundle
 from surelabel.probabilities_file import PartProbabilities
@@ -24,6 +25,7 @@ def report_on(
     bundle: Bundle,
     predictors: Mapping[str, ConformalLabelSets],
     part: PartProbabilities,
+    predicted: Predicted,
     held_out: Part,
     corpus: Corpus,
 ) -> Path:
@@ -46,6 +48,7 @@ def report_on(
         date=datetime.date.today().isoformat(),
         verdict=[said for said in info.verdict.get("words", []) if not said.startswith("The promise of")],
         groups=part.groups,
+        predicted=predicted,
         settings={"classifier": info.kind, **info.settings, "listed labels": info.listed or "all"},
         provenance={
             "corpus": corpus.name,

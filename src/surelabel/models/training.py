@@ -25,7 +25,6 @@ from surelabel.models.classifying import fitted_kind, made
 from surelabel.models.deciding import uncertified
 from surelabel.models.dividing import division_notes
 from surelabel.models.evaluating import calibrated_predictors, completed, place_of
-from surelabel.models.examples import worked_examples
 from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure
 from surelabel.models.folder import check_target
 from surelabel.models.info import BundleInfo
@@ -103,7 +102,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     seen = SeenTexts.of(trained_on.texts, calibration_texts.texts)
     bundle = Bundle(classifier, predictor, info, recalibration=recalibration, seen=seen, thresholds=thresholds)
     plan = uncertified(settings.decisions.settled(validation), predictor, corpus.label_names)
-    bundle = completed(
+    return completed(
         bundle,
         predictors,
         corpus,
@@ -115,16 +114,6 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
         seed=settings.seed,
         work_folder=work_folder,
     )
-    return _with_examples(bundle, corpus, parts["test"]) if "test" in parts else bundle
-
-
-def _with_examples(bundle: Bundle, corpus: Corpus, part: PartProbabilities) -> Bundle:
-    """Return the bundle with worked examples of its test texts."""
-    texts = corpus.part("test").texts
-    with progress.step("choosing examples"):
-        examples = worked_examples(bundle, part.probabilities, texts, groups=part.groups)
-    chosen = tuple(texts[example.row] for example in examples)
-    return dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, examples=chosen))
 
 
 def train_to_folder(

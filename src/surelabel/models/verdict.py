@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -15,15 +14,14 @@ from surelabel._core.levels import MAIN_LEVEL, STANDARD_LEVELS
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._core.wording import count_words
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines.base import Engine
 from surelabel.evaluation.conditional import Conditional, TextDetails, conditional
-from surelabel.evaluation.evaluate import rough_sizes
+from surelabel.evaluation.metrics import same_label_sets
+from surelabel.evaluation.predicted import Predicted
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions
 from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import label_counts
 from surelabel.probabilities_file import PartProbabilities
-from surelabel.sets.prediction_sets import PredictionSets
 
 # A level is recommended if at least so many texts have a short list of plausible label-sets.
 _MOST = 0.5
@@ -130,33 +128,25 @@ def judge(
     name: str,
     training_counts: IntArray | None = None,
     level: str | None = None,
+    predicted: Predicted | None = None,
 ) -> ModelVerdict:
     """Measure what a model is good for, on texts with known labels; of more than 2,000 on a regular sample.
 
     `name` says which texts these are; `training_counts`, (d,), tell which labels are rare; without a `level` one is
-    recommended.
+    recommended. `predicted` is what the predictor says of the texts, if it is at hand.
     """
-    rows = np.linspace(0, len(part) - 1, min(len(part), _MOST_TEXTS)).round().astype(np.intp)
+    predicted = predicted or Predicted(predictor, part.probabilities, part.groups, "judge")
+    rows, predicted = predicted.spread(_MOST_TEXTS)
     probabilities, labels = part.probabilities[rows], part.labels[rows]
     with progress.step(f"judging decisions on {len(rows):,} {name} texts"):
-        groups = None if part.groups is None else [part.groups[row] for row in rows]
-        engine = predictor.bind(probabilities, groups=groups, who="judge")
-        level, sets, bounds = _sets_at(predictor, engine, level, decisions.max_choices)
+        level, bounds = _sizes_at(predicted, level, decisions.max_choices)
         answers = decisions.decide(probabilities, bounds, known_words[rows])
-        missed = ~np.asarray(sets.contains(labels))
-        forced = predictor.predict(engine)
-        wrong = np.asarray((forced.labels != labels).sum(axis=1)).ravel() > 0
-        figures = conditional(
-            labels,
-            missed,
-            forced,
-            significance=level,
-            n_calibration=predictor.calibration_.n_texts,
-            label_names=predictor.calibration_.label_names or tuple(map(str, range(engine.n_labels))),
-            sizes=(np.arange(len(rows)), np.array([float(min(upper, 2**60)) for _, upper in bounds])),
-            groups=groups,
-            details=TextDetails(training_counts=training_counts),
-        )
+        wrong = ~same_label_sets(predicted.forced.labels, labels)
+        sizes = np.array([float(min(upper, 2**60)) for _, upper in bounds])
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+            missed = predicted.missed(level, labels)
+            details = TextDetails(training_counts=training_counts)
+            figures = conditional(predicted, labels, level, (np.arange(len(rows)), sizes), details)
     verdicts = np.array([answer.decision for answer in answers])
     choices = sorted(
         (upper, len(answer.consider))
@@ -186,12 +176,15 @@ def judge(
     )
 
 
-def verdict_on(bundle: Bundle, part: PartProbabilities, texts: Sequence[str], name: str) -> ModelVerdict:
+def verdict_on(
+    bundle: Bundle, part: PartProbabilities, texts: Sequence[str], name: str, predicted: Predicted | None = None
+) -> ModelVerdict:
     """Measure what a bundle that makes decisions is good for, on texts with known labels."""
     assert bundle.decisions is not None
     counts = label_counts(bundle.info.label_texts, bundle.label_names)
     known_words = bundle.classifier.known_words(texts)
-    return judge(bundle.predictor, bundle.decisions, part, known_words, name=name, training_counts=counts)
+    how: dict[str, Any] = {"name": name, "training_counts": counts, "predicted": predicted}
+    return judge(bundle.predictor, bundle.decisions, part, known_words, **how)
 
 
 def judged(bundle: Bundle, part: PartProbabilities, texts: Sequence[str], name: str) -> Bundle:
@@ -218,21 +211,15 @@ def _possible_levels(n_calibration: int) -> Sequence[str]:
     return [level for level in usual if float(level) * (n_calibration + 1) > 1] or usual[-1:]
 
 
-def _sets_at(
-    predictor: ConformalLabelSets, engine: Engine, level: str | None, max_choices: int
-) -> tuple[str, PredictionSets, list[tuple[int, int]]]:
-    """Return a level, the prediction sets there and bounds of their sizes; the recommended level if none is given."""
-    levels = _possible_levels(predictor.calibration_.n_texts) if level is None else [level]
-    tried = []
+def _sizes_at(predicted: Predicted, level: str | None, max_choices: int) -> tuple[str, list[tuple[int, int]]]:
+    """Return a level and bounds of the sizes of prediction sets there; the recommended level if none is given."""
+    levels = _possible_levels(predicted.predictor.calibration_.n_texts) if level is None else [level]
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
-        for one in levels:
-            sets = predictor.predict_set(engine, significance=one)
-            finite = np.minimum(rough_sizes(engine, one), np.finfo(np.float64).max)
-            bounds = [(math.floor(lower), math.ceil(upper)) for lower, upper in finite.tolist()]
-            tried.append((one, sets, bounds))
-            if np.mean([1 <= most <= max_choices for _, most in bounds]) >= _MOST:
-                return tried[-1]
-    return tried[0]
+        predicted.count(levels)
+    for one in levels:
+        if np.mean([1 <= most <= max_choices for _, most in predicted.sizes(one)]) >= _MOST:
+            return one, predicted.sizes(one)
+    return levels[0], predicted.sizes(levels[0])
 
 
 def _mean(values: BoolArray) -> float | None:

@@ -178,7 +178,7 @@ def _measure(given: ReportInput, checked: CheckedInput, name: str) -> MeasureRes
         levels = [level for level in _with_level(STANDARD_LEVELS, given.significance) if float(level) > fewest]
         evaluation = evaluate(
             predictor,
-            checked.probabilities,
+            checked.predicted if predictor is checked.predicted.predictor else checked.probabilities,
             checked.labels,
             levels=levels,
             criteria=False,
@@ -234,9 +234,9 @@ def _notices(given: ReportInput, checked: CheckedInput) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def build_content(given: ReportInput) -> ReportContent:
-    """Compute everything that a report says."""
-    checked = check_input(given)
+def build_content(given: ReportInput, checked: CheckedInput | None = None) -> ReportContent:
+    """Compute everything that a report says; `checked` is the input, if it is checked already."""
+    checked = checked or check_input(given)
     with warnings.catch_warnings():
         # The report says so instead, see _notices.
         warnings.simplefilter("ignore", CalibrationWarning)
@@ -245,7 +245,7 @@ def build_content(given: ReportInput) -> ReportContent:
     n_empty, empty = reader.empty()
     watch = None
     if given.in_order:
-        watching = ExchangeabilityWatch.from_predictor(reader.predictor, alpha=WATCH_ALPHA)
+        watching = ExchangeabilityWatch.from_predictor(checked.predicted.predictor, alpha=WATCH_ALPHA)
         watch = watching.update(checked.probabilities, checked.labels)
     return ReportContent(
         title=printable(given.title),

@@ -10,10 +10,9 @@ from scipy.sparse import csr_array
 
 from surelabel._core.validation import IntArray
 from surelabel._core.wording import label_sets_words
-from surelabel.conformal import ConformalLabelSets
 from surelabel.engines.sparse import MOST_DESCRIBED
 from surelabel.evaluation.conditional import label_figures
-from surelabel.evaluation.evaluate import Evaluation, rough_sizes
+from surelabel.evaluation.evaluate import Evaluation
 from surelabel.labels.sparse import is_sparse
 from surelabel.plots import printable
 from surelabel.report.inputs import CheckedInput, ReportInput
@@ -21,7 +20,6 @@ from surelabel.report.inputs import CheckedInput, ReportInput
 _EXCERPT = 280
 # Labels of fewer true texts say little.
 _FEWEST_TRUE = 5
-_LARGEST_FLOAT = float(np.finfo(np.float64).max)
 _MAX_NAMES = _MAX_LABELS = 12
 
 
@@ -86,12 +84,9 @@ class Reader:
     def __init__(self, given: ReportInput, checked: CheckedInput) -> None:
         self.given = given
         self.checked = checked
-        self.predictor: ConformalLabelSets = next(iter(given.predictors.values()))
-        engine = self.predictor.bind(checked.probabilities, groups=given.groups, who="a report")
-        self.forced = self.predictor.predict(engine)
-        self.sets = self.predictor.predict_set(engine, significance=given.significance)
-        bounds = np.minimum(rough_sizes(engine, given.significance), _LARGEST_FLOAT)
-        self.sizes = [(int(least), int(most)) for least, most in bounds.tolist()]
+        self.forced = checked.predicted.forced
+        self.sets = checked.predicted.sets(given.significance)
+        self.sizes = checked.predicted.sizes(given.significance)
         self.covered = self.sets.contains(checked.labels)
         # Of sparse texts, open labels are those that a text lists, and `n_more` counts the others.
         certain, still_open, self.n_more = self.sets.certain_and_open(most=0)

@@ -13,7 +13,7 @@ from surelabel._core.wording import at_most_words, count_words
 from surelabel.evaluation.metrics import same_label_sets
 from surelabel.labels.sparse import is_sparse
 from surelabel.report.content import WATCH_ALPHA, ReportContent
-from surelabel.report.inputs import CheckedInput, ReportInput, check_input
+from surelabel.report.inputs import CheckedInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _validity(given: ReportInput, content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
+def _validity(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
     """Draw whether the guarantee held."""
     evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
     caption = (
@@ -63,9 +63,9 @@ def _validity(given: ReportInput, content: ReportContent, checked: CheckedInput)
     yield _Drawn("error-near", near, "Error rate against significance up to 20 %", caption, seen)
     whole = plots.error_curve(evaluations)
     yield _Drawn("error", whole, "Error rate against significance", "The same up to 100 %.", seen)
-    predictor = next(iter(given.predictors.values()))
+    predictor = checked.predicted.predictor
     smoothing = np.random.default_rng(0)
-    p_values = predictor.predict_p(checked.probabilities, checked.labels, smoothing=smoothing, groups=given.groups)
+    p_values = predictor.predict_p(checked.predicted.engine, checked.labels, smoothing=smoothing)
     yield _Drawn(
         "p-values",
         plots.p_value_histogram(p_values, n_calibration=predictor.calibration_.n_texts),
@@ -77,7 +77,7 @@ def _validity(given: ReportInput, content: ReportContent, checked: CheckedInput)
     )
 
 
-def _efficiency(given: ReportInput, content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
+def _efficiency(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
     """Draw how large prediction sets are."""
     evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
     level = _percent(float(content.significance))
@@ -117,9 +117,9 @@ def _efficiency(given: ReportInput, content: ReportContent, checked: CheckedInpu
         )
 
 
-def _quality(given: ReportInput, content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
+def _quality(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
     """Draw how good the classifier is."""
-    forced = next(iter(given.predictors.values())).predict(checked.probabilities, groups=given.groups)
+    forced = checked.predicted.forced
     right = same_label_sets(forced.labels, checked.labels)
     yield _Drawn(
         "confidence",
@@ -143,7 +143,7 @@ def _quality(given: ReportInput, content: ReportContent, checked: CheckedInput) 
     )
 
 
-def _watch(given: ReportInput, content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
+def _watch(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
     """Draw the watch, if texts have an order."""
     if content.watch is None:
         return
@@ -159,12 +159,11 @@ def _watch(given: ReportInput, content: ReportContent, checked: CheckedInput) ->
     )
 
 
-def build_figures(given: ReportInput, content: ReportContent) -> dict[str, ReportFigure]:
+def build_figures(content: ReportContent, checked: CheckedInput) -> dict[str, ReportFigure]:
     """Draw the figures of a report, by name."""
-    checked = check_input(given)
     figures = {}
     for draw in (_validity, _watch, _efficiency, _quality):
-        for name, figure, title, caption, seen in draw(given, content, checked):
+        for name, figure, title, caption, seen in draw(content, checked):
             svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=seen)
             figures[name] = ReportFigure(svg, caption)
     return figures

@@ -11,6 +11,7 @@ import numpy as np
 from surelabel._core.validation import FloatArray, IntArray, as_label_names, as_labels, as_level
 from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation.evaluate import Evaluation
+from surelabel.evaluation.predicted import Predicted
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
 
@@ -50,6 +51,8 @@ class ReportInput:
         Level that sizes, texts and labels are shown at.
     n_examples : int
         Texts in each list of texts.
+    predicted : Predicted, optional
+        What the first predictor says of the texts, if it is at hand.
     """
 
     title: str
@@ -71,15 +74,20 @@ class ReportInput:
     date: str | None = None
     significance: str = "0.05"
     n_examples: int = 5
+    predicted: Predicted | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CheckedInput:
-    """The arrays of a report, cast, and its label names; of very many labels both arrays are sparse."""
+    """The arrays of a report, cast, and its label names; of very many labels both arrays are sparse.
+
+    `predicted` is what the first predictor says of the texts.
+    """
 
     probabilities: FloatArray | SparseProbabilities
     labels: Any
     label_names: tuple[str, ...]
+    predicted: Predicted
 
     def most_probable_first(self, row: int, labels: IntArray) -> list[int]:
         """Return some labels, ascending ones, in the order of a text's probabilities."""
@@ -137,4 +145,5 @@ def check_input(given: ReportInput) -> CheckedInput:
                 f"The {what!r} of a report must be as many as its rows of probabilities, {n_texts}. Got {len(values)}."
             )
     _check_evaluations(given, (n_texts, n_labels))
-    return CheckedInput(probabilities, labels, names or tuple(f"label {k}" for k in range(n_labels)))
+    predicted = given.predicted or Predicted(next(iter(given.predictors.values())), probabilities, given.groups, who)
+    return CheckedInput(probabilities, labels, names or tuple(f"label {k}" for k in range(n_labels)), predicted)

@@ -15,7 +15,7 @@ from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.plots import BAND
 from surelabel.report.content import WATCH_ALPHA, build_content
 from surelabel.report.figures import build_figures
-from surelabel.report.inputs import ReportInput
+from surelabel.report.inputs import ReportInput, check_input
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -92,10 +92,11 @@ def render_report(given: ReportInput) -> str:
     environment = _environment()
     from markupsafe import Markup  # noqa: PLC0415
 
-    content = build_content(given)
+    checked = check_input(given)
+    content = build_content(given, checked)
     figures = {
         name: {"svg": Markup(figure.svg), "caption": figure.caption}  # noqa: S704 (made by plots.to_svg, which escapes)
-        for name, figure in build_figures(given, content).items()
+        for name, figure in build_figures(content, checked).items()
     }
     style = importlib.resources.files("surelabel.report").joinpath("report.css").read_text(encoding="utf-8")
     page = environment.get_template("report.html").render(
