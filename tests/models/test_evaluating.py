@@ -119,6 +119,26 @@ def test_labels_are_matched_by_name():
         evaluate_bundle(small_bundle(), unknown)
 
 
+def test_texts_with_unknown_labels_count_as_errors(caplog, tmp_path):
+    other = _other()
+    sets = [{*each, "astrology"} if row % 50 == 0 else each for row, each in enumerate(other.label_sets)]
+    some = Corpus.from_label_sets("some", other.texts, sets)
+    rest = other.with_parts({"test": np.array([row for row in range(150) if row % 50])})
+    measured = evaluate_bundle(small_bundle(), some, report=tmp_path / "report.html")
+    assert "3 of the 150 texts have labels that the model does not know ('astrology')" in caplog.text
+    expected = evaluate_bundle(small_bundle(), rest)
+    assert (measured.n_texts, measured.n_unknown, expected.n_texts) == (150, 3, 147)
+    assert measured.outside_candidates == expected.outside_candidates + 3
+    for point, of_rest in zip(measured.curve, expected.curve, strict=True):
+        assert point.error == pytest.approx((147 * of_rest.error + 3) / 150, abs=1e-12)
+        assert point.sizes == of_rest.sizes
+        assert measured.errors[str(float(point.significance))] == point.error
+    assert measured.forced.accuracy == pytest.approx(147 / 150 * expected.forced.accuracy)
+    assert measured.conditional.labels == expected.conditional.labels
+    with pytest.raises(InvalidInputError, match=r"Got 'astrology' \(1 unknown\)"):
+        calibrate_bundle(small_bundle(), some)
+
+
 def test_constraints_stay_with_the_model(tmp_path):
     names = small_bundle().label_names
     rules = LabelConstraints(exclusions=[names[:2]])

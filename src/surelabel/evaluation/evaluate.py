@@ -89,7 +89,8 @@ class Evaluation:
     `curve` has the levels at which sets were counted, of `n_sized` texts that are spread evenly; `errors` has the error
     rates, of all texts, at many more. `s`, `of` and `demand` are None unless they were asked for. `forced` is of
     the most plausible label-sets, the paper's rule; `guesses` of best guesses by another rule, if there is one.
-    `conditional` has misses by kind of text and figures per label, None in files of older versions.
+    `conditional` has misses by kind of text and figures per label, None in files of older versions. `n_unknown` of the
+    texts have labels that the predictor does not know: they count as errors, and all other figures are of the others.
     """
 
     measure: dict[str, Any]
@@ -113,6 +114,7 @@ class Evaluation:
     errors: dict[str, float] = dataclasses.field(default_factory=dict)
     guesses: ClassificationMetrics | None = None
     conditional: Conditional | None = None
+    n_unknown: int = 0
 
     @property
     def standard(self) -> tuple[CurvePoint, ...]:
@@ -132,6 +134,28 @@ class Evaluation:
     def broken(self) -> tuple[CurvePoint, ...]:
         """The points at standard levels whose error rate is above what chance explains."""
         return tuple(point for point in self.standard if self.verdict(point) == "above")
+
+    def with_unknown(self, n_unknown: int) -> Evaluation:
+        """Return the evaluation of so many texts more that have labels which the predictor does not know."""
+        n_texts = self.n_texts + n_unknown
+
+        def error(rate: float) -> float:
+            return (round(rate * self.n_texts) + n_unknown) / n_texts
+
+        def right(metrics: ClassificationMetrics) -> ClassificationMetrics:
+            return dataclasses.replace(metrics, accuracy=round(metrics.accuracy * self.n_texts) / n_texts)
+
+        return dataclasses.replace(
+            self,
+            n_texts=n_texts,
+            n_unknown=n_unknown,
+            outside_candidates=self.outside_candidates + n_unknown,
+            underlying=right(self.underlying),
+            forced=right(self.forced),
+            guesses=None if self.guesses is None else right(self.guesses),
+            curve=tuple(dataclasses.replace(point, error=error(point.error)) for point in self.curve),
+            errors={level: error(rate) for level, rate in self.errors.items()},
+        )
 
     def at(self, significance: str) -> CurvePoint:
         """Return the curve's point at a significance."""

@@ -164,6 +164,7 @@ def measure_bundle(
 ) -> Measured:
     """Measure a bundle on texts with known labels; texts that it was trained with are left out, with a warning.
 
+    Texts with labels that it does not know count as errors, with a warning; all other figures are of the other texts.
     `part` is the test part by default, see `held_out_part`. `report` is a file to write a report into. `criteria`
     computes the paper's S and OF, and the demand of its searches, too: takes minutes. `date` is a column with the date
     of each text; errors are then shown by month.
@@ -171,10 +172,11 @@ def measure_bundle(
     held_out, n_seen = without_training_texts(bundle, corpus, held_out_part(bundle, corpus, "test", part))
     if n_seen:
         _log.warning("%d texts were used to train the model; they are left out, %d are new.", n_seen, len(held_out))
+    held_out, n_unknown = without_unknown_labels(bundle, held_out)
     new = bundle_probabilities(bundle, held_out)
     with progress.step(f"evaluating on {len(held_out):,} texts"):
         predicted = Predicted(bundle.predictor, new.probabilities, new.groups, "evaluate")
-        evaluation = _evaluation(bundle, predicted, new, held_out, date, criteria=criteria)
+        evaluation = _evaluation(bundle, predicted, new, held_out, date, criteria=criteria).with_unknown(n_unknown)
     verdict = None
     if bundle.decisions is not None:
         name = held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out"

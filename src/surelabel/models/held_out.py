@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from surelabel.labels.sparse import is_sparse
 from surelabel.models.bundle import Bundle
 from surelabel.models.steps import part_probabilities
 from surelabel.probabilities_file import PartProbabilities
+
+_log = logging.getLogger(__name__)
 
 
 def is_same_source(bundle: Bundle, corpus: Corpus) -> bool:
@@ -63,19 +66,43 @@ def without_training_texts(bundle: Bundle, corpus: Corpus, part: Part) -> tuple[
     return (part.rows(np.flatnonzero(~is_seen)), int(is_seen.sum())) if is_seen.any() else (part, 0)
 
 
+def _columns(bundle: Bundle, part: Part) -> Any:
+    """Return which of the bundle's labels each of a part's is, -1 if none."""
+    columns = {name: k for k, name in enumerate(bundle.label_names)}
+    return np.array([columns.get(name, -1) for name in part.label_names], dtype=np.int64)
+
+
+def without_unknown_labels(bundle: Bundle, part: Part) -> tuple[Part, int]:
+    """Return a part without texts whose labels the model does not know, if others are left, and how many they were."""
+    columns, matrix = _columns(bundle, part), part.label_matrix
+    is_unknown = np.asarray(matrix[:, columns < 0].sum(axis=1)).reshape(-1) > 0
+    if is_unknown.all() or not is_unknown.any():
+        return part, 0
+    rest, n_unknown = part.rows(np.flatnonzero(~is_unknown)), int(is_unknown.sum())
+    _log.warning(
+        "%d of the %d texts have labels that the model does not know (%s): no prediction set can hold their "
+        "label-sets, so they count as errors. All other figures are of the %d other texts.",
+        *(n_unknown, len(part), _named(part, np.unique(matrix.indices[columns[matrix.indices] < 0])), len(rest)),
+    )
+    return rest, n_unknown
+
+
+def _named(part: Part, labels: Any) -> str:
+    """Name the first three of some labels."""
+    return ", ".join(repr(part.label_names[k]) for k in labels[:3]) + (", ..." if len(labels) > 3 else "")
+
+
 def labels_of(bundle: Bundle, part: Part) -> Any:
     """Return a part's labels in the order of the bundle's label names, a bool CSR array."""
-    columns = {name: k for k, name in enumerate(bundle.label_names)}
-    places = np.array([columns.get(name, -1) for name in part.label_names], dtype=np.int64)
-    matrix = part.label_matrix
-    unknown = np.unique(matrix.indices[places[matrix.indices] < 0])
+    columns, matrix = _columns(bundle, part), part.label_matrix
+    unknown = np.unique(matrix.indices[columns[matrix.indices] < 0])
     if len(unknown):
-        named = ", ".join(repr(part.label_names[k]) for k in unknown[:3]) + (", ..." if len(unknown) > 3 else "")
         raise InvalidInputError(
-            f"The labels of the texts must be among the model's {len(columns)}. Got {named} "
+            f"The labels of the texts must be among the model's {len(bundle.label_names)}. Got {_named(part, unknown)} "
             f"({len(unknown)} unknown): rename or remove what is unknown, or train a model with it."
         )
-    return csr_array((matrix.data, places[matrix.indices], matrix.indptr), shape=(len(part), len(columns)))
+    shape = (len(part), len(bundle.label_names))
+    return csr_array((matrix.data, columns[matrix.indices], matrix.indptr), shape=shape)
 
 
 def bundle_probabilities(bundle: Bundle, part: Part, group_column: str | None = None) -> PartProbabilities:

@@ -107,7 +107,7 @@ def _check_evaluations(given: ReportInput, shape: tuple[int, int]) -> None:
             )
         calibration = given.predictors[name].calibration_
         expected = (*shape, calibration.n_texts)
-        got = (evaluation.n_texts, evaluation.n_labels, evaluation.n_calibration)
+        got = (evaluation.n_texts - evaluation.n_unknown, evaluation.n_labels, evaluation.n_calibration)
         if got != expected:
             raise InvalidInputError(
                 f"The evaluation {name!r} of a report must be of the same texts and calibration: {expected[0]} texts, "
