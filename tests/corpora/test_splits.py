@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from iterstrat.ml_stratifiers import IterativeStratification
 
 from surelabel.corpora import Corpus, Split, generate_synthetic, load, split
-from surelabel.corpora.splits import _adjusted, stratified_parts
+from surelabel.corpora.splits import _adjusted
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 
@@ -167,15 +166,3 @@ def test_very_many_labels_are_balanced_by_the_frequent_ones():
     counts = corpus.part("calibration").label_matrix.sum(axis=0)
     frequent = [corpus.label_names.index(name) for name in "ab"]
     assert [int(counts[label]) for label in frequent] == [150, 150]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_strata_are_those_of_the_library_of_iterative_stratification(seed):
-    rng = np.random.default_rng(seed)
-    n_texts, n_labels = int(rng.integers(5, 200)), int(rng.integers(1, 15))
-    labels = rng.random((n_texts, n_labels)) < rng.choice([0.05, 0.3, 0.6]) * rng.random(n_labels)
-    shares = np.array([0.5, 0.5]) if seed % 2 else np.array([0.8, 0.2])
-    ours, theirs = np.random.RandomState(seed), np.random.RandomState(seed)
-    expected = IterativeStratification(labels=labels, r=shares.copy(), random_state=theirs)
-    np.testing.assert_array_equal(stratified_parts(labels, shares, ours), expected)
-    assert ours.randint(10**9) == theirs.randint(10**9)

@@ -22,6 +22,7 @@ CORE = {"joblib", "llvmlite", "numba", "numpy", "scipy", "sklearn", "surelabel",
 # Packages whose name is not that of their distribution, or that come with another.
 DISTRIBUTIONS = {
     "distributed": "dask",
+    "iterstrat": "iterative-stratification",
     "markupsafe": "jinja2",
     "prometheus_client": "prometheus-client",
     "pydantic_core": "pydantic",
@@ -150,7 +151,7 @@ def run_without_extras(code, *arguments):
 def test_all_other_modules_import_without_any_extra_and_lazy_names_say_theirs():
     packages = {"accelerate", "gensim", "safetensors", "tokenizers", "torch", "transformers", "pandas", "pyarrow"}
     packages |= {"matplotlib", "jinja2", "rich", "typer", "mapie", "fastapi", "pydantic", "starlette", "uvicorn"}
-    packages |= {"prometheus_client", "dask", "distributed", "fsspec", "platformdirs"}
+    packages |= {"prometheus_client", "dask", "distributed", "fsspec", "iterstrat", "platformdirs"}
     modules = [
         ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
         for path in sorted(SOURCE.rglob("*.py"))

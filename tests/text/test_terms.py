@@ -32,23 +32,6 @@ def test_counts_are_those_of_scikit_learn(pair_weight, character_weight, texts, 
     np.testing.assert_array_equal(terms.transform(new).toarray(), np.hstack(expected))
 
 
-@pytest.mark.parametrize("settings", [{"min_texts": 1}, {"min_texts": 2}, {"min_texts": 1, "max_features": 3}])
-@given(texts=_TEXTS)
-def test_terms_are_chosen_and_counted_in_the_order_of_scikit_learn(settings, texts):
-    terms = Terms(LinearSettings(**settings))
-    names, counts = terms._choose(texts, terms._words_and_pairs)
-    least, most = min(terms._settings.min_texts, len(texts)), terms._settings.max_features
-    vectorizer = CountVectorizer(analyzer=terms._words_and_pairs, min_df=least, max_features=most, dtype=np.float32)
-    try:
-        expected = vectorizer.fit_transform(texts)
-    except ValueError:  # no term is frequent enough
-        assert (names, counts.shape) == ([], (len(texts), 0))
-        return
-    assert names == list(vectorizer.get_feature_names_out())
-    for part in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(counts, part), getattr(expected, part), strict=True)
-
-
 @given(texts=_TEXTS)
 def test_all_terms_of_the_texts_are_kept_if_one_text_is_enough(texts):
     terms = Terms(LinearSettings(min_texts=1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel._core.extras import import_extra
 from surelabel._core.validation import check_count
 from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.label_matrices import LabelMatrix
@@ -141,38 +142,11 @@ def _draw(labels: LabelMatrix, size: int, state: np.random.RandomState, *, strat
     if not stratified:
         drawn[order[:size]] = True
         return drawn
+    stratify = import_extra("iterstrat.ml_stratifiers", "corpora", "A stratified split").IterativeStratification
     strata = _as_strata(labels)
-    drawn[order] = stratified_parts(strata[order], np.array([n_texts - size, size]) / n_texts, state) == 1
+    shares = np.array([n_texts - size, size]) / n_texts
+    drawn[order] = stratify(labels=strata[order], r=shares, random_state=state) == 1
     return _adjusted(drawn, strata, size)
-
-
-def stratified_parts(
-    labels: npt.NDArray[np.bool_], shares: npt.NDArray[np.float64], state: np.random.RandomState
-) -> npt.NDArray[np.int64]:
-    """Return the part of each text, (n,), by iterative stratification (Sechidis, Tsoumakas and Vlahavas, 2011).
-
-    The texts of the rarest label that is left go first, each to the part that lacks most of the label, then of texts.
-    """
-    n_left, parts = labels.sum(axis=0), np.full(len(labels), -1)
-    lacks, room = np.outer(shares, n_left), shares * len(labels)
-    while (is_left := parts < 0).any():
-        wanted, rows = room, np.flatnonzero(is_left)
-        if n_left.any():
-            label = _any(n_left == n_left[n_left > 0].min(), state)
-            wanted, rows = lacks[:, label], np.flatnonzero(is_left & labels[:, label])
-        for row in rows:
-            most = wanted == wanted.max()
-            parts[row] = part = _any(most & (room == room[most].max()), state)
-            lacks[part, labels[row]] -= 1
-            room[part] -= 1
-        n_left = n_left - labels[rows].sum(axis=0)
-    return parts
-
-
-def _any(mask: npt.NDArray[np.bool_], state: np.random.RandomState) -> int:
-    """Return one of the places that a mask has, at random if there are several."""
-    places = np.flatnonzero(mask)
-    return int(places[state.choice(len(places)) if len(places) > 1 else 0])
 
 
 def _as_strata(labels: LabelMatrix) -> npt.NDArray[np.bool_]:

@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -137,24 +136,15 @@ class Terms:
 
     def _choose(self, texts: list[str], terms_of: Callable[[str], list[str]]) -> tuple[list[str], Any]:
         """Return the terms that are kept, and how often each text has them."""
-        numbers: dict[str, int] = {}
-        columns, values, starts = array("i"), array("f"), [0]
-        for text in texts:
-            counted = Counter([numbers.setdefault(term, len(numbers)) for term in terms_of(text)])
-            columns.extend(counted.keys())
-            values.extend(counted.values())
-            starts.append(len(columns))
-        starts = np.array(starts, dtype=np.int32 if starts[-1] < 2**31 else np.int64)
-        counts = scipy.sparse.csr_array((np.array(values), np.array(columns), starts), (len(texts), len(numbers)))
-        counts.sort_indices()
-        terms = sorted(numbers)
-        order = np.array([numbers[term] for term in terms], dtype=np.int64)
-        n_texts = np.bincount(counts.indices, minlength=len(terms))[order]
-        kept = np.flatnonzero(n_texts >= min(self._settings.min_texts, len(texts)))
-        most = self._settings.max_features
-        if len(kept) > most:
-            kept = np.sort(kept[np.argsort(-counts.sum(axis=0)[order[kept]])[:most]])
-        return [terms[place] for place in kept.tolist()], counts[:, order[kept]]
+        from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 (predictions do without it)
+
+        least, most = min(self._settings.min_texts, len(texts)), self._settings.max_features
+        vectorizer = CountVectorizer(analyzer=terms_of, min_df=least, max_features=most, dtype=np.float32)
+        try:
+            counts = vectorizer.fit_transform(texts)
+        except ValueError:  # no term is frequent enough
+            return [], scipy.sparse.csr_array((len(texts), 0), dtype=np.float32)
+        return list(vectorizer.get_feature_names_out()), scipy.sparse.csr_array(counts)
 
     def _prepare(self) -> None:
         """Set where terms are counted, and the group of each column: 0 words, 1 pairs, 2 characters."""
