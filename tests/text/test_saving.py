@@ -58,7 +58,7 @@ def test_files_that_are_damaged_or_missing(saved):
     with pytest.raises(ArtifactError, match=r"linear\.npz is missing"):
         load(saved)
     (saved / "classifier.json").write_text("{")
-    with pytest.raises(ArtifactError, match="no JSON"):
+    with pytest.raises(ArtifactError, match="not JSON"):
         load(saved)
 
 

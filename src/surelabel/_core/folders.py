@@ -27,7 +27,7 @@ from surelabel.exceptions import ArtifactError, InvalidInputError
 # The description lists files and settings; one that is larger is not ours.
 _MAX_DESCRIPTION = 64 * 2**20
 _COPIED = 2**20
-# A folder that is replaced while it is read is read again, for so many seconds.
+# A folder that is replaced while it is read is read again, for this many seconds.
 _PATIENCE = 20.0
 # Folders that this process has copied and checked.
 _private: set[Path] = set()
@@ -130,7 +130,7 @@ class FolderFormat:
         unknown, missing = sorted(present - set(files)), sorted({*files, *self.needed} - present)
         if unknown:
             raise ArtifactError(
-                f"The {self.what} {opened.folder} is refused: {unknown[0]!r} is no part of it. Remove it if it is "
+                f"The {self.what} {opened.folder} is refused: {unknown[0]!r} does not belong to it. Remove it if it is "
                 "yours."
             )
         if missing:
@@ -149,7 +149,7 @@ class FolderFormat:
         try:
             document = json.loads(content.decode("utf-8"))
         except (ValueError, RecursionError) as error:
-            raise self._damaged(folder, f"{self.description} is no JSON ({error})") from error
+            raise self._damaged(folder, f"{self.description} is not JSON ({error})") from error
         if not isinstance(document, dict) or document.get("format") != self.format:
             raise ArtifactError(f"{folder} is not a {self.what}: its {self.description} does not say that it is one.")
         version = document.get("version")
@@ -171,7 +171,7 @@ class FolderFormat:
             raise ArtifactError(f"The {self.what} {folder} is refused: it names a file outside itself, {name!r}.")
         is_proper = bool(parts) and PurePosixPath(*parts).as_posix() == name
         if not is_proper or (self.check_name is not None and not self.check_name(name)):
-            raise ArtifactError(f"The {self.what} {folder} is refused: {name!r} is no file that a {self.what} has.")
+            raise ArtifactError(f"The {self.what} {folder} is refused: {name!r} is not a file of a {self.what}.")
         if not (isinstance(expected, str) or (isinstance(expected, dict) and set(expected) == {"bytes", "sha256"})):
             raise self._damaged(folder, f"{self.description} does not say what {name!r} is")
 
@@ -210,28 +210,23 @@ class _Opened:
             return True
 
     def _open(self, name: str) -> int:
-        """Open a plain file of the folder for reading; no link is followed, in no part of its name."""
+        """Open a plain file of the folder for reading; links are not followed in any part of its name."""
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
             if self._descriptor is None:
                 return os.open(self.folder / name, flags)
             *folders, last = PurePosixPath(name).parts
             place = self._descriptor
-            try:
+            with contextlib.ExitStack() as opened:
                 for part in folders:
-                    inner = os.open(part, flags | os.O_DIRECTORY, dir_fd=place)
-                    if place != self._descriptor:
-                        os.close(place)
-                    place = inner
+                    place = os.open(part, flags | os.O_DIRECTORY, dir_fd=place)
+                    opened.callback(os.close, place)
                 return os.open(last, flags, dir_fd=place)
-            finally:
-                if place != self._descriptor:
-                    os.close(place)
         except FileNotFoundError:
             raise _ReplacedError(name, self.is_replaced()) from None
         except OSError as error:
             raise ArtifactError(
-                f"The {self._kind.what} {self.folder} is refused: {name} is no plain file ({error.strerror})."
+                f"The {self._kind.what} {self.folder} is refused: {name} is not a plain file ({error.strerror})."
             ) from error
 
     def read(self, name: str, most: int) -> bytes:
@@ -266,7 +261,7 @@ class _Opened:
         except FileNotFoundError:
             raise _ReplacedError(str(name), self.is_replaced()) from None
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise ArtifactError(f"The {self._kind.what} {self.folder} is refused: {name} is no plain file.")
+            raise ArtifactError(f"The {self._kind.what} {self.folder} is refused: {name} is not a plain file.")
 
     def copied(self, name: str, copy: Path | None) -> tuple[int, str]:
         """Read a file once; return its size and SHA-256, and write the same bytes to a copy."""
@@ -286,7 +281,7 @@ class _Opened:
 
 
 def own_checksum(document: dict[str, Any]) -> str:
-    """Return the SHA-256 of a description, but for the checksum in it."""
+    """Return the SHA-256 of a description without the checksum in it."""
     rest = {name: value for name, value in document.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 

@@ -30,23 +30,7 @@ def reporting_to(report: Report | None, rest: Callable[[], None] | None = None) 
         _rest.reset(tokens[1])
 
 
-class _Step:
-    """A step that is under way: its name, what is done of it, and how much there is."""
-
-    def __init__(self, name: str, total: int | None, report: Report | None) -> None:
-        self.name, self.total, self._report = name, total, report
-        self._done = 0
-        self._lock = threading.Lock()
-
-    def advance(self, more: int = 1) -> None:
-        """Report that so much more is done."""
-        if self._report is not None:
-            with self._lock:
-                self._done += more
-                self._report(self.name, self._done, self.total)
-
-
-_inside: contextvars.ContextVar[_Step | None] = contextvars.ContextVar("surelabel_step", default=None)
+_inside: contextvars.ContextVar[Callable[[int], None] | None] = contextvars.ContextVar("surelabel_step", default=None)
 
 
 @contextlib.contextmanager
@@ -54,20 +38,23 @@ def step(name: str, total: int | None = None) -> Iterator[Callable[..., None]]:
     """Announce a step; yield a function to call with how much more of it is done, from any thread."""
     outer, report = _inside.get(), _current.get()
     if report is None:
-        yield _nothing
+        yield lambda more=1: None
         return
-    begun = _Step(name, total, report)
-    begun.advance(0)
-    token = _inside.set(begun)
+    done, lock = 0, threading.Lock()
+
+    def advance(more: int = 1) -> None:
+        nonlocal done
+        with lock:
+            done += more
+            report(name, done, total)
+
+    advance(0)
+    token = _inside.set(advance)
     try:
-        yield begun.advance
+        yield advance
     finally:
         _inside.reset(token)
         if outer is None and (rest := _rest.get()) is not None:
             rest()
     if outer is not None:
-        outer.advance(0)
-
-
-def _nothing(more: int = 1) -> None:
-    """Report to nobody."""
+        outer(0)  # announced again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 # What XML cannot hold, and single surrogates, which no encoding can.
@@ -11,6 +12,13 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\uff
 # What moves a terminal's cursor, changes its state, or turns the reading direction round; line feeds may stay.
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], n_names: int) -> str:
+    """Write a table in Markdown; what comes after the first `n_names` columns are numbers, at the right."""
+    rule = "---|" * n_names + "---:|" * (len(header) - n_names)
+    first, *others = ("| " + " | ".join(cells) + " |" for cells in (header, *rows))
+    return "\n".join([first, f"|{rule}", *others])
 
 
 def printable(text: Any) -> str:

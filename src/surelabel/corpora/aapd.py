@@ -135,9 +135,8 @@ def _read_json(file: Path) -> _Rows:
 
 
 def _parsed(file: Path) -> Any:
+    text = read_text(file)
     try:
-        return json.loads(read_text(file))
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, CorpusError):
-            raise
         raise CorpusError(f"{file.name!r} must be JSON. Got an error instead: {error}.") from error

@@ -171,9 +171,8 @@ def load(
     name = _REDUCED.get(asked, asked if asked in _ENTRIES else "")
     sizes = {"test": test, "validation": validation, "calibration": calibration}
     if name:
-        entry = _ENTRIES[name]
-        corpus = _read_named(name, entry, path, seed, options, download=download, progress=progress)
-        defaults = entry.sizes
+        corpus = _read_named(name, path, seed, options, download=download, progress=progress)
+        defaults = _ENTRIES[name].sizes
     else:
         corpus, defaults = _read_own(source, path, options), _TABLE_SIZES
     corpus = split(corpus, **_chosen(corpus, sizes, defaults), seed=seed, stratified=stratified)
@@ -181,21 +180,14 @@ def load(
 
 
 def _read_named(
-    name: str,
-    entry: _Entry,
-    path: str | Path | None,
-    seed: int,
-    options: dict[str, Any],
-    *,
-    download: bool,
-    progress: bool | None,
+    name: str, path: str | Path | None, seed: int, options: dict[str, Any], *, download: bool, progress: bool | None
 ) -> Corpus:
     """Find and read a corpus that has a name."""
+    entry = _ENTRIES[name]
+    _check_options(name, entry.read, options)
     settings = {**entry.settings, **options}
     if name == "synthetic":
-        _check_options(name, entry.read, options, without=("seed",))
         return entry.read(**settings, seed=seed)
-    _check_options(name, entry.read, options)
     if name == "reuters":
         return entry.read(find_reuters(path, allow_download=download, progress=progress), **settings)
     found, tried = find(entry.places, path)
@@ -232,10 +224,9 @@ def _read_own(source: Any, path: str | Path | None, options: dict[str, Any]) -> 
     return read_table(source if isinstance(source, Mapping) else Path(source), **options)
 
 
-def _check_options(
-    name: str, read: Callable[..., Corpus], options: Mapping[str, Any], *, without: tuple[str, ...] = ()
-) -> None:
-    allowed = [option for option in inspect.signature(read).parameters if option not in {"path", *without}]
+def _check_options(name: str, read: Callable[..., Corpus], options: Mapping[str, Any]) -> None:
+    """Raise if the reader of a corpus has no such option; `path` and `seed` are parameters of `load` itself."""
+    allowed = [option for option in inspect.signature(read).parameters if option not in {"path", "seed"}]
     unknown = [option for option in options if option not in allowed]
     if unknown:
         raise InvalidInputError(f"The options of load for {name} must be among {allowed}. Got {unknown[0]!r} instead.")

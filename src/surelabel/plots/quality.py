@@ -166,7 +166,7 @@ def reliability(
 
     Left, the share of true labels among (text, label) pairs of about one probability, on the diagonal if
     probabilities are calibrated, with a 95 % interval, and the number of pairs below. Right, the labels whose number of
-    texts is most surprising beside the number that their probabilities add up to.
+    texts is most surprising, next to the number that their probabilities add up to.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class LabelPowerset:
         self.predictor = ConformalLabelSets(measure, min_labels, max_labels)
 
     def calibrate(self, probabilities: Any, labels: Any) -> LabelPowerset:
-        """Calibrate the predictor anew; label-sets that are not candidates count as errors, without a warning."""
+        """Calibrate the predictor again; label-sets that are not candidates count as errors, without a warning."""
         predictor = ConformalLabelSets(**self.predictor.get_params())
         with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
             self.predictor = predictor.calibrate(probabilities, labels)
@@ -113,7 +113,6 @@ class SeenPowerset:
         self._measure = measure
         if not isinstance(measure, SeparableMeasure) or measure.aggregate != "sum":
             raise invalid("measure", "SeenPowerset", "one that adds costs up label by label", repr(measure))
-        self._scores: FloatArray | None = None
 
     def calibrate(self, probabilities: Any, labels: Any) -> SeenPowerset:
         """Score true label-sets; unseen ones are infinitely strange."""
@@ -121,7 +120,7 @@ class SeenPowerset:
         places = {row.tobytes() for row in self._seen}
         is_seen = np.array([row.tobytes() in places for row in known])
         totals = np.where(is_seen, totals_of(self._measure, checked, known), np.inf)
-        self._scores = np.sort(totals)
+        self._scores: FloatArray = np.sort(totals)
         return self
 
     def predict_set(self, probabilities: Any, *, significance: Any) -> ListedSets:
@@ -130,7 +129,7 @@ class SeenPowerset:
 
     def predict_sets(self, probabilities: Any, levels: Sequence[Any]) -> list[ListedSets]:
         """Return the same at several significances; every seen label-set is scored once."""
-        if self._scores is None:
+        if not hasattr(self, "_scores"):
             raise not_calibrated(self, "predict_set")
         checked = as_probabilities(probabilities, who="predict_set", n_labels=self._seen.shape[1])
         thresholds = [threshold_of(self._scores, as_level(level, None, who="predict_set")) for level in levels]

@@ -80,8 +80,8 @@ def sets_at(rival: Rival, probabilities: Any, levels: Sequence[Any]) -> list[Set
     [4.78, 3.12]
     """
     if hasattr(rival, "predict_sets"):
-        found: list[SetsOfTexts] = rival.predict_sets(probabilities, levels)
-        return found
+        sets: list[SetsOfTexts] = rival.predict_sets(probabilities, levels)
+        return sets
     return [rival.predict_set(probabilities, significance=level) for level in levels]
 
 
@@ -189,9 +189,9 @@ class ListedSets:
         return as_sizes(self.members.sum(axis=1).tolist())
 
     def contains(self, labels: Any) -> BoolArray:
-        """Look for a label-set among the candidates; one that is none is in no set."""
+        """Look for a label-set among the candidates; a label-set that is not a candidate is in no set."""
         n_texts, n_labels = len(self.members), self.candidates.shape[1]
         known = as_labels(labels, who="contains", n_labels=n_labels, n_texts=n_texts)
         places = {row.tobytes(): place for place, row in enumerate(self.candidates)}
-        found = [places.get(row.tobytes(), -1) for row in known]
-        return np.array([place >= 0 and self.members[i, place] for i, place in enumerate(found)], dtype=np.bool_)
+        rows = [places.get(row.tobytes(), -1) for row in known]
+        return np.array([place >= 0 and self.members[i, place] for i, place in enumerate(rows)], dtype=np.bool_)

@@ -13,7 +13,7 @@ from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets, checke
 
 
 class OfLabels:
-    """What methods have in common that say of each label, for itself, whether it may be absent and present."""
+    """What methods share that decide for each label, on its own, whether it may be absent and present."""
 
     def __init__(self, min_labels: int = 1, max_labels: int | None = None) -> None:
         self._limits = checked_limits(min_labels, max_labels, type(self).__name__)

@@ -57,6 +57,10 @@ def _list_candidates(n_labels: int, limits: Limits) -> BoolArray:
 class _Ridge:
     """What both have: features, labels, candidates."""
 
+    _features: FloatArray
+    _labels: FloatArray
+    _candidates: BoolArray
+
     def __init__(
         self, *, penalty: float = 1.0, candidates: Any = None, min_labels: int = 1, max_labels: int | None = None
     ) -> None:
@@ -66,9 +70,6 @@ class _Ridge:
         self._penalty = float(penalty)
         self._limits = checked_limits(min_labels, max_labels, who)
         self._given = None if candidates is None else as_labels(candidates, who=who, parameter="candidates")
-        self._features: FloatArray | None = None
-        self._labels: FloatArray = np.empty((0, 0))
-        self._candidates: BoolArray = np.empty((0, 0), dtype=np.bool_)
 
     def _take(self, features: Any, labels: Any) -> None:
         """Keep checked data."""
@@ -84,7 +85,6 @@ class _Ridge:
 
     def _fit(self, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return (X'X + penalty)^-1 and the coefficients of a ridge regression on some rows."""
-        assert self._features is not None
         features = self._features[rows]
         inverse = np.linalg.inv(features.T @ features + self._penalty * np.eye(features.shape[1]))
         return inverse, inverse @ (features.T @ self._labels[rows])
@@ -99,7 +99,7 @@ class _Ridge:
 
     def predict_sets(self, features: Any, levels: Sequence[Any]) -> list[ListedSets]:
         """Return the same at several significances; candidates are ranked once."""
-        if self._features is None:
+        if not hasattr(self, "_features"):
             raise not_calibrated(self, "predict_set")
         n_texts = len(self._features)
         least = [int(as_level(level, None, who="predict_set") * (n_texts + 1)) for level in levels]
@@ -137,7 +137,6 @@ class TransductiveRidge(_Ridge):
         """Take all texts with known labels, (n, p) and (n, d): nothing is held out."""
         self._take(features, labels)
         self._inverse, self._coefficients = self._fit(slice(None))
-        assert self._features is not None
         self._residuals = self._labels - self._features @ self._coefficients
         return self
 
@@ -147,7 +146,6 @@ class TransductiveRidge(_Ridge):
         With h_i = x_i' G x and c = 1 + x' G x, residuals of the refitted model are r_i - (h_i / c) (Y - f) for a
         calibration text and (Y - f) / c for the new one, f its fitted values before.
         """
-        assert self._features is not None
         candidates = self._candidates.astype(np.float64)
         across = candidates @ self._residuals.T
         squares = (self._residuals**2).sum(axis=1)
@@ -200,7 +198,6 @@ class CrossConformalRidge(_Ridge):
     def calibrate(self, features: Any, labels: Any) -> CrossConformalRidge:
         """Fit a model to all other folds, (n, p) and (n, d), and score each fold with it."""
         self._take(features, labels)
-        assert self._features is not None
         n_texts = len(self._features)
         if n_texts < self._n_folds:
             raise InvalidInputError(f"calibrate needs {self._n_folds} texts, one per fold. Got {n_texts} instead.")

@@ -62,34 +62,25 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BertClassifier": "bert",
-    "BertSettings": "settings",
-    "BlendClassifier": "blend",
-    "BlendSettings": "settings",
-    "CnnSettings": "settings",
-    "Explanation": "explaining",
-    "HybridClassifier": "hybrid",
-    "HybridSettings": "settings",
-    "LinearClassifier": "linear",
-    "LinearSettings": "settings",
-    "RandinitClassifier": "cnn",
-    "TextClassifier": "base",
-    "Thresholds": "decisions",
-    "Word2vecClassifier": "cnn",
-    "Word2vecSettings": "settings",
-    "WordWeight": "explaining",
-    "load": "base",
-    "make": "base",
-    "probabilities_of": "base",
+    "base": ("TextClassifier", "load", "make", "probabilities_of"),
+    "bert": ("BertClassifier",),
+    "blend": ("BlendClassifier",),
+    "cnn": ("RandinitClassifier", "Word2vecClassifier"),
+    "decisions": ("Thresholds",),
+    "explaining": ("Explanation", "WordWeight"),
+    "hybrid": ("HybridClassifier",),
+    "linear": ("LinearClassifier",),
+    "settings": tuple(name for name in __all__ if name.endswith("Settings")),
 }
 
 
 if not TYPE_CHECKING:  # else a type checker would take any name
 
     def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_extra(f"{__name__}.{_MODULES[name]}", "text", name), name)
+        for module, names in _MODULES.items():
+            if name in names:
+                return getattr(import_extra(f"{__name__}.{module}", "text", name), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

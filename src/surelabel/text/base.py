@@ -89,7 +89,7 @@ class TextClassifier(abc.ABC):
     label_names_ : tuple of str or None
         Names of the labels if `fit` was given them.
     history_ : list of dict
-        Of neural kinds one entry per epoch, of linear ones one per way to fit that was tried.
+        One entry per epoch for neural kinds, one for each way to fit that was tried for linear kinds.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class TextClassifier(abc.ABC):
         return {"settings": self.settings}
 
     def set_params(self, **params: Any) -> Self:
-        """Set the constructor's arguments anew; what was fitted stays."""
+        """Set the constructor's arguments again; what was fitted stays."""
         type(self).__init__(self, **params)
         return self
 
@@ -159,7 +159,7 @@ class TextClassifier(abc.ABC):
             Where neural kinds leave checkpoints. A run that was killed resumes from the last one and ends
             with the same classifier as an uninterrupted run.
         resume : bool
-            False starts anew and removes the checkpoints in the folder.
+            False starts again and removes the checkpoints in the folder.
         progress : bool, optional
             Show a progress bar; None shows it on a terminal.
         """
@@ -219,8 +219,8 @@ class TextClassifier(abc.ABC):
     def explain(self, text: str, label: str | int) -> Explanation:
         """Say which words of a text speak for a label, which is given by its name or number.
 
-        Of the linear kinds these are the exact contributions, which add up to the score; of neural kinds gradient times
-        input; of `hybrid` those of its terms are exact, and the vectors' are the rest.
+        For linear kinds these are the exact contributions, which add up to the score; for neural kinds, gradient times
+        input. For `hybrid` the contributions of terms are exact, and those of the vectors are the rest.
 
         Examples
         --------
@@ -241,9 +241,9 @@ class TextClassifier(abc.ABC):
     def known_words(self, texts: Iterable[str]) -> npt.NDArray[np.float64]:
         """Return the share of each text's words that the classifier knows, (n_texts,): nan if a text has no words.
 
-        Linear and hybrid classifiers know the words of their terms, CNNs those of their vocabulary. Of an encoder, a
-        word counts 1 / (pieces that its tokenizer needs for it), and 0 if it has none. A blend asks its first member
-        that can tell. A classifier that cannot tell knows all words.
+        Linear and hybrid classifiers know the words of their terms, CNNs those of their vocabulary, and encoders those
+        of their training texts. A blend asks its first member that can tell. A classifier that cannot tell knows all
+        words.
 
         Examples
         --------
@@ -267,7 +267,7 @@ class TextClassifier(abc.ABC):
         return type(self)._known is not TextClassifier._known
 
     def listed_for(self, n_labels: int) -> int | None:
-        """Return how many labels to list per text if there are so many; None to keep all probabilities."""
+        """Return how many labels to list per text if there are `n_labels`; None to keep all probabilities."""
         return LISTED if n_labels > MANY_LABELS else None
 
     def _predict_sparse(self, texts: list[str], k: int, batch_size: int | None) -> SparseProbabilities:

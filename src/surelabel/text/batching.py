@@ -1,4 +1,4 @@
-"""Batches of texts of like length, padded to their own longest."""
+"""Batches of texts of similar length, padded to the longest of the batch."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class Examples(Dataset[dict[str, Any]]):
 
     def digest(self) -> str:
         """Return a checksum of ids and labels."""
-        found = hashlib.sha256(self.lengths.tobytes())
+        digest = hashlib.sha256(self.lengths.tobytes())
         for one in self.ids:
-            found.update(one.tobytes())
+            digest.update(one.tobytes())
         if isinstance(self.labels, np.ndarray):
-            found.update(np.packbits(self.labels).tobytes())
+            digest.update(np.packbits(self.labels).tobytes())
         else:
-            found.update(self.labels.indptr.tobytes() + self.labels.indices.tobytes())
-        found.update(str(self.labels.shape).encode())
-        return found.hexdigest()
+            digest.update(self.labels.indptr.tobytes() + self.labels.indices.tobytes())
+        digest.update(str(self.labels.shape).encode())
+        return digest.hexdigest()
 
 
 def pad(ids: Ids, padding: int) -> dict[str, torch.Tensor]:

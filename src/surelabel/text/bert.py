@@ -107,7 +107,7 @@ def encoder_in(folder: Path) -> Any:
 
 
 def truncating(encoder: Any, tokenizer: Any, max_tokens: int) -> Any:
-    """Return the tokenizer itself: no padding, at most so many tokens, and no more than the encoder reads."""
+    """Return the tokenizer itself, without padding, cut at `max_tokens` or at what the encoder reads."""
     limit = getattr(encoder.config, "max_position_embeddings", None) or max_tokens
     backend = tokenizer.backend_tokenizer
     backend.no_padding()
@@ -259,7 +259,7 @@ class BertClassifier(NeuralClassifier):
             return super()._predicting()
         # The weights that are saved stay as they were trained; rounding them again gives the same whole numbers.
         if self._quantised is None or self._quantised[0] is not self._network:
-            # A network made anew: one that was trained may carry a forward of its own, which would not be quantised.
+            # A new network: one that was trained may have a forward of its own, which would not be quantised.
             encoder = with_int8(self._network.get_submodule("encoder"))
             with torch.random.fork_rng():
                 quantised = self._network_around(encoder, self.n_labels_)

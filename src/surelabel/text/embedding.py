@@ -51,7 +51,7 @@ class Embedder:
     """A frozen encoder, made by `of_model` or `read`, and its tokenizer: from texts to vectors of length 1."""
 
     # The folder `cache`, if there is one, has a file of vectors for each encoder and each first two digits of the
-    # SHA-256 of texts. A file that is damaged is computed anew.
+    # SHA-256 of texts. A damaged file is computed again.
     def __init__(
         self, encoder: Any, tokenizer: Any, pooling: str, padding: int, cache: Path | None, quantise: str = "none"
     ) -> None:
@@ -91,11 +91,11 @@ class Embedder:
     def _hashed(self) -> str:
         """Return what tells this encoder from others: a hash of its weights, tokenizer and pooling."""
         quantised = "" if self._quantise == "none" else f" {self._quantise}"
-        found = hashlib.sha256(f"{self._pooling} {self._tokenizer.to_str()}{quantised}".encode())
+        digest = hashlib.sha256(f"{self._pooling} {self._tokenizer.to_str()}{quantised}".encode())
         for name, weights in self._encoder.state_dict().items():
-            found.update(name.encode())
-            found.update(weights.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-        return found.hexdigest()[:24]
+            digest.update(name.encode())
+            digest.update(weights.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:24]
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         """Return the vectors of texts, (n, size) float32."""
@@ -114,7 +114,7 @@ class Embedder:
 
     @torch.inference_mode()
     def _computed(self, texts: list[str], advance: Callable[[int], None]) -> FloatArray:
-        """Compute vectors, in batches of like length; report how many are done."""
+        """Compute vectors, in batches of similar length; report how many are done."""
         vectors = np.empty((len(texts), self.size), dtype=np.float32)
         max_tokens = _TOKENS_PER_BATCH if self._quantise == "none" else TOKENS_PER_BATCH
         for rows, batch in padded_batches(encode(self._tokenizer, texts), self._padding, max_tokens):

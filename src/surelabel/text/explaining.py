@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["Explanation", "Occurrences", "WordWeight", "merged", "word_weights"]
+__all__ = ["Explanation", "Occurrences", "WordWeight", "merged", "sequences_of", "word_weights"]
 
 Span = tuple[int, int]
+
+_CHARACTER_LENGTHS = (3, 4, 5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,24 +110,28 @@ class Occurrences:
         self._starts.append(start)
         return len(self.spans) - 1
 
-    def add_characters(self, shortest: int, longest: int) -> dict[str, list[tuple[int, ...]]]:
+    def add_characters(self) -> dict[str, list[tuple[int, ...]]]:
         """Return where character n-grams occur: in the words of the piece between spaces that has them."""
-        found: dict[str, list[tuple[int, ...]]] = {}
-        n_words = len(self._starts)
-        place = 0
+        places: dict[str, list[tuple[int, ...]]] = {}
+        n_words, place = len(self._starts), 0
         for match in re.finditer(r"\S+", self._lowered):
-            within = []
+            first = place
             while place < n_words and self._starts[place] < match.end():
-                within.append(place)
                 place += 1
-            numbers = tuple(within) or (self._add_span(match.start(), match.end()),)
-            padded = f" {match.group()} "
-            for length in range(shortest, longest + 1):
-                for start in range(max(1, len(padded) - length + 1)):
-                    found.setdefault(padded[start : start + length], []).append(numbers)
-                if len(padded) <= length:
-                    break
-        return found
+            numbers = tuple(range(first, place)) or (self._add_span(match.start(), match.end()),)
+            for sequence in sequences_of(match.group()):
+                places.setdefault(sequence, []).append(numbers)
+        return places
+
+
+def sequences_of(word: str) -> Iterator[str]:
+    """Yield the sequences of 3 to 5 characters within a word, which has a space at either end."""
+    padded = f" {word} "
+    for length in _CHARACTER_LENGTHS:
+        for start in range(max(1, len(padded) - length + 1)):
+            yield padded[start : start + length]
+        if len(padded) <= length:
+            break  # the whole word, once
 
 
 def word_weights(

@@ -19,7 +19,7 @@ from surelabel.labels.sparse import as_sparse_labels
 __all__ = ["MANY_LABELS", "FitOptions", "LabelledTexts", "as_labels", "as_texts", "warn_about_labels"]
 
 MANY_LABELS = 1_000
-"""Sparse labels of up to so many are made dense, and all probabilities of so many are kept; of more, the highest."""
+"""Up to this many labels, sparse ones are made dense and all probabilities are kept; of more, the highest."""
 
 
 def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:

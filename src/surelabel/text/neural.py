@@ -1,4 +1,4 @@
-"""What the neural classifiers share: encode, train, predict in batches of like length, write, read."""
+"""What the neural classifiers share: encode, train, predict in batches of similar length, write, read."""
 
 from __future__ import annotations
 

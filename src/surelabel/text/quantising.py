@@ -1,8 +1,8 @@
 """Encoders with whole numbers: signed int8 weights, one scale per output and per token, sums in int32.
 
 Weights are rounded once. Every token's input is scaled by its own largest value when it comes, so that a text's result
-does not depend on the texts beside it, and sums of whole numbers are the same on every processor. What lies between the
-matrix products (attention, normalisation) stays in float32.
+does not depend on the other texts of its batch. Sums of whole numbers are the same on every processor. What lies
+between the matrix products (attention, normalisation) stays in float32.
 """
 
 from __future__ import annotations

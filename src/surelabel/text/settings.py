@@ -63,7 +63,7 @@ class LinearSettings(_Checked):
     rare_weight : float
         A text with a label that m of n training texts have counts ((n - m) / m)^rare_weight times; 0 for once.
     pair_weight : float
-        Length of the vector of word pairs beside that of words, which is 1; 0 leaves pairs out.
+        Length of the vector of word pairs, where that of words is 1; 0 leaves pairs out.
     character_weight : float
         Length of the vector of sequences of 3 to 5 characters within words; 0 leaves them out.
     language : str or None
@@ -119,13 +119,13 @@ class HybridSettings(LinearSettings):
     model : str
         As in `BertSettings`: "minilm", "mpnet", a folder or a hub name.
     vector_weight : float
-        Length of the encoder's vector beside that of words, which is 1.
+        Length of the encoder's vector, where that of words is 1.
     max_tokens : int
         Tokens of a text that the encoder reads.
     keep_vectors : bool
         Keep vectors by the hash of their text in the cache folder, and read them from there.
     quantise : {"none", "int8"}
-        "int8" computes vectors with whole numbers: faster on a processor, with slightly other vectors. The
+        "int8" computes vectors with whole numbers: faster on a processor, with slightly different vectors. The
         classifier is trained and calibrated on these.
 
     Examples
@@ -210,7 +210,7 @@ class CnnSettings(_Checked):
         Start of the output layer's bias; None takes the log-odds of each label in the training texts, so
         that training need not first learn that most labels are rare.
     learning_rate, batch_size, epochs, patience, seed
-        Adam's rate; texts a step; most epochs; epochs without a better validation micro-F1 before training
+        Adam's rate; texts per step; most epochs; epochs without a better validation micro-F1 before training
         stops; the seed of everything random.
     averaging : float
         Decay of the running average of the weights that is used for prediction; 0 for none.
@@ -278,7 +278,7 @@ class BertSettings(_Checked):
     """Settings of the `bert` classifier (section 3.2 of the paper).
 
     What is None depends on the pooling that is used. With [CLS], the paper's rates: 2.5e-5 for the lowest
-    layer, growing by 1/0.9 a layer, 4e-4 for the new one. With mean pooling (sentence encoders): 1e-4 for
+    layer, growing by 1/0.9 per layer, 4e-4 for the new one. With mean pooling (sentence encoders): 1e-4 for
     every layer of the encoder, 3e-3 for the new one.
 
     Parameters
@@ -310,7 +310,7 @@ class BertSettings(_Checked):
     precision : {"auto", "float32", "bfloat16"}
         Of training; "auto" takes bfloat16 if the processor computes in it. Prediction is in float32.
     quantise : {"none", "int8"}
-        "int8" predicts with whole numbers: faster on a processor, with slightly other probabilities. The
+        "int8" predicts with whole numbers: faster on a processor, with slightly different probabilities. The
         model is calibrated as such, so that its guarantee is that of the quantised classifier.
 
     Examples

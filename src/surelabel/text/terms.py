@@ -17,13 +17,12 @@ import scipy.sparse
 
 from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError
-from surelabel.text.explaining import Occurrences, WordWeight, word_weights
+from surelabel.text.explaining import Occurrences, WordWeight, sequences_of, word_weights
 
 __all__ = ["Terms"]
 
 _WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
 _VOCABULARY, _CHARACTERS = "vocabulary.json", "characters.json"
-_CHARACTER_LENGTHS = (3, 5)
 # Different words whose stems are remembered.
 _STEMS_KEPT = 200_000
 # Characters of a text that are read to tell which of its words are terms.
@@ -88,7 +87,7 @@ class Terms:
     def word_weights(self, text: str, columns: Any, values: Any) -> tuple[WordWeight, ...]:
         """Share values of columns that a text has, (m,) each, out over its words."""
         occurrences = Occurrences(text, _WORD, self._stem)
-        characters = occurrences.add_characters(*_CHARACTER_LENGTHS) if self.characters else {}
+        characters = occurrences.add_characters() if self.characters else {}
         n_words = len(self.vocabulary)
         places = [
             occurrences.places[self.vocabulary[column]]
@@ -105,10 +104,8 @@ class Terms:
 
     def write(self, folder: Path) -> None:
         """Write the terms as JSON; their weights are the caller's to write."""
-        files = {_VOCABULARY: self.vocabulary} | (
-            {_CHARACTERS: self.characters} if self._settings.character_weight else {}
-        )
-        for name, terms in files.items():
+        files = [(_VOCABULARY, self.vocabulary), (_CHARACTERS, self.characters)]
+        for name, terms in files if self._settings.character_weight else files[:1]:
             (folder / name).write_text(json.dumps(terms, ensure_ascii=False), encoding="utf-8")
 
     def read(self, folder: Path, idf: npt.NDArray[np.float32]) -> None:
@@ -172,15 +169,8 @@ class Terms:
 
 
 def _sequences(text: str) -> list[str]:
-    """Return the sequences of 3 to 5 characters within each word, which has a space at either end."""
-    found = []
-    for word in text.lower().split():
-        padded = f" {word} "
-        for length in range(_CHARACTER_LENGTHS[0], _CHARACTER_LENGTHS[1] + 1):
-            found += [padded[start : start + length] for start in range(max(len(padded) - length, 0) + 1)]
-            if len(padded) <= length:
-                break  # the whole word, once
-    return found
+    """Return the character n-grams of all words of a text."""
+    return [sequence for word in text.lower().split() for sequence in sequences_of(word)]
 
 
 def _read_terms(path: Path) -> list[str]:

@@ -19,7 +19,7 @@ PADDING, OOV, NUMBER = "[PAD]", "[OOV]", "0"
 """Reserved tokens: ids 0 and 1, and the token that every number becomes."""
 
 _CHARACTERS_A_TOKEN = 32
-# Of the words of training texts so many are kept, and of a text so many characters are compared with them.
+# How many words of training texts are kept, and how many characters of a text are compared with them.
 _WORDS_KEPT, _CHARACTERS_READ = 100_000, 20_000
 
 
@@ -39,7 +39,7 @@ def _word_tokenizer(model: Any) -> Tokenizer:
 
 
 def train_word_tokenizer(texts: Sequence[str], vocabulary_size: int, max_words: int) -> Tokenizer:
-    """Return a tokenizer with the most frequent words of training texts, beside two reserved; ties by alphabet."""
+    """Return a tokenizer with two reserved tokens and the most frequent words of training texts; ties by alphabet."""
     tokenizer = _word_tokenizer(models.WordLevel(vocab={PADDING: 0, OOV: 1}, unk_token=OOV))
     trainer = trainers.WordLevelTrainer(
         vocab_size=vocabulary_size + 2, special_tokens=[PADDING, OOV], show_progress=False
@@ -63,7 +63,7 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.in
     beginnings = [_beginning(text, limit) for text in texts]
     ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(beginnings)]
     for index, text in enumerate(texts):
-        # Where the beginning did not fill the limit (long runs of spaces or signs), the rest is needed.
+        # If the beginning did not fill the limit (long runs of spaces or signs), the rest is needed.
         if len(beginnings[index]) < len(text) and len(ids[index]) < limit:
             ids[index] = tokenizer.encode(text).ids
     return [np.asarray(one, dtype=np.int32) for one in ids]
@@ -128,7 +128,7 @@ def _limit(tokenizer: Tokenizer) -> int:
 
 
 def _beginning(text: str, limit: int) -> str:
-    """Return the beginning of a text that most likely has so many tokens, cut where a word ends."""
+    """Return the beginning of a text that most likely has `limit` tokens, cut where a word ends."""
     beginning = text[: limit * _CHARACTERS_A_TOKEN]
     if len(beginning) == len(text):
         return text

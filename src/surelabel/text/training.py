@@ -1,6 +1,6 @@
 """The one way in which the neural classifiers are trained: transformers' Trainer.
 
-Batches of like length in an order that depends on seed and epoch alone; early stopping on the validation
+Batches of similar length in an order that depends on seed and epoch alone; early stopping on the validation
 micro-F1; the best epoch's weights at the end; checkpoints from which a killed run resumes and ends with the same
 weights. A checkpoint counts only once it is whole: a file `complete` is written into it last.
 
@@ -257,7 +257,7 @@ def passing_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _checkpoint_folder(options: FitOptions, identity: str) -> Iterator[Path]:
-    """Yield the folder for checkpoints: the one asked for, if it holds this run, or a passing one."""
+    """Yield the folder for checkpoints: the one asked for, if it holds this run, or a temporary one."""
     if options.checkpoint_folder is None:
         with passing_folder() as folder:
             yield folder
@@ -278,7 +278,7 @@ def _prepare_folder(folder: Path, options: FitOptions, identity: str) -> None:
         if json.loads((folder / _RUN).read_text(encoding="utf-8")).get("identity") != identity:
             raise TrainingError(
                 f"The checkpoints in {folder} belong to a run with other settings, texts or labels. "
-                f"Choose another checkpoint folder, or pass resume=False to start anew."
+                f"Choose another checkpoint folder, or pass resume=False to start again."
             )
     else:
         with atomic_file(folder / _RUN) as path:
@@ -317,20 +317,6 @@ def _history(log: list[dict[str, Any]]) -> History:
     return [row for row in epochs.values() if "validation_micro_f1" in row]
 
 
-def train(
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    parts: tuple[Examples, Examples],
-    plan: Plan,
-    options: FitOptions,
-) -> tuple[nn.Module, History]:
-    """Train a network on the first part; the second decides when to stop. Return the best epoch's, and the history."""
-    settings = json.dumps(plan.settings, sort_keys=True, default=str)
-    identity = hashlib.sha256(f"{settings} {parts[0].digest()} {parts[1].digest()}".encode()).hexdigest()
-    with _checkpoint_folder(options, identity) as folder, _own_random_numbers(), quiet_library():
-        return _run_trainer(network, optimizer, parts, plan, folder=folder, options=options)
-
-
 def _collate(padding: int, examples: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
     """Return a batch of examples as tensors."""
     batch = pad([example["ids"] for example in examples], padding)
@@ -343,45 +329,46 @@ def _collate(padding: int, examples: list[dict[str, Any]]) -> dict[str, torch.Te
     return batch
 
 
-def _run_trainer(
+def train(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
     parts: tuple[Examples, Examples],
     plan: Plan,
-    *,
-    folder: Path,
     options: FitOptions,
 ) -> tuple[nn.Module, History]:
-    """Run, or resume, a training whose checkpoints are in `folder`."""
+    """Train a network on the first part; the second decides when to stop. Return the best epoch's, and the history."""
+    settings = json.dumps(plan.settings, sort_keys=True, default=str)
+    identity = hashlib.sha256(f"{settings} {parts[0].digest()} {parts[1].digest()}".encode()).hexdigest()
     training, validation = parts
     wrapped = Averaged(network) if plan.averaging else network
-    trainer = _Trainer(
-        model=wrapped,
-        args=_arguments(plan, folder, options),
-        train_dataset=training,
-        eval_dataset=validation.in_order_of_length(),
-        data_collator=lambda examples: _collate(plan.padding, examples),
-        compute_metrics=_measure,
-        callbacks=[EarlyStoppingCallback(plan.patience), _Callback(plan)],
-        optimizers=(optimizer, None),
-    )
-    trainer.plan = plan
-    trainer.remove_callback(PrinterCallback)
-    with first_process_first():
-        checkpoint = _last_checkpoint(folder)
-    state = None
-    if checkpoint is not None:
-        state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    if state is not None and _was_finished(state, plan):
-        best = folder / f"checkpoint-{state['best_global_step']}" / "model.safetensors"
-        safetensors.torch.load_model(wrapped, str(best))
-        log = state["log_history"]
-    else:
-        logger.info("training %d texts%s", len(training), f" from {checkpoint}" if checkpoint else "")
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        log = trainer.state.log_history
-    trained = trainer.accelerator.unwrap_model(wrapped, keep_fp32_wrapper=False)
-    found = trained.average if isinstance(trained, Averaged) else trained
-    if not all(bool(torch.isfinite(parameter).all()) for parameter in found.parameters()):
-        raise TrainingError("Training diverged: weights are not finite. Lower the learning rate.")
-    return found.eval().requires_grad_(False), _history(log)
+    with _checkpoint_folder(options, identity) as folder, _own_random_numbers(), quiet_library():
+        trainer = _Trainer(
+            model=wrapped,
+            args=_arguments(plan, folder, options),
+            train_dataset=training,
+            eval_dataset=validation.in_order_of_length(),
+            data_collator=lambda examples: _collate(plan.padding, examples),
+            compute_metrics=_measure,
+            callbacks=[EarlyStoppingCallback(plan.patience), _Callback(plan)],
+            optimizers=(optimizer, None),
+        )
+        trainer.plan = plan
+        trainer.remove_callback(PrinterCallback)
+        with first_process_first():
+            checkpoint = _last_checkpoint(folder)
+        state = None
+        if checkpoint is not None:
+            state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+        if state is not None and _was_finished(state, plan):
+            weights = folder / f"checkpoint-{state['best_global_step']}" / "model.safetensors"
+            safetensors.torch.load_model(wrapped, str(weights))
+            log = state["log_history"]
+        else:
+            logger.info("training %d texts%s", len(training), f" from {checkpoint}" if checkpoint else "")
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+            log = trainer.state.log_history
+        trained = trainer.accelerator.unwrap_model(wrapped, keep_fp32_wrapper=False)
+        best = trained.average if isinstance(trained, Averaged) else trained
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in best.parameters()):
+            raise TrainingError("Training diverged: weights are not finite. Lower the learning rate.")
+        return best.eval().requires_grad_(False), _history(log)

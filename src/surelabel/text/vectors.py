@@ -40,7 +40,7 @@ def _reader_of(path: Path) -> Callable[[Path, int | None], Any]:
     """Tell the format of a file of vectors by its beginning."""
     with _open(path) as file:
         if file.read(4) == _FASTTEXT_MAGIC:
-            return _read_fasttext
+            return lambda path, _: _gensim().fasttext.load_facebook_vectors(str(path))
         file.seek(0)
         header = file.readline(1 << 20).split()
         second = file.readline(1 << 20)
@@ -56,8 +56,8 @@ def _reader_of(path: Path) -> Callable[[Path, int | None], Any]:
 def _open(path: Path) -> BinaryIO:
     """Open a file that may be gzipped."""
     with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    return cast(BinaryIO, gzip.open(path, "rb") if zipped else path.open("rb"))
+        is_zipped = file.read(2) == b"\x1f\x8b"
+    return cast(BinaryIO, gzip.open(path, "rb") if is_zipped else path.open("rb"))
 
 
 def _is_number(word: bytes) -> bool:
@@ -97,10 +97,6 @@ def _keyed(words: list[str], numbers: Any) -> Any:
     vectors = _gensim().KeyedVectors(numbers.shape[1])
     vectors.add_vectors(words, numbers)
     return vectors
-
-
-def _read_fasttext(path: Path, limit: int | None) -> Any:
-    return _gensim().fasttext.load_facebook_vectors(str(path))
 
 
 def _glove_from_package(limit: int | None) -> Any:
