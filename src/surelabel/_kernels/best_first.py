@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel, part
+from surelabel._kernels.compiling import kernel, part, quickest
 from surelabel._kernels.exact_sum import total_of_row
 from surelabel._kernels.flips import ADDITIONS, IN_ORDER, REMOVALS, make_scratch, open_flips
 from surelabel._kernels.packed import bit, has, pack_member
@@ -276,7 +276,8 @@ def take_rows(
     none; returns how many such rows there are.
     """
     frontier = make_frontier(len(words) // max(1, len(absent)), absent.shape[1])
-    return int(_take_rows((absent, present), thresholds, limits, number, False, frontier, words, totals, ends))
+    run = quickest(_take_rows, absent.size * (number + 4) // 8)
+    return int(run((absent, present), thresholds, limits, number, False, frontier, words, totals, ends))
 
 
 def take(
@@ -285,5 +286,6 @@ def take(
     """Take the next label-sets of one row (d,) off a frontier with room for so many; return them packed, and totals."""
     words, totals = np.empty((number, (len(absent) + 63) // 64), dtype=np.uint64), np.empty(number)
     ends, costs = np.empty(1, dtype=np.int64), (absent[None, :], present[None, :])
-    _take_rows(costs, np.array([threshold]), limits, number, maximum, frontier, words, totals, ends)
+    run = quickest(_take_rows, len(absent) * (number + 4) // 8)
+    run(costs, np.array([threshold]), limits, number, maximum, frontier, words, totals, ends)
     return words[: ends[0]], totals[: ends[0]]

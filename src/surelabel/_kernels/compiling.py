@@ -3,19 +3,27 @@
 Code is kept where numba finds a folder: NUMBA_CACHE_DIR, beside the package, or the user's cache folder. If it can
 write to none of them, numba refuses to define the kernels; then they are kept in a folder of the user's own among the
 temporary ones, or, if that is not to be had, compiled by each process.
+
+Small jobs do not wait for it: a kernel that is not compiled yet runs as the Python that it is, with the same results,
+until its jobs add up to something (`quickest`).
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
+import math
 import os
 import stat
 import tempfile
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import njit
 from numba.core import event
 
@@ -103,3 +111,54 @@ kernel = njit(**_options, cache=IS_KEPT)
 part = njit(**_options, no_cpython_wrapper=True)
 # Copied into what calls it.
 inlined = njit(inline="always")
+
+
+# Steps that a kernel may take as Python, of some ten microseconds each: together a fraction of what compiling takes.
+few = types.SimpleNamespace(steps=100_000)
+_steps: dict[Any, float] = {}
+# What stands for a compiled function in Python, if not the function itself.
+in_python: dict[Any, Callable[..., Any]] = {}
+
+
+def quickest(kernel: Any, n_steps: int) -> Callable[..., Any]:
+    """Return a kernel, or the Python that it is made of if it is not compiled yet and so few steps are not worth it."""
+    if kernel not in _steps:
+        _steps[kernel] = math.inf if _is_stored(kernel) else 0.0
+    _steps[kernel] += n_steps
+    if _steps[kernel] <= few.steps:
+        return functools.partial(_run, _interpreted(kernel))
+    _steps[kernel] = math.inf
+    run: Callable[..., Any] = kernel
+    return run
+
+
+def compile_at_once() -> None:
+    """Compile kernels even for the smallest job from now on: for a process that will answer for long."""
+    few.steps = 0
+
+
+def _is_stored(kernel: Any) -> bool:
+    """Tell whether a kernel was compiled before, by this process or another one, or never is."""
+    if not hasattr(kernel, "py_func") or kernel.signatures:
+        return True
+    function = kernel.py_func
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-{function.__code__.co_firstlineno}.*nbi"
+    return IS_KEPT and any(Path(kernel.stats.cache_path).glob(name))
+
+
+@functools.cache
+def _interpreted(kernel: Any) -> Any:
+    """Return what a compiled function is made of, with what it calls, as Python functions."""
+    if kernel in in_python:
+        return in_python[kernel]
+    code, names = kernel.py_func.__code__, dict(kernel.py_func.__globals__)
+    for name in code.co_names:
+        if hasattr(names.get(name), "py_func"):
+            names[name] = _interpreted(names[name])
+    return types.FunctionType(code, names)
+
+
+def _run(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with the arithmetic of compiled ones: what overflows is infinite, without a word."""
+    with np.errstate(all="ignore"):
+        return function(*arguments)

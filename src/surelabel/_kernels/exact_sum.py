@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel, part
+from surelabel._kernels.compiling import in_python, kernel, part
 
 Array = Any
 
@@ -77,6 +77,10 @@ def total_of_members(absent: Array, present: Array, member: Array, partials: Arr
         if cost != 0.0:
             n_partials = add_to_partials(partials, n_partials, cost)
     return round_partials(partials, n_partials)
+
+
+# Python's own sum is as exact.
+in_python[total_of_members] = lambda absent, present, member, _: math.fsum(np.where(member, present, absent))
 
 
 @part

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import inlined, kernel, part
+from surelabel._kernels.compiling import inlined, kernel, part, quickest
 from surelabel._kernels.exact_sum import N_PARTIALS, band, row_starts, total_of_members
 
 Array = Any
@@ -204,10 +204,10 @@ def _reach_row(absent: Array, present: Array, threshold: float, limits: Any, rea
 
 
 @kernel
-def reachable_flat(
+def _reachable_flat(
     starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
 ) -> None:
-    """Do what `reachable_rows` says for flat rows: reachable (columns, 2)."""
+    """Do what `reachable_flat` says."""
     partials = np.empty(N_PARTIALS)
     for i in range(starts.shape[0] - 1):
         row = slice(starts[i], starts[i + 1])
@@ -215,6 +215,13 @@ def reachable_flat(
             reachable[k, 0] = False
             reachable[k, 1] = False
         _reach_row(absent[row], present[row], thresholds[i], limits, reachable[row], partials)
+
+
+def reachable_flat(
+    starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
+) -> None:
+    """Do what `reachable_rows` says for flat rows: reachable (columns, 2)."""
+    quickest(_reachable_flat, len(absent))(starts, absent, present, thresholds, limits, reachable)
 
 
 def reachable_rows(absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array) -> None:

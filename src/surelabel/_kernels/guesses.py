@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel, part
+from surelabel._kernels.compiling import kernel, part, quickest
 
 Array = Any
 
@@ -50,10 +50,15 @@ def _guess_row(absent: Array, present: Array, limits: Any, changes: Array, membe
 
 
 @kernel
-def guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> None:
-    """Write smallest total and margin of each row to `guesses` (n, 2); costs are (n, d)."""
+def _guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> None:
+    """Do what `guess_rows` says."""
     n_labels = absent.shape[1]
     changes = np.empty(n_labels)
     member = np.empty(n_labels, dtype=np.bool_)
     for i in range(absent.shape[0]):
         guesses[i, 0], guesses[i, 1] = _guess_row(absent[i], present[i], limits, changes, member)
+
+
+def guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> None:
+    """Write smallest total and margin of each row to `guesses` (n, 2); costs are (n, d)."""
+    quickest(_guess_rows, absent.size)(absent, present, limits, guesses)

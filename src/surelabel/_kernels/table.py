@@ -13,7 +13,7 @@ import numpy as np
 
 from surelabel._kernels.compiling import kernel, part
 from surelabel._kernels.exact_sum import UNIT_ROUNDOFF, band
-from surelabel._kernels.flips import cheapest, price_of_flip
+from surelabel._kernels.flips import cheapest
 
 Array = Any
 
@@ -28,25 +28,26 @@ def _add_shifted(counts: Array, added: Array, first: int, shift: int) -> None:
 
 
 @part
-def _cumulative_table(absent: Array, present: Array, member: Array, shape: Any, cell: float) -> Array:
-    """Return T, shape (max labels + 1, cells): label-sets of c labels whose rounded flips sum to at most q cells."""
+def _cumulative_table(prices: Array, order: Array, member: Array, shape: Any, cell: float) -> Array:
+    """Return T, shape (max labels + 1, cells): label-sets of c labels whose rounded flips sum to at most q cells.
+
+    prices (d,): what flips add; order (d,): labels, the dearest first.
+    """
     size = 0
-    for k in range(absent.shape[0]):
+    for k in range(prices.shape[0]):
         size += member[k]
     hi, n_cells = shape
     table = np.zeros((max(hi, size) + 1, n_cells))
     table[size, 0] = 1.0
     # Dearest flips first: for long, few of them fit together, and most of the table stays empty. A row of it is empty
     # below its first cell.
-    first = np.full(table.shape[0], n_cells)
-    first[size] = 0
-    prices = np.empty(absent.shape[0])
-    for k in range(absent.shape[0]):
-        prices[k] = price_of_flip(absent[k], present[k], False)
-    order = np.argsort(-prices)
+    first = np.empty(table.shape[0], dtype=np.int64)
+    for c in range(first.shape[0]):
+        first[c] = 0 if c == size else n_cells
     top = size
     for inside in (1, 0):
-        for k in order:
+        for place in range(order.shape[0]):
+            k = order[place]
             if member[k] != inside:
                 continue
             steps = np.rint(prices[k] / cell)
@@ -69,18 +70,14 @@ def _cumulative_table(absent: Array, present: Array, member: Array, shape: Any, 
 
 
 @kernel
-def bounds_row(
-    absent: Array, present: Array, thresholds: Array, limits: Any, n_cells: int, lower: Array, upper: Array
+def _bounds_row(
+    costs: Any, flips: Any, thresholds: Array, limits: Any, n_cells: int, lower: Array, upper: Array
 ) -> None:
-    """Bound the number of candidates with total <= thresholds[i], for ascending thresholds.
-
-    absent and present (d,), thresholds (m,), limits (lo, hi), lower and upper (m,) float64 are written.
-    """
+    """Do what `bounds_row` says: costs are absent and present, flips their prices and order."""
+    absent, present = costs
     n_labels = absent.shape[0]
     member = np.empty(n_labels, dtype=np.uint8)
     size, base = cheapest(absent, present, member)
-    lower[:] = 0.0
-    upper[:] = 0.0
     relative = band(n_labels)
     largest = thresholds[thresholds.shape[0] - 1] * (1.0 + relative) - base
     if largest < 0.0:
@@ -90,7 +87,7 @@ def bounds_row(
     cell = largest / max(1.0, n_cells - 1.0)
     if cell <= 0.0:
         cell = 1.0
-    table = _cumulative_table(absent, present, member, (hi, n_cells + int(np.ceil(spread)) + 1), cell)
+    table = _cumulative_table(flips[0], flips[1], member, (hi, n_cells + int(np.ceil(spread)) + 1), cell)
     last = table.shape[1] - 1
     rounding = 4.0 * (n_labels + table.shape[1]) * UNIT_ROUNDOFF
     for i in range(thresholds.shape[0]):
@@ -108,3 +105,16 @@ def bounds_row(
             upper[i] += table[c, min(int(np.floor(above + error)), last)]
         lower[i] *= 1.0 - rounding
         upper[i] *= 1.0 + rounding
+
+
+def bounds_row(
+    absent: Array, present: Array, thresholds: Array, limits: Any, n_cells: int, lower: Array, upper: Array
+) -> None:
+    """Bound the number of candidates with total <= thresholds[i], for ascending thresholds.
+
+    absent and present (d,), thresholds (m,), limits (lo, hi), lower and upper (m,) float64 are written.
+    """
+    lower[:] = upper[:] = 0.0
+    with np.errstate(invalid="ignore"):  # both infinite: then nothing is within a threshold
+        prices = np.abs(absent - present)
+    _bounds_row((absent, present), (prices, np.argsort(-prices)), thresholds, limits, n_cells, lower, upper)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import inlined, kernel, part
+from surelabel._kernels.compiling import inlined, kernel, part, quickest
 from surelabel._kernels.exact_sum import band, row_starts
 from surelabel._kernels.flips import (
     ADDED,
@@ -40,6 +40,8 @@ _NO_LIMIT = np.int64(2**62)
 # Places in a walk's state: how many labels are removed, the next removal to try, whether that set is new, all steps.
 _DEPTH, _START, _NEW, _WORK = 0, 1, 2, 3
 _N_STATE = 4
+# Steps that tell of most rows how many label-sets they have.
+_FIRST_STEPS = 300
 # Additions below a node that are not walked one by one.
 _LEAF = 2
 
@@ -201,7 +203,7 @@ def _open_row(absent: Array, present: Array, threshold: float, scratch: Scratch)
     return Row(absent, present, threshold, 2.0 * drift * threshold, n_add, n_remove), size, budget
 
 
-@part
+@inlined
 def count_row(absent: Array, present: Array, threshold: float, limits: Any, limit: int, scratch: Scratch) -> Any:
     """Count the label-sets of a row with total <= threshold; return (n, work).
 
@@ -233,10 +235,10 @@ def count_opened(row: Row, size: int, budget: float, limits: Any, limit: int, sc
 
 
 @kernel
-def count_flat(
+def _count_flat(
     starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array, work: Array
 ) -> None:
-    """Write the number of label-sets with total <= thresholds[i] of flat rows; as `count_rows`."""
+    """Do what `count_flat` says."""
     widest = np.int64(0)
     for i in range(starts.shape[0] - 1):
         widest = max(widest, starts[i + 1] - starts[i])
@@ -244,6 +246,20 @@ def count_flat(
     for i in range(starts.shape[0] - 1):
         row = slice(starts[i], starts[i + 1])
         sizes[i], work[i] = count_row(absent[row], present[row], thresholds[i], limits, limit, scratch)
+
+
+def count_flat(
+    starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array, work: Array
+) -> None:
+    """Write the number of label-sets with total <= thresholds[i] of flat rows; as `count_rows`."""
+    first = min(limit, _FIRST_STEPS)
+    run = quickest(_count_flat, first * len(sizes))
+    if run is not _count_flat:
+        run(starts, absent, present, thresholds, limits, first, sizes, work)
+        if first == limit or OVER_LIMIT not in sizes:
+            return
+        run = quickest(_count_flat, limit * len(sizes))
+    run(starts, absent, present, thresholds, limits, limit, sizes, work)
 
 
 def count_rows(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from surelabel._kernels.compiling import compile_at_once
 from surelabel.answers import Answer
 from surelabel.labels.sparse import SparseProbabilities, stacked
 
@@ -79,6 +80,7 @@ class LabelSetQuestion:
 
 def warm_up_questions(bundle: Bundle) -> list[SetsQuestion | LabelSetQuestion]:
     """Return questions of no client whose answers compile or load all that the first ones need."""
+    compile_at_once()
     calibration = bundle.predictor.calibration_
     # The smallest level that still rules something out: the set then has members to name.
     level = ("significance", Fraction(2, calibration.n_texts + 2))
