@@ -46,7 +46,7 @@ test: $(BIN)/.dev  ## all quick tests, those of kernels with checked bounds too;
 	$(if $(COVERAGE),$(BIN)/coverage erase)
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=)
 	$(if $(COVERAGE),NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) $(MEASURED))
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked $(BIN)/pytest -q -n auto $(CHECKED_TESTS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked $(BIN)/pytest -q -n auto --dist loadfile $(CHECKED_TESTS)
 
 check: $(BIN)/.dev  ## linters, types, import order, the site and its links
 	$(BIN)/ruff check .

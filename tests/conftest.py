@@ -24,9 +24,10 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # Files of tests that share nothing: each of their tests may run on any worker.
 _SHARED_OUT = ("tests/docs/test_pages.py", "tests/examples/test_examples.py")
-# Kernels first: each is compiled once, not by all workers at the same time. Then what takes longest, so that no worker
-# is left with it at the end.
-_ORDER = ("kernels", "docs", "examples", "text", "models", "service", "tools", "predicting", "cli")
+# What compiles kernels comes first: each is compiled once, not by all workers at the same time.
+_COMPILING = ("measures", "kernels", "choosing")
+# Then what takes longest, so that no worker is left with it at the end.
+_LONG = ("docs", "examples", "text", "models", "service", "tools", "predicting", "cli")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -44,10 +45,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Begin with kernels, then with what takes longest, on workers."""
+    """Begin with what compiles kernels, then with what takes longest, on workers."""
     if not hasattr(config, "workerinput"):
         return
-    order = {name: place for place, name in enumerate(_ORDER)}
+    order = {name: place for place, name in enumerate((*_COMPILING, *_LONG))}
 
     def place(item):
         room, *folders = item.path.relative_to(config.rootpath).parts

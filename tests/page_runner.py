@@ -5,7 +5,7 @@ what it writes to stdout, and also to stderr (without progress) if it is meant t
 they stand:
 
 - `surelabel train`, `predict` and what a page has called before run in this process, which has the imports behind it,
-  but on README and the first steps every command is a process of its own;
+  but on README every command is a process of its own;
 - `surelabel serve ...`, `surelabel review ...` and `python ... &` are servers: started in the background, waited for
   until they answer, ended by the next one or with the page; other commands that end in `&` are ended with the page;
 - `make X` only checks that there is such a target, `pip install` that there are such extras, and `git clone`, with the
@@ -48,8 +48,8 @@ ROOT = Path(__file__).parents[1]
 SECONDS = 900  # for a command; pages are quick, machines are busy
 PORTS = ("8000", "8786")
 
-# As on a terminal: every command of these pages is a process.
-_AS_PROCESSES = ("README.md:", "docs/start.md:")
+# As on a terminal: every command of this page is a process.
+_AS_PROCESSES = "README.md:"
 _SHELL = re.compile(r"[|<>&$`*]|;\s|--workers|--scheduler|^\w+=")
 _SERVERS = (["surelabel", "serve"], ["surelabel", "review"])
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
