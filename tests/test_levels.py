@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from surelabel import ConformalLabelSets, LpNorm
-from surelabel.calibration import Calibration
+from surelabel.calibration import Calibration, rank_of, smoothed_thresholds_of
 from surelabel.exceptions import CalibrationWarning
 
 
@@ -137,7 +137,7 @@ def test_a_calibration_orders_its_totals_and_does_not_change():
         calibration.totals[0] = 9.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         calibration.n_labels = 5
-    assert [calibration.rank(Fraction(k, 8)) for k in range(1, 8)] == [0, 1, 1, 2, 2, 3, 3]
+    assert [rank_of(calibration.n_texts, Fraction(k, 8)) for k in range(1, 8)] == [0, 1, 1, 2, 2, 3, 3]
     assert calibration.threshold(Fraction(1, 8)) == float("inf")
     assert [calibration.threshold(Fraction(k, 4)) for k in (1, 2, 3)] == [3.0, 2.0, 1.0]
 
@@ -149,6 +149,6 @@ def test_smoothed_p_values_by_hand():
     assert calibration.p_values(totals, np.full(3, 0.25)).tolist() == [0.35, 0.05, 0.85]
     assert calibration.p_values(totals, np.ones(3)).tolist() == calibration.p_values(totals).tolist()
     # At e = 0.34 a total of 2 is in for u = 1/4 (0.35) and out for u = 1/5 (0.32).
-    thresholds = calibration.smoothed_thresholds(Fraction(34, 100), np.array([0.25, 0.2]))
+    thresholds = smoothed_thresholds_of(calibration.totals, Fraction(34, 100), np.array([0.25, 0.2]))
     assert thresholds[0] == 2.0
     assert 1.0 < thresholds[1] < 2.0

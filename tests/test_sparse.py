@@ -14,6 +14,7 @@ import cases
 from surelabel import ConformalLabelSets, LabelConstraints, LpNorm, Mahalanobis, SparseProbabilities
 from surelabel.calibration import totals_of
 from surelabel.exceptions import InvalidInputError, SearchLimitError
+from surelabel.labels.sparse import stacked
 from surelabel.metrics import error_rates, of_criterion, s_criterion, size_curve
 
 
@@ -306,10 +307,10 @@ def test_sparse_probabilities_are_immutable_and_sliced():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (scipy.sparse.csr_array([[1, 0]]), "shape \\(2, 3\\), a row a text. Got shape \\(1, 2\\)"),
+        (scipy.sparse.csr_array([[1, 0]]), "shape \\(2, 3\\), one row per text. Got shape \\(1, 2\\)"),
         (scipy.sparse.csr_array([[2, 0, 0], [0, 1, 0]]), "of 0 and 1. Got 2"),
         ([{"grain"}, {"corn"}], "names of known labels. Got 'corn' in row 1"),
-        (["grain", {"wheat"}], "one collection of label names a text. Got 'grain' in row 0"),
+        (["grain", {"wheat"}], "one collection of label names per text. Got 'grain' in row 0"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(labels, message):
@@ -361,3 +362,10 @@ def test_a_dense_predictor_answers_sparse_texts_and_a_saved_one_too(tmp_path):
     loaded = ConformalLabelSets.load(tmp_path / "p.surelabel")
     sparse = scipy.sparse.csr_matrix(dense)
     assert loaded.predict_p(sparse, labels).tolist() == predictor.predict_p(dense, labels).tolist()
+
+
+def test_batches_are_stacked():
+    both = SparseProbabilities(scipy.sparse.csr_array([[0.9, 0.0], [0.0, 0.7]]))
+    together = stacked([both[1:], both[:1]])
+    assert repr(together) == "<SparseProbabilities: 2 texts, 2 labels, 2 listed, unlisted=0>"
+    assert together.toarray().tolist() == [[0.0, 0.7], [0.9, 0.0]]

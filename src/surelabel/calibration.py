@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_probabilities
+from surelabel._core.validation import BoolArray, FloatArray, as_labels
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.counting import count_by_size
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
+from surelabel.labels.sparse import SparseProbabilities, as_any_probabilities, as_sparse_labels, is_sparse
 from surelabel.measures import Measure, SeparableMeasure, same_measure, totals_by_costs
 from surelabel.measures.compressed import check_sparse_measure, sparse_totals
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from surelabel.taxonomies.categories import Categories
 
 # What calibrations must have in common to be merged, as messages call it.
@@ -152,14 +150,9 @@ class Calibration:
         return self.constraints.count_by_size(self.n_labels)
 
     def as_probabilities(self, values: Any, *, who: str) -> Any:
-        """Return probabilities (n, d), checked against the labels, measure and constraints.
-
-        A float64 array, or `SparseProbabilities` if they are sparse.
-        """
-        if not is_sparse(values):
-            return as_probabilities(values, who=who, n_labels=self.n_labels)
+        """Return probabilities (n, d), dense or sparse, checked against the labels, measure and constraints."""
         self.check_sparse(values, who=who)
-        return as_sparse_probabilities(values, who=who, n_labels=self.n_labels)
+        return as_any_probabilities(values, who=who, n_labels=self.n_labels)
 
     def check_sparse(self, probabilities: Any, *, who: str) -> None:
         """Raise if probabilities are sparse and the measure or the constraints need dense ones."""
@@ -190,21 +183,11 @@ class Calibration:
         within = np.asarray((sizes >= fewest) & (sizes <= most))
         return within if self.constraints is None else within & self.constraints.obeyed_by(labels)
 
-    def rank(self, level: Fraction) -> int:
-        """Return k = floor(e (n + 1)): how many calibration texts must be at least as strange as a member."""
-        return rank_of(self.n_texts, level)
-
     def threshold(self, level: Fraction, assurance: Fraction | None = None) -> float:
         """Return the largest total of a member at this significance; inf if every candidate is one."""
         return threshold_of(self.totals, level, assurance)
 
-    def smoothed_thresholds(self, level: Fraction, tie_breaks: FloatArray) -> FloatArray:
-        """Return the largest total per text whose smoothed p-value is over the level."""
-        return smoothed_thresholds_of(self.totals, level, tie_breaks)
-
-    def p_values(
-        self, totals: npt.NDArray[np.float64], tie_breaks: npt.NDArray[np.float64] | None = None
-    ) -> FloatArray:
+    def p_values(self, totals: FloatArray, tie_breaks: FloatArray | None = None) -> FloatArray:
         """Return p-values of totals of any shape, smoothed if tie-breaks in [0, 1] are given."""
         return p_values_among(self.totals, totals, tie_breaks)
 
@@ -215,13 +198,6 @@ def rank_of(n_texts: int, level: Fraction, assurance: Fraction | None = None) ->
     With assurance, a smaller one: the k-th largest total is missed by a share of texts that has a Beta(k, n + 1 - k)
     distribution over calibrations (exactly, unless totals tie; then the share is smaller). The largest k is taken for
     which this share is at most e with the probability asked for: P(Bin(n, e) >= k) >= assurance.
-
-    Examples
-    --------
-    >>> rank_of(999, Fraction("0.05")), rank_of(999, Fraction("0.05"), Fraction("0.95"))
-    (50, 39)
-    >>> rank_of(58, Fraction("0.05"), Fraction("0.95")), rank_of(59, Fraction("0.05"), Fraction("0.95"))
-    (0, 1)
     """
     k = math.floor(level * (n_texts + 1))
     if assurance is None or k == 0:
@@ -234,13 +210,7 @@ def rank_of(n_texts: int, level: Fraction, assurance: Fraction | None = None) ->
 
 
 def fewest_assured(level: Fraction, assurance: Fraction) -> int:
-    """Return the smallest number of calibration texts that can rule out a candidate with assurance.
-
-    Examples
-    --------
-    >>> fewest_assured(Fraction("0.05"), Fraction("0.95"))
-    59
-    """
+    """Return the smallest number of calibration texts that can rule out a candidate with assurance."""
     n = max(1, math.ceil(math.log(1 - assurance) / math.log(1 - level)) - 1)
     while (1 - level) ** n > 1 - assurance:
         n += 1

@@ -17,7 +17,9 @@ from surelabel._core.validation import (
     as_labels,
     as_probabilities,
     check_limits,
+    invalid,
     names_of_columns,
+    rows_of,
 )
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
@@ -117,10 +119,8 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     def _check_parameters(self, who: str) -> None:
         """Check the parameters before anything is fitted."""
         if self.estimator is None or not hasattr(self.estimator, "predict_proba"):
-            raise InvalidInputError(
-                f"The 'estimator' parameter of {type(self).__name__} must be a classifier with 'predict_proba'. Got "
-                f"{self.estimator!r} instead."
-            )
+            expected = "a classifier with 'predict_proba'"
+            raise invalid("estimator", type(self).__name__, expected, repr(self.estimator))
         check_measure(self.measure, who=who)
         check_limits(self.min_labels, None if self.max_labels == "train" else self.max_labels, who=who)
         self._new_predictor(None, None)
@@ -159,13 +159,13 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         largest = max(int(known.sum(axis=1).max()), self.min_labels)
         most = largest if self.max_labels == "train" else self.max_labels
         self._new_predictor(most, names)._check_candidates(names, labels.shape[1])
-        estimator = clone(self.estimator).fit(_rows(X, train), known.astype(np.int64), **fit_params)
+        estimator = clone(self.estimator).fit(rows_of(X, train), known.astype(np.int64), **fit_params)
         fitted = self._describe(estimator, labels.shape[1], names, largest)
         if correction is not None:
-            raw = self._probabilities(estimator, _rows(X, correction), labels.shape[1])
+            raw = self._probabilities(estimator, rows_of(X, correction), labels.shape[1])
             fitted["recalibration_"] = Recalibration.fit(raw, labels[correction])
         if calibration is not None:
-            fitted["predictor_"] = self._calibrated(fitted, _rows(X, calibration), labels[calibration])
+            fitted["predictor_"] = self._calibrated(fitted, rows_of(X, calibration), labels[calibration])
         return self._take(fitted)
 
     def _divide(self, n_texts: int, *sizes: Any) -> list[Any]:
@@ -223,10 +223,9 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
                     "pass a fitted one in sklearn.frozen.FrozenEstimator."
                 ) from error
             if self.recalibrate is not None and not isinstance(self.recalibrate, Recalibration):
-                raise InvalidInputError(
-                    f"The 'recalibrate' parameter of {type(self).__name__} must be a fitted Recalibration where the "
-                    f"estimator was fitted elsewhere: no texts can be held out. Got {self.recalibrate!r} instead."
-                )
+                where = "where the estimator was fitted elsewhere: no texts can be held out"
+                expected = f"a fitted Recalibration {where}"
+                raise invalid("recalibrate", type(self).__name__, expected, repr(self.recalibrate))
             columns = np.shape(Y)[1] if getattr(Y, "ndim", 0) == 2 else None
             n_labels = self._probabilities(self.estimator, X, columns).shape[1]
             fitted = self._describe(self.estimator, n_labels, names_of_columns(Y), None)
@@ -241,11 +240,8 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
 
     @staticmethod
     def _probabilities(estimator: Any, X: Any, n_labels: int | None) -> FloatArray:
-        """Return an estimator's probabilities (n, d).
-
-        A label that it saw with one value only has probability 0 or 1; of one label only, some estimators give both
-        classes.
-        """
+        """Return an estimator's probabilities (n, d)."""
+        # A label that it saw with one value only has probability 0 or 1; of one label, some give both classes.
         raw = estimator.predict_proba(X)
         if isinstance(raw, list):
             raw = [
@@ -276,18 +272,15 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
 
     def predict(self, X: Any, *, groups: Any = None) -> Any:
         """Return the most plausible label-set of each text as 0/1 rows, (n, d) int64."""
-        predictor = self._predictor("predict")
-        return predictor.predict(self.predict_proba(X), groups=groups).labels.astype(np.int64)
+        return self._predictor("predict").predict(self.predict_proba(X), groups=groups).labels.astype(np.int64)
 
     def predict_forced(self, X: Any, *, groups: Any = None) -> ForcedPredictions:
         """Return the same with confidence and credibility."""
-        predictor = self._predictor("predict_forced")
-        return predictor.predict(self.predict_proba(X), groups=groups)
+        return self._predictor("predict_forced").predict(self.predict_proba(X), groups=groups)
 
     def predict_p(self, X: Any, Y: Any, *, groups: Any = None) -> FloatArray:
         """Return the p-value of one given label-set per text, (n,)."""
-        predictor = self._predictor("predict_p")
-        return predictor.predict_p(self.predict_proba(X), Y, groups=groups)
+        return self._predictor("predict_p").predict_p(self.predict_proba(X), Y, groups=groups)
 
     def predict_set(
         self,
@@ -302,8 +295,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
 
         All options are as of `ConformalLabelSets.predict_set`.
         """
-        predictor = self._predictor("predict_set")
-        return predictor.predict_set(
+        return self._predictor("predict_set").predict_set(
             self.predict_proba(X),
             significance=significance,
             confidence_level=confidence_level,
@@ -333,12 +325,3 @@ def _corrected(probabilities: FloatArray, recalibration: Recalibration | None) -
 def _n_rows(values: Any) -> int:
     """Return the number of rows of an array, data frame, sparse matrix or list."""
     return int(values.shape[0] if hasattr(values, "shape") else len(values))
-
-
-def _rows(values: Any, index: Any) -> Any:
-    """Return some rows of an array, data frame, sparse matrix or list."""
-    if hasattr(values, "iloc"):
-        return values.iloc[index]
-    if hasattr(values, "shape"):
-        return values[index]
-    return [values[i] for i in index]

@@ -8,31 +8,33 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from surelabel._core.storage import atomic_file
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import (
     FloatArray,
     IntArray,
     as_label_names,
     as_levels,
-    as_probabilities,
     as_share,
+    check_calibrated,
     check_count,
     check_limits,
+    invalid,
     names_of_columns,
-    not_calibrated,
 )
-from surelabel.calibration import Calibration, fewest_assured, totals_of
+from surelabel.calibration import Calibration, fewest_assured, smoothed_thresholds_of, totals_of
 from surelabel.engines import SEARCHES, engine_for
 from surelabel.engines.base import WORK_LIMIT, Engine
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, SearchLimitError
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.labels.sparse import as_sparse_probabilities, is_sparse
+from surelabel.labels.sparse import as_any_probabilities
 from surelabel.measures import LpNorm, Measure, SeparableMeasure, check_measure
-from surelabel.predictor_file import read_predictor, write_predictor
+from surelabel.predictor_file import predictor_from_bytes, predictor_to_bytes
 from surelabel.sets.forced import ForcedPredictions
 from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.taxonomies.categories import Categories, as_groups
@@ -131,8 +133,7 @@ class ConformalLabelSets:
 
         def check(name: str, holds: bool, expected: str) -> None:
             if not holds:
-                got = getattr(self, name)
-                raise InvalidInputError(f"The {name!r} parameter of {who} must be {expected}. Got {got!r} instead.")
+                raise invalid(name, who, expected, repr(getattr(self, name)))
 
         taxonomy, constraints = self.taxonomy, self.constraints
         is_plain = constraints is None and isinstance(self.measure, SeparableMeasure)
@@ -220,8 +221,7 @@ class ConformalLabelSets:
         self, probabilities: Any, labels: Any, groups: Any, names: Sequence[str] | None, *, who: str
     ) -> Calibration:
         """Return the calibration by texts with known label-sets; warn of those that are not candidates."""
-        as_checked: Any = as_sparse_probabilities if is_sparse(probabilities) else as_probabilities
-        checked = as_checked(probabilities, who=who)
+        checked = as_any_probabilities(probabilities, who=who)
         n_texts, n_labels = checked.shape
         most = n_labels if self.max_labels is None else min(int(self.max_labels), n_labels)
         fitted = getattr(self.measure, "n_labels", n_labels)
@@ -301,8 +301,7 @@ class ConformalLabelSets:
 
     def _calibrated(self, who: str) -> Calibration:
         """Return the calibration, or raise if there is none yet."""
-        if not hasattr(self, "calibration_"):
-            raise not_calibrated(self, who)
+        check_calibrated(self, "calibration_", who)
         return self.calibration_
 
     @staticmethod
@@ -311,10 +310,7 @@ class ConformalLabelSets:
         if smoothing is None:
             return None
         if not isinstance(smoothing, np.random.Generator):
-            raise InvalidInputError(
-                f"The 'smoothing' parameter of {who} must be a numpy random Generator, or None. "
-                f"Got {smoothing!r} instead."
-            )
+            raise invalid("smoothing", who, "a numpy random Generator, or None", repr(smoothing))
         return smoothing.random(n_texts)
 
     def bind(self, probabilities: Any, *, groups: Any = None, who: str = "bind") -> Engine:
@@ -420,8 +416,13 @@ class ConformalLabelSets:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated predictor to one file; see `surelabel.predictor_file` for what is in it."""
-        self._calibrated("save")
-        write_predictor(path, self.get_params(), self.calibration_)
+        data = self._to_bytes()
+        with atomic_file(path) as temporary:
+            temporary.write_bytes(data)
+
+    def _to_bytes(self) -> bytes:
+        """Return what `save` writes."""
+        return predictor_to_bytes(self.get_params(), self._calibrated("save"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> ConformalLabelSets:
@@ -429,13 +430,12 @@ class ConformalLabelSets:
 
         Give the `measure` if the file was made with one of your own, which no file can bring.
         """
-        return cls._loaded(*read_predictor(path, measure), path)
+        return cls._from_bytes(Path(path).read_bytes(), path, measure)
 
     @classmethod
-    def _loaded(
-        cls, parameters: dict[str, Any], calibration: Calibration, path: str | os.PathLike[str]
-    ) -> ConformalLabelSets:
-        """Return the predictor of a file's parameters and calibration."""
+    def _from_bytes(cls, data: bytes, path: str | os.PathLike[str], measure: Measure | None) -> ConformalLabelSets:
+        """Return the predictor that `_to_bytes` wrote; `path` is where it was, for messages."""
+        parameters, calibration = predictor_from_bytes(data, Path(path), measure)
         try:
             predictor = cls(**parameters)
         except (InvalidInputError, SearchLimitError) as error:
@@ -460,7 +460,7 @@ def _thresholds(
     thresholds = np.empty(len(which))
     for place, level in enumerate(levels):
         rows = which == place
-        thresholds[rows] = calibration.smoothed_thresholds(level, tie_breaks[rows])
+        thresholds[rows] = smoothed_thresholds_of(calibration.totals, level, tie_breaks[rows])
     return thresholds
 
 

@@ -8,7 +8,6 @@ such arrays, or with constraints, are of format version 2.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.npz_file import Arrays, NpzFormat
-from surelabel._core.storage import atomic_file
 from surelabel._core.validation import FloatArray, as_label_names, check_limits
 from surelabel.calibration import Calibration
 from surelabel.engines import SEARCHES
@@ -31,8 +29,6 @@ from surelabel.measures.odds import RefinedOdds
 from surelabel.measures.penalised import WEIGHTS, Penalised
 from surelabel.taxonomies.categories import Categories
 from surelabel.taxonomies.kinds import Taxonomy
-
-__all__ = ["predictor_from_bytes", "predictor_to_bytes", "read_predictor", "write_predictor"]
 
 _MEASURE_ARRAYS = {
     "matrix": (np.float64, 2),
@@ -62,24 +58,15 @@ def _probe(measure: Measure, n_labels: int) -> FloatArray:
     return measure.totals((places * 7 % 17) / 17.0, places % 3 == 0)[None, :]
 
 
-def _arrays_of(measure: Measure) -> dict[str, npt.NDArray[Any]]:
-    """Return what a fitted measure of ours has learnt."""
-    return measure.arrays() if isinstance(measure, (Mahalanobis, Mixture, Penalised)) else {}
-
-
-def write_predictor(path: str | os.PathLike[str], parameters: dict[str, Any], calibration: Calibration) -> None:
-    """Write a calibrated predictor whole or not at all."""
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(predictor_to_bytes(parameters, calibration))
-
-
 def predictor_to_bytes(parameters: dict[str, Any], calibration: Calibration) -> bytes:
-    """Return what `write_predictor` writes: other files hold predictors too."""
-    arrays = _arrays_of(calibration.measure)
+    """Return the file of a calibrated predictor: other files hold predictors too."""
+    # What a fitted measure of ours has learnt.
+    measure = calibration.measure
+    arrays = measure.arrays() if isinstance(measure, (Mahalanobis, Mixture, Penalised)) else {}
     header: dict[str, Any] = {
         "version": 2 if arrays or calibration.constraints is not None else 1,
         "parameters": {name: _plain(parameters[name]) for name in _PARAMETERS},
-        "measure": measure_to_spec(calibration.measure),
+        "measure": measure_to_spec(measure),
         "n_labels": calibration.n_labels,
         "label_names": calibration.label_names,
     }
@@ -92,7 +79,7 @@ def predictor_to_bytes(parameters: dict[str, Any], calibration: Calibration) -> 
         header["taxonomy"] = calibration.categories.taxonomy.to_spec()
         header["categories"] = [[group, kind, len(part)] for (group, kind), part in divided.items()]
         arrays["categories"] = np.concatenate(list(divided.values()))
-    probe = _probe(calibration.measure, calibration.n_labels)
+    probe = _probe(measure, calibration.n_labels)
     return _FORMAT.to_bytes(header, {"totals": calibration.totals, "probe": probe, **arrays})
 
 
@@ -107,15 +94,6 @@ def _typed(arrays: Arrays, name: str, n_dimensions: int, dtype: Any = np.float64
     if array.dtype != dtype or array.ndim != n_dimensions:
         raise ValueError(f"{name} holds {array.dtype} values in {array.ndim} dimensions")
     return array
-
-
-def _measure_arrays(arrays: Arrays) -> Arrays:
-    """Return what a fitted measure has learnt."""
-    return {
-        name: _typed(arrays, f"measure.{name}", n_dimensions, dtype)
-        for name, (dtype, n_dimensions) in _MEASURE_ARRAYS.items()
-        if f"measure.{name}" in arrays
-    }
 
 
 def _categories(header: dict[str, Any], stored: Arrays, totals: FloatArray, n_labels: int) -> Categories | None:
@@ -136,7 +114,7 @@ def _categories(header: dict[str, Any], stored: Arrays, totals: FloatArray, n_la
     return Categories(taxonomy, divided)
 
 
-def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Measure | None:
+def _stored_measure(spec: dict[str, Any], arrays: Arrays) -> Measure | None:
     """Make a measure from its description and arrays; None if a user's own is in it."""
     if spec.get("kind") == "mahalanobis":
         return Mahalanobis(arrays["matrix"])
@@ -154,9 +132,7 @@ def _stored_measure(spec: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -
     return Penalised(base, **weights, label_sets=arrays["label_sets"], counts=arrays["counts"])
 
 
-def _measure(
-    header: dict[str, Any], given: Measure | None, arrays: dict[str, npt.NDArray[Any]], probe: FloatArray, path: Path
-) -> Measure:
+def _measure(header: dict[str, Any], given: Measure | None, arrays: Arrays, probe: FloatArray, path: Path) -> Measure:
     """Return the file's measure, or the one given for it, if it is the same."""
     stored = _stored_measure(header["measure"], arrays)
     if stored is None and given is None:
@@ -174,18 +150,17 @@ def _measure(
     return measure
 
 
-def read_predictor(path: str | os.PathLike[str], given: Measure | None) -> tuple[dict[str, Any], Calibration]:
-    """Read a calibrated predictor; return constructor parameters and the calibration."""
-    file = Path(path)
-    return predictor_from_bytes(file.read_bytes(), file, given)
-
-
 def predictor_from_bytes(data: bytes, file: Path, given: Measure | None) -> tuple[dict[str, Any], Calibration]:
-    """Read what `predictor_to_bytes` returned; `file` is where it was, for messages."""
+    """Return constructor parameters and the calibration of a file's bytes; `file` is where they were, for messages."""
     try:
         header, stored = _FORMAT.from_bytes(data, file)
         totals, probe = _typed(stored, "totals", 1), _typed(stored, "probe", 2)
-        measure = _measure(header, given, _measure_arrays(stored), probe, file)
+        learnt = {
+            name: _typed(stored, f"measure.{name}", n_dimensions, dtype)
+            for name, (dtype, n_dimensions) in _MEASURE_ARRAYS.items()
+            if f"measure.{name}" in stored
+        }
+        measure = _measure(header, given, learnt, probe, file)
         parameters = {name: header["parameters"][name] for name in _PARAMETERS}
         n_labels = header["n_labels"]
         if type(n_labels) is not int or n_labels < 1 or len(header["parameters"]) != len(_PARAMETERS):

@@ -64,7 +64,7 @@ def _log_loss(probabilities: FloatArray, labels: BoolArray) -> float:
 
 
 def _fit_platt(probabilities: FloatArray, labels: BoolArray) -> _Curve:
-    """Fit Platt's curve; one that falls is none."""
+    """Fit Platt's curve; leave the label as it is if the curve would fall."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 (predictions do without scikit-learn)
 
     model = LogisticRegression(C=1e3).fit(_log_odds(probabilities)[:, None], labels)
@@ -73,7 +73,7 @@ def _fit_platt(probabilities: FloatArray, labels: BoolArray) -> _Curve:
 
 
 def _fit_isotonic(probabilities: FloatArray, labels: BoolArray) -> _Curve:
-    """Fit a rising curve, kept off 0 and 1 by half a text."""
+    """Fit a rising curve that stays half a text away from 0 and 1."""
     from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
     least = 0.5 / (len(labels) + 1)
@@ -221,4 +221,4 @@ def _checked(curve: _Curve) -> _Curve:
         rises = bool((np.diff(curve.x) > 0).all() and (np.diff(curve.y) >= 0).all())
         if rises and curve.y[0] >= 0.0 and curve.y[-1] <= 1.0:
             return curve
-    raise ValueError("a label's curve is none that can be")
+    raise ValueError("a label's curve is not one that fit makes")

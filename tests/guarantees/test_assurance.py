@@ -145,3 +145,9 @@ def test_the_scikit_learn_estimator_has_the_same_options():
     again = predictor.predict_set(probabilities, significance=[0.1, 0.2] * 25, assurance=0.8)
     assert sets.sizes().tolist() == again.sizes().tolist()
     assert model.predict_p(X[350:], Y[350:]).tolist() == predictor.predict_p(probabilities, Y[350:]).tolist()
+
+
+def test_ranks_by_hand():
+    five, sure = Fraction("0.05"), Fraction("0.95")
+    assert (rank_of(999, five), rank_of(999, five, sure)) == (50, 39)
+    assert (rank_of(58, five, sure), rank_of(59, five, sure)) == (0, 1)

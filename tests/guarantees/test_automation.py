@@ -359,3 +359,9 @@ def test_a_wrong_guess_among_the_surest_ends_nothing_if_the_sequence_starts_late
     assert 300 < n_filed < 400
     tails = [scipy.stats.binom.cdf(wrong[:k].sum(), k, 0.05) for k in range(200, 401)]
     assert n_filed == 200 + next(k for k, tail in enumerate(tails) if tail > 0.05) - 1
+
+
+def test_a_threshold_is_certified_if_the_surest_are_right():
+    scores = np.arange(100.0)
+    assert certified_threshold(scores, scores < 30, FIVE, SURE) == 29.0
+    assert certified_threshold(scores, scores < 60, FIVE, SURE) == math.inf

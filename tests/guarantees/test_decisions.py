@@ -8,7 +8,7 @@ from cases import calibration_warnings_ignored
 from surelabel import Automation, ByCardinality, ConformalLabelSets, LogLoss, SparseProbabilities, TagBounds
 from surelabel.answers import answer_probabilities
 from surelabel.exceptions import InvalidInputError
-from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions
+from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions, short_list
 from surelabel.guarantees.familiarity import Familiarity
 
 NAMES = ("wheat", "grain", "trade", "corn", "gold", "oil")
@@ -95,6 +95,7 @@ def test_a_short_list_is_a_quarter_of_the_labels(decided):
     assert (eight.decision, len(eight.consider)) == (READ, 8)
     assert eight.reason.endswith("and 8 of 28 tags are to be considered: a short list has at most 7.")
     assert (decided.longest_list, decisions.longest_list) == (3, 7)
+    assert [short_list(n_labels) for n_labels in (6, 28, 57, 90, 700)] == [3, 7, 14, 20, 20]
 
 
 def test_a_very_strange_best_guess_is_read(decided):

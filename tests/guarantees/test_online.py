@@ -13,8 +13,8 @@ from surelabel import ByCardinality, ByGroup, ByRarity, ConformalLabelSets, LpNo
 from surelabel.calibration import threshold_of
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.online import METHODS
-from surelabel.guarantees.rates import RATES, Levels
-from surelabel.guarantees.weighted import WeightedCalibration
+from surelabel.guarantees.streams import RATES, Levels
+from surelabel.guarantees.weighted import WeightedCalibration, WeightedTotals
 
 
 def _texts(rng, n_texts, drift=0.0, n_labels=3):
@@ -63,7 +63,8 @@ def test_weighted_p_values_are_those_of_the_definition(predictor):
     base = predictor.calibration_
     rng = np.random.default_rng(2)
     totals, weights = rng.choice([0.1, 0.2, 0.3, 0.5], 30), rng.random(30)
-    weighted = WeightedCalibration(base.measure, totals, base.n_labels, 0, 3, None, weights=weights)
+    given = WeightedTotals(totals, weights)
+    weighted = WeightedCalibration(base.measure, totals, base.n_labels, 0, 3, None, weighted=given)
     for value in (0.05, 0.1, 0.15, 0.5, 0.6):
         expected = (weights[totals >= value].sum() + 1) / (weights.sum() + 1)
         assert weighted.p_values(np.array([value]))[0] == pytest.approx(expected)
@@ -71,7 +72,8 @@ def test_weighted_p_values_are_those_of_the_definition(predictor):
         members = [value for value in (0.1, 0.2, 0.3, 0.5) if weighted.p_values(np.array(value)) > level]
         unlimited = 1 / (weights.sum() + 1) > level
         assert weighted.threshold(level) == (math.inf if unlimited else max(members, default=-math.inf))
-    equal = WeightedCalibration(base.measure, base.totals, base.n_labels, 0, 3, None, weights=np.ones(199))
+    given = WeightedTotals(base.totals, np.ones(199))
+    equal = WeightedCalibration(base.measure, base.totals, base.n_labels, 0, 3, None, weighted=given)
     assert equal.p_values(totals).tolist() == pytest.approx(base.p_values(totals).tolist())
 
 
@@ -315,3 +317,11 @@ def test_errors_stay_near_the_level_while_texts_drift(predictor, method):
     assert abs(online.error_rate_ - 0.1) < (0.015 if method in ("aci", "dtaci") else 0.03)
     if method == "aci":
         assert abs(online.error_rate_ - 0.1) <= (1 + 0.01) / (0.01 * 1500)
+
+
+def test_levels_and_weights_by_hand():
+    levels = Levels(0.1, (0.01,))
+    levels.update(0.02, True)
+    assert levels.level == pytest.approx(0.091)
+    totals = WeightedTotals(np.array([2.0, 1.0]), np.array([1.0, 0.5]))
+    assert totals.p_values(np.array([1.0, 1.5, 3.0])).tolist() == [1.0, 0.8, 0.4]

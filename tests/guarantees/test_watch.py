@@ -11,7 +11,7 @@ from scipy.stats import binom, kstest
 import cases
 from surelabel import ConformalLabelSets, LogLoss, LpNorm
 from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
-from surelabel.guarantees.watch import ExchangeabilityWatch, _Gambler, _Ranks
+from surelabel.guarantees.watch import ExchangeabilityWatch, _Gambler
 
 
 def p_values_of(scores, n_calibration, seed=0):
@@ -32,14 +32,15 @@ def p_values_of(scores, n_calibration, seed=0):
 @given(st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, np.inf]), max_size=40), st.lists(st.integers(0, 3), max_size=40))
 @settings(max_examples=cases.examples(100))
 def test_ranks_are_those_of_counting(first, later):
-    ranks = _Ranks(first)
     pool = list(first)
-    for value in map(float, later):
-        assert ranks.larger_and_equal(value) == (sum(v > value for v in pool), pool.count(value))
-        ranks.add(value)
+    drawn = np.random.default_rng(3).random(len(later))
+    p_values = p_values_of([*first, *map(float, later)], len(first), seed=3).tolist()
+    for value, p_value, u in zip(map(float, later), p_values, drawn, strict=True):
+        assert p_value == (sum(v > value for v in pool) + u * (pool.count(value) + 1)) / (len(pool) + 1)
         pool.append(value)
-        assert len(ranks) == len(pool)
-    assert ranks.values == sorted(pool)
+    watch = ExchangeabilityWatch(first)
+    watch.update_scores(later)
+    assert watch.to_dict()["scores"] == sorted(pool)
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=25), st.integers(0, 10))

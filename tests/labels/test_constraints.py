@@ -203,3 +203,9 @@ def test_rules_too_tangled_to_be_told_apart_are_all_named(monkeypatch):
     constraints = LabelConstraints(at_most=[(0, [k]) for k in range(8)])
     with pytest.raises(InvalidInputError, match="at most 0 of 4; and 3 more"):
         constraints.check_candidates(None, 8, 1, None, who="test")
+
+
+def test_counts_of_a_few_labels():
+    assert counting.binomials(4) == (1, 4, 6, 4, 1)
+    assert (counting.count_by_size(4, 1, 2), counting.count_by_size(4, 1, 4)) == (10, 15)
+    assert counting.count_valid_by_size(3, ((0, 1, 0),), ()) == (1, 2, 2, 1)  # the first label needs the second

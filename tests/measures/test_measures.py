@@ -12,7 +12,7 @@ import cases
 import reference
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, SeparableMeasure
 from surelabel.exceptions import InvalidInputError
-from surelabel.measures import measure_from_spec, measure_to_spec
+from surelabel.measures import measure_from_spec, measure_name, measure_named, measure_to_spec
 
 
 def test_costs_by_hand():
@@ -137,3 +137,9 @@ def test_costs_of_an_own_measure_are_checked(wrong, name):
 
     with pytest.raises(InvalidInputError, match=rf"The {name} costs of .* must be finite numbers >= 0"):
         ConformalLabelSets(Wrong()).calibrate([[0.2, 0.7]], [[1, 0]])
+
+
+def test_measures_have_names():
+    assert (measure_named("L2"), measure_named("linf")) == (LpNorm(2), LpNorm(math.inf))
+    measures = LpNorm(4), LogLoss(), LogLoss(clip=0.01)
+    assert [measure_name(measure) for measure in measures] == ["L4", "LogLoss", "LogLoss(clip=0.01)"]

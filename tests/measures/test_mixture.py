@@ -387,3 +387,9 @@ def test_the_error_rate_is_what_was_asked_for():
             errors.append(1.0 - sets.contains(labels[rows[199:]]).mean())
     # The theorem: at most 0.1 on average; the mean of 200 splits has a standard error of 0.002.
     assert 0.085 < np.mean(errors) < 0.107
+
+
+def test_hubs_are_absent_or_present():
+    hubs = Hubs(np.array([1]), np.array([[0.0, 0.0, 0.0], [2.0, 0.0, -1.0]]))
+    assert (hubs.states, hubs.n_labels) == ([(0,), (1,)], 3)
+    assert RefinedOdds(np.array([[0.0, 0.5], [1.0, 2.0]])).n_labels == 2

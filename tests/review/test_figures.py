@@ -2,8 +2,8 @@
 
 import pytest
 
+from surelabel.guarantees.certifying import wrong_bound
 from surelabel.review import Decision, Offer, blind_figures, closing_figures
-from surelabel.review.figures import wrong_bound
 
 
 def decision(number, chosen, verdict="choose", *, blind=False, seconds=None, reviewer="ann"):

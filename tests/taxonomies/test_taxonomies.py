@@ -28,6 +28,7 @@ from surelabel import (
 from surelabel.calibration import totals_of
 from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError
+from surelabel.taxonomies.categories import _joined
 from surelabel.taxonomies.kinds import Taxonomy
 
 
@@ -402,3 +403,9 @@ def test_without_a_taxonomy_some_kinds_are_missed_too_often():
             missed[size].append(predictor.predict_p(probabilities[-1:], labels[-1:])[0] <= 0.2)
     assert np.mean(missed[3]) > 0.25
     assert np.mean(missed[1]) < 0.2
+
+
+def test_kinds_are_named_and_joined():
+    names = [ByCardinality((1, 2, 3)).kind_name(kind) for kind in range(4)]
+    assert names == ["0 labels", "1 label", "2 labels", "3 or more labels"]
+    assert _joined([2, 30, 3, 4, 50, 1], 10) == [1, 1, 4, 4, 4, 4]

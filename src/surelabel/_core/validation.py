@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import numbers
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -50,6 +50,13 @@ def names_of_columns(values: Any) -> tuple[str, ...] | None:
     if columns is None or not hasattr(values, "to_numpy"):
         return None
     return tuple(str(column) for column in columns)
+
+
+def rows_of(values: Any, rows: Any) -> Any:
+    """Return some rows of an array, data frame, sparse matrix or list, by their numbers."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows]
 
 
 def _positive_class(values: Any, who: str) -> Any:
@@ -128,20 +135,35 @@ def is_named(values: Any) -> bool:
     )
 
 
-def _from_names(values: Any, names: tuple[str, ...] | None, n_labels: int, parameter: str, who: str) -> BoolArray:
-    """Turn collections of label names (or of indices, where no names are known) into 0/1 rows."""
-    known: dict[Any, int] = {k: k for k in range(n_labels)}
-    if names is not None:
-        known = {name: k for k, name in enumerate(names)}
-    array = np.zeros((len(values), n_labels), dtype=np.bool_)
+def indices_of_names(
+    values: Any, index: Mapping[Any, int] | None, n_labels: int, parameter: str, who: str
+) -> list[set[int]]:
+    """Turn collections of label names, whose columns `index` has, into columns; if it is None, they hold columns."""
+    columns: list[set[int]] = []
     for i, row in enumerate(values):
         if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
             raise invalid(parameter, who, "one collection of label names per text", f"{row!r} in row {i}")
+        columns.append(set())
         for item in row:
-            if item not in known:
-                of = "names of known labels" if names is not None else f"label indices below {n_labels}"
+            if index is not None:
+                column = index.get(item, -1)
+            else:
+                is_number = isinstance(item, (int, float, np.integer, np.floating))
+                is_column = is_number and 0 <= item < n_labels and item == int(item)
+                column = int(item) if is_column else -1
+            if column < 0:
+                of = "names of known labels" if index is not None else f"label indices below {n_labels}"
                 raise invalid(parameter, who, of, f"{item!r} in row {i}")
-            array[i, known[item]] = True
+            columns[-1].add(column)
+    return columns
+
+
+def _from_names(values: Any, names: tuple[str, ...] | None, n_labels: int, parameter: str, who: str) -> BoolArray:
+    """Turn collections of label names (or of indices, if no names are known) into 0/1 rows."""
+    index = None if names is None else {name: k for k, name in enumerate(names)}
+    array = np.zeros((len(values), n_labels), dtype=np.bool_)
+    for row, columns in zip(array, indices_of_names(values, index, n_labels, parameter, who), strict=True):
+        row[list(columns)] = True
     return array
 
 
@@ -281,3 +303,9 @@ def not_calibrated(what: object, method: str) -> exceptions.NotCalibratedError:
     return exceptions.NotCalibratedError(
         f"This {type(what).__name__} is not calibrated yet. Call 'calibrate' before '{method}'."
     )
+
+
+def check_calibrated(what: object, attribute: str, method: str) -> None:
+    """Raise if a method was called before `calibrate`, which sets the attribute."""
+    if not hasattr(what, attribute):
+        raise not_calibrated(what, method)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from surelabel._core.validation import FloatArray
-from surelabel.calibration import Calibration, totals_of
+from surelabel.calibration import Calibration, rank_of, totals_of
 from surelabel.choosing.likelihood import Likelihood
 from surelabel.engines import engine_for
 from surelabel.measures.base import costs_of
@@ -170,7 +170,7 @@ class Fold:
         sized = self.probabilities[: _SIZED_NEAR if few else _SIZED]
         engine = engine_for(calibration, sized, work_limit=_WORK_LIMIT)
         nearby = [level * near for level in self.levels for near in _NEARBY]
-        thresholds = np.array([calibration.threshold(e) if calibration.rank(e) > 1 else math.inf for e in nearby])
+        thresholds = np.array([calibration.threshold(e) if rank_of(len(totals), e) > 1 else math.inf for e in nearby])
         at, places = np.unique(thresholds[np.isfinite(thresholds)], return_inverse=True)
         by_level = np.full((2, len(nearby)), np.nan)
         if len(at):

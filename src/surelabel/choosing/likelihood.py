@@ -119,18 +119,8 @@ def _sums_of_costs(measure: Mixture, probabilities: Any) -> FloatArray:
     return np.asarray((changes @ members.T).toarray() + by_default * np.diff(tree.starts) + base[:, None])
 
 
-def rounded(value: float) -> float:
-    """Return three digits of a setting: more say nothing."""
-    return float(f"{value:.3g}")
-
-
-def likeliest(
-    likelihoods: Sequence[Likelihood], names: Sequence[str], start: Mapping[str, float] | None = None
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the settings under which texts are likeliest, to three digits, and where the search ended.
-
-    The settings that `names` leaves out are 0. The search starts at `start`, an end of another search, if given.
-    """
+def likeliest(likelihoods: Sequence[Likelihood], names: Sequence[str]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the settings under which texts are likeliest, 0 if `names` leave them out, and where the search ended."""
     from scipy.optimize import minimize  # noqa: PLC0415 (slow to import, and only those who choose need it)
 
     moves = [_MOVES[name] for name in names]
@@ -144,7 +134,7 @@ def likeliest(
 
     solved = minimize(
         loss,
-        [first if start is None else start[name] for name, (first, _, _) in zip(names, moves, strict=True)],
+        [first for first, _, _ in moves],
         jac=True,
         method="L-BFGS-B",
         bounds=[(least, most) for _, least, most in moves],
@@ -154,4 +144,5 @@ def likeliest(
     settings = dict.fromkeys(_MOVES, 0.0) | place
     settings["weight"] = float(expit(settings["weight"]))
     settings |= {name: math.exp(place[name]) for name in _LOGARITHMS if name in place}
-    return {name: rounded(value) for name, value in settings.items()}, place
+    # Three digits: more say nothing.
+    return {name: float(f"{value:.3g}") for name, value in settings.items()}, place

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from surelabel._core.validation import FloatArray, as_labels, as_level, as_probabilities
+from surelabel._core.validation import FloatArray, as_level
 from surelabel.choosing.folds import Fold, HubLabels, Sizes
 from surelabel.choosing.likelihood import likeliest
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.labels.sparse import as_sparse_labels, as_sparse_probabilities, is_sparse
+from surelabel.labels.sparse import as_any_labels, as_any_probabilities, is_sparse
 from surelabel.measures.hubs import log_odds_ratios
 from surelabel.measures.mixture import Mixture
 from surelabel.measures.odds import RefinedOdds
@@ -112,11 +112,9 @@ class _Search:
         return self.sizes([choice.on(fold) for fold in self.folds], few=True).criterion
 
     def hubs(self, kind: bool | None) -> HubLabels:
-        """Return the labels that tell most about others beside the text, up to two, if each is surely worth it.
-
-        The next hub is looked for where what is left of labels goes together as training labels do, and is the one of
-        a few under which held-out label-sets are likeliest.
-        """
+        """Return the labels that tell most about others beside the text, up to two, if each is surely worth it."""
+        # The next hub is looked for where what is left of labels goes together as training labels do, and is the one of
+        # a few under which held-out label-sets are likeliest.
         start = self.folds[0].start
         hubs: HubLabels = ()
         if is_sparse(self.folds[0].probabilities) or start.n_labels > _MOST_LABELS_HUBS:
@@ -140,10 +138,8 @@ class _Search:
         return hubs
 
     def choices(self) -> Iterator[_Choice]:
-        """Yield the best settings, then simpler ones in case that these are not confirmed.
-
-        Log-odds are refined if that is clearly likelier; hubs and neighbours must be likelier, and pay.
-        """
+        """Yield the best settings, then simpler ones in case these are not confirmed."""
+        # Log-odds are refined if that is clearly likelier; hubs and neighbours must be likelier, and pay.
         best = self.fit(None, _USUAL)
         for kind in [kind for kind in _KINDS if kind is not None and kind in self.folds[0].odds]:
             other = self.fit(kind, _USUAL)
@@ -169,14 +165,10 @@ class _Search:
         return other if pays else best
 
     def confirms(self, choice: _Choice) -> bool:
-        """Tell whether settings chosen on the other folds beat LogLoss on each fold that they have not seen.
-
-        Sets are counted if likelihood and best guesses leave it open.
-        """
+        """Tell whether settings chosen on the other folds beat LogLoss on each fold that they have not seen."""
         names = tuple(choice.place)
         held_out = [(fold, self.fit(choice.kind, names, choice.hubs, fold)) for fold in self.folds]
-        lines, failed = [], []
-        gains = []
+        lines, failed, gains = [], [], []
         for fold, other in held_out:
             losses = other.losses(fold)
             gains.append(fold.likelihood(None, (), choice.near).plain_losses[: len(losses)] - losses)
@@ -190,7 +182,7 @@ class _Search:
             lines.append(f"best guesses are right in {won.mean():+.1%}")
             if won.mean() < (-_MOST_LOST if names == _ORDERLY else won.std() / math.sqrt(len(won))):
                 failed.append("best guesses")
-        if not failed:
+        if not failed:  # counting sets takes longest
             sizes = self.sizes([other.on(fold) for fold, other in held_out], choice.near)
             plain = self.plain_sizes(choice.near)
             shown, plainly = (", ".join(f"{size:.4g}" for size in values.typical) for values in (sizes, plain))
@@ -276,12 +268,8 @@ def choose_mixture(
     True
     """
     who = "choose_mixture"
-    if is_sparse(probabilities):
-        checked: Any = as_sparse_probabilities(probabilities, who=who)
-        own: Any = as_sparse_labels(labels, who=who, shape=checked.shape)
-    else:
-        checked = as_probabilities(probabilities, who=who)
-        own = as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked))
+    checked = as_any_probabilities(probabilities, who=who)
+    own = as_any_labels(labels, checked, who=who)
     if len(checked) < _FEWEST_TEXTS:
         raise InvalidInputError(f"{who} needs {_FEWEST_TEXTS} validation texts or more. Got {len(checked)} instead.")
     n_labels = int(checked.shape[1])

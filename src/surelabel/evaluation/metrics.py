@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, as_labels, as_level
+from surelabel.calibration import rank_of
 from surelabel.conformal import ConformalLabelSets
 from surelabel.engines.base import Engine
 from surelabel.engines.bounds import TABLE_CELLS
@@ -181,7 +182,7 @@ def error_rates(
         return engine.error_rates(known, asked)
     at_least = calibration.n_texts - np.searchsorted(calibration.totals, engine.totals(known), side="left")
     at_least = np.sort(np.where(engine.is_candidate(known), at_least, -1))
-    ranks = [calibration.rank(as_level(level, None, who="error_rates")) for level in levels]
+    ranks = [rank_of(calibration.n_texts, as_level(level, None, who="error_rates")) for level in levels]
     return np.searchsorted(at_least, ranks, side="left") / len(engine)
 
 

@@ -33,17 +33,16 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-import scipy.special
 
 from surelabel._core.npz_file import NpzFormat
 from surelabel._core.threads import over_rows
-from surelabel._core.validation import BoolArray, FloatArray, as_share, invalid, not_calibrated
+from surelabel._core.validation import BoolArray, FloatArray, as_share, check_calibrated, invalid
 from surelabel._kernels import guesses
 from surelabel.calibration import Calibration, fewest_assured, totals_of
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.one_row import Cut, count
 from surelabel.exceptions import CalibrationWarning
-from surelabel.guarantees.certifying import FIRST_SHARE, certified_threshold, ranking, share_within
+from surelabel.guarantees.certifying import FIRST_SHARE, certified_threshold, ranking, share_within, wrong_bound
 from surelabel.guarantees.files import damaged, predictor_from_array, predictor_to_array
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.sparse import SparseProbabilities
@@ -56,7 +55,7 @@ SCORES: tuple[Score, ...] = ("total", "margin", "probability", "size")
 _FORMAT = NpzFormat("surelabel-automation", 1, "a file", ("scores", "wrong", "predictor"), ("reference",))
 _DEFAULT_MEASURE = LogLoss()
 _OF_GUESSES = ("measure", "min_labels", "max_labels", "label_names", "constraints", "n_jobs")
-# Sizes that are told apart.
+# Larger sizes count as this one.
 _LARGEST = 2**40
 
 
@@ -251,8 +250,7 @@ class Automation:
         self.predictor_, self._scores, self._wrong = predictor, scores, wrong
         self._wrong_scores = np.sort(scores[wrong])
         self.threshold_, self.share_, self.wrong_ = threshold, n_filed / len(scores), n_wrong
-        upper = scipy.special.betaincinv(n_wrong + 1, n_filed - n_wrong, self.assurance) if n_filed else math.nan
-        self.wrong_bound_ = float(upper)
+        self.wrong_bound_ = wrong_bound(n_wrong, n_filed, self.assurance) if n_filed else math.nan
         self.summary_ = self._words(len(scores), n_filed, float(wrong.mean()))
         return self
 
@@ -270,8 +268,7 @@ class Automation:
 
     def _calibrated(self, who: str) -> ConformalLabelSets:
         """Return the predictor of best guesses, or raise if there is none yet."""
-        if not hasattr(self, "predictor_"):
-            raise not_calibrated(self, who)
+        check_calibrated(self, "predictor_", who)
         return self.predictor_
 
     def _outcomes(self, predictor: ConformalLabelSets, probabilities: Any, labels: Any) -> tuple[FloatArray, BoolArray]:

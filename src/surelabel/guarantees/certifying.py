@@ -29,19 +29,17 @@ def share_within(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> F
     return Fraction(int(within[-1]) + 1, len(scores)) if len(within) else Fraction(0)
 
 
+def wrong_bound(n_wrong: int, n_texts: int, assurance: float = 0.95) -> float:
+    """Return the share of wrong texts that is not exceeded with `assurance`, after so many wrong ones were seen."""
+    if n_wrong >= n_texts:
+        return 1.0
+    return float(scipy.special.betaincinv(n_wrong + 1, n_texts - n_wrong, assurance))
+
+
 def certified_threshold(
     scores: FloatArray, wrong: BoolArray, max_wrong: Fraction, assurance: Fraction, first_share: Fraction = FIRST_SHARE
 ) -> float:
-    """Return the lowest threshold that fixed-sequence testing certifies: inf if none, -inf if all texts can be filed.
-
-    Examples
-    --------
-    >>> scores = np.arange(100.0)
-    >>> certified_threshold(scores, scores < 30, Fraction("0.05"), Fraction("0.95"))
-    29.0
-    >>> certified_threshold(scores, scores < 60, Fraction("0.05"), Fraction("0.95"))
-    inf
-    """
+    """Return the lowest threshold that fixed-sequence testing certifies: inf if none, -inf if all texts are filed."""
     n_texts = len(scores)
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]

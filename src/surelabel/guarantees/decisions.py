@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import warnings
@@ -20,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, IntArray, check_count
+from surelabel._core.validation import BoolArray, FloatArray, check_count, rows_of
 from surelabel._core.wording import bounds_words
 from surelabel.engines.one_row import Cut
 from surelabel.exceptions import CalibrationWarning
@@ -45,11 +44,6 @@ def short_list(n_labels: int) -> int:
 
     It is a quarter of the labels, so that the list rules most of them out; at most 20, which a person still scans at a
     glance; and at least 3, which is quick to read whatever the number of labels.
-
-    Examples
-    --------
-    >>> [short_list(n_labels) for n_labels in (6, 28, 57, 90, 700)]
-    [3, 7, 14, 20, 20]
     """
     return max(3, min(20, n_labels // 4))
 
@@ -135,7 +129,7 @@ class Decisions:
             familiarity = Familiarity(self.familiarity.max_flagged).calibrate(totals, known_words)
             inside = np.flatnonzero(familiarity.within(totals, known_words))
             if 0 < len(inside) < len(totals):
-                automation = self.automation.again().calibrate(_rows(probabilities, inside), _rows(labels, inside))
+                automation = self.automation.again().calibrate(rows_of(probabilities, inside), rows_of(labels, inside))
             tags = self.tag_bounds.again().calibrate(probabilities, labels)
         return Decisions(automation, tags, familiarity, self.max_choices, self.max_tags)
 
@@ -150,7 +144,7 @@ class Decisions:
             inside = np.flatnonzero(familiarity.within(totals, known_words))
             automation = self.automation
             if len(inside):
-                automation = automation.add(_rows(probabilities, inside), _rows(labels, inside))
+                automation = automation.add(rows_of(probabilities, inside), rows_of(labels, inside))
             tags = self.tag_bounds.add(probabilities, labels)
         return Decisions(automation, tags, familiarity, self.max_choices, self.max_tags)
 
@@ -205,17 +199,13 @@ class Decisions:
         is_familiar = self.familiarity.flags(totals[:, 0], known_words) == FAMILIAR
         return np.asarray(self.automation.decide(probabilities, totals) & is_familiar)
 
-    @functools.cached_property
-    def _filing(self) -> str:
-        """Why a text is filed."""
-        return f"Certified: of the texts that are filed, at most {100 * self.automation.max_wrong:g} % are wrong."
-
     def _route(
         self, is_filed: bool, flag: int, known_words: float, bounds: tuple[int, int], n_considered: int
     ) -> tuple[Verdict, str]:
         """Return what to do with a text, and why."""
         if is_filed:
-            return FILE, self._filing
+            share = f"{100 * self.automation.max_wrong:g} %"
+            return FILE, f"Certified: of the texts that are filed, at most {share} are wrong."
         return self._choose_or_read(bounds, n_considered) if flag == FAMILIAR else (READ, _unlike(flag, known_words))
 
     def _choose_or_read(self, bounds: tuple[int, int], n_considered: int) -> tuple[Verdict, str]:
@@ -246,10 +236,7 @@ class Decisions:
         return dict(zip(rows.tolist(), label_indices(filed_best), strict=True))
 
     def _tags(self, checked: Any) -> tuple[list[list[int]], list[list[int]], list[int]]:
-        """Return the tags to assign and to consider, the most probable first, and how many are to be considered.
-
-        Labels that a sparse text does not list are counted, but not named.
-        """
+        """Return tags to assign and to consider, the most probable first, and how many to consider, unlisted too."""
         rows, columns, values, n_more = self.tag_bounds.sorted_tags(checked)
         counts = np.bincount(rows, minlength=len(checked))
         n_assigned = np.bincount(rows[values >= self.tag_bounds.assign_threshold_], minlength=len(checked))
@@ -281,8 +268,3 @@ def _unlike(flag: int, known: float) -> str:
     if flag == FEW_WORDS:
         return f"The model knows only {100 * known:.0f} % of its words: read it yourself."
     return "Unlike the calibration texts: no label-set fits it well. Read it yourself."
-
-
-def _rows(values: Any, rows: IntArray) -> Any:
-    """Return some rows of probabilities or labels."""
-    return [values[row] for row in rows] if isinstance(values, (list, tuple)) else values[rows]

@@ -1,7 +1,7 @@
 """Which texts are unlike any seen: the classifier knows few of their words, or their best guess is very strange.
 
-A classifier answers every text, and it answers best where it knows nothing: "", "asdf qwer", emoji or another language
-often get one confident label-set. Two figures tell such texts apart, each compared with the calibration texts:
+A classifier answers every text, and is surest when it knows nothing: "", "asdf qwer", emoji or another language often
+get one confident label-set. Two figures tell such texts apart, each compared with the calibration texts:
 
 - *known words*: the share of the text's words that the classifier knows;
 - *strangeness*: the total of the best guess, which ranks texts as credibility does, with fewer ties.
@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.npz_file import NpzFormat
-from surelabel._core.validation import BoolArray, FloatArray, as_share, not_calibrated
+from surelabel._core.validation import BoolArray, FloatArray, as_share, check_calibrated
 from surelabel.exceptions import InvalidInputError
 from surelabel.guarantees.files import damaged
 
@@ -105,22 +105,16 @@ class Familiarity:
 
     def add(self, totals: Any, known_words: Any) -> Familiarity:
         """Return a familiarity with the limits of more calibration texts; this one stays as it is."""
-        self._check_calibrated("add")
+        check_calibrated(self, "share_", "add")
         strange, known = _checked(totals, known_words, "add")
         return Familiarity(self._max_flagged).calibrate(
             np.concatenate([self._totals, strange]), np.concatenate([self._known, known])
         )
 
-    def _check_calibrated(self, who: str) -> None:
-        """Raise if there are no limits yet."""
-        if not hasattr(self, "share_"):
-            raise not_calibrated(self, who)
-
     def flags(self, totals: Any, known_words: Any) -> npt.NDArray[np.int8]:
         """Tell for each text, (n,), why it is unfamiliar: FAMILIAR, NO_WORDS (or none known), FEW_WORDS or STRANGE."""
         strange, known = _checked(totals, known_words, "flags")
-        if not hasattr(self, "largest_total_"):
-            raise not_calibrated(self, "flags")
+        check_calibrated(self, "largest_total_", "flags")
         flags = np.zeros(len(strange), dtype=np.int8)
         flags[strange > self.largest_total_] = STRANGE
         flags[known < self.fewest_known_] = FEW_WORDS
@@ -128,7 +122,7 @@ class Familiarity:
         return flags
 
     def flag(self, total: float, known_words: float) -> int:
-        """Tell the same of one text."""
+        """Return the flag of one text, as `flags` does."""
         if math.isnan(known_words) or (self.flags_unknown_ and known_words == 0):
             return NO_WORDS
         if known_words < self.fewest_known_:
@@ -150,8 +144,8 @@ class Familiarity:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the limits, and what they come from, to one file, whole or not at all."""
-        self._check_calibrated("save")
-        # In the order of the totals: not to tell which text has which.
+        check_calibrated(self, "share_", "save")
+        # In the order of the totals, so that the file does not say which text has which.
         order = np.lexsort((self._known, self._totals))
         arrays = {"totals": self._totals[order], "known_words": self._known[order]}
         _FORMAT.write(path, {"max_flagged": str(self._max_flagged)}, arrays)
@@ -167,7 +161,7 @@ class Familiarity:
 
 
 def _limit(values: FloatArray, n_below: int) -> float:
-    """Return the value that this many values, at most, are below; -inf if there is none."""
+    """Return the value that at most `n_below` values are below; -inf if there are no more values."""
     return float(np.partition(values, n_below)[n_below]) if n_below < len(values) else -math.inf
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy.typing as npt
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import ArtifactError
 from surelabel.measures import Measure
-from surelabel.predictor_file import predictor_from_bytes, predictor_to_bytes
 
 
 @contextlib.contextmanager
@@ -28,7 +26,7 @@ def damaged(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
 
 def predictor_to_array(predictor: ConformalLabelSets) -> npt.NDArray[np.uint8]:
     """Return the file of a calibrated predictor as bytes in an array."""
-    return np.frombuffer(predictor_to_bytes(predictor.get_params(), predictor.calibration_), dtype=np.uint8)
+    return np.frombuffer(predictor._to_bytes(), dtype=np.uint8)
 
 
 def predictor_from_array(
@@ -37,4 +35,4 @@ def predictor_from_array(
     """Return the inverse of `predictor_to_array`; a measure of a user's own must be given."""
     if array.dtype != np.uint8 or array.ndim != 1:
         raise ArtifactError(f"{os.fspath(path)} is damaged: it holds no predictor.")
-    return ConformalLabelSets._loaded(*predictor_from_bytes(array.tobytes(), Path(path), measure), path)
+    return ConformalLabelSets._from_bytes(array.tobytes(), path, measure)

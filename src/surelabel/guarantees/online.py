@@ -41,10 +41,8 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.engines.base import Engine
 from surelabel.exceptions import InvalidInputError
 from surelabel.guarantees.files import damaged, predictor_from_array, predictor_to_array
-from surelabel.guarantees.rates import RATES
 from surelabel.guarantees.streams import ALL_TEXTS, METHODS, Method, Streams
 from surelabel.guarantees.waiting import Waiting, as_ids
-from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import Measure
 from surelabel.sets.prediction_sets import PredictionSets
@@ -143,16 +141,14 @@ class OnlineConformal(Waiting[_Pending]):
         width = calibration.n_texts if window is None else window
         for name, count in (("window", width), ("max_pending", max_pending)):
             check_count(name, count, who=who, least=1)
-        super().__init__(int(max_pending))
-        self.predictor = predictor
+        super().__init__(predictor, int(max_pending))
         self.method: Method = method
         self.rate, self.window, self.decay = float(rate), int(width), float(decay)
         self.keep_best = bool(keep_best)
         self.n_errors_ = 0
         self.last_ids_: tuple[str, ...] = ()
-        rates = (self.rate,) if method == "aci" else RATES
         self._streams = Streams(
-            calibration, self._significance, method, rates=rates, window=self.window, decay=self.decay
+            calibration, self._significance, method, rate=self.rate, window=self.window, decay=self.decay
         )
         self._next_id = 0
 
@@ -255,10 +251,7 @@ class OnlineConformal(Waiting[_Pending]):
         else:
             names = as_ids(ids, n_texts)
         calibration = self.predictor.calibration_
-        known = calibration.as_labels(labels, np.empty((n_texts, calibration.n_labels)), who="update")
-        outcomes = dict(zip(names, map(tuple, label_indices(known)), strict=True))
-        for name, outcome in outcomes.items():
-            self._check_waits(name, outcome)
+        known, outcomes = self._outcomes(names, labels, who="update")
         texts = [self._pending.pop(name) for name in names]
         totals = totals_of(calibration.measure, np.array([text.probabilities for text in texts]), known)
         kinds = self._streams.kinds_of(known).tolist()

@@ -24,7 +24,6 @@ from surelabel.guarantees.files import damaged, predictor_from_array, predictor_
 from surelabel.guarantees.online import ARRAYS, OnlineConformal
 from surelabel.guarantees.waiting import OutcomeError, Waiting, as_ids
 from surelabel.guarantees.watch import ExchangeabilityWatch
-from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import Measure
 
@@ -84,8 +83,7 @@ class Outcomes(Waiting[_Given]):
         alpha: Any = 0.01,
         max_pending: int = 20_000,
     ) -> None:
-        super().__init__(max_pending)
-        self.predictor = predictor
+        super().__init__(predictor, max_pending)
         self.online = online
         self.watch = ExchangeabilityWatch.from_predictor(predictor, alpha=alpha)
         self.n_missed_ = self.n_fixed_missed_ = 0
@@ -144,12 +142,8 @@ class Outcomes(Waiting[_Given]):
 
         Nothing changes if one of them cannot be taken: `OutcomeError` says whether it is not known or settled already.
         """
-        calibration = self.predictor.calibration_
         names = as_ids(ids)
-        known = calibration.as_labels(labels, np.empty((len(names), calibration.n_labels)), who="settle")
-        outcomes = dict(zip(names, map(tuple, label_indices(known)), strict=True))
-        for name, outcome in outcomes.items():
-            self._check_waits(name, outcome)
+        known, outcomes = self._outcomes(names, labels, who="settle")
         rows, missed = np.empty(known.shape), np.empty(len(names), dtype=np.bool_)
         for place, name in enumerate(names):
             labels_of_one = known[place : place + 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal
@@ -11,7 +12,6 @@ import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.calibration import Calibration, threshold_of
-from surelabel.guarantees.rates import Levels
 from surelabel.guarantees.weighted import AdaptedCategories, WeightedCalibration, WeightedTotals
 
 Method = Literal["aci", "dtaci", "window", "nexcp"]
@@ -22,11 +22,56 @@ Key = tuple[int, int]
 ALL_TEXTS: Key = (0, 0)
 """The one stream without a taxonomy."""
 
+RATES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
+"""Rates that "dtaci" weighs, those of its paper."""
+
+# The number of texts over which weights are to follow what is best (section 3 of the paper).
+_HORIZON = 500
+
+
+class Levels:
+    """Levels with different rates, which begin at the share of errors to keep; their weighted mean is used."""
+
+    def __init__(self, target: float, rates: tuple[float, ...]) -> None:
+        self.target = target
+        self.rates = np.array(rates)
+        self.levels: FloatArray = np.full(len(rates), target)
+        self.weights: FloatArray = np.full(len(rates), 1.0 / len(rates))
+        spread = (1 - target) ** 2 * target**3 + target**2 * (1 - target) ** 3
+        self._eagerness = math.sqrt(3 / _HORIZON * (math.log(len(rates) * _HORIZON) + 2) / spread)
+        self._share = 1.0 / (2 * _HORIZON)
+
+    @property
+    def level(self) -> float:
+        """The weighted mean of the levels."""
+        return float(self.weights @ self.levels)
+
+    def update(self, p_value: float, missed: bool) -> None:
+        """Take the p-value of a true label-set, and whether its set missed it."""
+        # A single level follows the error that was made. Of several, each follows the error that it would have made,
+        # and weights fall with the pinball loss of their levels.
+        if len(self.levels) == 1:
+            errors: FloatArray = np.array([float(missed)])
+        else:
+            errors = (p_value <= self.levels).astype(np.float64)
+            losses = self.target * (p_value - self.levels) - np.minimum(0.0, p_value - self.levels)
+            weights = self.weights * np.exp(-self._eagerness * (losses - losses.min()))
+            self.weights = (1 - self._share) * weights / weights.sum() + self._share / len(weights)
+        moved = self.levels + self.rates * (self.target - errors)
+        # One step past 0 and 1, and no further: the way back must not be long.
+        self.levels = np.clip(moved, -self.rates, 1.0 + self.rates)
+
+    def restore(self, levels: FloatArray, weights: FloatArray) -> None:
+        """Continue from levels and weights of an earlier run."""
+        if levels.shape != self.levels.shape or weights.shape != levels.shape or not weights.sum() > 0:
+            raise ValueError("levels do not belong to rates")
+        self.levels, self.weights = levels.copy(), weights.copy()
+
 
 class _Stream:
     """The texts of one category, or all texts: scores in the order in which they came, levels, and errors."""
 
-    def __init__(self, totals: FloatArray, levels: Levels) -> None:
+    def __init__(self, totals: Sequence[float] | FloatArray, levels: Levels) -> None:
         # Scores of calibration are kept sorted and have no order of their own: a window or weights must not prefer the
         # large ones.
         self.scores: list[float] = np.random.default_rng(0).permutation(totals).tolist()
@@ -43,22 +88,21 @@ class Streams:
         significance: Fraction,
         method: Method,
         *,
-        rates: tuple[float, ...],
+        rate: float,
         window: int,
         decay: float,
     ) -> None:
         self._base = calibration
-        self._significance, self._method, self._rates = significance, method, rates
+        self._significance, self._method, self._rates = significance, method, (rate,) if method == "aci" else RATES
         self._window, self._decay = window, decay
         divided = calibration.categories
         table = {ALL_TEXTS: calibration.totals} if divided is None else divided.table
         self._streams = {key: self._new(totals) for key, totals in table.items()}
         self._current: Calibration | None = None
 
-    def _new(self, totals: FloatArray | None = None) -> _Stream:
-        """Return a stream that has seen nothing."""
-        levels = Levels(float(self._significance), self._rates)
-        return _Stream(np.empty(0) if totals is None else totals, levels)
+    def _new(self, totals: Sequence[float] | FloatArray = ()) -> _Stream:
+        """Return a stream that has seen nothing but calibration totals."""
+        return _Stream(totals, Levels(float(self._significance), self._rates))
 
     @property
     def _follows_level(self) -> bool:
@@ -113,15 +157,17 @@ class Streams:
         if self._current is None:
             base = self._base
             if base.categories is not None:
-                cuts = {key: self.cut(key) for key in self._streams}
-                compared = {key: WeightedTotals(*self._weighted(key)) for key in self._streams}
-                adapted = AdaptedCategories(base.categories.taxonomy, base.categories.totals, cuts, compared)
-                base = dataclasses.replace(base, categories=adapted)
+                adapted = {key: (self.cut(key), WeightedTotals(*self._weighted(key))) for key in self._streams}
+                fixed = base.categories
+                categories = AdaptedCategories(fixed.taxonomy, fixed.totals, adapted)
+                base = dataclasses.replace(base, categories=categories)
             elif not self._follows_level:
                 fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
                 fields["totals"], weights = self._weighted(ALL_TEXTS)
-                is_window = self._method == "window"
-                base = Calibration(**fields) if is_window else WeightedCalibration(**fields, weights=weights)
+                if self._method == "window":
+                    base = Calibration(**fields)
+                else:
+                    base = WeightedCalibration(**fields, weighted=WeightedTotals(fields["totals"], weights))
             self._current = base
         return self._current
 
@@ -173,7 +219,7 @@ class Streams:
             stream = self._streams.setdefault((code, kind), self._new())
             stream.scores, left = left[:n_scores], left[n_scores:]
             stream.n_settled, stream.n_errors = n_settled, n_errors
-            stream.levels.restore(levels[place].copy(), weights[place].copy())
+            stream.levels.restore(levels[place], weights[place])
             if not 0 < n_scores == len(stream.scores):
                 raise ValueError("its scores are not those of its predictor")
         if left:

@@ -37,15 +37,14 @@ from surelabel._core.validation import (
     FloatArray,
     IntArray,
     as_label_names,
-    as_probabilities,
     as_share,
+    check_calibrated,
     names_of_columns,
-    not_calibrated,
 )
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.guarantees.files import damaged
 from surelabel.guarantees.tag_texts import ROUNDING, TagTexts, false_shares, tag_texts_of
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_probabilities, is_sparse
+from surelabel.labels.sparse import SparseProbabilities, as_any_probabilities
 
 _ARRAYS = ("true_rows", "true_values", "rows", "values", "is_true")
 _FORMAT = NpzFormat("surelabel-tag-bounds", 1, "a file", ("thresholds",), _ARRAYS)
@@ -167,7 +166,7 @@ class TagBounds:
         assigned: those of the texts before are not kept. What `summary_` says about numbers of tags is counted on the
         added texts.
         """
-        self._check_calibrated("add")
+        check_calibrated(self, "summary_", "add")
         if self._texts is None:
             raise exceptions.NotCalibratedError(
                 "These tag bounds come from a file of an older version, without what is needed to add texts. Call "
@@ -245,17 +244,10 @@ class TagBounds:
         allowed = np.flatnonzero(last & (n_false <= self.max_false * (np.arange(len(ranked)) + 2.0) * (1 + 1e-12)))
         return float(ranked[allowed[-1]]) if len(allowed) else math.inf
 
-    def _check_calibrated(self, who: str) -> None:
-        """Raise if there is no calibration yet."""
-        if not hasattr(self, "summary_"):
-            raise not_calibrated(self, who)
-
     def _checked(self, probabilities: Any, who: str) -> Any:
         """Return new texts' probabilities."""
-        self._check_calibrated(who)
-        if is_sparse(probabilities):
-            return as_sparse_probabilities(probabilities, who=who, n_labels=self._n_labels)
-        return as_probabilities(probabilities, who=who, n_labels=self._n_labels)
+        check_calibrated(self, "summary_", who)
+        return as_any_probabilities(probabilities, who=who, n_labels=self._n_labels)
 
     def predict(self, probabilities: Any) -> TagDecisions:
         """Return the tags to assign and those to consider for each text: (n, d) bool, sparse if probabilities are."""
@@ -301,7 +293,7 @@ class TagBounds:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated bounds to one file, whole or not at all."""
-        self._check_calibrated("save")
+        check_calibrated(self, "summary_", "save")
         header: dict[str, Any] = {
             "max_missed": str(self._max_missed),
             "max_false": str(self._max_false),

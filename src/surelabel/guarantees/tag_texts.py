@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._core.validation import FloatArray, as_label_names, as_labels, as_probabilities
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
+from surelabel._core.validation import FloatArray, as_label_names
+from surelabel.labels.sparse import SparseProbabilities, as_any_labels, as_any_probabilities
 
 ROUNDING = 1e-9
 """Shares that differ by less are equal."""
@@ -18,10 +18,7 @@ _LEAST_KEPT = 0.01
 
 
 class TagTexts(NamedTuple):
-    """What thresholds are found from: true tags, and all tags that may be assigned, by text.
-
-    Tags with a probability up to `floor` are not assigned.
-    """
+    """True tags, and all tags that may be assigned, by text; those with a probability up to `floor` are not."""
 
     true_rows: Any
     true_values: Any
@@ -64,17 +61,13 @@ def tag_texts_of(
     probabilities: Any, labels: Any, names: Any, *, who: str
 ) -> tuple[Any, tuple[str, ...] | None, TagTexts]:
     """Return checked probabilities, the names of tags, and what thresholds are found from."""
-    if is_sparse(probabilities):
-        checked: Any = as_sparse_probabilities(probabilities, who=who)
-        tags = as_label_names(names, checked.shape[1], who=who)
-        index = None if tags is None else {name: k for k, name in enumerate(tags)}
-        truth: Any = as_sparse_labels(labels, who=who, shape=checked.shape, index=index)
+    checked = as_any_probabilities(probabilities, who=who)
+    tags = as_label_names(names, checked.shape[1], who=who)
+    truth = as_any_labels(labels, checked, who=who, names=tags)
+    if isinstance(checked, SparseProbabilities):
         (true_rows, true_values), (rows, values, is_true) = _sparse_texts(checked, truth)
         floor = checked.unlisted
     else:
-        checked = as_probabilities(probabilities, who=who)
-        tags = as_label_names(names, checked.shape[1], who=who)
-        truth = as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked), label_names=tags)
         true_rows, true_values = truth.nonzero()[0], checked[truth]
         rows = np.repeat(np.arange(len(checked)), checked.shape[1])
         values, is_true, floor = checked.ravel(), truth.ravel(), -1.0
@@ -94,11 +87,9 @@ def _sparse_texts(probabilities: SparseProbabilities, truth: Any) -> tuple[Any, 
 
 
 def false_shares(rows: Any, values: FloatArray, is_false: Any) -> tuple[FloatArray, FloatArray]:
-    """Return where, and by how much, the largest share of false tags of a text grows as its threshold falls.
-
-    Tags are sorted by text, then by falling probability. The share of a text at a threshold is that of the false among
-    its tags with this probability or more; the largest so far only grows.
-    """
+    """Return at which thresholds, and by how much, a text's largest share of false tags so far grows as they fall."""
+    # Tags are sorted by text, then by falling probability. A text's share at a threshold is that of the false among its
+    # tags with this probability or more.
     if len(rows) == 0:
         return np.empty(0), np.empty(0)
     starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
+import numpy as np
+
+from surelabel._core.validation import BoolArray
+from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import InvalidInputError
+from surelabel.labels.label_sets import label_indices
 
 Reason: TypeAlias = Literal["unknown", "settled", "contradicts"]
 _Text = TypeVar("_Text")
@@ -30,7 +35,8 @@ class OutcomeError(InvalidInputError):
 class Waiting(Generic[_Text]):
     """Texts that wait for their label-sets, and the label-sets of those that are settled; the oldest are forgotten."""
 
-    def __init__(self, max_pending: int) -> None:
+    def __init__(self, predictor: ConformalLabelSets, max_pending: int) -> None:
+        self.predictor = predictor
         self.max_pending = max_pending
         self.n_settled_ = 0
         self._pending: dict[str, _Text] = {}
@@ -62,14 +68,22 @@ class Waiting(Generic[_Text]):
         self._pending.update(texts)
         _forget(self._pending, self.max_pending)
 
-    def _check_waits(self, name: str, outcome: tuple[int, ...]) -> None:
-        """Raise unless a text waits for its label-set."""
-        if self.is_pending(name):
-            return
+    def _outcomes(self, names: Sequence[str], labels: Any, *, who: str) -> tuple[BoolArray, dict[str, tuple[int, ...]]]:
+        """Return label-sets that became known as 0/1 rows, and by id; raise unless all of their texts wait."""
+        calibration = self.predictor.calibration_
+        known = calibration.as_labels(labels, np.empty((len(names), calibration.n_labels)), who=who)
+        outcomes = dict(zip(names, map(tuple, label_indices(known)), strict=True))
+        for name, outcome in outcomes.items():
+            if not self.is_pending(name):
+                self._refuse(name, outcome)
+        return known, outcomes
+
+    def _refuse(self, name: str, outcome: tuple[int, ...]) -> NoReturn:
+        """Say why the outcome of a text that does not wait cannot be taken."""
         if name not in self._settled:
             raise OutcomeError(
-                f"There is no text {name!r:.80} that waits for its labels: it is one which was never answered under "
-                "this id, or which was forgotten.",
+                f"There is no text {name!r:.80} that waits for its labels: it was never answered under this id, or it "
+                "was forgotten.",
                 name,
                 "unknown",
             )

@@ -19,7 +19,7 @@ That is when the alarm is raised. The bets, in equal parts:
   so far, of 2, 4, 8 and 16 bins with half a count to begin with: finds any lasting change of the spread.
 
 An alarm says that texts are not exchangeable, not that errors are too many: texts that come in bursts of one topic
-raise it too. No alarm is no proof of anything.
+raise it too. The absence of an alarm proves nothing.
 """
 
 from __future__ import annotations
@@ -48,25 +48,6 @@ _SLOPES = np.array([-1.0, 0.0, 1.0])
 _BINS = (2, 4, 8, 16)
 
 Watched = Literal["labels", "predictions"]
-
-
-class _Ranks:
-    """A growing collection of numbers that knows ranks."""
-
-    def __init__(self, values: Sequence[float] = ()) -> None:
-        self.values = sorted(values)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def add(self, value: float) -> None:
-        """Add a number."""
-        bisect.insort(self.values, value)
-
-    def larger_and_equal(self, value: float) -> tuple[int, int]:
-        """Return how many are larger than a value, and how many are equal."""
-        below, upto = bisect.bisect_left(self.values, value), bisect.bisect_right(self.values, value)
-        return len(self.values) - upto, upto - below
 
 
 class _Gambler:
@@ -171,7 +152,8 @@ class ExchangeabilityWatch:
         if watched not in ("labels", "predictions"):
             raise invalid("watched", "ExchangeabilityWatch", "'labels' or 'predictions'", repr(watched))
         self._alpha = as_level(alpha, None, who="ExchangeabilityWatch")
-        self._ranks = _Ranks(_as_scores(scores).tolist())
+        # All scores so far, ascending.
+        self._scores: list[float] = np.sort(_as_scores(scores)).tolist()
         self._rng = np.random.default_rng(seed)
         self._predictor = predictor
         self._watched: Watched = watched
@@ -243,9 +225,10 @@ class ExchangeabilityWatch:
         """Take scores of new texts, (n,), in the order in which they came; larger is stranger."""
         path = []
         for score in _as_scores(scores).tolist():
-            larger, equal = self._ranks.larger_and_equal(score)
-            p_value = (larger + float(self._rng.random()) * (equal + 1)) / (len(self._ranks) + 1)
-            self._ranks.add(score)
+            ties = bisect.bisect_left(self._scores, score), bisect.bisect_right(self._scores, score)
+            n_larger, n_equal = len(self._scores) - ties[1], ties[1] - ties[0]
+            p_value = (n_larger + float(self._rng.random()) * (n_equal + 1)) / (len(self._scores) + 1)
+            self._scores.insert(ties[1], score)
             log_capital = self._gambler.bet(p_value)
             path.append(log_capital)
             self._n_seen += 1
@@ -276,7 +259,7 @@ class ExchangeabilityWatch:
             "n_seen": self._n_seen,
             "peak": self._peak,
             "alarm_at": self._alarm_at,
-            "scores": list(self._ranks.values),
+            "scores": list(self._scores),
             "jumpers": self._gambler.jumpers.tolist(),
             "bins": [counts.tolist() for counts in self._gambler.bins],
             "accounts": self._gambler.accounts.tolist(),
@@ -285,7 +268,7 @@ class ExchangeabilityWatch:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], *, predictor: ConformalLabelSets | None = None) -> ExchangeabilityWatch:
-        """Return the inverse of `to_dict`: a watch that goes on as if it had never stopped."""
+        """Return the inverse of `to_dict`: a watch that continues as if it had never stopped."""
         if not isinstance(values, dict) or (values.get("format"), values.get("version")) != (_FORMAT, _VERSION):
             raise ArtifactError(f"These are not the values of a watch of format {_FORMAT!r}, version {_VERSION}.")
         try:
@@ -309,7 +292,7 @@ class ExchangeabilityWatch:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, predictor: ConformalLabelSets | None = None) -> ExchangeabilityWatch:
-        """Read a file made by `save`, and go on with this predictor: the one that the watch was made with."""
+        """Read a file made by `save`, and continue with this predictor: the one that the watch was made with."""
         file = Path(path)
         try:
             values = json.loads(file.read_text(encoding="utf-8"))

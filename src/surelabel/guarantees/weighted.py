@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -17,14 +16,7 @@ from surelabel.taxonomies.categories import Categories
 
 
 class WeightedTotals:
-    """Totals with weights; p(Y) = (weight of totals at least as large + 1) / (all weight + 1).
-
-    Examples
-    --------
-    >>> totals = WeightedTotals(np.array([2.0, 1.0]), np.array([1.0, 0.5]))
-    >>> totals.p_values(np.array([1.0, 1.5, 3.0])).tolist()
-    [1.0, 0.8, 0.4]
-    """
+    """Totals with weights; p(Y) = (weight of totals at least as large + 1) / (all weight + 1)."""
 
     def __init__(self, totals: FloatArray, weights: FloatArray) -> None:
         order = np.argsort(totals, kind="stable")
@@ -47,40 +39,30 @@ class WeightedTotals:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WeightedCalibration(Calibration):
-    """A calibration whose texts have weights."""
+    """A calibration whose totals have weights."""
 
-    weights: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", self.weights[np.argsort(self.totals, kind="stable")])
-        super().__post_init__()
-
-    @functools.cached_property
-    def _weighted(self) -> WeightedTotals:
-        """The totals with their weights."""
-        return WeightedTotals(self.totals, self.weights)
+    weighted: WeightedTotals = dataclasses.field(kw_only=True)
 
     def threshold(self, level: Fraction, assurance: Fraction | None = None) -> float:
         """Return the largest total whose p-value is over the level; inf if every total's is."""
-        return self._weighted.threshold(float(level))
+        return self.weighted.threshold(float(level))
 
     def p_values(self, totals: Any, tie_breaks: Any = None) -> FloatArray:
         """Return weighted p-values of totals of any shape."""
         if tie_breaks is not None:
             raise InvalidInputError("Weighted p-values cannot be smoothed; leave 'smoothing' out.")
-        return self._weighted.p_values(totals)
+        return self.weighted.p_values(totals)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdaptedCategories(Categories):
-    """Categories that are cut at thresholds of their own, `cuts`, whatever the level that is asked for.
+    """Categories with thresholds of their own, whatever the level that is asked for.
 
-    `compared` has what p-values are counted in, both by (category row, joined kind). Categories without calibration
-    texts are in neither: all their candidates are members.
+    `adapted` has the threshold and what p-values are counted in, by (category row, joined kind). Categories without
+    calibration texts are not in it: all their candidates are members.
     """
 
-    cuts: Mapping[tuple[int, int], float] = dataclasses.field(default_factory=dict)
-    compared: Mapping[tuple[int, int], WeightedTotals] = dataclasses.field(default_factory=dict)
+    adapted: Mapping[tuple[int, int], tuple[float, WeightedTotals]] = dataclasses.field(default_factory=dict)
 
     def thresholds(
         self,
@@ -93,13 +75,14 @@ class AdaptedCategories(Categories):
         """Return the thresholds of each text's categories, (n, n_kinds)."""
         if assurance is not None or tie_breaks is not None:
             raise InvalidInputError("Levels that follow errors take no 'assurance' and no 'smoothing'; leave them out.")
-        cuts = [[self.cuts.get((code, kind), np.inf) for kind in self.kind_codes] for code in codes.tolist()]
-        return np.array(cuts).reshape(len(codes), self.taxonomy.n_kinds)
+        cuts = {key: cut for key, (cut, _) in self.adapted.items()}
+        rows = [[cuts.get((code, kind), np.inf) for kind in self.kind_codes] for code in codes.tolist()]
+        return np.array(rows).reshape(len(codes), self.taxonomy.n_kinds)
 
     def among(self, code: int, kind: int, totals: FloatArray, tie_breaks: FloatArray | None = None) -> FloatArray:
         """Return weighted p-values."""
         key = (code, self.kind_codes[kind])
-        return self.compared[key].p_values(totals) if key in self.compared else np.ones(np.shape(totals))
+        return self.adapted[key][1].p_values(totals) if key in self.adapted else np.ones(np.shape(totals))
 
     def warn_of_small(self, *_: Any) -> None:
         """Say nothing: categories follow their errors, however few their texts are."""

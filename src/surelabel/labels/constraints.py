@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -54,10 +55,7 @@ class ConstraintReport:
 
     def by_constraint(self) -> dict[str, int]:
         """Return how many texts break each constraint, most first."""
-        counts: dict[str, int] = {}
-        for violation in self.violations:
-            counts[violation.constraint] = counts.get(violation.constraint, 0) + 1
-        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+        return dict(Counter(violation.constraint for violation in self.violations).most_common())
 
     def __str__(self) -> str:
         if not self.violations:
@@ -342,7 +340,7 @@ def _as_label(label: Any) -> Label:
 
 
 def _as_list(labels: Any) -> list[Any]:
-    """Return a collection of labels as a list; one name is no collection."""
+    """Return a collection of labels as a list; one name is not a collection."""
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
         raise TypeError(f"{labels!r}, which is no collection of labels,")
     return sorted(labels, key=str) if isinstance(labels, (set, frozenset)) else list(labels)

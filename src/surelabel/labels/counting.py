@@ -12,6 +12,8 @@ import math
 from collections import Counter
 from typing import TypeAlias
 
+import numpy as np
+
 from surelabel.exceptions import SearchLimitError
 
 Polynomial: TypeAlias = tuple[int, ...]
@@ -25,13 +27,7 @@ _MAX_COMPONENTS = 100_000
 
 @functools.lru_cache(maxsize=64)
 def binomials(n: int) -> tuple[int, ...]:
-    """Return how many subsets of n things have 0, 1, ..., n elements; by a running product, for large n.
-
-    Examples
-    --------
-    >>> binomials(4)
-    (1, 4, 6, 4, 1)
-    """
+    """Return how many subsets of n things have 0, 1, ..., n elements; by a running product, for large n."""
     row = [1]
     for size in range(n):
         row.append(row[-1] * (n - size) // (size + 1))
@@ -40,13 +36,7 @@ def binomials(n: int) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def count_by_size(n: int, fewest: int, most: int) -> int:
-    """Return how many subsets of n things have fewest..most elements; quick if either limit cuts off few sizes.
-
-    Examples
-    --------
-    >>> count_by_size(4, 1, 2), count_by_size(4, 1, 4)
-    (10, 15)
-    """
+    """Return how many subsets of n things have fewest..most elements; quick if either limit cuts off few sizes."""
     fewest, most = max(fewest, 0), min(most, n)
     if most < fewest:
         return 0
@@ -63,13 +53,8 @@ def count_by_size(n: int, fewest: int, most: int) -> int:
 
 
 def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:
-    """Multiply two polynomials."""
-    product = [0] * (len(one) + len(other) - 1)
-    for i, a in enumerate(one):
-        if a:
-            for j, b in enumerate(other):
-                product[i + j] += a * b
-    return tuple(product)
+    """Multiply two polynomials, of whole numbers of any size."""
+    return tuple(np.convolve(np.array(one, dtype=object), np.array(other, dtype=object)).tolist())
 
 
 def _labels_of(state: _State) -> set[int]:
@@ -204,13 +189,6 @@ def count_valid_by_size(n_labels: int, forbidden: tuple[Forbidden, ...], groups:
 
     Of `forbidden` (a, b, value), label a must not be present together with label b at this value, a != b; of `groups`
     (k, labels), at most k of these labels may be present.
-
-    Examples
-    --------
-    Three labels, where the first needs the second:
-
-    >>> count_valid_by_size(3, ((0, 1, 0),), ())
-    (1, 2, 2, 1)
     """
     try:
         started = _decide((frozenset(forbidden), frozenset(groups)), {})

@@ -16,24 +16,12 @@ LabelSet: TypeAlias = frozenset[Any]
 
 
 def to_label_sets(labels: BoolArray | SparseLabels, names: tuple[str, ...] | None) -> list[LabelSet]:
-    """Turn 0/1 rows, dense or CSR, into frozensets of label names, of indices if names are None.
-
-    Examples
-    --------
-    >>> to_label_sets(np.array([[True, False]]), ("grain", "wheat"))
-    [frozenset({'grain'})]
-    """
+    """Turn 0/1 rows, dense or CSR, into frozensets of label names, of indices if names are None."""
     return [as_label_set(row, names) for row in label_indices(labels)]
 
 
 def label_indices(labels: BoolArray | SparseLabels) -> list[list[int]]:
-    """Return the ascending label indices of each 0/1 row, dense or CSR.
-
-    Examples
-    --------
-    >>> label_indices(np.array([[True, False, True], [False, False, False]]))
-    [[0, 2], []]
-    """
+    """Return the ascending label indices of each 0/1 row, dense or CSR."""
     if isinstance(labels, np.ndarray):
         indices, counts = labels.nonzero()[1].tolist(), labels.sum(axis=1).tolist()
         ends = list(itertools.accumulate(counts, initial=0))

@@ -7,14 +7,23 @@ listed counts, explicit zeros too.
 from __future__ import annotations
 
 import functools
+import itertools
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from surelabel._core.validation import FloatArray, IntArray, as_labels, is_named
+from surelabel._core.validation import (
+    FloatArray,
+    IntArray,
+    as_labels,
+    as_probabilities,
+    indices_of_names,
+    invalid,
+    is_named,
+)
 from surelabel.exceptions import InvalidInputError
 
 # Products of a number of labels and half of a cost's digits are exact up to here (`_kernels/compressed.py`).
@@ -73,15 +82,9 @@ class SparseProbabilities:
 
     def __init__(self, matrix: Any, unlisted: Any = 0.0) -> None:
         if not hasattr(matrix, "tocsr"):
-            raise InvalidInputError(
-                "The 'matrix' parameter of SparseProbabilities must be a scipy sparse matrix. "
-                f"Got {type(matrix).__name__} instead."
-            )
+            raise invalid("matrix", "SparseProbabilities", "a scipy sparse matrix", type(matrix).__name__)
         if isinstance(unlisted, bool) or not isinstance(unlisted, numbers.Real) or not 0.0 <= float(unlisted) <= 1.0:
-            raise InvalidInputError(
-                "The 'unlisted' parameter of SparseProbabilities must be a probability in [0, 1]. "
-                f"Got {unlisted!r} instead."
-            )
+            raise invalid("unlisted", "SparseProbabilities", "a probability in [0, 1]", repr(unlisted))
         csr = _as_csr(matrix)
         _check_probabilities(csr)
         self._set(
@@ -174,15 +177,7 @@ class SparseProbabilities:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Return the probabilities of several batches of texts as one: arrays, or all of them sparse.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> both = SparseProbabilities(csr_array([[0.9, 0.0], [0.0, 0.7]]))
-    >>> stacked([both[1:], both[:1]])
-    <SparseProbabilities: 2 texts, 2 labels, 2 listed, unlisted=0>
-    """
+    """Return the probabilities of several batches of texts as one: arrays, or all of them sparse."""
     if not isinstance(parts[0], SparseProbabilities):
         return np.concatenate(parts)
     ends = np.cumsum([0, *(int(part.starts[-1]) for part in parts)])
@@ -201,11 +196,24 @@ def as_sparse_probabilities(values: Any, *, who: str, n_labels: int | None = Non
     """Return sparse probabilities as ours; of a plain sparse matrix unlisted labels have probability 0."""
     found = values if isinstance(values, SparseProbabilities) else SparseProbabilities(values)
     if n_labels is not None and found.shape[1] != n_labels:
-        raise InvalidInputError(
-            f"The 'probabilities' parameter of {who} must be a sparse matrix with {n_labels} labels (columns). "
-            f"Got {found.shape[1]} instead."
-        )
+        raise invalid("probabilities", who, f"a sparse matrix with {n_labels} labels (columns)", f"{found.shape[1]}")
     return found
+
+
+def as_any_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> Any:
+    """Return probabilities (n, d), checked: `SparseProbabilities` if they are sparse, else a float64 array."""
+    check: Any = as_sparse_probabilities if is_sparse(values) else as_probabilities
+    return check(values, who=who, n_labels=n_labels)
+
+
+def as_any_labels(values: Any, probabilities: Any, *, who: str, names: Sequence[str] | None = None) -> Any:
+    """Return the labels (n, d) of texts with checked probabilities: a bool CSR array if those are sparse."""
+    n_texts, n_labels = probabilities.shape
+    if not is_sparse(probabilities):
+        known = None if names is None else tuple(names)
+        return as_labels(values, who=who, n_labels=n_labels, n_texts=n_texts, label_names=known)
+    index = None if names is None else {name: k for k, name in enumerate(names)}
+    return as_sparse_labels(values, who=who, shape=(n_texts, n_labels), index=index)
 
 
 def _check_probabilities(csr: Any) -> None:
@@ -222,57 +230,26 @@ def _check_probabilities(csr: Any) -> None:
         raise InvalidInputError(f"{who}. Got {csr.data[first]} in row {row}, column {csr.indices[first]} instead.")
 
 
-def _from_collections(
-    values: Any, index: Mapping[Any, int] | None, n_labels: int, who: str
-) -> tuple[list[int], list[int]]:
-    """Turn collections of label names (or of indices, where `index` is None) into row ends and label indices."""
-    ends, labels = [0], []
-    for i, row in enumerate(values):
-        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
-            raise InvalidInputError(
-                f"The 'labels' parameter of {who} must be one collection of label names a text. "
-                f"Got {row!r} in row {i} instead."
-            )
-        for item in set(row):
-            if index is not None:
-                label = index.get(item, -1)
-            else:
-                label = int(item) if isinstance(item, (int, np.integer)) and 0 <= item < n_labels else -1
-            if label < 0:
-                of = "names of known labels" if index is not None else f"label indices below {n_labels}"
-                raise InvalidInputError(
-                    f"The 'labels' parameter of {who} must be {of}. Got {item!r} in row {i} instead."
-                )
-            labels.append(label)
-        ends.append(len(labels))
-    return ends, labels
-
-
 def as_sparse_labels(
     values: Any, *, who: str, shape: tuple[int, int], index: Mapping[Any, int] | None = None
 ) -> SparseLabels:
     """Return labels as a bool CSR array of a shape (n_texts, n_labels), without explicit zeros.
 
-    Accepts sparse matrices, collections of label names (`index` has the column of each name; of column indices
-    if it is None), and whatever `as_labels` accepts.
+    Accepts sparse matrices, what `indices_of_names` accepts, and what `as_labels` accepts.
     """
     if not is_sparse(values) and is_named(values):
-        ends, labels = _from_collections(values, index, shape[1], who)
-        values = csr_array((np.ones(len(labels), dtype=np.bool_), labels, ends), shape=(len(ends) - 1, shape[1]))
+        columns = indices_of_names(values, index, shape[1], "labels", who)
+        ends = list(itertools.accumulate(map(len, columns), initial=0))
+        labels = list(itertools.chain.from_iterable(columns))
+        values = csr_array((np.ones(len(labels), dtype=np.bool_), labels, ends), shape=(len(columns), shape[1]))
     elif not is_sparse(values):
         values = csr_array(as_labels(values, who=who, n_texts=shape[0], n_labels=shape[1]))
     found = _as_csr(values)
     if found.shape != shape:
-        raise InvalidInputError(
-            f"The 'labels' parameter of {who} must be a sparse matrix of shape {shape}, a row a text. "
-            f"Got shape {found.shape} instead."
-        )
+        raise invalid("labels", who, f"a sparse matrix of shape {shape}, one row per text", f"shape {found.shape}")
     wrong = (found.data != 0) & (found.data != 1)
     if wrong.any():
-        raise InvalidInputError(
-            f"The 'labels' parameter of {who} must be a sparse matrix of 0 and 1. "
-            f"Got {found.data[int(np.argmax(wrong))]} instead."
-        )
+        raise invalid("labels", who, "a sparse matrix of 0 and 1", f"{found.data[int(np.argmax(wrong))]}")
     found.eliminate_zeros()
     return csr_array(
         (np.ones(found.nnz, dtype=np.bool_), found.indices.astype(np.int64), found.indptr.astype(np.int64)), shape=shape

@@ -87,7 +87,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-_PROBE = np.linspace(0.0, 1.0, 17)[None, :]
+PROBE = np.linspace(0.0, 1.0, 17)[None, :]
 # Measures of ours that are all in their parameters, by the kind that files name them with.
 _KINDS: dict[str, type[Any]] = {}
 # Measures whose costs need no check.
@@ -119,6 +119,16 @@ class Frozen:
         for name, array in arrays.items():
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+
+    def _learnt(self, name: str, texts: str) -> Any:
+        """Return a field that `fit` sets; raise if it has not."""
+        value = getattr(self, name)
+        if value is None:
+            raise InvalidInputError(
+                f"This {type(self).__name__} measure is not fitted yet. Call 'fit' with {texts}, and use what it "
+                "returns."
+            )
+        return value
 
     def _values(self) -> dict[str, Any]:
         """Return fields by name, without what was computed from them."""
@@ -181,7 +191,7 @@ def totals_by_costs(measure: SeparableMeasure, probabilities: FloatArray, labels
 
 def probe_costs(measure: SeparableMeasure) -> FloatArray:
     """Return a measure's costs at a few probabilities, by which files and merges tell measures apart."""
-    return np.vstack(costs_of(measure, _PROBE.copy()))
+    return np.vstack(costs_of(measure, PROBE.copy()))
 
 
 def same_measure(first: Measure, second: Measure) -> bool:

@@ -8,6 +8,7 @@ cost are kept as two numbers that need no rounding: totals are the same, to the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from typing import Any
@@ -20,9 +21,8 @@ from surelabel._kernels import compressed as kernel
 from surelabel._kernels import exact_sum
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseLabels, SparseProbabilities
-from surelabel.measures.base import SeparableMeasure, costs_of
+from surelabel.measures.base import PROBE, SeparableMeasure, costs_of, probe_costs
 
-_PROBE = np.linspace(0.0, 1.0, 17)
 # Low bits of a float64 that `halves` cuts off: 26 digits stay, 27 go.
 _LOW_BITS = np.int64(2**27 - 1)
 
@@ -31,14 +31,11 @@ def check_sparse_measure(measure: Any, *, who: str) -> None:
     """Raise unless a measure's costs depend on a label's probability alone, not on which label it is."""
     if getattr(measure, "takes_sparse", False):
         return
-    works = isinstance(measure, SeparableMeasure)
-    if works:
-        try:
-            column = costs_of(measure, _PROBE[:, None].copy())
-            row = costs_of(measure, _PROBE[None, :].copy())
-            works = all(np.array_equal(a.T, b) for a, b in zip(column, row, strict=True))
-        except (ValueError, IndexError):
-            works = False
+    works = False
+    if isinstance(measure, SeparableMeasure):
+        with contextlib.suppress(ValueError, IndexError):
+            by_column = np.hstack(costs_of(measure, PROBE.T.copy()))
+            works = np.array_equal(by_column.T, probe_costs(measure))
     if not works:
         raise InvalidInputError(
             f"The measure of {who} must cost every label alike for sparse probabilities: its costs must depend on "

@@ -39,11 +39,6 @@ class Hubs(Frozen):
 
     `labels`, (h,), are the hubs in their order; row 0 of `table`, (1 + h, d), has offsets, row 1 + i the effects of
     hub i.
-
-    Examples
-    --------
-    >>> Hubs(np.array([1]), np.array([[0.0, 0.0, 0.0], [2.0, 0.0, -1.0]])).states
-    [(0,), (1,)]
     """
 
     labels: IntArray

@@ -102,14 +102,6 @@ class SeenLabelSets(Frozen):
     def __len__(self) -> int:
         return len(self.counts)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SeenLabelSets):
-            return NotImplemented
-        return self.n_labels == other.n_labels and self.label_sets() == other.label_sets()
-
-    def __hash__(self) -> int:
-        return hash((self.n_labels, len(self), int(self.counts.sum())))
-
     def __getstate__(self) -> dict[str, Any]:
         return self._values()
 

@@ -78,12 +78,8 @@ class Mahalanobis(Frozen):
     @property
     def fitted_matrix(self) -> FloatArray:
         """M, (d, d); an error if there is none yet."""
-        if self.matrix is None:
-            raise InvalidInputError(
-                "This Mahalanobis measure is not fitted yet. Call 'fit' with probabilities and labels of texts apart "
-                "from calibration, and use what it returns."
-            )
-        return self.matrix
+        matrix: FloatArray = self._learnt("matrix", "probabilities and labels of texts apart from calibration")
+        return matrix
 
     def fit(self, probabilities: Any, labels: Any) -> Mahalanobis:
         """Return a fitted copy: the inverse of the Ledoit-Wolf covariance of the errors |o - y|.
@@ -214,11 +210,9 @@ def _is_positive_definite(matrix: FloatArray) -> bool:
 
 
 def _diagonal_below(correlation: FloatArray, guess: FloatArray | None) -> FloatArray:
-    """Return a diagonal x >= 0, (d,), of large sum such that correlation - x is positive semidefinite.
-
-    Newton's method with barriers for both conditions (minimum trace factor analysis). Any x that has a Cholesky factor
-    will do: it need not be the best one.
-    """
+    """Return a diagonal x >= 0, (d,), of large sum such that correlation - x is positive semidefinite."""
+    # Newton's method with barriers for both conditions (minimum trace factor analysis). Any x that has a Cholesky
+    # factor will do: it need not be the best one.
     identity = np.eye(len(correlation))
     x = np.full(len(correlation), 0.5 * float(np.linalg.eigvalsh(correlation)[0])) if guess is None else guess.copy()
     if not np.all(x > 0) or not _is_positive_definite(correlation - identity * x):

@@ -187,12 +187,8 @@ class Mixture(Frozen):
     @property
     def fitted(self) -> SeenLabelSets:
         """Label-sets seen in training; an error if the measure is not fitted."""
-        if self.seen is None:
-            raise InvalidInputError(
-                "This Mixture measure is not fitted yet. Call 'fit' with the labels of proper training texts, and use "
-                "what it returns."
-            )
-        return self.seen
+        seen: SeenLabelSets = self._learnt("seen", "the labels of proper training texts")
+        return seen
 
     @property
     def n_labels(self) -> int:
@@ -306,10 +302,8 @@ class Mixture(Frozen):
         return kernel.Texts(none, none, absent, present, ratios, np.zeros(3), np.zeros(2), others)
 
     def _ratios(self, absent: FloatArray, present: FloatArray) -> FloatArray:
-        """Return by what factors labels change the terms of the softmax.
-
-        They are nan if a label-set's product of them may leave the range of floats: kernels add up logarithms then.
-        """
+        """Return by what factors labels change the terms of the softmax."""
+        # nan if a label-set's product of them may leave the range of floats: kernels add up logarithms then.
         exponents = absent - present
         exponents *= self.temperature
         limit = _LARGEST_EXPONENT / max(self.settings.most_labels, 1)
@@ -333,10 +327,8 @@ class Mixture(Frozen):
         return self.tree.node_of.get(np.array(labels, dtype=np.int64).tobytes(), -1)
 
     def shifted(self, thresholds: FloatArray) -> FloatArray:
-        """Return the largest `LogLoss` of a label-set, not listed, whose total is within each threshold; -1 if none is.
-
-        The largest x >= 0 with x + shift <= threshold in floating point, found by halving between floats.
-        """
+        """Return the largest `LogLoss` of an unlisted label-set whose total is within each threshold; -1 if none is."""
+        # The largest x >= 0 with x + shift <= threshold in floating point, found by halving between floats.
         at = np.asarray(thresholds, dtype=np.float64)
         shift = self.settings.shift
         finite = np.isfinite(at) & (at >= shift)
@@ -389,10 +381,9 @@ class Mixture(Frozen):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MixtureState(Mixture):
-    """A mixture with hubs, for label-sets in which these are in one state: labels are independent in it.
+    """A mixture with hubs, for label-sets in which these are in one state: labels are independent in it."""
 
-    What is listed in other states is in the normaliser too, so texts must come with it (`Mixture.others`).
-    """
+    # What is listed in other states is in the normaliser too, so texts must come with it (`Mixture.others`).
 
     state: tuple[int, ...] = ()
 

@@ -45,11 +45,6 @@ class RefinedOdds(Frozen):
 
     Row 0 of `table`, (1 + m, d), has offsets. With m = 1, row 1 has slopes; with m = d, row 1 + j has how the log-odds
     of label j count.
-
-    Examples
-    --------
-    >>> RefinedOdds(np.array([[0.0, 0.5], [1.0, 2.0]])).n_labels
-    2
     """
 
     table: FloatArray
@@ -96,11 +91,9 @@ class RefinedOdds(Frozen):
 
 
 def _fit(features: FloatArray, labels: FloatArray, ridge: FloatArray, target: FloatArray) -> FloatArray:
-    """Return the table (1 + m, d) of d logistic regressions on features (n, d): on one's own (m = 1) or on all (m = d).
-
-    The loss is the sum of log-losses + ridge (coefficient - target)^2, which is convex. All regressions are fitted at
-    once by L-BFGS, coefficients scaled so that the curvature at the target is about the same for all of them.
-    """
+    """Return the table (1 + m, d) of d logistic regressions on features (n, d): on one's own (m = 1) or all (m = d)."""
+    # The loss is the sum of log-losses + ridge (coefficient - target)^2, which is convex. All regressions are fitted at
+    # once by L-BFGS, coefficients scaled so that the curvature at the target is about the same for all of them.
     from scipy.optimize import minimize  # noqa: PLC0415 (slow to import, and only those who fit need it)
 
     is_own = len(target) == 2

@@ -122,12 +122,8 @@ class Penalised(Frozen):
     @property
     def fitted_label_sets(self) -> BoolArray:
         """Label-sets seen in training, (K, d), ascending; an error if there are none yet."""
-        if self.label_sets is None:
-            raise InvalidInputError(
-                "This Penalised measure is not fitted yet. Call 'fit' with the labels of proper training texts, and "
-                "use what it returns."
-            )
-        return self.label_sets
+        label_sets: BoolArray = self._learnt("label_sets", "the labels of proper training texts")
+        return label_sets
 
     @property
     def n_labels(self) -> int:

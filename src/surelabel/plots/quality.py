@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.validation import FloatArray, as_label_names, as_labels, as_probabilities
+from surelabel._core.validation import FloatArray, as_label_names
 from surelabel._core.wording import printable
 from surelabel.exceptions import InvalidInputError
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, as_sparse_probabilities, is_sparse
+from surelabel.labels.sparse import SparseProbabilities, as_any_labels, as_any_probabilities
 from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_shares, new_figure
 
 if TYPE_CHECKING:
@@ -186,12 +186,8 @@ def reliability(
     True
     """
     who = "reliability"
-    if is_sparse(probabilities):
-        given: Any = as_sparse_probabilities(probabilities, who=who)
-        known: Any = as_sparse_labels(labels, who=who, shape=given.shape)
-    else:
-        given = as_probabilities(probabilities, who=who)
-        known = as_labels(labels, who=who, n_labels=given.shape[1], n_texts=len(given))
+    given = as_any_probabilities(probabilities, who=who)
+    known = as_any_labels(labels, given, who=who)
     names = as_label_names(label_names, given.shape[1], who=who)
     names = names or tuple(f"label {k}" for k in range(given.shape[1]))
     figure = new_figure(5.2, 3.4)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._core.validation import FloatArray, IntArray, as_label_names, as_labels, as_level
+from surelabel._core.validation import FloatArray, IntArray, as_label_names, as_level
 from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.evaluation.predicted import Predicted
 from surelabel.exceptions import InvalidInputError
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
+from surelabel.labels.sparse import SparseProbabilities, as_any_labels
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,11 +134,7 @@ def check_input(given: ReportInput) -> CheckedInput:
         names = names or calibration.label_names
         if calibration.label_names is not None and calibration.label_names != names:
             raise InvalidInputError(f"The labels of predictor {name!r} are not named as those of the report are.")
-    if is_sparse(probabilities):
-        index = None if names is None else {name: k for k, name in enumerate(names)}
-        labels: Any = as_sparse_labels(given.labels, who=who, shape=(n_texts, n_labels), index=index)
-    else:
-        labels = as_labels(given.labels, who=who, n_labels=n_labels, n_texts=n_texts, label_names=names)
+    labels = as_any_labels(given.labels, probabilities, who=who, names=names)
     for what, values in (("texts", given.texts), ("ids", given.ids)):
         if values is not None and len(values) != n_texts:
             raise InvalidInputError(

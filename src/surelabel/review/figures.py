@@ -8,19 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import scipy.special
-
+from surelabel.guarantees.certifying import wrong_bound
 from surelabel.review.queues import Decision
 
-ASSURANCE = 0.95
 _MOST_CORRECTED = 10
-
-
-def wrong_bound(n_wrong: int, n_texts: int, assurance: float = ASSURANCE) -> float:
-    """Return the share of wrong texts that is not exceeded with `assurance`, after so many wrong ones were seen."""
-    if n_wrong >= n_texts:
-        return 1.0
-    return float(scipy.special.betaincinv(n_wrong + 1, n_texts - n_wrong, assurance))
 
 
 @dataclasses.dataclass(frozen=True)

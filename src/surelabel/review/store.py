@@ -144,8 +144,6 @@ class ReviewStore:
             if changed.rowcount == 0:
                 connection.execute(NOTES.insert().values(name=name, value=value))
 
-    # ---- texts
-
     def is_drawn(self, text_id: str, text: str, share: float) -> bool:
         """Say whether a text is drawn for the blind check, before anything is known of its answer."""
         return is_drawn(self._salt, text_id, hash_of(text), share)
@@ -228,8 +226,6 @@ class ReviewStore:
         found = {row[0]: QueueCounts(*map(int, row[1:])) for row in rows}
         return {queue: found.get(queue, QueueCounts()) for queue in QUEUES}
 
-    # ---- leases
-
     def lease(self, reviewer: str, queue: str, n: int = 10) -> list[ReviewText]:
         """Give a reviewer up to `n` texts of a queue, those that the reviewer has already first.
 
@@ -270,8 +266,6 @@ class ReviewStore:
         mine = TEXTS.c.lease_owner == checked_name(reviewer, "reviewer's name")
         with self._engine.begin() as connection:
             return int(connection.execute(TEXTS.update().where(mine, which).values(values)).rowcount)
-
-    # ---- decisions
 
     def decide(
         self,

@@ -53,15 +53,15 @@ class PredictionSet:
         engine: Engine,
         row: int,
         threshold: Threshold,
-        tie_break: FloatArray | None = None,
-        bounds: SizeBounds | None = None,
+        tie_break: FloatArray | None,
+        bounds: SizeBounds,
     ) -> None:
         self._engine = engine
         self._row = row
         self._threshold = threshold
         self._tie_break = tie_break
         # Sizes that are known already, of all texts of the engine.
-        self._bounds = SizeBounds.unknown(len(engine)) if bounds is None else bounds
+        self._bounds = bounds
 
     def __repr__(self) -> str:
         if not self._bounds.known[self._row]:
@@ -283,10 +283,7 @@ class PredictionSet:
         return members
 
     def _facts(self, engine: Engine, row: int) -> tuple[Facts | None, BoolArray | None]:
-        """Return what a description is made from, the members if they are few, else their costs; and the best member.
-
-        Both are None if there is no member.
-        """
+        """Return the members if they are few, else their costs, and the best member; None twice if there is none."""
         if self.size_bounds[1] <= _MAX_DESCRIBED_BY_LIST:
             members = self._members(engine, row)
             return (Members(members), members[0]) if len(members) else (None, None)
@@ -297,10 +294,8 @@ class PredictionSet:
 
 
 def describe_few(members: Sequence[Sequence[int]], name: Callable[[int], str]) -> str:
-    """Return what `PredictionSet.describe` says of a set with these members, ascending labels each, best first.
-
-    Small sets have few patterns: all but the names is worked out once for each.
-    """
+    """Return what `PredictionSet.describe` says of a set with these members, ascending labels each, best first."""
+    # Small sets have few patterns: all but the names is worked out once for each.
     labels = sorted(set().union(*members))
     places = {label: place for place, label in enumerate(labels)}
     pattern = tuple(tuple(places[label] for label in member) for member in members)

@@ -90,26 +90,16 @@ class Categories:
             sizes[group] += len(totals)
         return tuple(group for group in self.groups if sizes[group] >= self.taxonomy.min_texts)
 
-    @property
-    def _n_large(self) -> int:
-        """Number of such groups, and the category row of all others."""
-        return len(self._large_groups)
-
     @functools.cached_property
     def _group_codes(self) -> dict[str, int]:
         """Category row of each group: small groups share one, the last."""
         rows = {group: row for row, group in enumerate(self._large_groups)}
-        return {group: rows.get(group, self._n_large) for group in self.groups}
+        return {group: rows.get(group, len(rows)) for group in self.groups}
 
-    @functools.cached_property
+    @property
     def has_others(self) -> bool:
         """Whether groups that were never seen have a category: that of the small ones."""
         return bool(self.taxonomy.by_group and self.taxonomy.min_texts)
-
-    @functools.cached_property
-    def _kinds(self) -> range:
-        """All kinds."""
-        return range(self.taxonomy.n_kinds)
 
     @functools.cached_property
     def kind_codes(self) -> tuple[int, ...]:
@@ -124,7 +114,7 @@ class Categories:
         last = len(by_size) - 1
         return tuple(
             (last - by_size[last - kind // n_rarities]) * n_rarities + by_rarity[kind % n_rarities]
-            for kind in self._kinds
+            for kind in range(taxonomy.n_kinds)
         )
 
     @functools.cached_property
@@ -139,7 +129,7 @@ class Categories:
         """Return the category row of each text's group, (n,)."""
         if groups is None:
             return np.zeros(n_texts, dtype=np.int64)
-        known, others = self._group_codes, self._n_large
+        known, others = self._group_codes, len(self._large_groups)
         codes = np.empty(n_texts, dtype=np.int64)
         for row, group in enumerate(groups):
             if group not in known and not self.has_others:
@@ -157,9 +147,9 @@ class Categories:
 
     def name_of(self, code: int, kind: int) -> str:
         """Return a category in words."""
-        kinds = [k for k in self._kinds if self.kind_codes[k] == self.kind_codes[kind]]
+        kinds = [k for k, joined in enumerate(self.kind_codes) if joined == self.kind_codes[kind]]
         words = " or ".join(self.taxonomy.kind_name(k) for k in kinds) if self.taxonomy.n_kinds > 1 else ""
-        named = f"group {self._large_groups[code]!r}" if code < self._n_large else "other groups"
+        named = f"group {self._large_groups[code]!r}" if code < len(self._large_groups) else "other groups"
         group = named if self.taxonomy.by_group else ""
         return ", ".join(filter(None, (group, words)))
 
@@ -179,7 +169,7 @@ class Categories:
         pairs, places = np.unique(np.column_stack([which, codes]), axis=0, return_inverse=True)
         for place, (level, code) in enumerate(pairs.tolist()):
             rows = places.reshape(-1) == place
-            for kind in self._kinds:
+            for kind in range(self.taxonomy.n_kinds):
                 totals = self.category(code, kind)
                 if tie_breaks is None:
                     thresholds[rows, kind] = threshold_of(totals, levels[level], assurance)
@@ -205,7 +195,8 @@ class Categories:
 
     def words_of_small(self, level: Fraction, limits: tuple[int, int]) -> str | None:
         """Name the categories of all groups whose candidates all stay plausible at a level; None if there is none."""
-        codes = np.arange(self._n_large + (self.has_others and self._n_large < len(self.groups)))
+        n_large = len(self._large_groups)
+        codes = np.arange(n_large + (self.has_others and n_large < len(self.groups)))
         candidates = [span is not None for span in self.taxonomy.spans(limits)]
         return self._small_words(level, codes, candidates, math.ceil(1 / level) - 1)
 
@@ -221,7 +212,7 @@ class Categories:
         for code in np.unique(codes).tolist():
             for kind in sorted(set(self.kind_codes)):
                 n_texts = len(self.category(code, kind))
-                has_candidates = any(candidates[k] for k in self._kinds if self.kind_codes[k] == kind)
+                has_candidates = any(candidates[k] for k, joined in enumerate(self.kind_codes) if joined == kind)
                 if has_candidates and n_texts < fewest:
                     small.append(f"{self.name_of(code, kind)} ({n_texts} texts)")
         if not small:
@@ -240,13 +231,7 @@ def _named(names: Sequence[str], separator: str = ", ") -> str:
 
 
 def _joined(sizes: Sequence[int], least: int) -> list[int]:
-    """Return which place each of a row of kinds is joined with: small ones with the next, the last with the one before.
-
-    Examples
-    --------
-    >>> _joined([2, 30, 3, 4, 50, 1], 10)
-    [1, 1, 4, 4, 4, 4]
-    """
+    """Return which kind each one of a row is joined with: small ones with the next, the last with the one before."""
     ends, gathered = [], 0
     for place, size in enumerate(sizes):
         gathered += size

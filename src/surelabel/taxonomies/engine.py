@@ -59,32 +59,24 @@ class _Piece:
 
     def counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
         """Bound the numbers of label-sets within each of m ascending thresholds, (n, m, 2)."""
-        return self._less(lambda engine: engine.counts_at(thresholds, n_cells))
+        return np.asarray(self._less(lambda engine: engine.counts_at(thresholds, n_cells)))
 
     def rank_sums(self, totals: FloatArray, n_cells: int) -> FloatArray:
         """Bound the sum over ascending totals a of the number of label-sets within a, (n, 2)."""
-        return self._less(lambda engine: engine.with_totals(totals).rank_sums(n_cells))
+        return np.asarray(self._less(lambda engine: engine.with_totals(totals).rank_sums(n_cells)))
 
-    def _less(self, ask: Callable[[Engine], FloatArray]) -> FloatArray:
+    def _less(self, ask: Callable[[Engine], Any]) -> Any:
         """Return bounds (..., 2) of what the outer engine counts, less those of the inner one."""
         counted = ask(self.outer)
-        return counted if self.inner is None else np.maximum(counted - ask(self.inner)[..., ::-1], 0.0)
+        return counted if self.inner is None else np.maximum(counted - ask(self.inner)[..., ::-1], 0)
 
-    def with_label(self, row: int, threshold: float, labels: Sequence[int]) -> list[Bounds]:
-        """Bound the numbers of members that have each of some labels."""
-        return self._difference(lambda engine: engine.with_label(row, threshold, labels))
+    def with_label(self, row: int, threshold: float, labels: Sequence[int]) -> Any:
+        """Bound the numbers of members that have each of some labels, (m, 2), whole numbers of any size."""
+        return self._less(lambda engine: np.array([(0, 0), *engine.with_label(row, threshold, labels)], object))[1:]
 
-    def finer_bounds(self, row: int, threshold: float, n_cells: int) -> Bounds:
-        """Bound the number of members by tables."""
-        return self._difference(lambda engine: [engine.finer_bounds(row, threshold, n_cells)])[0]
-
-    def _difference(self, ask: Callable[[Engine], list[Bounds]]) -> list[Bounds]:
-        """Return what the outer engine counts, less what the inner one does."""
-        counted = ask(self.outer)
-        if self.inner is None:
-            return counted
-        pairs = zip(counted, ask(self.inner), strict=True)
-        return [(max(0, low - less_high), max(0, high - less_low)) for (low, high), (less_low, less_high) in pairs]
+    def finer_bounds(self, row: int, threshold: float, n_cells: int) -> Any:
+        """Bound the number of members by tables, (2,), whole numbers of any size."""
+        return self._less(lambda engine: np.array(engine.finer_bounds(row, threshold, n_cells), dtype=object))
 
 
 class KindsEngine(WrappingEngine):
@@ -336,15 +328,13 @@ class KindsEngine(WrappingEngine):
     def finer_bounds(self, row: int, threshold: Threshold, n_cells: int) -> Bounds:
         """Add up the kinds."""
         counted = [piece.finer_bounds(row, float(threshold[kind]), n_cells) for kind, piece in self.kinds]
-        return sum(low for low, _ in counted), sum(high for _, high in counted)
+        lower, upper = sum(counted, np.zeros(2, dtype=object)).tolist()
+        return lower, upper
 
     def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Add up the kinds."""
-        sums = [(0, 0)] * len(labels)
-        for kind, piece in self.kinds:
-            counted = piece.with_label(row, float(threshold[kind]), labels)
-            sums = [(low + more, high + most) for (low, high), (more, most) in zip(sums, counted, strict=True)]
-        return sums
+        counted = [piece.with_label(row, float(threshold[kind]), labels) for kind, piece in self.kinds]
+        return list(map(tuple, sum(counted, np.zeros((len(labels), 2), dtype=object)).tolist()))
 
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
         """Join the kinds; members of a difference are counted label by label."""
@@ -359,7 +349,7 @@ class KindsEngine(WrappingEngine):
                 size = piece.bounds(at[place : place + 1], slice(row, row + 1))[0]
                 if size[1] == 0:
                     continue
-                counts = np.array(piece.with_label(row, float(at[place]), labels), dtype=object)
+                counts = piece.with_label(row, float(at[place]), labels)
                 reachable[place, :, 0] |= (size[1] - counts[:, 0] > 0).astype(np.bool_)
                 reachable[place, :, 1] |= (counts[:, 1] > 0).astype(np.bool_)
         return reachable

@@ -170,13 +170,7 @@ class Taxonomy:
         return spans
 
     def kind_name(self, kind: int) -> str:
-        """Return a kind in words.
-
-        Examples
-        --------
-        >>> [ByCardinality((1, 2, 3)).kind_name(kind) for kind in range(4)]
-        ['0 labels', '1 label', '2 labels', '3 or more labels']
-        """
+        """Return a kind in words."""
         by_size, by_rarity = divmod(kind, len(self.rarity) + 1)
         words = []
         if self.cardinality:
