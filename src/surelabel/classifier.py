@@ -139,7 +139,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         )
 
     def fit(self, X: Any, Y: Any, **fit_params: Any) -> ConformalMultilabelClassifier:
-        """Fit the estimator, and calibrate with a held-out part where `calibration_size` says so.
+        """Fit the estimator, and calibrate with a held-out part if `calibration_size` is given.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         return as_probabilities(raw, who="predict_proba", n_labels=n_labels)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the estimator's probabilities, (n, d), corrected where `recalibrate` says so."""
+        """Return the estimator's probabilities, (n, d), corrected if `recalibrate` was given."""
         if not hasattr(self, "estimator_"):
             raise NotCalibratedError(
                 f"This {type(self).__name__} is not fitted yet. Call 'fit' before 'predict_proba'."

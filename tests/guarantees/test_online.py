@@ -13,7 +13,7 @@ from surelabel import ByCardinality, ByGroup, ByRarity, ConformalLabelSets, LpNo
 from surelabel.calibration import threshold_of
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.online import METHODS
-from surelabel.guarantees.streams import RATES, Levels
+from surelabel.guarantees.streams import RATES, Stream
 from surelabel.guarantees.weighted import WeightedCalibration, WeightedTotals
 
 
@@ -46,7 +46,7 @@ def test_levels_by_hand(predictor):
 
 
 def test_several_rates_move_as_their_paper_says():
-    levels = Levels(0.1, RATES)
+    levels = Stream(0.1, RATES)
     expected, weights = np.full(8, 0.1), np.full(8, 1 / 8)
     eagerness = math.sqrt(3 / 500) * math.sqrt((math.log(8 * 500) + 2) / (0.9**2 * 0.1**3 + 0.1**2 * 0.9**3))
     for p_value in (0.05, 0.5, 0.2, 0.01):
@@ -320,7 +320,7 @@ def test_errors_stay_near_the_level_while_texts_drift(predictor, method):
 
 
 def test_levels_and_weights_by_hand():
-    levels = Levels(0.1, (0.01,))
+    levels = Stream(0.1, (0.01,))
     levels.update(0.02, True)
     assert levels.level == pytest.approx(0.091)
     totals = WeightedTotals(np.array([2.0, 1.0]), np.array([1.0, 0.5]))

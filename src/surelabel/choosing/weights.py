@@ -20,7 +20,7 @@ from surelabel.measures.penalised import WEIGHTS, Penalised
 
 # Weights that are tried, in units of the median score of the validation texts; 0 is always tried too.
 GRID = (0.03, 0.1, 0.3, 1.0, 3.0)
-# Steps that counting one set may take; what is found in them is what it counts. Some 5 ms.
+# Steps that counting one set may take, some 5 ms; a set counts as what is found in them.
 _WORK_LIMIT = 20_000
 # Texts of each half whose sets are counted.
 _COUNTED = 250
@@ -38,8 +38,8 @@ class ChosenWeights:
     measure : Penalised
         With the chosen weights, fitted; ready for `ConformalLabelSets`.
     mean_size : float
-        Mean number of label-sets of a prediction set on the validation part with them; one that is past counting
-        counts as what was found of it.
+        Mean number of label-sets of a prediction set on the validation part with them; a set that is too large to
+        count enters with what was counted of it.
     mean_size_without : float
         The same with all weights 0, which is never smaller.
     tried : tuple of (weights, mean size)
@@ -83,8 +83,8 @@ def choose_weights(
     smallest with the others as they are, twice over. No penalties at all is where the search starts, so the choice is
     never worse on the validation part. Calibration texts take no part, so the guarantee is what it was.
 
-    Sets of 250 texts of each half at most are counted, each in some milliseconds. Where that is not enough for half of
-    them without penalties, nothing can be told apart, and there are none.
+    Sets of at most 250 texts of each half are counted, each in some milliseconds. If that is not enough to count half
+    of them without penalties, nothing can be compared, and all weights are 0.
 
     Parameters
     ----------

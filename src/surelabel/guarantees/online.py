@@ -9,14 +9,14 @@ outcome that becomes known moves what the next texts are compared with:
 - `dtaci` (Gibbs & Candès, *Conformal inference for online prediction with arbitrary distribution shifts*, 2024): the
   weighted mean of several such levels with different rates; those that did well recently weigh more.
 - `window`: the last `window` scores are the calibration.
-- `nexcp` (Barber et al., *Conformal prediction beyond exchangeability*, 2023): all scores are, each with the weight
+- `nexcp` (Barber et al., *Conformal prediction beyond exchangeability*, 2023): all scores count, each with the weight
   decay^age: p(Y) = (sum of the weights of scores at least as large + 1) / (sum of all weights + 1).
 
 With a taxonomy every category is a stream of its own: an outcome moves only the level, window or weights of the
 category of its text's group and of its true label-set. So each statement above holds in every category, over the texts
 that were settled there. The other kinds of label-sets of the text do not move: nothing was learnt about them.
 
-A stated rule keeps sets of use: levels stay within 1 / (n + 1) and n / (n + 1). So a set goes no further than the
+One rule keeps sets useful: levels stay within 1 / (n + 1) and n / (n + 1). So a set goes no further than the
 largest score known and never holds everything, and not all sets are empty. A classifier that is right more often than
 asked for still has empty sets, or it could not make as many errors. With `keep_best` the best guess is in every set,
 and errors may stay below the significance. A category that has few outcomes stays near its calibration; one without

@@ -29,10 +29,17 @@ RATES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
 _HORIZON = 500
 
 
-class Levels:
-    """Levels with different rates, which begin at the share of errors to keep; their weighted mean is used."""
+class Stream:
+    """The texts of one category, or all texts: their scores, levels with different rates, and errors.
 
-    def __init__(self, target: float, rates: tuple[float, ...]) -> None:
+    Levels begin at the share of errors to keep; their weighted mean is used. The last score came last.
+    """
+
+    def __init__(self, target: float, rates: tuple[float, ...], totals: Sequence[float] | FloatArray = ()) -> None:
+        # Scores of calibration are kept sorted and have no order of their own: a window or weights must not prefer the
+        # large ones.
+        self.scores: list[float] = np.random.default_rng(0).permutation(totals).tolist()
+        self.n_settled = self.n_errors = 0
         self.target = target
         self.rates = np.array(rates)
         self.levels: FloatArray = np.full(len(rates), target)
@@ -60,23 +67,14 @@ class Levels:
         moved = self.levels + self.rates * (self.target - errors)
         # One step past 0 and 1, and no further: the way back must not be long.
         self.levels = np.clip(moved, -self.rates, 1.0 + self.rates)
+        self.n_settled += 1
+        self.n_errors += missed
 
     def restore(self, levels: FloatArray, weights: FloatArray) -> None:
         """Continue from levels and weights of an earlier run."""
         if levels.shape != self.levels.shape or weights.shape != levels.shape or not weights.sum() > 0:
             raise ValueError("levels do not belong to rates")
         self.levels, self.weights = levels.copy(), weights.copy()
-
-
-class _Stream:
-    """The texts of one category, or all texts: scores in the order in which they came, levels, and errors."""
-
-    def __init__(self, totals: Sequence[float] | FloatArray, levels: Levels) -> None:
-        # Scores of calibration are kept sorted and have no order of their own: a window or weights must not prefer the
-        # large ones.
-        self.scores: list[float] = np.random.default_rng(0).permutation(totals).tolist()
-        self.levels = levels
-        self.n_settled = self.n_errors = 0
 
 
 class Streams:
@@ -97,19 +95,19 @@ class Streams:
         self._window, self._decay = window, decay
         divided = calibration.categories
         table = {ALL_TEXTS: calibration.totals} if divided is None else divided.table
-        self._streams = {key: self._new(totals) for key, totals in table.items()}
+        self._streams = {key: Stream(float(significance), self._rates, totals) for key, totals in table.items()}
         self._current: Calibration | None = None
-
-    def _new(self, totals: Sequence[float] | FloatArray = ()) -> _Stream:
-        """Return a stream that has seen nothing but calibration totals."""
-        return _Stream(totals, Levels(float(self._significance), self._rates))
 
     @property
     def _follows_level(self) -> bool:
         """Whether the level moves; otherwise what it is compared with does."""
         return self._method in ("aci", "dtaci")
 
-    def named(self) -> Iterator[tuple[str, Key, _Stream]]:
+    def _stream(self, key: Key) -> Stream:
+        """Return a stream; one of a category that has no calibration texts is new at first."""
+        return self._streams.setdefault(key, Stream(float(self._significance), self._rates))
+
+    def named(self) -> Iterator[tuple[str, Key, Stream]]:
         """Yield the streams, with their categories in words."""
         for key, stream in sorted(self._streams.items()):
             divided = self._base.categories
@@ -129,7 +127,7 @@ class Streams:
         if not self._follows_level:
             return float(self._significance)
         least = 1.0 / (len(self._calibrated(key)) + 1)
-        return min(max(self._streams[key].levels.level, least), 1.0 - least)
+        return min(max(self._streams[key].level, least), 1.0 - least)
 
     def _weighted(self, key: Key) -> tuple[FloatArray, FloatArray]:
         """Return what a stream's next texts are compared with: totals and their weights."""
@@ -186,10 +184,8 @@ class Streams:
         for key, total, p_value, is_missed in zip(
             keys, totals.tolist(), p_values.tolist(), missed.tolist(), strict=True
         ):
-            stream = self._streams.setdefault(key, self._new())
-            stream.levels.update(p_value, is_missed)
-            stream.n_settled += 1
-            stream.n_errors += is_missed
+            stream = self._stream(key)
+            stream.update(p_value, is_missed)
             stream.scores.append(total)
         # Scores without weight are forgotten.
         kept = self._window if self._method == "window" else int(np.ceil(np.log(1e-12) / np.log(self._decay)))
@@ -203,8 +199,8 @@ class Streams:
         known = [[*key, len(one.scores), one.n_settled, one.n_errors] for key, one in self._streams.items()]
         arrays = {
             "scores": np.array([score for one in streams for score in one.scores], dtype=np.float64),
-            "levels": np.array([one.levels.levels for one in streams]),
-            "weights": np.array([one.levels.weights for one in streams]),
+            "levels": np.array([one.levels for one in streams]),
+            "weights": np.array([one.weights for one in streams]),
         }
         return known, arrays
 
@@ -216,10 +212,10 @@ class Streams:
         levels, weights = (arrays[name].reshape(len(rows), -1) for name in ("levels", "weights"))
         left = arrays["scores"].tolist()
         for place, (code, kind, n_scores, n_settled, n_errors) in enumerate(rows):
-            stream = self._streams.setdefault((code, kind), self._new())
+            stream = self._stream((code, kind))
             stream.scores, left = left[:n_scores], left[n_scores:]
             stream.n_settled, stream.n_errors = n_settled, n_errors
-            stream.levels.restore(levels[place], weights[place])
+            stream.restore(levels[place], weights[place])
             if not 0 < n_scores == len(stream.scores):
                 raise ValueError("its scores are not those of its predictor")
         if left:

@@ -82,8 +82,8 @@ class Waiting(Generic[_Text]):
         """Say why the outcome of a text that does not wait cannot be taken."""
         if name not in self._settled:
             raise OutcomeError(
-                f"There is no text {name!r:.80} that waits for its labels: it was never answered under this id, or it "
-                "was forgotten.",
+                f"There is no text {name!r:.80} that waits for its labels: it is one which was never answered under "
+                "this id, or which was forgotten.",
                 name,
                 "unknown",
             )

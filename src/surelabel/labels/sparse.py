@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from surelabel._core.validation import (
     FloatArray,
@@ -180,16 +180,7 @@ def stacked(parts: Sequence[Any]) -> Any:
     """Return the probabilities of several batches of texts as one: arrays, or all of them sparse."""
     if not isinstance(parts[0], SparseProbabilities):
         return np.concatenate(parts)
-    ends = np.cumsum([0, *(int(part.starts[-1]) for part in parts)])
-    whole = object.__new__(SparseProbabilities)
-    whole._set(
-        np.concatenate([[0], *(part.starts[1:] + end for part, end in zip(parts, ends[:-1], strict=True))]),
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        (sum(map(len, parts)), parts[0].shape[1]),
-        parts[0].unlisted,
-    )
-    return whole
+    return SparseProbabilities(vstack([part.matrix for part in parts], format="csr"), parts[0].unlisted)
 
 
 def as_sparse_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> SparseProbabilities:

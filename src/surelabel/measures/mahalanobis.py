@@ -33,7 +33,7 @@ class Mahalanobis(Frozen):
     """The Mahalanobis norm of the errors |o - y| of a label-set y beside probabilities o.
 
     score^2 = e' M e with e = |o - y| and M the inverse of the Ledoit-Wolf covariance of the errors on texts apart from
-    calibration. An error that comes together with another as a rule counts less than the two would apart.
+    calibration. An error that usually comes with another one counts less than the two would separately.
 
     Parameters
     ----------

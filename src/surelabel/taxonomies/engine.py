@@ -355,17 +355,17 @@ class KindsEngine(WrappingEngine):
         return reachable
 
     @property
-    def _tells_all_apart(self) -> bool:
+    def _distinguishes_all(self) -> bool:
         """Whether labels that a text does not list differ from each other: by how rare they are."""
         return not is_sparse(self.probabilities) or bool(self.categories.taxonomy.rarity)
 
     def listed(self, row: int) -> IntArray:
-        """Return the labels that are told apart."""
-        return np.arange(self.n_labels) if self._tells_all_apart else self.inner.listed(row)
+        """Return the labels that the text distinguishes."""
+        return np.arange(self.n_labels) if self._distinguishes_all else self.inner.listed(row)
 
     def reach(self, row: int, threshold: Threshold) -> Reach:
-        """Join the kinds: labels that are told apart are the same in all of them."""
-        if self._tells_all_apart:
+        """Join the kinds: they distinguish the same labels."""
+        if self._distinguishes_all:
             return super().reach(row, threshold)
         parts = [piece.outer.reach(row, float(threshold[kind])) for kind, piece in self.kinds]
         told = functools.reduce(np.union1d, [part.labels for part in parts])
