@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from surelabel.corpora import load, read_table
+from surelabel.corpora.tabular import read_events
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError, MissingDependencyError
 
 ROWS = [
@@ -309,3 +310,13 @@ def test_cells_of_a_workbook_are_strings(tmp_path):
         corpus = read_table(tmp_path / "t.xlsx", labels=["oil", "gold"])
     assert (corpus.ids, corpus.texts) == (("7", "8"), ("Oil rose", "2024"))
     assert corpus.label_sets == (frozenset({"oil"}), frozenset({"gold"}))
+
+
+def test_a_stream_of_texts_and_labels(tmp_path):
+    path = tmp_path / "stream.csv"
+    path.write_text("id,text,labels\na,Oil rose,oil\nb,Gold fell,\nb,,gold\n", encoding="utf-8")
+    assert [(event.id, event.text, event.labels) for event in read_events(path)] == [
+        ("a", "Oil rose", {"oil"}),
+        ("b", "Gold fell", None),
+        ("b", None, {"gold"}),
+    ]

@@ -33,12 +33,11 @@ _HEADER, _EARLIER_HEADER = "header.npy", "header.json"
 class NpzFormat:
     """A format of files: its name, its newest version (all from 1 are read), and what a file is, for errors."""
 
-    # `arrays` must be in a file, `optional` ones can be; None stands for any.
     name: str
     version: int
     what: str
-    arrays: tuple[str, ...] = ()
-    optional: tuple[str, ...] | None = ()
+    arrays: tuple[str, ...] = ()  # must be in a file
+    optional: tuple[str, ...] | None = ()  # can be in a file; None stands for any
 
     def write(self, path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         """Write a file whole or not at all; its version is the newest unless the header names another."""

@@ -88,17 +88,14 @@ def _check_archive(archive: Path) -> None:
     if sha256(archive) == ARCHIVE_SHA256:
         return
     try:
-        content = hashlib.sha256(b"".join(_in_order_of_names(archive).values())).hexdigest()
+        files = source_files(archive)
     except CorpusError as error:
         raise DownloadError(f"what is there is not the collection: {error}") from error
+    # In the order of their own names, whatever folders they lie in.
+    names = sorted(files, key=lambda name: name.rpartition("/")[2].lower())
+    content = hashlib.sha256(b"".join(files[name] for name in names)).hexdigest()
     if content != SGML_SHA256:
         raise DownloadError(f"the checksum is wrong: {content} for the SGML files, {SGML_SHA256} expected")
-
-
-def _in_order_of_names(archive: Path) -> dict[str, bytes]:
-    """Return an archive's SGML files in the order of their own names, whatever folders they lie in."""
-    files = source_files(archive)
-    return {name: files[name] for name in sorted(files, key=lambda name: name.rpartition("/")[2].lower())}
 
 
 def _check_npm_archive(archive: Path) -> None:

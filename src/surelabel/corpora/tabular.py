@@ -214,7 +214,7 @@ def _read_file(path: Path, part_name: str | None, encoding: str, asked: _Asked, 
 
     def check(reader: TableReader, rows: list[Row]) -> None:
         if asked.is_one_column:
-            _check_label_cells([(row, row.cells.get(asked.labels[0])) for row in rows], asked, reader)
+            _check_label_cells(rows, asked, reader)
 
     def convert(parsed: _Parsed) -> _LabelledText:
         cells, place = parsed.row.cells, parsed.place
@@ -234,13 +234,11 @@ def _read_file(path: Path, part_name: str | None, encoding: str, asked: _Asked, 
 class Event(NamedTuple):
     """A row of a stream: a text that arrives, with its labels if they are known; or the labels of an earlier text."""
 
-    # `labels` are None if they are not known yet, `text` is None if only labels arrive; `group` is that of the text, if
-    # a column of groups was named.
     place: str
     id: str | None
-    text: str | None
-    labels: frozenset[str] | None
-    group: str | None = None
+    text: str | None  # None if only labels arrive
+    labels: frozenset[str] | None  # None if they are not known yet
+    group: str | None = None  # of the text, if a column of groups was named
 
 
 def read_events(
@@ -255,20 +253,11 @@ def read_events(
     on_error: str = "stop",
     group: str | None = None,
 ) -> Iterator[Event]:
-    r"""Yield the rows of a table as a stream of texts and of labels that become known.
-
-    A row with a text and labels is both. A row whose label cell is empty is a text that waits for its labels; a row
-    without a text has the labels of an earlier text with its id. In JSONL and Parquet a list without names is the empty
-    label-set. `group` is the column that says the group of each text; other parameters are those of `read_table`.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "stream.csv"
-    >>> _ = path.write_text("id,text,labels\na,Oil rose,oil\nb,Gold fell,\nb,,gold\n")
-    >>> [(event.id, event.text, event.labels) for event in read_events(path)]
-    [('a', 'Oil rose', frozenset({'oil'})), ('b', 'Gold fell', None), ('b', None, frozenset({'gold'}))]
-    """
+    """Yield the rows of a table as a stream of texts and of labels that become known."""
+    # A row with a text and labels is both. A row whose label cell is empty is a text that waits for its labels; a row
+    # without a text has the labels of an earlier text with its id. In JSONL and Parquet a list without names is the
+    # empty label-set. `group` is the column that says the group of each text; other parameters are those of
+    # `read_table`.
     asked = _Asked.of(
         text, labels, id, None, separator, () if group is None else (group,), numeric_labels=numeric_labels
     )
@@ -349,10 +338,10 @@ def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]
     return {name: as_path(path) for name, path in paths.items()}
 
 
-def _check_label_cells(cells: list[tuple[Row, Any]], asked: _Asked, reader: TableReader) -> None:
+def _check_label_cells(rows: list[Row], asked: _Asked, reader: TableReader) -> None:
     """Raise if a label column holds numbers, seldom a label's name; warn if it seems to have another separator."""
     column, separator = asked.labels[0], asked.separator
-    filled = [(row, cell) for row, cell in cells if not _is_missing(cell)]
+    filled = [(row, cell) for row in rows if not _is_missing(cell := row.cells.get(column))]
     numbers = [(row, cell) for row, cell in filled if _is_number(cell)]
     typed = [(row, cell) for row, cell in numbers if not isinstance(cell, str)]
     if not asked.numeric_labels and (typed or (numbers and len(numbers) == len(filled))):

@@ -116,10 +116,8 @@ def mask_of(input_ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 
 
 class BucketedBatches(Sampler[list[int]]):
-    """The batches of `training_batches` as a torch batch sampler with an epoch."""
+    """The batches of `training_batches` as a torch batch sampler; `batch_size` is that of all processes together."""
 
-    # If several processes train together, each takes its share of every batch (`batch_size` is of all of them), so that
-    # the steps are those of one process; one that would have nothing to do in a small batch repeats a text of it.
     def __init__(
         self, lengths: npt.NDArray[np.int64], batch_size: int, seed: int, process: int = 0, n_processes: int = 1
     ) -> None:
@@ -136,6 +134,8 @@ class BucketedBatches(Sampler[list[int]]):
         return math.ceil(len(self.lengths) / self.batch_size)
 
     def __iter__(self) -> Iterator[list[int]]:
+        # Each process takes its share of every batch, so that the steps are those of one process. If a batch is too
+        # small for all of them, a process without a share repeats a text of it.
         for batch in training_batches(self.lengths, self.batch_size, self.seed, self.epoch):
             share = batch[self.process :: self.n_processes]
             yield (share if len(share) else batch[:1]).tolist()

@@ -63,9 +63,8 @@ class Embedder:
         self._tokenizer = tokenizer
         self._pooling = pooling
         self._padding = padding
-        self._cache = cache
         self.size = int(encoder.config.hidden_size)
-        self._identity = self._hashed() if cache is not None else ""
+        self._folder = None if cache is None else cache / self._hashed()
 
     @classmethod
     def of_model(cls, model: str, max_tokens: int, cache: Path | None, quantise: str = "none") -> Self:
@@ -124,20 +123,15 @@ class Embedder:
             advance(len(rows))
         return vectors
 
-    def _file(self, start: str) -> Path:
-        assert self._cache is not None
-        return self._cache / self._identity / f"{start}.npz"
-
     def _read(self, starts: set[str]) -> dict[str, Any]:
         """Return the vectors that are kept of texts whose hashes start so."""
         known: dict[str, Any] = {}
-        for start in starts if self._cache is not None else ():
-            if not self._file(start).is_file():
-                continue
+        files = [] if self._folder is None else [self._folder / f"{start}.npz" for start in starts]
+        for file in files:
             try:
-                arrays = read_arrays(self._file(start))
+                arrays = read_arrays(file)
                 hashes, vectors = arrays["hashes"], arrays["vectors"]
-            except (ArtifactError, KeyError):
+            except (FileNotFoundError, ArtifactError, KeyError):
                 continue
             if vectors.shape == (len(hashes), self.size) and vectors.dtype == np.float32:
                 known.update(zip(hashes.tolist(), vectors, strict=True))
@@ -145,12 +139,12 @@ class Embedder:
 
     def _keep(self, starts: set[str], known: dict[str, Any]) -> None:
         """Write the files of hashes that start so; a file is whole or not there."""
-        if self._cache is None:
+        if self._folder is None:
             return
         by_start: dict[str, list[str]] = {start: [] for start in starts}
         for name in sorted(known):
             if name[:2] in by_start:
                 by_start[name[:2]].append(name)
         for start, names in by_start.items():
-            with atomic_file(self._file(start), clean=False) as temporary, temporary.open("wb") as file:
+            with atomic_file(self._folder / f"{start}.npz", clean=False) as temporary, temporary.open("wb") as file:
                 np.savez(file, hashes=np.array(names), vectors=np.stack([known[name] for name in names]))

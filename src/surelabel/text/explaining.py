@@ -75,28 +75,23 @@ class Explanation:
         return sorted((word for word in self.words if word.weight > 0), key=lambda word: -word.weight)[:most]
 
 
-@dataclasses.dataclass
 class Occurrences:
     """The words of a text (by a pattern, in lower case, or their stems), and which of them each term is made of."""
 
-    text: str
-    word: str
-    stem: Callable[[str], str] | None = None
-    spans: list[Span] = dataclasses.field(default_factory=list)
-    places: dict[str, list[tuple[int, ...]]] = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._lowered = self.text.lower()
+    def __init__(self, text: str, pattern: str, stem: Callable[[str], str] | None = None) -> None:
+        self.spans: list[Span] = []
+        self.places: dict[str, list[tuple[int, ...]]] = {}
+        self._lowered = text.lower()
         # A few letters have more characters in lower case than they had.
         self._origins: Sequence[int] = range(len(self._lowered) + 1)
-        if len(self._lowered) != len(self.text):
-            origins = [place for place, letter in enumerate(self.text) for _ in letter.lower()]
-            self._origins = [*origins, len(self.text)]
+        if len(self._lowered) != len(text):
+            origins = [place for place, letter in enumerate(text) for _ in letter.lower()]
+            self._origins = [*origins, len(text)]
         self._starts: list[int] = []
         tokens: list[tuple[str, int]] = []
-        for match in re.finditer(self.word, self._lowered):
+        for match in re.finditer(pattern, self._lowered):
             number = self._add_span(match.start(), match.end())
-            parts = [match.group()] if self.stem is None else re.findall(self.word, self.stem(match.group()))
+            parts = [match.group()] if stem is None else re.findall(pattern, stem(match.group()))
             tokens += [(part, number) for part in parts]
         for place, (token, number) in enumerate(tokens):
             self.places.setdefault(token, []).append((number,))

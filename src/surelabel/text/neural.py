@@ -63,8 +63,6 @@ def read_network(make: Callable[[], nn.Module], weights: Path) -> nn.Module:
 class NeuralClassifier(TextClassifier):
     """A classifier made of a tokenizer and a torch network; subclasses say how to make both."""
 
-    # Prediction is in float32, whatever training was in: the probabilities of a text then depend on the other texts of
-    # its batch in the last digits alone.
     _tokens_a_batch = 16_384
     _padding = 0
     _tokenizer: Tokenizer
@@ -97,6 +95,8 @@ class NeuralClassifier(TextClassifier):
         return train(self._network, optimizer, parts, plan, options)
 
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+        # In float32, whatever training was in: the probabilities of a text then depend on the other texts of its batch
+        # in the last digits alone.
         ids = encode(self._tokenizer, texts)
         probabilities = np.empty((len(texts), self.n_labels_))
         network, max_tokens = self._predicting()

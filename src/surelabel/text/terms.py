@@ -45,8 +45,6 @@ def _stemmer(language: str) -> Callable[[str], str]:
 class Terms:
     """Words, pairs and character n-grams of training texts, and their weights, by the settings of a linear kind."""
 
-    # The vector of each group is scaled to its own length (words 1, pairs `pair_weight`, characters
-    # `character_weight`), so that many pairs do not drown the words. Term frequencies are logarithmic.
     def __init__(self, settings: Any) -> None:
         self._settings = settings
         self._stem = None if settings.language is None else _stemmer(settings.language)
@@ -155,7 +153,8 @@ class Terms:
         self._groups = np.concatenate([pairs, np.full(len(self.characters), 2, dtype=np.int8)])
 
     def _weigh(self, counts: Any) -> Any:
-        """Turn counts into TF-IDF, each group of terms scaled to its own length."""
+        """Turn counts into TF-IDF with logarithmic term frequencies, each group of terms scaled to its own length."""
+        # Words have length 1, pairs `pair_weight` and characters `character_weight`: many pairs do not drown the words.
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         values = ((1 + np.log(counts.data)) * self.idf[counts.indices]).astype(np.float64)
         groups = self._groups[counts.indices]
