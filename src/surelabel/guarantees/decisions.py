@@ -160,9 +160,7 @@ class Decisions:
         calibration = self.automation.predictor_.calibration_
         checked = calibration.as_probabilities(probabilities, who="decide")
         known = np.ones(len(checked)) if known_words is None else np.asarray(known_words, dtype=np.float64)
-        guessed = self.automation.totals(checked)
-        flags = self.familiarity.flags(guessed[:, 0], known)
-        filed = self.automation.decide(checked, guessed) & (flags == FAMILIAR)
+        flags, filed = self._flags_and_filed(checked, known)
         labels = self._filed_labels(checked, filed, best)
         assign, consider, n_considered = self._tags(checked)
         answers = []
@@ -195,9 +193,13 @@ class Decisions:
 
     def filed(self, probabilities: Any, known_words: Any) -> BoolArray:
         """Tell for each text, (n,), whether it is filed."""
+        return self._flags_and_filed(probabilities, known_words)[1]
+
+    def _flags_and_filed(self, probabilities: Any, known_words: Any) -> tuple[Any, BoolArray]:
+        """Return the flag of each text, (n,), and whether it is filed, (n,)."""
         totals = self.automation.totals(probabilities)
-        is_familiar = self.familiarity.flags(totals[:, 0], known_words) == FAMILIAR
-        return np.asarray(self.automation.decide(probabilities, totals) & is_familiar)
+        flags = self.familiarity.flags(totals[:, 0], known_words)
+        return flags, np.asarray(self.automation.decide(probabilities, totals) & (flags == FAMILIAR))
 
     def _route(
         self, is_filed: bool, flag: int, known_words: float, bounds: tuple[int, int], n_considered: int

@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -220,11 +220,16 @@ class LabelConstraints:
     def obeyed_by(self, labels: BoolArray) -> BoolArray:
         """Tell for label-sets (n, d), of resolved constraints, whether they obey all of them, (n,)."""
         obeyed = np.ones(len(labels), dtype=np.bool_)
-        for a, b, value in self.forbidden:
-            obeyed &= ~(labels[:, a] & (labels[:, b] == bool(value)))
-        for k, group in self.groups:
-            obeyed &= labels[:, list(group)].sum(axis=1) <= k
+        for _, broken in self._broken_by(labels):
+            obeyed &= ~broken
         return obeyed
+
+    def _broken_by(self, labels: BoolArray) -> Iterator[tuple[tuple[Any, ...], BoolArray]]:
+        """Yield what is in `forbidden`, then in `groups`, each with which label-sets (n, d) break it, (n,)."""
+        for a, b, value in self.forbidden:
+            yield (a, b, value), labels[:, a] & (labels[:, b] == bool(value))
+        for k, group in self.groups:
+            yield (k, group), labels[:, sorted(group)].sum(axis=1) > k
 
     def count_by_size(self, n_labels: int) -> tuple[int, ...]:
         """Return how many valid label-sets, of resolved constraints, have 0, 1, ..., n_labels labels."""
@@ -281,18 +286,14 @@ class LabelConstraints:
         known = as_labels(labels, who="check", n_labels=None if names is None else len(names), label_names=names)
         resolved = self.resolved(names, known.shape[1])
 
-        def word(label: int) -> str:
-            return names[label] if names is not None else str(label)
-
+        words = [str(label) for label in range(known.shape[1])] if names is None else names
         found = []
-        for a, b, value in resolved.forbidden:
-            text = f"{word(a)} excludes {word(b)}" if value else f"{word(a)} implies {word(b)}"
-            broken = np.flatnonzero(known[:, a] & (known[:, b] == bool(value)))
-            found += [Violation(int(row), text) for row in broken]
-        for k, group in resolved.groups:
-            text = f"at most {k} of {', '.join(word(label) for label in sorted(group))}"
-            broken = np.flatnonzero(known[:, sorted(group)].sum(axis=1) > k)
-            found += [Violation(int(row), text) for row in broken]
+        for rule, broken in resolved._broken_by(known):
+            if len(rule) == 2:
+                text = f"at most {rule[0]} of {', '.join(words[label] for label in sorted(rule[1]))}"
+            else:
+                text = f"{words[rule[0]]} {'excludes' if rule[2] else 'implies'} {words[rule[1]]}"
+            found += [Violation(int(row), text) for row in np.flatnonzero(broken)]
         return ConstraintReport(len(known), tuple(sorted(found, key=lambda violation: violation.row)))
 
 
