@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from surelabel._core.validation import FloatArray, as_level, check_count
+from surelabel._kernels.one_row import scan_row
 from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.base import Engine
@@ -30,6 +30,8 @@ __all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
 
 # Open labels that a text does not list are named if there are no more open labels than this.
 _MOST_NAMED = 1_000
+# Texts that are answered one by one: that takes less time for so few.
+_FEW_TEXTS = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +152,7 @@ def exact_level(significance: Any = None, confidence_level: Any = None) -> str:
 
 
 class _OneText:
-    """Answers for one text of dense probabilities, with all that no text changes worked out before.
+    """Answers for single texts of dense probabilities, with all that no text changes worked out before.
 
     The answers are those of the general way, which costs several times as much for a single text. That way is left to
     answer if `answer` returns None.
@@ -161,9 +163,15 @@ class _OneText:
         self._cut = cut
         self._decisions = decisions
         self._work_limit = work_limit
-        self._totals = calibration.totals.tolist()
-        self._name = _namer(calibration)
-        self._at = functools.lru_cache(maxsize=64)(self._cut_at)
+        self._n_labels, self._n_candidates = calibration.n_labels, calibration.n_candidates
+        self._name = name = _namer(calibration)
+        self._names = functools.lru_cache(maxsize=4096)(lambda labels: tuple(map(name, labels)))
+        # Probabilities from which on tags are to be considered, and assigned.
+        self._tags = (math.inf, math.inf)
+        if decisions is not None:
+            bounds = decisions.tag_bounds
+            self._tags = min(bounds.consider_threshold_, bounds.assign_threshold_), bounds.assign_threshold_
+        self.at = functools.lru_cache(maxsize=64)(self._cut_at)
 
     def _cut_at(self, significance: Any, confidence_level: Any) -> tuple[float, str]:
         """Return the threshold of a level, inf if the general way is to warn or to take all, and how it is written."""
@@ -172,68 +180,75 @@ class _OneText:
         return self._calibration.threshold(level) if is_usual else math.inf, _as_decimal(level)
 
     def answer(
-        self, probabilities: FloatArray, level: tuple[Any, Any], known_words: float, *, top: int, describe: bool
+        self, probabilities: FloatArray, at: tuple[float, str], known_words: float, top: int, describe: bool
     ) -> Answer | None:
-        """Return the answer for one text, (1, d), at a level: significance and confidence level, one of them None."""
-        threshold, significance = self._at(*level)
-        if math.isinf(threshold) or not self._is_checked(probabilities):
-            return None
-        check_count("k", top, who="top_indices")
-        cut = self._cut(probabilities, threshold, int(top), self._work_limit)
+        """Return the answer for one text, float64 (1, d), at a level that `at` gives."""
+        tags = np.empty(self._n_labels, dtype=np.int64)
+        n_considered, n_assigned = scan_row(probabilities, *self._tags, tags)
+        cut = None if n_considered < 0 else self._cut(probabilities, at[0], top, self._work_limit)
         if cut is None or (describe and len(cut.best) < cut.size):
             return None
-        one = None
-        if self._decisions is not None:
-            one = self._decisions.decide_one(probabilities[0], cut, known_words)
-            if one is None:
-                return None
-        name, (best, second) = self._name, cut.totals
-        return Answer(
-            labels=tuple(map(name, cut.labels)),
-            confidence=1.0 - (0.0 if math.isinf(second) else self._p_value(second)),
-            credibility=self._p_value(best),
-            significance=significance,
-            size=cut.size,
-            size_bounds=(cut.size, cut.size),
-            n_candidates=self._calibration.n_candidates,
-            certain=tuple(map(name, cut.certain)),
-            open=tuple(map(name, cut.still_open)),
-            top=tuple(
-                PlausibleLabelSet(tuple(map(name, labels)), self._p_value(total)) for total, labels in cut.best[:top]
-            ),
-            description=describe_few([labels for _, labels in cut.best], name) if describe else None,
-            **_decided(one, name),
+        names, size = self._names, cut.size
+        answer = (
+            names(cut.labels),
+            cut.confidence,
+            cut.credibility,
+            at[1],
+            size,
+            (size, size),
+            self._n_candidates,
+            names(cut.certain),
+            names(cut.still_open),
+            tuple([PlausibleLabelSet(names(labels), p_value) for labels, p_value in cut.best[:top]]),
+            describe_few([labels for labels, _ in cut.best], self._name) if describe else None,
         )
+        if self._decisions is None:
+            return Answer(*answer)
+        one = self._decisions.decide_one(cut, tags[:n_considered].tolist(), n_assigned, known_words)
+        return None if one is None else Answer(*answer, **_decided(one, self._name))
 
-    def _is_checked(self, probabilities: FloatArray) -> bool:
-        """Tell whether probabilities are as they should be; if not, the general way converts or refuses them."""
-        if probabilities.dtype != np.float64 or probabilities.shape != (1, self._calibration.n_labels):
-            return False
-        is_plain = type(probabilities) is np.ndarray and probabilities.flags.c_contiguous
-        row = probabilities[0]
-        return bool(is_plain and np.minimum.reduce(row) >= 0.0 and np.maximum.reduce(row) <= 1.0)
-
-    def _p_value(self, total: float) -> float:
-        """Return the p-value of a total."""
-        n_texts = len(self._totals)
-        return (n_texts - bisect.bisect_left(self._totals, total) + 1) / (n_texts + 1)
+    def checked(self, probabilities: FloatArray) -> FloatArray:
+        """Return probabilities (n, d) for `answer`, which checks the values of a single text."""
+        is_fit = probabilities.dtype == np.float64 and probabilities.shape == (1, self._n_labels)
+        if is_fit and type(probabilities) is np.ndarray and probabilities.flags.c_contiguous:
+            return probabilities
+        checked: FloatArray = self._calibration.as_probabilities(probabilities, who="answer_probabilities")
+        return checked
 
 
 @functools.lru_cache(maxsize=8)
 def _one_text(calibration: Calibration, decisions: Decisions | None, work_limit: int) -> _OneText | None:
-    """Return what answers for one text of a model, None if only the general way does."""
+    """Return what answers for single texts of a model, None if only the general way does."""
     cut = cutter(calibration) if type(calibration) is Calibration else None  # not one with weights
     if cut is None or (decisions is not None and not decisions.automation.fits(calibration)):
         return None
     return _OneText(calibration, cut, decisions, work_limit)
 
 
-def _for_one_text(predictor: ConformalLabelSets, probabilities: Any, decisions: Decisions | None) -> _OneText | None:
-    """Return what answers for one text, if there is one and the predictor searches in the usual way."""
-    is_one = isinstance(probabilities, np.ndarray) and len(probabilities) == 1
-    if not is_one or predictor.search != "exact" or not hasattr(predictor, "calibration_"):
-        return None
-    return _one_text(predictor.calibration_, decisions, predictor.work_limit)
+def _one_by_one(
+    predictor: ConformalLabelSets,
+    probabilities: Any,
+    level: tuple[Any, Any],
+    known_words: Any,
+    top: int,
+    describe: bool,
+    decisions: Decisions | None,
+) -> list[Answer | None]:
+    """Return the answers for a few texts at a level, one of significance and confidence level, each on its own.
+
+    None stands for those that the general way is to answer; an empty list if that is all of them.
+    """
+    is_few = isinstance(probabilities, np.ndarray) and probabilities.ndim == 2 and 0 < len(probabilities) <= _FEW_TEXTS
+    is_usual = is_few and predictor.search == "exact" and hasattr(predictor, "calibration_")
+    if not is_usual or not isinstance(level[1] if level[0] is None else level[0], (float, str, Fraction)):
+        return []
+    one = _one_text(predictor.calibration_, decisions, predictor.work_limit)
+    if one is None or math.isinf((at := one.at(*level))[0]):
+        return []
+    check_count("k", top, who="top_indices")
+    checked = one.checked(probabilities)
+    known = [1.0] * len(checked) if known_words is None else np.asarray(known_words, dtype=np.float64).tolist()
+    return [one.answer(checked[row : row + 1], at, known[row], int(top), describe) for row in range(len(checked))]
 
 
 def _namer(calibration: Calibration) -> Callable[[int], str]:
@@ -298,13 +313,16 @@ def answer_probabilities(
     >>> answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75, describe=True)[0].description
     'certain: grain; open: wheat (50 %); 2 label-sets'
     """
-    is_plain = best_guesses is None and groups is None and assurance is None and not picture
-    is_plain = is_plain and isinstance(confidence_level if significance is None else significance, (float, str))
-    if is_plain and (one_text := _for_one_text(predictor, probabilities, decisions)) is not None:
-        known, at = 1.0 if known_words is None else float(known_words[0]), (significance, confidence_level)
-        answer = one_text.answer(probabilities, at, known, top=top, describe=describe)
-        if answer is not None:
-            return [answer]
+    quick: list[Answer | None] = []
+    if best_guesses is None and groups is None and assurance is None and not picture:
+        at = (significance, confidence_level)
+        quick = _one_by_one(predictor, probabilities, at, known_words, top, describe, decisions)
+        if quick and None not in quick:
+            return cast(list[Answer], quick)
+    if any(quick):
+        rest = [row for row, answer in enumerate(quick) if answer is None]
+        probabilities = probabilities[rest]
+        known_words = None if known_words is None else np.asarray(known_words)[rest]
     level = as_level(significance, confidence_level, who="answer_probabilities")
     engine = predictor.bind(probabilities, groups=groups, who="answer_probabilities")
     calibration = engine.calibration
@@ -344,7 +362,8 @@ def answer_probabilities(
                 **_decided(one, name),
             )
         )
-    return answers
+    following = iter(answers)
+    return [answer or next(following) for answer in quick] if quick else answers
 
 
 class _Guess(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel, part, quickest
+from surelabel._kernels.compiling import both, kernel, part, quickest
 from surelabel._kernels.exact_sum import total_of_row
 from surelabel._kernels.flips import ADDITIONS, IN_ORDER, REMOVALS, make_scratch, open_flips
 from surelabel._kernels.packed import bit, has, pack_member
@@ -61,6 +61,7 @@ class Frontier(NamedTuple):
         return larger
 
 
+@both
 def _allocate(room: int) -> Frontier:
     """Make a frontier with room for so many nodes."""
     return Frontier(
@@ -72,6 +73,7 @@ def _allocate(room: int) -> Frontier:
     )
 
 
+@both
 def make_frontier(number: int, n_labels: int) -> Frontier:
     """Make a frontier that has not begun, with room to take so many label-sets of a row."""
     return _allocate(_MAX_CHILDREN * number + n_labels + 2)
@@ -215,6 +217,50 @@ def _take_one(frontier: Frontier, flips: Flips, index: Array, sizes: Any, number
     return key
 
 
+@part
+def take_row(
+    costs: Any,
+    threshold: float,
+    limits: Any,
+    number: int,
+    maximum: bool,
+    frontier: Frontier,
+    scratch: Any,
+    words: Array,
+    totals: Array,
+) -> int:
+    """Take label-sets of one row, (d,) absent and present, as `take_rows` says; return how many, -1 if too many tie."""
+    absent, present = costs
+    state, capacity = frontier.state, words.shape[0]
+    opened = open_flips(absent, present, threshold, DRIFT, maximum, IN_ORDER, scratch)
+    n_add, n_remove, size, base = opened[0], opened[1], opened[2], opened[3]
+    flips = Flips(scratch.costs, base, maximum)
+    if state[_NODES] == 0:
+        for n_removed in range(max(0, size - limits[1]), n_remove + 1):
+            n_added = max(0, limits[0] - size + n_removed)
+            if n_added <= n_add:
+                _open_class(frontier, flips, (n_added, n_removed), (n_add, n_remove))
+    most, largest, taken = threshold * (1.0 + DRIFT), 0.0, np.int64(0)
+    while state[_WAITING] > 0 and frontier.keys[0] <= most:
+        if taken == capacity and capacity <= number:
+            break
+        if taken >= number and frontier.keys[0] * (1.0 - DRIFT) > largest * (1.0 + DRIFT):
+            break
+        if taken == capacity:
+            return np.int64(-1)
+        own = words[taken]
+        pack_member(scratch.member, own)
+        key = _take_one(frontier, flips, scratch.index, (size, limits[1]), (n_add, n_remove), own)
+        if taken < number:
+            largest = max(largest, key)
+        taken += 1
+    for j in range(taken):
+        for k in range(absent.shape[0]):
+            scratch.member[k] = has(words[j], k)
+        totals[j] = total_of_row(absent, present, scratch.member, scratch.partials, maximum)
+    return taken
+
+
 @kernel
 def _take_rows(
     costs: Any,
@@ -229,40 +275,20 @@ def _take_rows(
 ) -> Any:
     """Do what `take_rows` says: costs are absent and present; `frontier` has room, and is resumed if it has begun."""
     absent, present = costs
-    n_labels, capacity = absent.shape[1], words.shape[0] // max(1, absent.shape[0])
-    scratch, state = make_scratch(n_labels), frontier.state
+    capacity = words.shape[0] // max(1, absent.shape[0])
+    scratch = make_scratch(absent.shape[1])
     begin, n_full = np.int64(0), np.int64(0)
     for i in range(absent.shape[0]):
-        opened = open_flips(absent[i], present[i], thresholds[i], DRIFT, maximum, IN_ORDER, scratch)
-        n_add, n_remove, size, base = opened[0], opened[1], opened[2], opened[3]
-        flips = Flips(scratch.costs, base, maximum)
-        if state[_NODES] == 0:
-            for n_removed in range(max(0, size - limits[1]), n_remove + 1):
-                n_added = max(0, limits[0] - size + n_removed)
-                if n_added <= n_add:
-                    _open_class(frontier, flips, (n_added, n_removed), (n_add, n_remove))
-        most, largest, taken = thresholds[i] * (1.0 + DRIFT), 0.0, np.int64(0)
-        while taken < capacity and state[_WAITING] > 0 and frontier.keys[0] <= most:
-            if taken >= number and frontier.keys[0] * (1.0 - DRIFT) > largest * (1.0 + DRIFT):
-                break
-            own = words[begin + taken]
-            pack_member(scratch.member, own)
-            key = _take_one(frontier, flips, scratch.index, (size, limits[1]), (n_add, n_remove), own)
-            if taken < number:
-                largest = max(largest, key)
-            taken += 1
-        if number < taken == capacity and state[_WAITING] > 0 and frontier.keys[0] <= most:
+        row, room = (absent[i], present[i]), slice(begin, begin + capacity)
+        taken = take_row(row, thresholds[i], limits, number, maximum, frontier, scratch, words[room], totals[room])
+        if taken < 0:
             taken = np.int64(0)
             n_full += 1
-        for j in range(begin, begin + taken):
-            for k in range(n_labels):
-                scratch.member[k] = has(words[j], k)
-            totals[j] = total_of_row(absent[i], present[i], scratch.member, scratch.partials, maximum)
         begin += taken
         ends[i] = begin
         if i + 1 < absent.shape[0]:
-            for j in range(state.shape[0]):
-                state[j] = 0
+            for j in range(frontier.state.shape[0]):
+                frontier.state[j] = 0
     return n_full
 
 

@@ -26,6 +26,7 @@ import numba
 import numpy as np
 from numba import njit
 from numba.core import event
+from numba.extending import register_jitable
 
 _log = logging.getLogger(__name__)
 
@@ -111,6 +112,8 @@ kernel = njit(**_options, cache=IS_KEPT)
 part = njit(**_options, no_cpython_wrapper=True)
 # Copied into what calls it.
 inlined = njit(inline="always")
+# Called by kernels, and by Python as it is.
+both = register_jitable
 
 
 # Steps that a kernel may take as Python, of some ten microseconds each: together a fraction of what compiling takes.

@@ -16,7 +16,7 @@ Array = Any
 
 
 @part
-def _guess_row(absent: Array, present: Array, limits: Any, changes: Array, member: Array) -> tuple[float, float]:
+def guess_row(absent: Array, present: Array, limits: Any, changes: Array, member: Array) -> tuple[float, float]:
     """Return the smallest total of a candidate of one row, and what the second adds: inf if there is no second."""
     n_labels = absent.shape[0]
     total, size = 0.0, 0
@@ -56,7 +56,7 @@ def _guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> N
     changes = np.empty(n_labels)
     member = np.empty(n_labels, dtype=np.bool_)
     for i in range(absent.shape[0]):
-        guesses[i, 0], guesses[i, 1] = _guess_row(absent[i], present[i], limits, changes, member)
+        guesses[i, 0], guesses[i, 1] = guess_row(absent[i], present[i], limits, changes, member)
 
 
 def guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> None:

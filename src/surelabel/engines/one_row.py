@@ -6,6 +6,7 @@ those before it are the whole prediction set, and all that is asked for follows 
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 import operator
@@ -18,6 +19,7 @@ from surelabel._core.packing import n_words
 from surelabel._core.validation import FloatArray
 from surelabel._kernels import best_first, forced, walk
 from surelabel._kernels import mixture as listing
+from surelabel._kernels.one_row import cut_row
 from surelabel.calibration import Calibration
 from surelabel.engines.base import Scored
 from surelabel.engines.dense import FIRST_STEPS
@@ -44,26 +46,30 @@ class Cut(NamedTuple):
 
     Attributes
     ----------
-    labels : sequence of int
+    labels : tuple of int
         The best candidate.
-    totals : (float, float)
-        Of the two best candidates; inf if there is no second.
+    credibility, confidence : float
+        Its p-value, and 1 minus that of the second best, 0 if there is none.
     size : int
-    certain, still_open : list of int
+    certain, still_open : tuple of int
         Labels that all members have, and labels that some have.
-    best : list of (float, sequence of int)
-        Totals and labels of the best members: all of them if they are few, else as many as were asked for.
+    best : list of (tuple of int, float)
+        Labels and p-values of the best members: all of them if they are few, else as many as were asked for.
     costs : Costs or None
         None if totals are not sums of costs.
+    guess : (float, float)
+        Total of the best candidate and what the second adds, as `Automation.totals` has them.
     """
 
-    labels: Any
-    totals: tuple[float, float]
+    labels: tuple[int, ...]
+    credibility: float
+    confidence: float
     size: int
-    certain: list[int]
-    still_open: list[int]
-    best: list[Scored]
+    certain: tuple[int, ...]
+    still_open: tuple[int, ...]
+    best: list[tuple[tuple[int, ...], float]]
     costs: Costs | None
+    guess: tuple[float, float]
 
 
 CutOne: TypeAlias = Callable[[FloatArray, float, int, int], Cut | None]
@@ -76,33 +82,48 @@ def cutter(calibration: Calibration) -> CutOne | None:
     if calibration.constraints is not None or calibration.categories is not None:
         return None
     if measure is not None and measure.aggregate == "sum":
-        return functools.partial(_cut_sums, calibration)
+        return _SumsCutter(calibration)
     if type(calibration.measure) is Mixture and calibration.measure.hubs is None and calibration.measure.weight > 0.0:
         return _MixtureCutter(calibration)
     return None
 
 
-def _cut_sums(
-    calibration: Calibration, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int
-) -> Cut | None:
-    """Cut a text whose totals are sums."""
-    costs = Costs(*costs_of(calibration.separable, probabilities), calibration.limits)
-    first = _take(costs, _NO_THRESHOLD, 2)
-    if first is None or n_best > _MOST_NAMED:
-        return None
-    two = (first[0][0], first[1][0] if len(first) > 1 else math.inf)
-    members: list[Scored] | None = [scored for scored in first if scored[0] <= threshold]
-    if two[1] <= threshold:
-        at, number = np.array([threshold]), max(n_best, _FIRST) + 1
-        members = _take(costs, at, number)
-        if members is not None and len(members) == number:
-            size = count(costs, threshold, work_limit)
+class _SumsCutter:
+    """Cuts single texts whose totals are sums."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        self._calibration, self._measure, self._limits = calibration, calibration.separable, calibration.limits
+        self._totals, self._n_words = calibration.totals, n_words(calibration.n_labels)
+
+    def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> Cut | None:
+        """Cut a text, if its members can be counted quickly."""
+        if n_best > _MOST_NAMED:
+            return None
+        costs, number = costs_of(self._measure, probabilities), max(n_best, _FIRST) + 1
+        capacity = 2 * number + 16
+        words, p_values = np.empty((2 + capacity, self._n_words), dtype=np.uint64), np.empty(capacity)
+        n_taken, size, *guess = cut_row(costs, self._totals, threshold, self._limits, number, words, p_values)
+        if n_taken < (1 if guess[1] == math.inf else 2):
+            return None
+        certain, still_open, *candidates = [_labels_of(*packed) for packed in words[: 2 + (size or 1)].tolist()]
+        ranked = p_values[:n_taken].tolist()
+        best, forced = list(zip(candidates[:size], ranked, strict=False)), Costs(*costs, self._limits)
+        if size == number:
+            size = count(forced, threshold, work_limit)
             if size < 0:
                 return None
+            at = np.array([threshold])
             if size > _MOST_LISTED:
-                return Cut(first[0][1], two, size, *_reach(costs, at), members[:n_best], costs)
-            members = _take(costs, at, size)
-    return None if members is None else Cut(first[0][1], two, len(members), *_sorted_labels(members), members, costs)
+                certain, still_open, best = *_reach(forced, at), best[:n_best]
+            else:
+                listed = _take(forced, at, size)
+                if listed is None:
+                    return None
+                certain, still_open = _sorted_labels([labels for _, labels in listed])
+                values = self._calibration.p_values(np.array([total for total, _ in listed])).tolist()
+                best = [(labels, p_value) for (_, labels), p_value in zip(listed, values, strict=True)]
+        confidence = 1.0 - (ranked[1] if n_taken > 1 else 0.0)
+        return Cut(candidates[0], ranked[0], confidence, size, certain, still_open, best, forced, (guess[0], guess[1]))
 
 
 def _take(costs: Costs, threshold: FloatArray, number: int) -> list[Scored] | None:
@@ -115,7 +136,7 @@ def _take(costs: Costs, threshold: FloatArray, number: int) -> list[Scored] | No
         return None
     taken, most = ends[0], threshold[0]
     ranked = sorted(zip(totals[:taken].tolist(), words[:taken].tolist(), strict=True))[:number]
-    return [(total, _labels_of(packed)) for total, packed in ranked if total <= most]
+    return [(total, _labels_of(*packed)) for total, packed in ranked if total <= most]
 
 
 _NO_THRESHOLD = np.array([math.inf])
@@ -129,21 +150,21 @@ def count(costs: Costs, threshold: float, work_limit: int) -> int:
     return int(sizes[0])
 
 
-def _reach(costs: Costs, threshold: FloatArray) -> tuple[list[int], list[int]]:
+def _reach(costs: Costs, threshold: FloatArray) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the labels that all members of sums have, and those that some have."""
     reachable = np.empty((1, costs.absent.shape[1], 2), dtype=np.bool_)
     forced.reachable_rows(costs.absent, costs.present, threshold, costs.limits, reachable)
     absent, present = reachable[0, :, 0], reachable[0, :, 1]
-    return np.flatnonzero(present > absent).tolist(), np.flatnonzero(present & absent).tolist()
+    return tuple(np.flatnonzero(present > absent).tolist()), tuple(np.flatnonzero(present & absent).tolist())
 
 
-def _sorted_labels(members: list[Scored]) -> tuple[list[int], list[int]]:
+def _sorted_labels(members: list[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the labels that all members have, and those that some have."""
     if len(members) < 2:
-        return list(members[0][1]) if members else [], []
-    sets = [set(labels) for _, labels in members]
+        return members[0] if members else (), ()
+    sets = [set(labels) for labels in members]
     certain = set.intersection(*sets)
-    return sorted(certain), sorted(set.union(*sets) - certain)
+    return tuple(sorted(certain)), tuple(sorted(set.union(*sets) - certain))
 
 
 class _MixtureCutter:
@@ -151,7 +172,7 @@ class _MixtureCutter:
 
     def __init__(self, calibration: Calibration) -> None:
         assert isinstance(calibration.measure, Mixture)
-        self._measure, self._limits = calibration.measure, calibration.limits
+        self._measure, self._limits, self._totals = calibration.measure, calibration.limits, calibration.totals.tolist()
         engine = MixtureEngine(calibration, np.zeros((1, calibration.n_labels)))
         self._listing, self._candidates, self._settings = engine._kernel_arguments()
         self._shifted = functools.lru_cache(maxsize=64)(self._shifted_to)
@@ -180,8 +201,23 @@ class _MixtureCutter:
         two = members if len(members) > 1 else self._two_best(texts, costs)
         if two is None:
             return None
-        totals = (two[0][0], two[1][0] if len(two) > 1 else math.inf)
-        return Cut(two[0][1], totals, len(members), *_sorted_labels(members), members, None)
+        best, second = two[0][0], two[1][0] if len(two) > 1 else math.inf
+        p_values = [self._p_value(total) for total, _ in members]
+        return Cut(
+            tuple(two[0][1]),
+            p_values[0] if p_values else self._p_value(best),
+            1.0 - (0.0 if second == math.inf else self._p_value(second)),
+            len(members),
+            *_sorted_labels([labels for _, labels in members]),
+            [(labels, p_value) for (_, labels), p_value in zip(members, p_values, strict=True)],
+            None,
+            (best, second - best),
+        )
+
+    def _p_value(self, total: float) -> float:
+        """Return the p-value of a total."""
+        n_texts = len(self._totals)
+        return (n_texts - bisect.bisect_left(self._totals, total) + 1) / (n_texts + 1)
 
     def _unlisted(self, taken: list[Scored]) -> list[Scored]:
         """Return those candidates of the independent part that are not listed, with their totals."""
@@ -225,12 +261,13 @@ class _MixtureCutter:
         return tuple(self._listing.labels[starts[node] : starts[node + 1]].tolist())
 
 
-def _labels_of(words: list[int]) -> tuple[int, ...]:
-    """Return the ascending labels of a packed label-set.
+@functools.lru_cache(maxsize=4096)
+def _labels_of(*words: int) -> tuple[int, ...]:
+    """Return the ascending labels of a packed label-set; the same ones come often.
 
     Examples
     --------
-    >>> _labels_of([2**63 + 2**61, 1])
+    >>> _labels_of(2**63 + 2**61, 1)
     (0, 2, 127)
     """
     labels = []

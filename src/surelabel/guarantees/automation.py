@@ -324,11 +324,7 @@ class Automation:
 
         None if its prediction set takes too many steps to count.
         """
-        total, margin = cut.totals[0], cut.totals[1] - cut.totals[0]
-        if cut.costs is not None:
-            guessed = np.empty((1, 2))
-            guesses.guess_rows(*cut.costs, guessed)
-            total, margin = guessed[0].tolist()
+        total, margin = cut.guess
         if math.isinf(self.threshold_):
             return self.threshold_ < 0, total
         if self.score != "size":

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, check_count, rows_of
+from surelabel._core.validation import BoolArray, check_count, rows_of
 from surelabel._core.wording import bounds_words
 from surelabel.engines.one_row import Cut
 from surelabel.exceptions import CalibrationWarning
@@ -169,27 +169,20 @@ class Decisions:
             answers.append(Decision(*routed, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
         return answers
 
-    def decide_one(self, row: FloatArray, cut: Cut, known_words: float) -> Decision | None:
+    def decide_one(self, cut: Cut, consider: list[int], n_assigned: int, known_words: float) -> Decision | None:
         """Decide about one text as `decide` does, for a calibration that `automation` fits; None if that takes long.
 
-        `row`, (d,), has checked probabilities; `cut` has its best candidate and its prediction set.
+        `cut` has its best candidate and its prediction set; the tags to consider, the most probable first, begin with
+        those to assign.
         """
         filed, total = self.automation.decide_one(cut)
         if filed is None:
             return None
         flag = self.familiarity.flag(total, known_words)
         is_filed = filed and flag == FAMILIAR
-        assign, consider = self._tags_of(row)
         routed = self._route(is_filed, flag, known_words, (cut.size, cut.size), len(consider))
-        return Decision(*routed, assign, consider, flag != FAMILIAR, list(cut.labels) if is_filed else None)
-
-    def _tags_of(self, row: FloatArray) -> tuple[list[int], list[int]]:
-        """Return the tags to assign and to consider of one text, the most probable first."""
-        bounds = self.tag_bounds
-        (columns,) = (row >= min(bounds.consider_threshold_, bounds.assign_threshold_)).nonzero()
-        ranked = sorted((-value, column) for value, column in zip(row[columns].tolist(), columns.tolist(), strict=True))
-        assign = [column for value, column in ranked if -value >= bounds.assign_threshold_]
-        return assign, [column for _, column in ranked]
+        labels = list(cut.labels) if is_filed else None
+        return Decision(*routed, consider[:n_assigned], consider, flag != FAMILIAR, labels)
 
     def filed(self, probabilities: Any, known_words: Any) -> BoolArray:
         """Tell for each text, (n,), whether it is filed."""

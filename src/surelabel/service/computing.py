@@ -87,7 +87,10 @@ def warm_up_questions(bundle: Bundle) -> list[SetsQuestion | LabelSetQuestion]:
     groups = None if bundle.groups is None else [bundle.groups[0]]
     no_labels = np.zeros((1, calibration.n_labels), dtype=np.bool_)
     return [
-        SetsQuestion(["warm-up"], level, 5, describe=True, picture=True, is_served=False, groups=groups),
+        *(
+            SetsQuestion(["warm-up"], level, 5, describe=True, picture=picture, is_served=False, groups=groups)
+            for picture in (False, True)
+        ),
         LabelSetQuestion("warm-up", no_labels, groups),
     ]
 
@@ -196,6 +199,8 @@ class BatchWork:
 
 def _parts(values: Any, questions: Sequence[SetsQuestion | LabelSetQuestion]) -> list[Any]:
     """Return what is given for all texts, if anything, question by question."""
+    if len(questions) == 1:
+        return [values]
     ends = itertools.accumulate((question.n_texts for question in questions), initial=0)
     return [None if values is None else values[start:stop] for start, stop in itertools.pairwise(ends)]
 
@@ -210,7 +215,7 @@ def _answers(
     """Return the answers of a bundle to questions that ask for the same."""
     first = questions[0]
     return bundle.answers(
-        [text for question in questions for text in question.texts],
+        (),
         top=first.top,
         describe=first.describe,
         picture=first.picture,
