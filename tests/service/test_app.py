@@ -433,7 +433,7 @@ def test_metrics():
         assert empty >= 1
         assert f"surelabel_empty_set_share {empty / 2}" in text
         assert sample("surelabel_set_size_count") == 2
-        assert sample("surelabel_batch_texts_sum") == 4  # the warm-up is two
+        assert sample("surelabel_batch_texts_sum") == 5  # the warm-up is three
         assert 0 < float(re.search(r"^surelabel_conformal_time_share (\S+)$", text, re.MULTILINE).group(1)) < 1
         assert sample("surelabel_conformal_processor_seconds_total") > 0
         assert sample("surelabel_ready") == 1

@@ -9,7 +9,7 @@ from surelabel.answers import answer_probabilities
 from surelabel.exceptions import InvalidInputError
 from surelabel.guarantees.watch import ExchangeabilityWatch
 from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion
-from surelabel.service.watching import ALPHA, ServiceWatch
+from surelabel.service.sharing import ALPHA, ServiceWatch
 
 
 @pytest.fixture

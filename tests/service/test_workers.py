@@ -15,9 +15,8 @@ from uvicorn.config import STARTUP_FAILURE
 
 from bundle_cases import corpus, small_bundle
 from surelabel.exceptions import InvalidInputError
-from surelabel.guarantees.outcomes import Outcomes
+from surelabel.guarantees.outcomes import OutcomeError, Outcomes
 from surelabel.service import ReviewPlan, ServiceSettings, run
-from surelabel.service.outcomes import OutcomeError
 from surelabel.service.sharing import Shared
 
 SERVE = """

@@ -228,7 +228,7 @@ def take_row(
     scratch: Any,
     words: Array,
     totals: Array,
-) -> int:
+) -> Any:
     """Take label-sets of one row, (d,) absent and present, as `take_rows` says; return how many, -1 if too many tie."""
     absent, present = costs
     state, capacity = frontier.state, words.shape[0]

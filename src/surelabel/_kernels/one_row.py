@@ -78,7 +78,8 @@ def _cut_row(
     taken, totals = np.empty_like(words[2:]), np.empty(p_values.shape[0])
     reach = max(threshold, guess + margin)
     n_taken = take_row(row, reach, limits, number, IS_SUM, frontier, scratch, taken, totals)
-    order, n_members = np.empty(max(n_taken, 0), dtype=np.int64), np.int64(0)
+    order = np.empty(max(n_taken, 0), dtype=np.int64)
+    n_members: Any = np.int64(0)
     for i in range(n_taken):
         place = i
         while place > 0 and _is_before(taken, totals, i, order[place - 1]):

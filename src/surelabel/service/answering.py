@@ -7,26 +7,17 @@ import collections
 import contextlib
 import math
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surelabel.exceptions import InvalidInputError, SearchLimitError
+from surelabel.guarantees.outcomes import OutcomeError
+from surelabel.service import schemas
 from surelabel.service.batching import ClosedError, MicroBatcher, QueueFullError
 from surelabel.service.computing import BatchWork, LabelSetQuestion, SetsQuestion, warm_up_questions
 from surelabel.service.errors import ServiceError
 from surelabel.service.metrics import ServiceMetrics
-from surelabel.service.outcomes import OutcomeError
-from surelabel.service.schemas import (
-    OutcomesRequest,
-    OutcomesResponse,
-    PredictRequest,
-    PredictResponse,
-    PValueRequest,
-    PValueResponse,
-    count_of,
-    text_answer,
-)
 from surelabel.service.settings import ServiceSettings
 from surelabel.service.sharing import Shared
 
@@ -79,8 +70,10 @@ class Answerer:
         self._label_numbers = {name: number for number, name in enumerate(bundle.label_names)}
         self._n_requests = 0
         self._part_texts = min(_PART_TEXTS, settings.max_batch_texts)
-        self._work = BatchWork(bundle, metrics.saw_classifier, metrics.saw_conformal, shared.watch, self.outcomes)
-        self._batcher: MicroBatcher[SetsQuestion | LabelSetQuestion, Any] = MicroBatcher(
+        self._work = BatchWork(
+            bundle, metrics.classifier_seconds.observe, metrics.saw_conformal, shared.watch, self.outcomes
+        )
+        self._batcher = MicroBatcher(
             self._work,
             max_batch_texts=settings.max_batch_texts,
             max_wait=settings.max_wait,
@@ -115,14 +108,14 @@ class Answerer:
         for question in warm_up_questions(self.bundle):
             await self._batcher.ask(question)
 
-    async def predict(self, request: PredictRequest) -> bytes:
+    async def predict(self, request: schemas.PredictRequest) -> bytes:
         """Return the answer to a request, as JSON."""
         answers = await self.answers(request)
         if len(answers) <= _FEW_ANSWERS:
             return _predict_response(answers)
         return await asyncio.to_thread(_predict_response, answers)
 
-    async def answers(self, request: PredictRequest) -> list[Answer]:
+    async def answers(self, request: schemas.PredictRequest) -> list[Answer]:
         """Return the answers to a request."""
         texts = request.all_texts
         self._check_limits(request, texts)
@@ -144,7 +137,7 @@ class Answerer:
                     groups=None if groups is None else groups[rows],
                     assurance=request.asked_assurance,
                     ids=None if ids is None else ids[rows],
-                    adapts=self.settings.adapt is not None and not request.names_level,
+                    adapts=self.settings.adapt is not None and request.level[1] is None,
                 )
                 try:
                     answers += await self._batcher.ask(part, is_long=len(texts) > self._part_texts)
@@ -153,7 +146,7 @@ class Answerer:
         self.metrics.saw_answers(answers)
         return answers
 
-    async def p_value(self, request: PValueRequest) -> bytes:
+    async def p_value(self, request: schemas.PValueRequest) -> bytes:
         """Return the p-value of a label-set, as JSON."""
         self._check_lengths([request.text], field="text")
         self._check_labels(request.labels)
@@ -164,14 +157,14 @@ class Answerer:
         row[0, numbers] = True
         async with self._admitted(1):
             p_value = await self._batcher.ask(LabelSetQuestion(request.text, row, request.all_groups))
-        response = PValueResponse(
+        response = schemas.PValueResponse(
             labels=[self.bundle.label_names[number] for number in numbers],
             p_value=p_value,
             is_candidate=bool(calibration.is_candidate(row)[0]),
         )
         return response.model_dump_json().encode()
 
-    async def settle(self, request: OutcomesRequest) -> bytes:
+    async def settle(self, request: schemas.OutcomesRequest) -> bytes:
         """Take true label-sets that have become known, and return what they come to, as JSON."""
         for number, outcome in enumerate(request.outcomes):
             self._check_labels(outcome.labels, place=f"outcomes[{number}].labels")
@@ -185,7 +178,7 @@ class Answerer:
             missed = await asyncio.to_thread(self.outcomes.settle, ids, labels)
         except OutcomeError as error:
             raise _refused(error, f"outcomes[{ids.index(error.identity)}].id") from None
-        response = OutcomesResponse(missed=missed.tolist(), **self.outcomes.counts())
+        response = schemas.OutcomesResponse(missed=missed.tolist(), **self.outcomes.counts())
         return response.model_dump_json().encode()
 
     def _check_ids(self, ids: list[str] | None, n_texts: int) -> None:
@@ -231,7 +224,7 @@ class Answerer:
         finally:
             self._n_requests -= 1
 
-    def _check_limits(self, request: PredictRequest, texts: list[str]) -> None:
+    def _check_limits(self, request: schemas.PredictRequest, texts: list[str]) -> None:
         """Check the number of texts, and how many label-sets are asked for."""
         settings, top = self.settings, request.top
         several = "Send them in several requests."
@@ -288,9 +281,9 @@ class Answerer:
 def _predict_response(answers: list[Answer]) -> bytes:
     """Write the answer to a request as JSON."""
     first = answers[0]
-    response = PredictResponse(
+    response = schemas.PredictResponse(
         significance=first.significance,
-        n_candidates=count_of(first.n_candidates, first.n_candidates),
-        answers=[text_answer(answer) for answer in answers],
+        n_candidates=schemas.count_of(first.n_candidates, first.n_candidates),
+        answers=[schemas.text_answer(answer) for answer in answers],
     )
     return response.model_dump_json().encode()

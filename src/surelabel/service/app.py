@@ -18,25 +18,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from surelabel._version import __version__
+from surelabel.service import schemas
 from surelabel.service.answering import Answerer
 from surelabel.service.documentation import complete_description, statuses
 from surelabel.service.errors import ServiceError, as_validation_error, error_response
 from surelabel.service.guard import PAGE_POLICY, REPORT_POLICY, Guard, has_token
 from surelabel.service.label_studio import add_label_studio
 from surelabel.service.metrics import ServiceMetrics
-from surelabel.service.model import describe_model
 from surelabel.service.pages import GENERIC_TEXTS, static_files
 from surelabel.service.routes import Routes
-from surelabel.service.schemas import (
-    HealthResponse,
-    ModelResponse,
-    OutcomesRequest,
-    OutcomesResponse,
-    PredictRequest,
-    PredictResponse,
-    PValueRequest,
-    PValueResponse,
-)
 from surelabel.service.settings import ServiceSettings
 from surelabel.service.sharing import Shared
 
@@ -49,37 +39,21 @@ _log = logging.getLogger(__name__)
 
 def _add_api(routes: Routes, answerer: Answerer) -> None:
     """Add what programs call."""
-    routes.post(
-        "/v1/predict",
-        PredictRequest,
-        answerer.predict,
-        "Plausible label-sets of texts",
-        errors=(409,),
-        response=PredictResponse,
-    )
-    routes.post(
-        "/v1/p-value",
-        PValueRequest,
-        answerer.p_value,
-        "How plausible one label-set is for a text",
-        response=PValueResponse,
-    )
-    routes.post(
-        "/v1/outcomes",
-        OutcomesRequest,
-        answerer.settle,
-        "True label-sets of texts that were answered under an id",
-        errors=(404, 409),
-        response=OutcomesResponse,
-    )
+    words = "Plausible label-sets of texts"
+    routes.post("/v1/predict", schemas.PredictRequest, answerer.predict, words, 409, response=schemas.PredictResponse)
+    words = "How plausible one label-set is for a text"
+    routes.post("/v1/p-value", schemas.PValueRequest, answerer.p_value, words, response=schemas.PValueResponse)
+    words = "True label-sets of texts that were answered under an id"
+    answered = schemas.OutcomesResponse
+    routes.post("/v1/outcomes", schemas.OutcomesRequest, answerer.settle, words, 404, 409, response=answered)
     described: dict[Bundle, bytes] = {}
 
-    @routes.get("/v1/model", "What the service answers with", response_model=ModelResponse)
+    @routes.get("/v1/model", "What the service answers with", response_model=schemas.ModelResponse)
     async def get_model(request: Request) -> Response:
         bundle = answerer.bundle
         if bundle not in described:
             described.clear()
-            model = describe_model(bundle, routes.settings, has_review=request.app.state.has_review)
+            model = schemas.describe_model(bundle, routes.settings, has_review=request.app.state.has_review)
             described[bundle] = model.model_dump_json().encode()
         return Response(described[bundle], media_type="application/json")
 
@@ -89,17 +63,15 @@ def _add_watching(routes: Routes, metrics: ServiceMetrics) -> None:
     app = routes.app
 
     @app.get("/healthz", responses=statuses(), summary="Whether the process is alive")
-    async def healthz() -> HealthResponse:
-        return HealthResponse(status="alive")
+    async def healthz() -> schemas.HealthResponse:
+        return schemas.HealthResponse(status="alive")
 
     @app.get("/readyz", responses=statuses(503), summary="Whether it can answer without delay")
-    async def readyz(request: Request) -> HealthResponse:
+    async def readyz(request: Request) -> schemas.HealthResponse:
         if not request.app.state.ready:
             wait = {"Retry-After": "1"}
-            raise ServiceError(
-                503, "not_ready", "The service is starting or stopping.", "Try again soon.", headers=wait
-            )
-        return HealthResponse(status="ready")
+            raise ServiceError(503, "not_ready", "The service is starting or stopping.", "Try again soon.", None, wait)
+        return schemas.HealthResponse(status="ready")
 
     described = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
 
@@ -135,12 +107,7 @@ def _add_pages(routes: Routes, report: bytes | None) -> None:
     described = {200: {"content": {"text/html": {}}, "description": "The report."}}
 
     @routes.get(
-        "/report",
-        "The evaluation report of the model",
-        404,
-        basic=True,
-        response_class=Response,
-        responses=described,
+        "/report", "The evaluation report of the model", 404, basic=True, response_class=Response, responses=described
     )
     async def get_report() -> Response:
         if report is None:
@@ -176,7 +143,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         }.get(error.status_code, ("refused", "See /openapi.json."))
         message = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
         return error_response(
-            ServiceError(error.status_code, code, message, what_to_do, headers=dict(error.headers or {}))
+            ServiceError(error.status_code, code, message, what_to_do, None, dict(error.headers or {}))
         )
 
     @app.exception_handler(Exception)
@@ -264,7 +231,7 @@ def create_app(
         reviewing.on_switch = answerer.switch
     _add_error_handlers(app)
     app.add_middleware(Guard, settings=settings, metrics=metrics)
-    _add_description(routes, describe_model(bundle, settings))
+    _add_description(routes, schemas.describe_model(bundle, settings))
     return app
 
 
@@ -283,7 +250,7 @@ async def _warm_up(app: FastAPI, answerer: Answerer) -> None:
     answerer.metrics.ready.set(1)
 
 
-def _add_description(routes: Routes, model: ModelResponse) -> None:
+def _add_description(routes: Routes, model: schemas.ModelResponse) -> None:
     """Add the OpenAPI description, made once; without the token it has neither texts of the corpus nor label names."""
     app, settings = routes.app, routes.settings
     plain, by_groups = app.openapi(), model.groups is not None

@@ -6,10 +6,9 @@ import asyncio
 import collections
 import concurrent.futures
 import contextlib
-import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 _log = logging.getLogger(__name__)
 
@@ -22,30 +21,19 @@ class ClosedError(Exception):
     """The batcher takes nothing more."""
 
 
-class Question(Protocol):
-    """What can be asked: something about texts."""
-
-    @property
-    def n_texts(self) -> int:
-        """How many texts it is about."""
-        ...
-
-
-_Question = TypeVar("_Question", bound=Question)
-_Answer = TypeVar("_Answer")
-
-
-@dataclasses.dataclass(eq=False)
-class _Waiting(Generic[_Question, _Answer]):
+class _Waiting(NamedTuple):
     """A question that waits for its answer."""
 
-    question: _Question
+    question: Any
     arrived: float
-    outcome: asyncio.Future[_Answer]
+    outcome: asyncio.Future[Any]
 
 
-class MicroBatcher(Generic[_Question, _Answer]):
-    """Gathers questions for one worker thread.
+_Queue: TypeAlias = "collections.deque[_Waiting]"
+
+
+class MicroBatcher:
+    """Gathers questions about texts, of which each has a number `n_texts`, for one worker thread.
 
     While the thread is at work, what arrives waits, and goes together when it is done. If the last batch was shared,
     the next one also waits up to `max_wait` seconds for company; a lone question never waits. Parts of long requests
@@ -59,7 +47,7 @@ class MicroBatcher(Generic[_Question, _Answer]):
 
     def __init__(
         self,
-        compute: Callable[[list[_Question]], Sequence[_Answer | Exception]],
+        compute: Callable[[list[Any]], Sequence[Any]],
         *,
         max_batch_texts: int,
         max_wait: float,
@@ -74,8 +62,8 @@ class MicroBatcher(Generic[_Question, _Answer]):
         self._on_batch = on_batch
         self._on_waiting = on_waiting
         self.n_waiting = 0
-        self._short: collections.deque[_Waiting[_Question, _Answer]] = collections.deque()
-        self._long: collections.deque[_Waiting[_Question, _Answer]] = collections.deque()
+        self._short: _Queue = collections.deque()
+        self._long: _Queue = collections.deque()
         self._admitted = self._running = 0
         self._n_batches = 0
         self._seconds_per_text = 0.0
@@ -122,7 +110,7 @@ class MicroBatcher(Generic[_Question, _Answer]):
             await self._loop_task
         self._thread.shutdown()
 
-    async def ask(self, question: _Question, *, is_long: bool = False) -> _Answer:
+    async def ask(self, question: Any, *, is_long: bool = False) -> Any:
         """Return the answer to a question of an admitted request, a part of a long one or all of it.
 
         Raises ClosedError if the batcher has ended.
@@ -130,7 +118,7 @@ class MicroBatcher(Generic[_Question, _Answer]):
         if self._loop_task is None or self._loop_task.done():
             raise ClosedError
         loop = asyncio.get_running_loop()
-        waiting: _Waiting[_Question, _Answer] = _Waiting(question, loop.time(), loop.create_future())
+        waiting = _Waiting(question, loop.time(), loop.create_future())
         (self._long if is_long else self._short).append(waiting)
         self._note_waiting(self.n_waiting + question.n_texts)
         self._arrived.set()
@@ -141,7 +129,7 @@ class MicroBatcher(Generic[_Question, _Answer]):
         while batch := await self._collect():
             await self._compute(batch)
 
-    async def _collect(self) -> list[_Waiting[_Question, _Answer]]:
+    async def _collect(self) -> list[_Waiting]:
         """Wait for a batch; empty where the batcher is closed and nothing waits."""
         while True:
             while not (self._short or self._long):
@@ -166,7 +154,7 @@ class MicroBatcher(Generic[_Question, _Answer]):
         except TimeoutError:
             return
 
-    def _take(self) -> list[_Waiting[_Question, _Answer]]:
+    def _take(self) -> list[_Waiting]:
         """Take the questions that fit in one batch; questions that were given up meanwhile are dropped."""
         n_short = sum(waiting.question.n_texts for waiting in self._short)
         batch = _fill([], self._long, self._max_batch - min(n_short, self._max_batch // 2))
@@ -180,7 +168,7 @@ class MicroBatcher(Generic[_Question, _Answer]):
         self.n_waiting = n_texts
         self._on_waiting(n_texts)
 
-    async def _compute(self, batch: list[_Waiting[_Question, _Answer]]) -> None:
+    async def _compute(self, batch: list[_Waiting]) -> None:
         """Compute a batch and give everyone their answer."""
         questions = [each.question for each in batch]
         self._running = n_texts = sum(question.n_texts for question in questions)
@@ -211,9 +199,7 @@ class MicroBatcher(Generic[_Question, _Answer]):
         self._n_batches += 1
 
 
-def _fill(
-    batch: list[_Waiting[_Question, _Answer]], queue: collections.deque[_Waiting[_Question, _Answer]], most: int
-) -> list[_Waiting[_Question, _Answer]]:
+def _fill(batch: list[_Waiting], queue: _Queue, most: int) -> list[_Waiting]:
     """Move questions from a queue to a batch that may have `most` texts; a first question is always taken."""
     n_texts = sum(each.question.n_texts for each in batch)
     while queue and (not batch or n_texts + queue[0].question.n_texts <= most):
@@ -224,7 +210,7 @@ def _fill(
     return batch
 
 
-def _settle(outcome: asyncio.Future[_Answer], answer: _Answer | Exception) -> None:
+def _settle(outcome: asyncio.Future[Any], answer: Any) -> None:
     """Give who waits the answer, unless they have given up meanwhile."""
     if outcome.done():
         return

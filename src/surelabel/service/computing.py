@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import logging
@@ -19,8 +20,7 @@ from surelabel.labels.sparse import SparseProbabilities, stacked
 if TYPE_CHECKING:
     from surelabel._core.validation import BoolArray, FloatArray
     from surelabel.models import Bundle
-    from surelabel.service.outcomes import ServiceOutcomes
-    from surelabel.service.watching import ServiceWatch
+    from surelabel.service.sharing import ServiceOutcomes, ServiceWatch
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +77,11 @@ class LabelSetQuestion:
         """How many texts it is about."""
         return 1
 
+    @property
+    def asked(self) -> int:
+        """Each is answered on its own."""
+        return id(self)
+
 
 def warm_up_questions(bundle: Bundle) -> list[SetsQuestion | LabelSetQuestion]:
     """Return questions of no client whose answers compile or load all that the first ones need."""
@@ -129,107 +134,86 @@ class BatchWork:
         outcomes: list[Outcome] = [0.0] * len(questions)
         alike: dict[Any, list[int]] = {}
         for number, question in enumerate(questions):
-            if isinstance(question, SetsQuestion):
-                alike.setdefault(question.asked, []).append(number)
-            else:
-                outcomes[number] = _caught(self._p_value, rows[number], question)
+            alike.setdefault(question.asked, []).append(number)
         for numbers in alike.values():
-            asked: list[Any] = [questions[number] for number in numbers]
-            answered = self._answer_together(asked, [rows[n] for n in numbers], [known[n] for n in numbers])
-            for number, outcome in zip(numbers, answered, strict=True):
+            asked = [(rows[number], known[number], questions[number]) for number in numbers]
+            for number, outcome in zip(numbers, self._outcomes(asked), strict=True):
                 outcomes[number] = outcome
-        self._show_watch(questions, rows, outcomes)
+        if self._watch is not None:
+            self._show_watch(self._watch, questions, rows, outcomes)
         self._saw_conformal(time.perf_counter() - start, time.thread_time() - start_cpu)
         return outcomes
 
+    def _outcomes(self, asked: list[tuple[Given, FloatArray | None, Any]]) -> Sequence[Outcome]:
+        """Answer questions that ask for the same; if that fails, one by one, so that only the bad one fails."""
+        if len(asked) > 1:
+            rows, known, questions = zip(*asked, strict=True)
+            words = None if known[0] is None else np.concatenate(known)
+            with contextlib.suppress(Exception):
+                return _parts(self._answer(stacked(rows), words, *questions), questions)
+        outcomes: list[Outcome] = []
+        for one in asked:
+            try:
+                outcomes.append(self._answer(*one))
+            except Exception as error:
+                outcomes.append(error)
+        return outcomes
+
+    @staticmethod
     def _show_watch(
-        self, questions: Sequence[SetsQuestion | LabelSetQuestion], rows: Sequence[Given], outcomes: Sequence[Outcome]
+        watch: ServiceWatch, questions: Sequence[Any], rows: Sequence[Given], outcomes: Sequence[Outcome]
     ) -> None:
         """Show the watch the texts of clients that were answered; what goes wrong there is no client's problem."""
-        if self._watch is None:
-            return
-        seen = [
-            part
-            for question, part, outcome in zip(questions, rows, outcomes, strict=True)
-            if isinstance(question, SetsQuestion) and question.is_served and isinstance(outcome, list)
-        ]
-        if seen and isinstance(error := _caught(self._watch.update, stacked(seen)), Exception):
-            _log.error("The watch failed on %d texts.", sum(map(len, seen)), exc_info=error)
+        answered = zip(questions, rows, outcomes, strict=True)
+        seen = [part for question, part, outcome in answered if isinstance(outcome, list) and question.is_served]
+        try:
+            if seen:
+                watch.update(stacked(seen))
+        except Exception:
+            _log.exception("The watch failed on %d texts.", sum(map(len, seen)))
 
-    def _p_value(self, probabilities: Given, question: LabelSetQuestion) -> float:
-        """Return the p-value of a label-set."""
-        return float(self.bundle.predictor.predict_p(probabilities, question.labels, groups=question.groups)[0])
-
-    def _answer(self, probabilities: Given, known_words: FloatArray | None, *questions: SetsQuestion) -> list[Answer]:
+    def _answer(self, probabilities: Given, known_words: FloatArray | None, *questions: Any) -> Any:
         """Do the conformal step for questions that ask for the same, and remember texts with an id."""
         question = questions[0]
+        if isinstance(question, LabelSetQuestion):
+            p_values = self.bundle.predictor.predict_p(probabilities, question.labels, groups=question.groups)
+            return float(p_values[0])
         ids = [name for question in questions for name in question.ids or ()]
         if ids and self._kept is not None:
             # All of them before anything is remembered: what fails together is tried one by one.
             self._kept.check_new(ids)
+        asked = {
+            "top": question.top,
+            "describe": question.describe,
+            "picture": question.picture,
+            "probabilities": probabilities,
+            "known_words": known_words,
+            "groups": [group for question in questions for group in question.groups or ()] or None,
+            "assurance": question.assurance,
+        }
         if question.adapts and self._kept is not None:
             with self._kept.answering() as (predictor, level):
                 bundle = dataclasses.replace(self.bundle, predictor=predictor, forced_totals=None)
-                answers = _answers(bundle, probabilities, known_words, questions, {"significance": Fraction(level)})
-                self._remember(probabilities, questions, {})
+                answers = bundle.answers((), significance=Fraction(level), **asked)
+                self._remember(probabilities, questions)
             return [dataclasses.replace(answer, significance=f"{level:.6f}") for answer in answers]
-        answers = _answers(self.bundle, probabilities, known_words, questions, dict([question.level]))
+        name, level = question.level
+        answers = self.bundle.answers((), **{name: level}, **asked)
         if ids:
-            asked = {"significance": Fraction(answers[0].significance), "assurance": question.assurance}
-            self._remember(probabilities, questions, asked)
+            used = Fraction(answers[0].significance)
+            self._remember(probabilities, questions, significance=used, assurance=question.assurance)
         return answers
 
-    def _remember(self, probabilities: Given, questions: Sequence[SetsQuestion], asked: dict[str, Any]) -> None:
+    def _remember(self, probabilities: Given, questions: Sequence[SetsQuestion], **asked: Any) -> None:
         """Remember texts with an id."""
         for question, rows in zip(questions, _parts(probabilities, questions), strict=True):
             if question.ids is not None and self._kept is not None:
                 self._kept.remember(rows, question.ids, groups=question.groups, **asked)
 
-    def _answer_together(
-        self, questions: Sequence[SetsQuestion], rows: Sequence[Given], known: Sequence[FloatArray | None]
-    ) -> Sequence[Outcome]:
-        """Answer questions that ask for the same; if that fails, one by one, so that only the bad one fails."""
-        if len(questions) > 1:
-            words = [part for part in known if part is not None]
-            together = _caught(self._answer, stacked(rows), np.concatenate(words) if words else None, *questions)
-            if isinstance(together, list):
-                return _parts(together, questions)
-        return [_caught(self._answer, *one) for one in zip(rows, known, questions, strict=True)]
-
 
 def _parts(values: Any, questions: Sequence[SetsQuestion | LabelSetQuestion]) -> list[Any]:
     """Return what is given for all texts, if anything, question by question."""
-    if len(questions) == 1:
-        return [values]
+    if len(questions) == 1 or values is None:
+        return [values] * len(questions)
     ends = itertools.accumulate((question.n_texts for question in questions), initial=0)
-    return [None if values is None else values[start:stop] for start, stop in itertools.pairwise(ends)]
-
-
-def _answers(
-    bundle: Bundle,
-    probabilities: Given,
-    known_words: FloatArray | None,
-    questions: Sequence[SetsQuestion],
-    level: dict[str, Any],
-) -> list[Answer]:
-    """Return the answers of a bundle to questions that ask for the same."""
-    first = questions[0]
-    return bundle.answers(
-        (),
-        top=first.top,
-        describe=first.describe,
-        picture=first.picture,
-        probabilities=probabilities,
-        known_words=known_words,
-        groups=[group for question in questions for group in question.groups or ()] or None,
-        assurance=first.assurance,
-        **level,
-    )
-
-
-def _caught(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function returns, or the exception that it raises."""
-    try:
-        return function(*arguments)
-    except Exception as error:
-        return error
+    return [values[start:stop] for start, stop in itertools.pairwise(ends)]

@@ -37,25 +37,6 @@ def raise_file_limit(max_connections: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-class _Timer:
-    """Calls a function unless it is stopped in time; starting it again while it runs changes nothing."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, call: Callable[[], None]) -> None:
-        self._loop, self._seconds, self._call = loop, seconds, call
-        self._handle: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        """Begin to count, unless it does already."""
-        if self._handle is None:
-            self._handle = self._loop.call_later(self._seconds, self._call)
-
-    def stop(self) -> None:
-        """Count no more."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-
 class LimitedConnection(H11Protocol):
     """An HTTP connection that is closed if its client is too slow, or if it is idle and another one needs its place.
 
@@ -65,9 +46,18 @@ class LimitedConnection(H11Protocol):
     def __init__(self, settings: ServiceSettings, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.settings = settings
-        self._head_timer = _Timer(self.loop, self.settings.head_timeout, self._close_if_idle)
-        self._send_timer = _Timer(self.loop, self.settings.send_timeout, self._abort)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._last_used = self.loop.time()
+
+    def _start_timer(self, name: str, seconds: float, call: Callable[[], None]) -> None:
+        """Call a function unless the timer is stopped in time; one that runs already goes on."""
+        if name not in self._timers:
+            self._timers[name] = self.loop.call_later(seconds, call)
+
+    def _stop_timer(self, name: str) -> None:
+        """Count no more."""
+        if (timer := self._timers.pop(name, None)) is not None:
+            timer.cancel()
 
     @property
     def is_idle(self) -> bool:
@@ -94,41 +84,37 @@ class LimitedConnection(H11Protocol):
         if len(here) > self.settings.max_connections:
             others = [one for one in here if one is not self and (one.is_idle or one._waits_for_client)]
             min(others or [self], key=lambda one: (not one.is_idle, one._last_used)).transport.abort()
-        self._head_timer.start()
+        self._start_timer("head", self.settings.head_timeout, self._close_if_idle)
 
     def data_received(self, data: bytes) -> None:
         """Read; a head must be whole in time."""
         self._last_used = self.loop.time()
         if self.is_idle:
-            self._head_timer.start()
+            self._start_timer("head", self.settings.head_timeout, self._close_if_idle)
         super().data_received(data)
         if not self.is_idle:
-            self._head_timer.stop()
+            self._stop_timer("head")
 
     def _close_if_idle(self) -> None:
         """Close a connection on which no request has begun."""
-        self._head_timer.stop()
+        self._stop_timer("head")
         if self.is_idle:
             self.transport.abort()
-
-    def _abort(self) -> None:
-        """End the connection at once."""
-        self.transport.abort()
 
     def pause_writing(self) -> None:
         """Wait for the client to read, but not for ever."""
         super().pause_writing()
-        self._send_timer.start()
+        self._start_timer("send", self.settings.send_timeout, self.transport.abort)
 
     def resume_writing(self) -> None:
         """Go on writing."""
-        self._send_timer.stop()
+        self._stop_timer("send")
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the timers with the connection."""
-        self._head_timer.stop()
-        self._send_timer.stop()
+        self._stop_timer("head")
+        self._stop_timer("send")
         super().connection_lost(exc)
         # uvicorn leaves this timer running if the connection broke.
         self._unset_keepalive_if_required()

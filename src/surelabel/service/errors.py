@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -24,38 +25,24 @@ STATUS_TEXTS = {
 """What every status that the service answers with means."""
 
 
+@dataclasses.dataclass(eq=False)
 class ServiceError(Exception):
     """An answer that is not a success: a `code` for programs, two sentences for people, the `field` that is wrong."""
 
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        what_to_do: str,
-        *,
-        field: str | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.what_to_do = what_to_do
-        self.field = field
-        self.headers = headers or {}
+    status: int
+    code: str
+    message: str
+    what_to_do: str
+    field: str | None = None
+    headers: dict[str, str] | None = None
 
 
 def error_response(error: ServiceError) -> Response:
     """Return the answer that tells an error."""
     told = {"code": error.code, "message": error.message, "what_to_do": error.what_to_do, "field": error.field}
     # ASCII: a message may quote anything, even half a surrogate pair.
-    return Response(
-        json.dumps({"error": told}).encode("ascii"),
-        status_code=error.status,
-        media_type="application/json",
-        headers=error.headers,
-    )
+    content = json.dumps({"error": told}).encode("ascii")
+    return Response(content, error.status, error.headers, media_type="application/json")
 
 
 def _place(location: tuple[Any, ...]) -> str:

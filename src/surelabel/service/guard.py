@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import contextlib
 import hmac
 import time
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ _HEADERS = {
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
     b"cache-control": b"no-store",
 }
+_OTHER_HOST = "Use the address it was started with, or add the name to 'allowed_hosts'."
 
 
 def _host_name(scope: Scope) -> str:
@@ -75,14 +76,8 @@ class Guard:
         try:
             app = self.app
             if "*" not in self._hosts and (host := _host_name(scope)) not in self._hosts:
-                app = error_response(
-                    ServiceError(
-                        421,
-                        "wrong_host",
-                        f"This service does not answer for the host {host[:100]!r}.",
-                        "Use the address it was started with, or add the name to 'allowed_hosts'.",
-                    )
-                )
+                what, what_to_do = f"This service does not answer for the host {host[:100]!r}.", _OTHER_HOST
+                app = error_response(ServiceError(421, "wrong_host", what, what_to_do))
             await app(scope, receive, send_with_headers)
         finally:
             self.metrics.requests_now.dec()
@@ -91,24 +86,18 @@ class Guard:
             self.metrics.request_seconds.labels(endpoint).observe(time.perf_counter() - start)
 
 
-def _given_token(header: str, *, basic: bool) -> str:
-    """Return the token that an Authorization header holds; as a password too, which a browser can ask for."""
-    scheme, _, value = header.partition(" ")
-    if scheme.lower() == "bearer":
-        return value.strip()
-    if basic and scheme.lower() == "basic":
-        try:
-            return base64.b64decode(value.strip(), validate=True).decode("utf-8").partition(":")[2]
-        except (binascii.Error, UnicodeDecodeError):
-            return ""
-    return ""
-
-
 def has_token(request: Request, token: str | None, *, basic: bool = False) -> bool:
-    """Tell whether a request brings the token, if there is one; the comparison takes the same time for any."""
+    """Tell whether a request brings the token, if there is one; the comparison takes the same time for any.
+
+    With `basic`, the password of HTTP Basic counts too, which a browser can ask for.
+    """
     if token is None:
         return True
-    given = _given_token(request.headers.get("authorization", ""), basic=basic)
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    given = value.strip() if scheme.lower() == "bearer" else ""
+    if basic and scheme.lower() == "basic":
+        with contextlib.suppress(ValueError):
+            given = base64.b64decode(value.strip(), validate=True).decode("utf-8").partition(":")[2]
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
 
 
@@ -116,11 +105,11 @@ def check_token(request: Request, token: str | None, *, basic: bool = False) -> 
     """Raise unless a request brings the token, if there is one; with `basic` as the password of HTTP Basic too."""
     if not has_token(request, token, basic=basic):
         challenge = 'Basic realm="surelabel", charset="UTF-8"' if basic else 'Bearer realm="surelabel"'
+        other_way = ", or the token as password of any user" if basic else ""
         raise ServiceError(
             401,
             "unauthorized",
             "This service needs a token, and the request has none or a wrong one.",
-            "Send the header 'Authorization: Bearer <token>'"
-            + (", or the token as password of any user." if basic else "."),
+            f"Send the header 'Authorization: Bearer <token>'{other_way}.",
             headers={"WWW-Authenticate": challenge},
         )

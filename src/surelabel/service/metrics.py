@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -43,47 +44,29 @@ class ServiceMetrics:
         self._shown: Callable[[], Iterator[tuple[str, str, float]]] = lambda: iter(())
         if self._folder is None:
             ProcessCollector(registry=registry)
-        self.requests = Counter(
-            "surelabel_requests", "Requests by endpoint and status.", ["endpoint", "status"], registry=registry
-        )
-        self.request_seconds = Histogram(
-            "surelabel_request_seconds", "Time from a request's head to the end of its answer.", ["endpoint"],
-            buckets=_SECONDS, registry=registry,
-        )  # fmt: skip
-        self.requests_now = Gauge(
-            "surelabel_requests_now", "Requests under way.", registry=registry, multiprocess_mode="livesum"
-        )
-        self.queue_texts = Gauge(
-            "surelabel_queue_texts", "Texts that wait.", registry=registry, multiprocess_mode="livesum"
-        )
-        self.batch_texts = Histogram("surelabel_batch_texts", "Texts in a batch.", buckets=_COUNTS, registry=registry)
-        self.batch_requests = Histogram(
-            "surelabel_batch_requests", "Requests in a batch.", buckets=_COUNTS, registry=registry
-        )
-        self.texts = Counter("surelabel_texts", "Texts that were answered.", registry=registry)
-        self.empty_sets = Counter("surelabel_empty_sets", "Texts without a plausible label-set.", registry=registry)
-        self.set_size = Histogram(
-            "surelabel_set_size", "Plausible label-sets per text (the lower bound if the number is not known).",
-            buckets=_SIZES, registry=registry,
-        )  # fmt: skip
-        self.credibility = Histogram(
-            "surelabel_credibility", "Highest p-value: low if a text is unlike the calibration texts.",
-            buckets=_SHARES, registry=registry,
-        )  # fmt: skip
-        self.classifier_seconds = Histogram(
-            "surelabel_classifier_seconds", "Time of a batch in the classifier.", buckets=_SECONDS, registry=registry
-        )
-        self.conformal_seconds = Histogram(
-            "surelabel_conformal_seconds", "Time of a batch in the conformal step.",
-            buckets=_SECONDS, registry=registry,
-        )  # fmt: skip
-        self.conformal_processor_seconds = Counter(
-            "surelabel_conformal_processor_seconds", "Processor time of the conformal step.", registry=registry
-        )
-        self.ready = Gauge(
-            "surelabel_ready", "1 if the service is ready.", registry=registry, multiprocess_mode="livemin"
-        )
-        build = Gauge("surelabel_build", "The version.", ["version"], registry=registry, multiprocess_mode="livemax")
+        counter, gauge = functools.partial(Counter, registry=registry), functools.partial(Gauge, registry=registry)
+        histogram = functools.partial(Histogram, registry=registry)
+        self.requests = counter("surelabel_requests", "Requests by endpoint and status.", ["endpoint", "status"])
+        words = "Time from a request's head to the end of its answer."
+        self.request_seconds = histogram("surelabel_request_seconds", words, ["endpoint"], buckets=_SECONDS)
+        self.requests_now = gauge("surelabel_requests_now", "Requests under way.", multiprocess_mode="livesum")
+        self.queue_texts = gauge("surelabel_queue_texts", "Texts that wait.", multiprocess_mode="livesum")
+        self.batch_texts = histogram("surelabel_batch_texts", "Texts in a batch.", buckets=_COUNTS)
+        self.batch_requests = histogram("surelabel_batch_requests", "Requests in a batch.", buckets=_COUNTS)
+        self.texts = counter("surelabel_texts", "Texts that were answered.")
+        self.empty_sets = counter("surelabel_empty_sets", "Texts without a plausible label-set.")
+        words = "Plausible label-sets per text (the lower bound if the number is not known)."
+        self.set_size = histogram("surelabel_set_size", words, buckets=_SIZES)
+        words = "Highest p-value: low if a text is unlike the calibration texts."
+        self.credibility = histogram("surelabel_credibility", words, buckets=_SHARES)
+        words = "Time of a batch in the classifier."
+        self.classifier_seconds = histogram("surelabel_classifier_seconds", words, buckets=_SECONDS)
+        words = "Time of a batch in the conformal step."
+        self.conformal_seconds = histogram("surelabel_conformal_seconds", words, buckets=_SECONDS)
+        words = "Processor time of the conformal step."
+        self.conformal_processor_seconds = counter("surelabel_conformal_processor_seconds", words)
+        self.ready = gauge("surelabel_ready", "1 if the service is ready.", multiprocess_mode="livemin")
+        build = gauge("surelabel_build", "The version.", ["version"], multiprocess_mode="livemax")
         build.labels(__version__).set(1)
 
     def show(self, shared: Shared) -> None:
@@ -94,10 +77,6 @@ class ServiceMetrics:
         """Count a batch."""
         self.batch_requests.observe(n_requests)
         self.batch_texts.observe(n_texts)
-
-    def saw_classifier(self, seconds: float) -> None:
-        """Count time in the classifier."""
-        self.classifier_seconds.observe(seconds)
 
     def saw_conformal(self, seconds: float, processor_seconds: float) -> None:
         """Count time in the conformal step."""

@@ -122,7 +122,7 @@ def add_review(routes: Routes, reviewing: Reviewing) -> None:
             body,
             functools.partial(_in_thread, work, reviewing),
             summary,
-            errors=(409,),
+            409,
             operation_id=f"review_{name}",
         )
 

@@ -41,14 +41,7 @@ _WORDS = 12
 class Reviewing:
     """What the review pages and their programs ask for; every method may be called from any thread.
 
-    Parameters
-    ----------
-    store : ReviewStore
-    bundle : Bundle
-    folder : path, optional
-        Folder of the bundle; a new calibration is written beside it. None keeps new ones in memory.
-    settings : IncomingSettings, optional
-        Level and share of the blind check.
+    A new calibration is written beside the folder of the bundle, or kept in memory if there is none.
 
     Examples
     --------
@@ -98,9 +91,7 @@ class Reviewing:
 
     def state(self) -> dict[str, Any]:
         """Return the counts of the queues, and the figures of the blind check."""
-        update = None
-        if self._update is not None:
-            update = _update_values(*self._update)
+        update = None if self._update is None else _update_values(*self._update)
         return {
             "queues": {queue: dataclasses.asdict(counts) for queue, counts in self.store.counts().items()},
             "significance": self.settings.significance,

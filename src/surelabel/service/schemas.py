@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
+from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.wording import bounds_words
+from surelabel._version import __version__
+from surelabel.service.pages import example_texts
+from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
+    from surelabel.models import Bundle
 
 # A decimal number between 0 and 1 with at most 40 digits.
 _DECIMAL = r"^0?\.[0-9]{0,19}[1-9][0-9]{0,19}$"
@@ -82,28 +87,9 @@ class PredictRequest(StrictRequest):
             )
         return self
 
-    @property
-    def all_ids(self) -> list[str] | None:
-        """The id of each text, None if texts are not to be remembered."""
-        given = ([self.id] if "id" in self.model_fields_set else []) + self.ids
-        return given or None
-
-    @property
-    def names_level(self) -> bool:
-        """Whether the request says its level."""
-        return bool({"significance", "confidence_level"} & self.model_fields_set)
-
-    @property
-    def all_groups(self) -> list[str] | None:
-        """The group of each text, however they were given."""
-        if "group" in self.model_fields_set:
-            return [self.group] * len(self.all_texts)
-        return self.groups if "groups" in self.model_fields_set else None
-
-    @property
-    def asked_assurance(self) -> float | str | None:
-        """The assurance, None if none was asked for."""
-        return self.assurance if "assurance" in self.model_fields_set else None
+    def _given(self, name: str) -> Any:
+        """Return a field, None if it was left out."""
+        return getattr(self, name) if name in self.model_fields_set else None
 
     @property
     def all_texts(self) -> list[str]:
@@ -111,11 +97,25 @@ class PredictRequest(StrictRequest):
         return [self.text] if "text" in self.model_fields_set else self.texts
 
     @property
+    def all_ids(self) -> list[str] | None:
+        """The id of each text, None if texts are not to be remembered."""
+        return ([self.id] if "id" in self.model_fields_set else []) + self.ids or None
+
+    @property
+    def all_groups(self) -> list[str] | None:
+        """The group of each text, however they were given."""
+        return [self.group] * len(self.all_texts) if "group" in self.model_fields_set else self._given("groups")
+
+    @property
+    def asked_assurance(self) -> float | str | None:
+        """The assurance, None if none was asked for."""
+        return self.assurance if "assurance" in self.model_fields_set else None
+
+    @property
     def level(self) -> tuple[str, float | str | None]:
         """The level: how it was given, and its value; None stands for the model's own."""
-        if "confidence_level" in self.model_fields_set:
-            return "confidence_level", self.confidence_level
-        return "significance", self.significance if "significance" in self.model_fields_set else None
+        name = "confidence_level" if "confidence_level" in self.model_fields_set else "significance"
+        return name, self._given(name)
 
 
 class PValueRequest(StrictRequest):
@@ -336,3 +336,57 @@ class ErrorResponse(BaseModel):
 def text_answer(answer: Answer) -> TextAnswer:
     """Return the answer about one text as the service sends it."""
     return TextAnswer.model_validate(answer)
+
+
+def _evaluated(bundle: Bundle) -> EvaluationResponse | None:
+    """Return the main figures of the bundle's own measure, where it was evaluated."""
+    if not bundle.evaluation:
+        return None
+    figures = next(iter(bundle.evaluation.values()))
+    by_level = {float(point.significance): point for point in figures.curve}
+    points = [by_level[float(level)] for level in STANDARD_LEVELS if float(level) in by_level]
+    return EvaluationResponse(
+        n_texts=figures.n_texts,
+        accuracy=figures.forced.accuracy,
+        f1_micro=figures.forced.f1_micro,
+        f1_macro=figures.forced.f1_macro,
+        levels=[
+            LevelResponse(
+                significance=point.significance,
+                error=point.error,
+                mean_size=point.sizes.mean,
+                median_size=point.sizes.median,
+            )
+            for point in points
+        ],
+    )
+
+
+def describe_model(bundle: Bundle, settings: ServiceSettings, *, has_review: bool = False) -> ModelResponse:
+    """Describe a bundle and the limits of its service."""
+    calibration = bundle.predictor.calibration_
+    n_candidates = calibration.n_candidates
+    return ModelResponse(
+        version=__version__,
+        name=bundle.info.name,
+        classifier=bundle.info.kind,
+        measure=bundle.info.measure,
+        corpus=bundle.info.corpus,
+        labels=list(bundle.label_names),
+        min_labels=calibration.min_labels,
+        max_labels=calibration.max_labels,
+        n_candidates=count_of(n_candidates, n_candidates),
+        n_calibration=calibration.n_texts,
+        smallest_p_value=1 / (calibration.n_texts + 1),
+        group_column=bundle.info.group_column if bundle.groups is not None else None,
+        groups=None if bundle.groups is None else list(bundle.groups),
+        level=bundle.level,
+        max_wrong=None if bundle.decisions is None else bundle.decisions.automation.max_wrong,
+        verdict=[str(line) for line in bundle.info.verdict.get("words", ())],
+        notes=list(bundle.info.notes),
+        evaluation=_evaluated(bundle),
+        has_report=bundle.report is not None,
+        has_review=has_review,
+        examples=list(bundle.info.examples) or example_texts(bundle.label_names),
+        limits=LimitsResponse(**{name: getattr(settings, name) for name in LimitsResponse.model_fields}),
+    )

@@ -130,10 +130,8 @@ def run(
         reviewing = None if review is None else _prepared(review, bundle, bundle_path, opened)
         app = create_app(bundle, settings, reviewing)
         app.state.has_process = True
-        config = _config(settings, app)
-        place = "" if review is None else "review"
-        _log.info("Serving on %s%s (Ctrl-C ends it).", _address(listening), place)
-        uvicorn.Server(config).run(sockets=[listening])
+        _log.info("Serving on %s%s (Ctrl-C ends it).", _address(listening), "" if review is None else "review")
+        uvicorn.Server(_config(settings, app)).run(sockets=[listening])
 
 
 def _config(settings: ServiceSettings, app: Any = None) -> uvicorn.Config:

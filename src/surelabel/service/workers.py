@@ -98,16 +98,14 @@ class _Supervisor(Multiprocess):
 @contextlib.contextmanager
 def _shared_metrics() -> Iterator[None]:
     """Make a folder for the metrics of all processes that are started within the block."""
-    before = os.environ.get(_METRICS)
+    before = {name: os.environ[name] for name in (_METRICS,) if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="surelabel-", ignore_cleanup_errors=True) as folder:
         os.environ[_METRICS] = folder
         try:
             yield
         finally:
-            if before is None:
-                del os.environ[_METRICS]
-            else:
-                os.environ[_METRICS] = before
+            del os.environ[_METRICS]
+            os.environ.update(before)
 
 
 def run_workers(
