@@ -7,9 +7,6 @@ import os
 import hypothesis
 import pytest
 
-# What is imported stays: going through it again and again, while it grows, is a quarter of the time of collection.
-gc.disable()
-
 # Derandomised: a run on an unchanged tree gives the same result. HYPOTHESIS_PROFILE=search looks for new examples.
 hypothesis.settings.register_profile(
     "same",
@@ -57,10 +54,15 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=place)
 
 
-def pytest_collection_finish():
-    """Collect garbage of the tests alone, from now on."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for garbage of the tests alone: what is imported stays, and to go through it takes long."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
