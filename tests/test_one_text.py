@@ -3,6 +3,7 @@
 import functools
 import math
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,9 @@ from surelabel import (
     TagBounds,
     answers,
 )
+from surelabel._kernels import compiling
+from surelabel._kernels import one_row as kernels
+from surelabel._kernels.one_row import scan_row
 from surelabel.answers import answer_probabilities
 from surelabel.engines import one_row
 from surelabel.exceptions import InvalidInputError
@@ -76,6 +80,13 @@ _MIXTURES = [
 ]
 
 
+def _together(*arguments, **asked):
+    """Answer in the general way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "_FEW_TEXTS", 0)
+        return answer_probabilities(*arguments, **asked)
+
+
 @settings(max_examples=80)
 @given(
     measure=st.sampled_from([LogLoss(), LpNorm(1), LpNorm(2), *_MIXTURES]),
@@ -96,11 +107,12 @@ def test_one_text_is_answered_as_among_others(measure, n_labels, limits, score, 
     texts = rng.beta(0.3, 0.6, (6, n_labels)).round(1)
     known = np.array([1.0, 0.0, math.nan, 0.4, 0.7, 0.2])
     asked = {"significance": level, "top": top, "describe": describe, "decisions": decisions}
-    together = answer_probabilities(predictor, texts, known_words=known, **asked)
+    together = _together(predictor, texts, known_words=known, **asked)
     alone = [
         answer_probabilities(predictor, texts[i : i + 1], known_words=known[i : i + 1], **asked)[0] for i in range(6)
     ]
     assert alone == together
+    assert answer_probabilities(predictor, texts, known_words=known, **asked) == together
 
 
 @pytest.mark.parametrize(
@@ -118,7 +130,7 @@ def test_what_has_categories_or_constraints_is_answered_as_among_others(differen
     groups = ["a", "b"] * 60 if isinstance(different.get("taxonomy"), ByGroup) else None
     predictor = ConformalLabelSets(LogLoss(), **different).calibrate(probabilities, labels, groups)
     asked = {"significance": "0.2", "describe": True}
-    together = answer_probabilities(predictor, probabilities[:6], **asked, groups=groups and groups[:6])
+    together = _together(predictor, probabilities[:6], **asked, groups=groups and groups[:6])
     for i in range(6):
         own = groups and groups[i : i + 1]
         assert answer_probabilities(predictor, probabilities[i : i + 1], **asked, groups=own) == [together[i]]
@@ -143,9 +155,31 @@ def test_what_the_quick_way_leaves_to_the_general_one(monkeypatch):
     monkeypatch.setattr(one_row, "FIRST_STEPS", 1)
     for one, level in ((predictor, "0.2"), (predictor, "0.001"), (maximum, "0.2")):
         answer = answer_probabilities(one, rows, significance=level, describe=True)[0]
-        assert answer == answer_probabilities(one, np.repeat(rows, 2, axis=0), significance=level, describe=True)[0]
+        assert answer == _together(one, np.repeat(rows, 2, axis=0), significance=level, describe=True)[0]
+        both = answer_probabilities(one, np.vstack([rows, np.eye(7)[:1]]), significance=level, describe=True)
+        assert both == [answer, *_together(one, np.eye(7)[:1], significance=level, describe=True)]
     answers._one_text.cache_clear()
     with pytest.raises(InvalidInputError, match="'k' parameter"):
         answer_probabilities(predictor, rows, significance="0.2", top=-1)
     with pytest.raises(InvalidInputError, match="in row 0, column 2"):
         answer_probabilities(predictor, np.array([[0.1, 0.2, 1.5, 0.1, 0.1, 0.1, 0.1]]), significance="0.2")
+
+
+def test_tags_of_a_row_by_hand():
+    labels = np.empty(5, dtype=np.int64)
+    assert scan_row(np.array([[0.2, 0.9, 0.5, 0.9, 0.1]]), 0.2, 0.6, labels) == (4, 2)
+    assert labels[:4].tolist() == [1, 3, 2, 0]
+    assert scan_row(np.array([[0.2, np.nan, 0.5, 0.9, 0.1]]), 0.2, 0.6, labels)[0] == -1
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@given(st.integers(0, 2**32 - 1))
+def test_a_row_is_cut_in_python_as_by_compiled_code(seed):
+    rng = np.random.default_rng(seed)
+    costs = tuple(rng.choice([0.1, 0.3, 0.7, rng.random()], (1, 6)) for _ in range(2))
+    arguments = costs, np.sort(rng.random(20) * 4), 4 * rng.random(), (int(rng.integers(0, 3)), 4), 10
+    cut = []
+    for run in (kernels._cut_row, functools.partial(compiling._run, compiling._interpreted(kernels._cut_row))):
+        words, p_values = np.zeros((38, 1), dtype=np.uint64), np.zeros(36)
+        cut.append([*run(*arguments, words, p_values), words.tolist(), p_values.tolist()])
+    assert cut[0] == cut[1]
