@@ -164,8 +164,10 @@ class _OneText:
         self._decisions = decisions
         self._work_limit = work_limit
         self._n_labels, self._n_candidates = calibration.n_labels, calibration.n_candidates
-        self._name = name = _namer(calibration)
+        name = _namer(calibration)
+        # The same label-sets come often.
         self._names = functools.lru_cache(maxsize=4096)(lambda labels: tuple(map(name, labels)))
+        self._described = functools.lru_cache(maxsize=4096)(lambda members: describe_few(members, name))
         # Probabilities from which on tags are to be considered, and assigned.
         self._tags = (math.inf, math.inf)
         if decisions is not None:
@@ -200,12 +202,15 @@ class _OneText:
             names(cut.certain),
             names(cut.still_open),
             tuple([PlausibleLabelSet(names(labels), p_value) for labels, p_value in cut.best[:top]]),
-            describe_few([labels for labels, _ in cut.best], self._name) if describe else None,
+            self._described(tuple([labels for labels, _ in cut.best])) if describe else None,
         )
         if self._decisions is None:
             return Answer(*answer)
         one = self._decisions.decide_one(cut, tags[:n_considered].tolist(), n_assigned, known_words)
-        return None if one is None else Answer(*answer, **_decided(one, self._name))
+        if one is None:
+            return None
+        assign, consider = names(tuple(one.assign)), names(tuple(one.consider))
+        return Answer(*answer, 0, one.decision, one.reason, assign, consider, one.unfamiliar)
 
     def checked(self, probabilities: FloatArray) -> FloatArray:
         """Return probabilities (n, d) for `answer`, which checks the values of a single text."""
