@@ -187,11 +187,7 @@ def _expand(frontier: Frontier, flips: Flips, slot: int, key: float, side: int) 
 
 @part
 def _take_one(frontier: Frontier, flips: Flips, index: Array, sizes: Any, numbers: Any, words: Array) -> float:
-    """Take the next label-set off the frontier; return its running total.
-
-    index (2, n): labels of flips; sizes: labels of the cheapest assignment, and most labels; numbers of flips on each
-    side; words (W,) has the cheapest assignment, and gets the label-set.
-    """
+    """Take the next label-set off the frontier into words (W,), which has the cheapest one; return its total."""
     nodes, links = frontier.nodes, frontier.links
     slot, key = _pop(frontier)
     at_root = True
@@ -234,7 +230,8 @@ def take_row(
     state, capacity = frontier.state, words.shape[0]
     opened = open_flips(absent, present, threshold, DRIFT, maximum, IN_ORDER, scratch)
     n_add, n_remove, size, base = opened[0], opened[1], opened[2], opened[3]
-    flips = Flips(scratch.costs, base, maximum)
+    flips, start = Flips(scratch.costs, base, maximum), np.empty(words.shape[1], dtype=np.uint64)
+    pack_member(scratch.member, start)
     if state[_NODES] == 0:
         for n_removed in range(max(0, size - limits[1]), n_remove + 1):
             n_added = max(0, limits[0] - size + n_removed)
@@ -249,7 +246,8 @@ def take_row(
         if taken == capacity:
             return np.int64(-1)
         own = words[taken]
-        pack_member(scratch.member, own)
+        for w in range(start.shape[0]):
+            own[w] = start[w]
         key = _take_one(frontier, flips, scratch.index, (size, limits[1]), (n_add, n_remove), own)
         if taken < number:
             largest = max(largest, key)

@@ -13,6 +13,7 @@ import numpy as np
 from surelabel._kernels.compiling import kernel, part
 from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members, total_of_row
 from surelabel._kernels.flips import cheapest, price_of_flip
+from surelabel._kernels.packed import pack_member
 
 Array = Any
 
@@ -35,10 +36,7 @@ def _next_combination(chosen: Array, size: int, n: int) -> bool:
 def _write(words: Array, n: int, member: Array) -> None:
     """Write a label-set packed as row n, where there is room."""
     if n < words.shape[0]:
-        words[n] = 0
-        for k in range(member.shape[0]):
-            if member[k]:
-                words[n, k >> 6] |= np.uint64(1) << np.uint64(63 - (k & 63))
+        pack_member(member, words[n])
 
 
 @part

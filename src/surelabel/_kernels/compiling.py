@@ -45,10 +45,7 @@ def _is_kept() -> bool:
 
 
 def _temporary_folder() -> Path | None:
-    """Return a folder among the temporary ones that nobody else can write to, None if it is not to be had.
-
-    Compiled code is run as it is read: a folder that is another user's, or open to others, is not used.
-    """
+    """Return a folder among the temporary ones that nobody else can write code to, None if it is not to be had."""
     if not hasattr(os, "getuid"):
         return None
     folder = Path(tempfile.gettempdir()) / f"surelabel-kernels-{os.getuid()}"
@@ -121,6 +118,16 @@ few = types.SimpleNamespace(steps=100_000)
 _steps: dict[Any, float] = {}
 # What stands for a compiled function in Python, if not the function itself.
 in_python: dict[Any, Callable[..., Any]] = {}
+# Compiled functions take these of the C library, as `math` does; numpy has others, which differ in the last bit.
+_LARGEST_EXPONENT = 709.782712893384
+_numpy = types.SimpleNamespace(
+    **vars(np)
+    | {
+        "exp": lambda value: math.exp(value) if value <= _LARGEST_EXPONENT else value * math.inf,
+        "log": lambda value: math.log(value) if value > 0.0 else value - math.inf,
+        "log1p": math.log1p,
+    }
+)
 
 
 def quickest(kernel: Any, n_steps: int) -> Callable[..., Any]:
@@ -154,7 +161,7 @@ def _interpreted(kernel: Any) -> Any:
     """Return what a compiled function is made of, with what it calls, as Python functions."""
     if kernel in in_python:
         return in_python[kernel]
-    code, names = kernel.py_func.__code__, dict(kernel.py_func.__globals__)
+    code, names = kernel.py_func.__code__, kernel.py_func.__globals__ | {"np": _numpy}
     for name in code.co_names:
         if hasattr(names.get(name), "py_func"):
             names[name] = _interpreted(names[name])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._kernels.compiling import in_python, kernel, part
+from surelabel._kernels.packed import has
 
 Array = Any
 
@@ -132,7 +133,7 @@ def totals_of_listed(absent: Array, present: Array, ends: Array, words: Array, o
         while i >= ends[row]:
             row += 1
         for k in range(n_labels):
-            member[k] = (words[i, k >> 6] >> np.uint64(63 - (k & 63))) & np.uint64(1)
+            member[k] = has(words[i], k)
         out[i] = total_of_members(absent[row], present[row], member, partials)
 
 

@@ -35,10 +35,8 @@ def _change(absent: float, present: float, is_member: int) -> tuple[float, float
 
 @part
 def _cheapest_flip(absent: Array, present: Array, member: Array, inside: int, first: int) -> int:
-    """Return the cheapest label to flip among labels >= first with member == inside.
-
-    Ties: additions take the last label, removals the first, which keeps 0/1 rows lexicographically small.
-    """
+    """Return the cheapest label to flip among labels >= first with member == inside."""
+    # Of ties, additions take the last label, removals the first, which keeps 0/1 rows lexicographically small.
     best = _NONE
     best_high, best_low = 0.0, 0.0
     for k in range(first, absent.shape[0]):
@@ -207,13 +205,10 @@ def _reach_row(absent: Array, present: Array, threshold: float, limits: Any, rea
 def _reachable_flat(
     starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
 ) -> None:
-    """Do what `reachable_flat` says."""
+    """Do what `reachable_flat` says, where nothing is written yet."""
     partials = np.empty(N_PARTIALS)
     for i in range(starts.shape[0] - 1):
         row = slice(starts[i], starts[i + 1])
-        for k in range(starts[i], starts[i + 1]):
-            reachable[k, 0] = False
-            reachable[k, 1] = False
         _reach_row(absent[row], present[row], thresholds[i], limits, reachable[row], partials)
 
 
@@ -221,6 +216,7 @@ def reachable_flat(
     starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
 ) -> None:
     """Do what `reachable_rows` says for flat rows: reachable (columns, 2)."""
+    reachable[:] = False
     quickest(_reachable_flat, len(absent))(starts, absent, present, thresholds, limits, reachable)
 
 

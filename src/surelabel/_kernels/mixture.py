@@ -13,12 +13,11 @@ compile.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import in_python, inlined, kernel, part, quickest
+from surelabel._kernels.compiling import inlined, kernel, part, quickest
 from surelabel._kernels.exact_sum import N_PARTIALS, add_to_partials, round_partials
 
 Array = Any
@@ -26,8 +25,6 @@ Array = Any
 LOG_2 = 0.6931471805599453
 # Sums of products beyond these lose digits; logarithms are added up instead.
 _SMALLEST_SUM, _LARGEST_SUM = 1e-200, 1e200
-# Of a larger one, e to its power is infinite.
-_LARGEST_EXPONENT = 709.782712893384
 # What is known of a node.
 MEMBER, WITHIN, _OPEN = 1, 2, 4
 # What can be asked of texts: the best listed candidate, the listed members, totals of given nodes.
@@ -114,30 +111,6 @@ class Scratch(NamedTuple):
     weights: Array
     base: Array
     partials: Array
-
-
-@inlined
-def _exp(value: float) -> Any:
-    """Return e to the power of a value; inf if it is too large."""
-    return np.exp(value)
-
-
-@inlined
-def _log(value: float) -> Any:
-    """Return the logarithm of a value, -inf of 0."""
-    return np.log(value)
-
-
-@inlined
-def _log1p(value: float) -> Any:
-    """Return the logarithm of 1 and a value."""
-    return np.log1p(value)
-
-
-# Compiled functions take these of the C library, as `math` does; numpy has others, that differ in the last bit.
-in_python[_exp] = lambda value: math.exp(value) if value <= _LARGEST_EXPONENT else value * math.inf
-in_python[_log] = lambda value: math.log(value) if value > 0.0 else value - math.inf
-in_python[_log1p] = math.log1p
 
 
 @inlined
@@ -255,10 +228,7 @@ def is_usable(total: float) -> bool:
 
 @part
 def _exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
-    """Return the number of partials of the base of text i, the base, and log_z, all correctly rounded.
-
-    log_z comes from the sum of terms, or, if it is not usable, from logarithms.
-    """
+    """Return the number of partials of the base of text i, the base, and log_z, all correctly rounded."""
     row, first, last, n_base = i, 0, settings.n_labels, np.int64(0)
     if texts.starts.shape[0]:
         row, first, last = 0, texts.starts[i], texts.starts[i + 1]
@@ -270,16 +240,16 @@ def _exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -
         n_base = add_to_partials(scratch.base, n_base, texts.absent[row, place])
     base, others = round_partials(scratch.base, n_base), texts.others[i]
     temperature, values, log_prior = settings.temperature, scratch.values, listing.log_prior
-    total = _fill_values(base, listing, scratch) + _exp(others + temperature * base)
+    total = _fill_values(base, listing, scratch) + np.exp(others + temperature * base)
     if is_usable(total):
-        return n_base, base, _log(total) - temperature * base
+        return n_base, base, np.log(total) - temperature * base
     largest = others
     for node in range(values.shape[0]):
         largest = max(largest, log_prior[node] - temperature * values[node])
-    summed = _exp(others - largest)
+    summed = np.exp(others - largest)
     for node in range(values.shape[0]):
-        summed += _exp(log_prior[node] - temperature * values[node] - largest)
-    return n_base, base, largest + _log(summed)
+        summed += np.exp(log_prior[node] - temperature * values[node] - largest)
+    return n_base, base, largest + np.log(summed)
 
 
 @part
@@ -288,7 +258,7 @@ def listed_total(value: float, log_prior: float, log_z: float, settings: Any) ->
     far = value + settings.shift
     near = settings.log_weight + ((log_prior - settings.temperature * value) - log_z)
     difference = near + far
-    total = -near - _log1p(_exp(-difference)) if difference > 0.0 else far - _log1p(_exp(difference))
+    total = -near - np.log1p(np.exp(-difference)) if difference > 0.0 else far - np.log1p(np.exp(difference))
     return max(total, 0.0)
 
 

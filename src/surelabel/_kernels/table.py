@@ -29,10 +29,7 @@ def _add_shifted(counts: Array, added: Array, first: int, shift: int) -> None:
 
 @part
 def _cumulative_table(prices: Array, order: Array, member: Array, shape: Any, cell: float) -> Array:
-    """Return T, shape (max labels + 1, cells): label-sets of c labels whose rounded flips sum to at most q cells.
-
-    prices (d,): what flips add; order (d,): labels, the dearest first.
-    """
+    """Return T, shape (max labels + 1, cells): label-sets of c labels whose rounded flips sum to at most q cells."""
     size = 0
     for k in range(prices.shape[0]):
         size += member[k]

@@ -97,10 +97,7 @@ def _start_walk() -> Array:
 
 @part
 def _next_removals(row: Row, scratch: Scratch, limits: Any, size: int, limit: int, state: Array) -> bool:
-    """Go on to the next set of removals that fits with the additions it needs; False after the last, or past `limit`.
-
-    What it leaves of the budget is at the top of the stack in `scratch`, whose `member` lacks the removed labels.
-    """
+    """Go on to the next set of removals that fits with the additions it needs; False after the last or past `limit`."""
     costs, left, removed = scratch.costs[REMOVALS], scratch.costs[REMOVED], scratch.index[REMOVED]
     descends = True
     while state[_WORK] <= limit:

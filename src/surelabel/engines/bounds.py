@@ -95,10 +95,7 @@ def greatest_size(absent: FloatArray, present: FloatArray, threshold: float, hi:
 
 
 def _bounds_of_any_size(absent: FloatArray, present: FloatArray, threshold: float, n_cells: int) -> tuple[float, float]:
-    """Bound the number of label-sets of a row with total <= threshold, whatever their numbers of labels.
-
-    A table over quantised cost alone: n_cells additions per flip instead of so many per flip and number of labels.
-    """
+    """Bound the number of label-sets of a row with total <= threshold by a table over quantised cost alone."""
     # Added up label by label, as searches do.
     base = float(np.cumsum(np.minimum(absent, present))[-1])
     relative = exact_sum.band(len(absent))

@@ -259,11 +259,7 @@ class MixtureEngine(WrappingEngine):
         return members, two
 
     def _best_unlisted(self, inner: Engine, limits: FloatArray, which: IntArray, rows: slice) -> Iterator[list[Scored]]:
-        """Yield the two best candidates that are not listed, within limits, of some texts of a block.
-
-        The best few of the independent part are taken for all texts at once; if too many of these are listed, the next
-        ones are taken one by one.
-        """
+        """Yield the two best candidates that are not listed, within limits, of some texts of a block."""
         if not len(which):
             return
         thresholds = np.full(len(inner), -1.0)

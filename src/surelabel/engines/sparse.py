@@ -274,10 +274,7 @@ def _finite(rows: CompressedRows, thresholds: FloatArray) -> FloatArray:
 
 
 def _spans(rows: CompressedRows, thresholds: FloatArray, limits: Bounds) -> tuple[IntArray, IntArray]:
-    """Return how many unlisted labels members of each row have at least and at most; the rows hold none present.
-
-    If the most is below the least, there are no members. The most is rounded up by running totals.
-    """
+    """Return how many unlisted labels members of each row have at least, and at most (below that: no members)."""
     fewest = np.maximum(0, limits[0] - rows.n_listed)
     most = np.minimum(rows.n_unlisted, limits[1])
     absent, present = rows.group
