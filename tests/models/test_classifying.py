@@ -11,8 +11,8 @@ from surelabel import corpora
 from surelabel._core.progress import reporting_to
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures import LogLoss
-from surelabel.models import TrainingSettings, classifying, train_bundle, train_to_folder
-from surelabel.models.classifying import fitted_kind, has_encoder
+from surelabel.models import TrainingSettings, steps, train_bundle, train_to_folder
+from surelabel.models.steps import fitted_kind, has_encoder
 
 QUICK = TrainingSettings(kind="auto", measure=LogLoss(), compared={}, options={"keep_vectors": False, "max_tokens": 16})
 
@@ -36,8 +36,8 @@ def fake(monkeypatch, losses):
         asked.append((kind, options))
         return Fitted(kind, [{"log_loss": loss} for loss in losses[kind]])
 
-    monkeypatch.setattr(classifying, "fitted_classifier", fitted)
-    monkeypatch.setattr(classifying, "has_encoder", lambda model: True)
+    monkeypatch.setattr(steps, "fitted_classifier", fitted)
+    monkeypatch.setattr(steps, "has_encoder", lambda model: True)
     return asked
 
 
@@ -55,7 +55,7 @@ def test_the_lower_log_loss_decides_and_a_tie_is_for_linear(monkeypatch, texts, 
 
 def test_without_an_encoder_linear_is_fitted_alone(monkeypatch, texts):
     asked = fake(monkeypatch, {"linear": [1.0]})
-    monkeypatch.setattr(classifying, "has_encoder", lambda model: False)
+    monkeypatch.setattr(steps, "has_encoder", lambda model: False)
     classifier, note = fitted_kind(texts, "auto", {})
     assert (classifier.kind, [kind for kind, _ in asked]) == ("linear", ["linear"])
     assert "surelabel[text,minilm]" in note
@@ -69,7 +69,7 @@ def test_very_many_labels_are_not_compared(monkeypatch, texts):
 
 def test_minilm_need_not_be_there_if_another_model_is_named(monkeypatch):
     there = {"torch", "transformers"}
-    monkeypatch.setattr(classifying.importlib.util, "find_spec", lambda name: name if name in there else None)
+    monkeypatch.setattr(steps.importlib.util, "find_spec", lambda name: name if name in there else None)
     assert has_encoder("/some/folder")
     assert not has_encoder()
     assert not has_encoder("minilm")
@@ -78,10 +78,10 @@ def test_minilm_need_not_be_there_if_another_model_is_named(monkeypatch):
 
 
 def test_a_bundle_holds_what_was_kept_and_says_so(texts, tmp_path, monkeypatch):
-    steps = []
-    with reporting_to(lambda name, done, total: steps.append((name, done, total))):
+    reported = []
+    with reporting_to(lambda name, done, total: reported.append((name, done, total))):
         bundle = train_bundle(texts, QUICK)
-    computed = [(done, total) for name, done, total in steps if name.startswith("computing the vectors of")]
+    computed = [(done, total) for name, done, total in reported if name.startswith("computing the vectors of")]
     assert any(0 < done < total for done, total in computed)
     kind = bundle.info.kind
     assert kind == bundle.classifier.kind in {"linear", "hybrid"}
@@ -92,7 +92,7 @@ def test_a_bundle_holds_what_was_kept_and_says_so(texts, tmp_path, monkeypatch):
         patched.setattr("surelabel.models.Bundle.save", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_to_folder(texts, tmp_path / "model", QUICK)
-    monkeypatch.setattr(classifying, "fitted_classifier", lambda *_: 1 / 0)
+    monkeypatch.setattr(steps, "fitted_classifier", lambda *_: 1 / 0)
     resumed = train_to_folder(texts, tmp_path / "model", QUICK)
     assert resumed.info.notes == bundle.info.notes
     some = texts.part("test").texts[:5]

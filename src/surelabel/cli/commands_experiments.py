@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markdown import Markdown
 
 import surelabel
 from surelabel._core.levels import STANDARD_LEVELS
@@ -124,6 +123,8 @@ def reproduce(
     tables = experiments.all_tables(experiments.load_results(folders.results))
     experiments.write_tables(tables, results / "tables")
     if sys.stdout.isatty():
+        from rich.markdown import Markdown  # noqa: PLC0415 (takes a tenth of a second)
+
         for table in tables:
             console.print(Markdown(f"## {table.title}\n\n{table.to_markdown()}"))
     say(f"The tables are in {results / 'tables'}.")

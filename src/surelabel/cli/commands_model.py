@@ -28,7 +28,7 @@ from surelabel.cli.options import (
 from surelabel.cli.showing import print_json, progress_shown
 
 if TYPE_CHECKING:
-    import surelabel.models.classifying
+    import surelabel.models.steps
     from surelabel.corpora import Corpus
     from surelabel.evaluation.evaluate import Evaluation
 
@@ -168,7 +168,7 @@ def train(
         figures.print_own_evaluation(bundle)
         if classifier == "auto":
             say(bundle.info.notes[0])
-        elif classifier == "linear" and surelabel.models.classifying.has_encoder():
+        elif classifier == "linear" and surelabel.models.steps.has_encoder():
             say("--classifier auto also fits hybrid, which takes minutes, and keeps the better of the two.")
         say(f"The model is in {out}.")
         if bundle.report is not None:

@@ -16,7 +16,7 @@ from surelabel.cli.application import Debug, Quiet, app
 
 if TYPE_CHECKING:
     import surelabel.corpora.tabular
-    import surelabel.models.dividing
+    import surelabel.models.settings
     from surelabel.corpora import Corpus
     from surelabel.corpora.tabular import Event
     from surelabel.models import Bundle, DecisionSettings, Division
@@ -210,7 +210,7 @@ class Categories:
 
     def division(self) -> Division | None:
         """Return the division that is asked for, None if there is none."""
-        usual = surelabel.models.dividing
+        usual = surelabel.models.settings
         cardinality = _edges(self.cardinality_edges, "--cardinality-edges", self.by_cardinality, usual.CARDINALITIES)
         rarity = _edges(self.rarity_edges, "--rarity-edges", self.by_rarity, usual.RARITIES)
         if not (self.by or cardinality or rarity or self.min_texts):

@@ -14,10 +14,10 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.measures import MEASURES, Measure, measure_name
 from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import DecisionSettings, settings_of, uncertified
-from surelabel.models.dividing import Division, division_notes
 from surelabel.models.evaluating import calibrated_predictors, completed, place_of
 from surelabel.models.fitting import fitted_measure
 from surelabel.models.held_out import bundle_probabilities, held_out_part, labels_of, without_training_texts
+from surelabel.models.settings import Division, division_notes
 from surelabel.models.verdict import judged
 from surelabel.taxonomies.kinds import Taxonomy
 

@@ -1,4 +1,4 @@
-"""Train, calibrate, evaluate and report, and resume after an interruption."""
+"""The whole journey: train, calibrate, evaluate and report, and resume after an interruption."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ import logging
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from surelabel import text
-from surelabel._core import progress
+from surelabel import corpora, text
+from surelabel._core.progress import Report, reporting_to, step
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import check_limits
 from surelabel.corpora import Corpus
 from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, TrainingError
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.measures import Measure, SeparableMeasure, measure_name
+from surelabel.measures import MEASURES, Measure, SeparableMeasure, measure_name
 from surelabel.models.bundle import Bundle, load_bundle
-from surelabel.models.classifying import fitted_kind, made
-from surelabel.models.deciding import uncertified
-from surelabel.models.dividing import division_notes
+from surelabel.models.deciding import DecisionSettings, uncertified
 from surelabel.models.evaluating import calibrated_predictors, completed, place_of
-from surelabel.models.fitting import NEEDS_ALL, Automatic, corrected, fitted_measure
+from surelabel.models.fitting import NEEDS_ALL, Automatic, any_measure_named, corrected, fitted_measure
 from surelabel.models.folder import check_target
 from surelabel.models.info import BundleInfo
-from surelabel.models.settings import TrainingSettings
-from surelabel.models.steps import part_probabilities, versions
+from surelabel.models.settings import TrainingSettings, division_notes
+from surelabel.models.steps import fitted_kind, made, part_probabilities, versions
 from surelabel.models.texts import SeenTexts, repeated_texts
 from surelabel.models.work import Work
 from surelabel.probabilities_file import PartProbabilities
@@ -40,6 +39,74 @@ _log = logging.getLogger(__name__)
 _DRAWN = ("test", "validation", "calibration")
 # Constraints, and texts that break them, that a note names.
 _MOST_SHOWN = 3
+_OWN_SETTINGS = {"kind", "measure", "compared", "decisions"}
+_SETTINGS = {field.name for field in dataclasses.fields(TrainingSettings)} - _OWN_SETTINGS
+_PROMISES = {field.name for field in dataclasses.fields(DecisionSettings)}
+
+
+def train(
+    corpus: Corpus | str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    classifier: str = "linear",
+    measure: Measure | str = "auto",
+    compare: bool = True,
+    progress: Report | None = None,
+    **settings: Any,
+) -> Bundle:
+    """Train a classifier, calibrate it and evaluate it: what `surelabel train` does.
+
+    Parameters
+    ----------
+    corpus : Corpus, name of a corpus, or file
+        A corpus with a training and a calibration part, from `corpora.load`; or what `corpora.load` takes.
+    out : path, optional
+        Folder for the model; called again after an interruption, training resumes there. None keeps it in memory.
+    classifier : {"linear", "hybrid", "auto", "randinit", "word2vec", "bert", "blend"}
+        "auto" keeps the better of `linear` and `hybrid`.
+    measure : Measure or str
+        Nonconformity measure, or its name: "auto", "LogLoss", "L2", "mahalanobis", ...
+    compare : bool
+        Evaluate the other measures beside it.
+    progress : callable, optional
+        Called with a step's name, what is done of it, and how much there is (or None).
+    **settings
+        options (of the classifier), seed, min_labels, max_labels, name, constraints, recalibrate, listed, division,
+        date and decision, as in `surelabel.models.TrainingSettings`; what is promised: max_wrong, assurance,
+        max_missed, max_false and max_choices, as in `surelabel.models.DecisionSettings`; all others say how a file is
+        read, as in `corpora.load`.
+
+    Examples
+    --------
+    >>> import surelabel
+    >>> corpus = surelabel.corpora.load("synthetic", n_texts=300, n_labels=5)
+    >>> bundle = surelabel.train(corpus, measure="LogLoss", compare=False)
+    >>> bundle
+    <Bundle 'synthetic, linear': linear, 5 labels, LogLoss, 45 calibration texts>
+    >>> bundle.answers(["Crude, a barrel, petroleum."], significance="0.1")[0].certain
+    ('oil',)
+    """
+    promised = DecisionSettings(**{name: settings.pop(name) for name in list(settings) if name in _PROMISES})
+    reading = {name: settings.pop(name) for name in list(settings) if name not in _SETTINGS}
+    if isinstance(measure, str):
+        chosen: Measure | Automatic = Automatic() if measure.lower() == "auto" else any_measure_named(measure)
+    else:
+        chosen = measure
+    wanted = TrainingSettings(
+        kind=classifier, measure=chosen, compared=MEASURES if compare else {}, decisions=promised, **settings
+    )
+    with reporting_to(progress):
+        if not isinstance(corpus, Corpus):
+            named = (None if wanted.division is None else wanted.division.by, wanted.date)
+            if any(named):
+                reading["columns"] = (*reading.get("columns", ()), *filter(None, named))
+            with step("reading texts"):
+                corpus = corpora.load(corpus, seed=wanted.seed, **reading)
+        elif reading:
+            raise InvalidInputError(
+                f"train got {', '.join(sorted(reading))}, which say how a file is read, but a corpus instead of a file."
+            )
+        return train_bundle(corpus, wanted) if out is None else train_to_folder(corpus, Path(out), wanted)
 
 
 def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_folder: Path | None = None) -> Bundle:
@@ -56,7 +123,7 @@ def train_bundle(corpus: Corpus, settings: TrainingSettings | None = None, work_
     _check_parts(corpus, needs_validation=settings.needs_validation)
     limits = _limits(corpus, settings)
     listed = _listed(len(corpus.label_names), settings)
-    with progress.step("looking for texts that are in two parts"):
+    with step("looking for texts that are in two parts"):
         notes = (*_notes(corpus), *_constraint_notes(corpus, settings.constraints))
     group_column = None if settings.division is None else settings.division.by
     calibration_texts = corpus.part("calibration")
@@ -134,7 +201,7 @@ def train_to_folder(
     if not resume:
         shutil.rmtree(work_folder, ignore_errors=True)
     bundle = train_bundle(corpus, settings, work_folder)
-    with progress.step("saving the model"):
+    with step("saving the model"):
         bundle.save(target)
         shutil.rmtree(work_folder, ignore_errors=True)
         return load_bundle(out)

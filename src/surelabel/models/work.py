@@ -18,9 +18,9 @@ from surelabel.evaluation.evaluate import Evaluation
 from surelabel.exceptions import ArtifactError
 from surelabel.measures import Measure, SeparableMeasure
 from surelabel.models.bundle import read_evaluations
-from surelabel.models.classifying import check_options
 from surelabel.models.fitting import Automatic, needs_fitting
 from surelabel.models.settings import TrainingSettings
+from surelabel.models.steps import check_options
 from surelabel.recalibration import Recalibration
 
 _log = logging.getLogger(__name__)
