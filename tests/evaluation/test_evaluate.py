@@ -51,7 +51,7 @@ def test_without_criteria_it_computes_what_a_reader_needs(evaluation, monkeypatc
 
 
 def test_sets_of_interacting_measures_are_counted_on_texts_spread_evenly(evaluation, monkeypatch):
-    monkeypatch.setattr("surelabel.evaluation.evaluate._MOST_SIZED", 3)
+    monkeypatch.setattr("surelabel.evaluation.predicted._MOST_SIZED", 3)
     _, probabilities, labels, _ = evaluation
     measure = Penalised(LogLoss(), hamming=0.5).fit(labels)
     predictor = ConformalLabelSets(measure, 0).calibrate(probabilities[:100], labels[:100])

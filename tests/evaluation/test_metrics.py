@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import stats
 from sklearn import metrics as sk
 
 import reference
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, metrics
+from surelabel.evaluation.bands import count_band
 from surelabel.exceptions import InvalidInputError
 
 MATRICES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6).flatmap(
@@ -106,3 +108,16 @@ def test_s_and_of_by_definition():
     is_candidate = (labels[40:].sum(axis=1) >= 1) & (labels[40:].sum(axis=1) <= 3)
     true = np.where(is_candidate, predictor.predict_p(probabilities[40:], labels[40:]), 0.0)
     assert of.mean[0] == pytest.approx(np.mean(by_definition) - true.mean())
+
+
+@pytest.mark.parametrize("n_calibration", [None, 5, 292, 999])
+@pytest.mark.parametrize("n_texts", [1, 20, 390])
+@pytest.mark.parametrize("share", [0.01, 0.05, 1 / 3, 0.9])
+def test_bands_of_chance_are_those_of_scipy(share, n_texts, n_calibration):
+    ranks = None if n_calibration is None else n_calibration + 1
+    counts = stats.binom(n_texts, share)
+    if ranks is not None:
+        counts = stats.betabinom(n_texts, share * ranks, (1 - share) * ranks)
+    for inside in (0.9, 0.99):
+        expected = counts.ppf([(1 - inside) / 2, (1 + inside) / 2]) / n_texts
+        assert count_band(share, n_texts, n_calibration, inside) == tuple(expected)

@@ -9,7 +9,9 @@ import pytest
 from bundle_cases import corpus, small_bundle
 from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, corpora, load_bundle
 from surelabel.corpora import Corpus
+from surelabel.evaluation.metrics import counts_at_levels
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.measures import measure_name
 from surelabel.models import add_to_calibration, calibrate_bundle, evaluate_bundle, held_out_part
 
 
@@ -25,6 +27,22 @@ def test_the_same_calibration_is_the_same(tmp_path):
     assert list(again.evaluation) == ["LogLoss", "L2", "L4", "L8"]
     assert again.report.startswith(b"<!DOCTYPE html>")
     assert again.classifier is bundle.classifier
+
+
+def test_prediction_sets_are_counted_once_per_measure_for_figures_report_and_examples(tmp_path, monkeypatch):
+    counted = []
+
+    def count(engine, levels, n_cells):
+        counted.append((measure_name(engine.calibration.measure), len(engine)))
+        return counts_at_levels(engine, levels, n_cells)
+
+    monkeypatch.setattr("surelabel.evaluation.predicted.counts_at_levels", count)
+    made = calibrate_bundle(small_bundle(), corpus(), work_folder=tmp_path)
+    assert made.report is not None
+    assert made.info.examples
+    n_test, n_validation = (len(corpus().parts[name]) for name in ("test", "validation"))
+    measures = [(name, n_test) for name in ("LogLoss", "L2", "L4", "L8")]
+    assert counted == [*measures, ("LogLoss", n_validation)]
 
 
 def test_a_new_measure_and_new_texts():

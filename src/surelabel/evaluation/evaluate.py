@@ -30,14 +30,14 @@ from surelabel.evaluation.metrics import (
     size_statistics,
 )
 from surelabel.evaluation.plain import from_plain
-from surelabel.evaluation.predicted import Predicted
+from surelabel.evaluation.predicted import Predicted, large_enough
 from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import measure_to_spec
 from surelabel.taxonomies.engine import KindsEngine
 
-# Texts whose sets are counted if that takes milliseconds per text, and whose sets are looked at for misses by size.
-_MOST_SIZED, _MOST_LOOKED_AT = 500, 2_000
+# Texts whose sets are looked at for misses by size.
+_MOST_LOOKED_AT = 2_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,10 +255,10 @@ def evaluate(
     engine, forced = predicted.engine, predicted.forced
     checked, known = engine.probabilities, engine.as_labels(labels, who="evaluate")
     if levels is None:
-        levels = _large_enough(CURVE_LEVELS if criteria else STANDARD_LEVELS, calibration.n_texts)
-    names = {str(float(level)): level for level in (*_large_enough(CURVE_LEVELS, calibration.n_texts), *levels)}
+        levels = large_enough(CURVE_LEVELS if criteria else STANDARD_LEVELS, calibration.n_texts)
+    names = {str(float(level)): level for level in (*large_enough(CURVE_LEVELS, calibration.n_texts), *levels)}
     errors = dict(zip(names, error_rates(predictor, engine, known, names.values()).tolist(), strict=True))
-    rows, sized = predicted.spread(_MOST_SIZED if predicted.is_slow and not criteria else len(engine))
+    rows, sized = predicted.spread(len(engine)) if criteria else predicted.sized()
     bounds = sized.count(levels, *([TABLE_CELLS] if criteria else []))
     sums = p_value_sums(predictor, engine) if criteria else None
     of = of_criterion(predictor, engine, known, sums=sums) if criteria else None
@@ -294,13 +294,8 @@ def _conditional(
     predicted: Predicted, known: Any, counted: tuple[IntArray, Predicted], details: TextDetails | None
 ) -> Conditional:
     """Return figures by kind of text at the main level, or at the smallest that the calibration is large enough for."""
-    enough = _large_enough([MAIN_LEVEL, *STANDARD_LEVELS[2:]], predicted.predictor.calibration_.n_texts)
+    enough = large_enough([MAIN_LEVEL, *STANDARD_LEVELS[2:]], predicted.predictor.calibration_.n_texts)
     level = enough[0] if enough else STANDARD_LEVELS[-1]
-    rows, sized = counted[1].spread(_MOST_SIZED if predicted.is_slow else _MOST_LOOKED_AT)
+    rows, sized = counted[1].spread(_MOST_LOOKED_AT)
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         return conditional(predicted, known, level, (counted[0][rows], sized.count([level])[0][:, 1]), details)
-
-
-def _large_enough(levels: Sequence[str], n_calibration: int) -> list[str]:
-    """Return the levels at which a calibration excludes something."""
-    return [level for level in levels if float(level) * (n_calibration + 1) > 1]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_level
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.interacting import InteractingEngine
@@ -18,8 +19,15 @@ from surelabel.taxonomies.engine import KindsEngine
 
 # Cells of the tables that bound sizes past counting; a full evaluation takes the usual number.
 _CELLS = 1024
+# Texts whose sets are counted at several levels if that takes milliseconds per text.
+_MOST_SIZED = 500
 # With more labels than this most sets are bounded by tables, which takes milliseconds per text.
 _MANY_LABELS = 200
+
+
+def large_enough(levels: Sequence[str], n_calibration: int) -> list[str]:
+    """Return the levels at which a calibration excludes something."""
+    return [level for level in levels if float(level) * (n_calibration + 1) > 1]
 
 
 class Predicted:
@@ -65,7 +73,13 @@ class Predicted:
         return [self._bounds[level] for level in asked]
 
     def sizes(self, level: Any) -> list[tuple[int, int]]:
-        """Return bounds of the size of each set: the size if it is small, else within a factor of two."""
+        """Return bounds of the size of each set: the size if it is small, else within a factor of two.
+
+        Standard levels are counted together, as an evaluation does: who asks first makes no difference.
+        """
+        usual = large_enough(STANDARD_LEVELS, self.predictor.calibration_.n_texts)
+        if as_level(level, None, who="sizes") not in self._bounds and level in usual and self.sized()[1] is self:
+            self.count(usual)
         finite = np.minimum(self.count([level])[0], np.finfo(np.float64).max)
         return [(int(least), int(most)) for least, most in finite.tolist()]
 
@@ -73,6 +87,10 @@ class Predicted:
     def is_slow(self) -> bool:
         """Whether counting the sets of a text takes milliseconds: labels interact, kinds count apart, or are many."""
         return isinstance(self.engine, (InteractingEngine, KindsEngine)) or self.engine.n_labels > _MANY_LABELS
+
+    def sized(self) -> tuple[IntArray, Predicted]:
+        """Return the texts whose sets are counted at several levels, see `spread`: a sample if that takes long."""
+        return self.spread(_MOST_SIZED if self.is_slow else len(self))
 
     def spread(self, most: int) -> tuple[IntArray, Predicted]:
         """Return up to so many rows, spread evenly, and what is said of their texts."""

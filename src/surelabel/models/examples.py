@@ -34,23 +34,16 @@ class WorkedExample:
     words: str
 
 
-def worked_examples(
-    bundle: Bundle,
-    probabilities: Any,
-    texts: Sequence[str],
-    significance: str | None = None,
-    groups: Sequence[str] | None = None,
-) -> list[WorkedExample]:
+def worked_examples(bundle: Bundle, probabilities: Any, texts: Sequence[str]) -> list[WorkedExample]:
     """Choose up to three of some texts and say in words what the model says of them.
 
     Short texts are preferred. The first has one plausible label-set and the highest confidence, and is one to file if
     there is any; the second has about half a dozen plausible label-sets, and is one to choose for; the last one is the
-    least like the calibration texts, and is one to read. The level is the bundle's own by default. `probabilities` may
-    be what the bundle's predictor says of them, as `Predicted`.
+    least like the calibration texts, and is one to read. The level is the bundle's own. `probabilities` may be what the
+    bundle's predictor says of them, as `Predicted`.
     """
-    level = significance or bundle.level
-    predictor, decisions = bundle.predictor, bundle.decisions
-    predicted = Predicted.of(predictor, probabilities, groups, "worked_examples")
+    level, predictor, decisions = bundle.level, bundle.predictor, bundle.decisions
+    predicted = Predicted.of(predictor, probabilities, who="worked_examples")
     engine, forced, bounds = predicted.engine, predicted.forced, predicted.sizes(level)
     sizes = np.array([float(most) for _, most in bounds])
     is_short = np.array([40 <= len(each) <= _LONGEST for each in texts])

@@ -105,11 +105,8 @@ def labels_of(bundle: Bundle, part: Part) -> Any:
     return csr_array((matrix.data, columns[matrix.indices], matrix.indptr), shape=shape)
 
 
-def bundle_probabilities(bundle: Bundle, part: Part, group_column: str | None = None) -> PartProbabilities:
-    """Return the bundle's probabilities for a part, with labels in its own order, and groups if it has them.
-
-    `group_column` is the bundle's own unless it is about to be calibrated by another one.
-    """
-    made = part_probabilities(bundle, part, group_column=group_column)
+def bundle_probabilities(bundle: Bundle, part: Part) -> PartProbabilities:
+    """Return the bundle's probabilities for a part, with labels in its own order, and groups if it has them."""
+    made = part_probabilities(bundle, part)
     labels = labels_of(bundle, part)
     return dataclasses.replace(made, labels=labels if is_sparse(made.probabilities) else labels.toarray())

@@ -132,7 +132,7 @@ def part_probabilities(
     None to keep all, and `group_column`.
     """
     if isinstance(model, Bundle):
-        classify, listed, group_column = model.predict_proba, model.info.listed, group_column or model.info.group_column
+        classify, listed, group_column = model.predict_proba, model.info.listed, model.info.group_column
     else:
         classify = functools.partial(text.probabilities_of, model, listed=listed)
     with _without_warnings_of_empty_texts():
