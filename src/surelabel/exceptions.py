@@ -136,7 +136,18 @@ class ArtifactError(SurelabelError, ValueError):
 
 
 class MissingDependencyError(SurelabelError, ImportError):
-    """An optional dependency is not installed; the message says which extra brings it."""
+    """An optional dependency is not installed; the message says which extra brings it.
+
+    Examples
+    --------
+    >>> import sys
+    >>> from unittest import mock
+    >>> from surelabel import plots
+    >>> with mock.patch.dict(sys.modules, {"matplotlib.style": None}):  # as if it were not installed
+    ...     plots.size_histogram([1, 2])
+    Traceback (most recent call last):
+    surelabel.exceptions.MissingDependencyError: A figure needs matplotlib, which is not installed. ...
+    """
 
 
 class CorpusError(SurelabelError, ValueError):
@@ -152,15 +163,55 @@ class CorpusError(SurelabelError, ValueError):
 
 
 class DownloadError(CorpusError):
-    """A corpus could not be fetched; the message lists what was tried and how to do it by hand."""
+    """A corpus could not be fetched; the message lists what was tried and how to do it by hand.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> from surelabel import corpora
+    >>> with mock.patch.dict(os.environ, SURELABEL_DATA="nowhere", SURELABEL_CACHE="nowhere"):
+    ...     corpora.load("reuters", download=False)
+    Traceback (most recent call last):
+    surelabel.exceptions.DownloadError: Reuters-21578 could not be found or fetched. Tried: ...
+    """
 
 
 class TrainingError(SurelabelError, RuntimeError):
-    """A text classifier could not be trained, or its run could not be resumed."""
+    """A text classifier could not be trained, or its run could not be resumed.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> from surelabel import corpora
+    >>> from surelabel.models import train_to_folder
+    >>> with mock.patch.dict(os.environ, WORLD_SIZE="2"):  # as if torchrun had started two processes
+    ...     train_to_folder(corpora.load("synthetic", n_texts=300, n_labels=5), "model")
+    Traceback (most recent call last):
+    surelabel.exceptions.TrainingError: A bundle is written by one process, and torchrun or accelerate ...
+    """
 
 
 class DatasetError(SurelabelError, RuntimeError):
-    """Prediction over a data set did not finish: a cluster is missing or lost, or a file could not be written."""
+    """Prediction over a data set did not finish: a cluster is missing or lost, or a file could not be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from unittest import mock
+    >>> from surelabel import corpora, predict_dataset
+    >>> from surelabel.models import TrainingSettings, train_bundle
+    >>> bundle = train_bundle(corpora.load("synthetic", n_texts=300, n_labels=5), TrainingSettings(compared={}))
+    >>> full = mock.patch("pyarrow.parquet.ParquetWriter", side_effect=OSError("No space left on device"))
+    >>> with tempfile.TemporaryDirectory() as folder, full:  # as if the disk were full
+    ...     texts = Path(folder) / "texts.jsonl"
+    ...     _ = texts.write_text('{"text": "A barrel."}')
+    ...     predict_dataset(bundle, texts, Path(folder) / "answers")
+    Traceback (most recent call last):
+    surelabel.exceptions.DatasetError: Partition 0 could not be finished: No space left on device. ...
+    """
 
 
 class ReviewConflictError(SurelabelError, RuntimeError):

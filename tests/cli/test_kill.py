@@ -136,8 +136,8 @@ def test_ctrl_c_ends_a_busy_training_and_says_how_to_resume(own_file, tmp_path):
         "def busy(*_, **__):\n"
         "    print('busy', file=sys.stderr, flush=True)\n"
         "    hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)\n"  # minutes in C, deaf to signals
-        "from surelabel.models import classifying\n"
-        "classifying.fitted_classifier = busy\n"
+        "from surelabel.models import steps\n"
+        "steps.fitted_classifier = busy\n"
         "main(sys.argv[1:])\n"
     )
     command = ["train", own_file, *OWN, "--out", tmp_path / "model"]

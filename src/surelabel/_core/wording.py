@@ -22,7 +22,13 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], n_names
 
 
 def printable(text: Any) -> str:
-    """Return a text without characters that XML or UTF-8 cannot hold."""
+    """Return a text without characters that XML or UTF-8 cannot hold.
+
+    Examples
+    --------
+    >>> printable("oil" + chr(0))
+    'oil�'
+    """
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
