@@ -8,8 +8,8 @@ calibrated on the calibration part; figures are of the test part. `svm` is sciki
 with C and one threshold chosen for micro-F1 on the validation part: the rival. Kinds joined by + are blended as the
 `blend` classifier does it, from the members' probabilities in the folder. With --plain calibration texts are trained
 on, too, and there are no sets: the paper's tables without ICP. Probabilities that the folder has already are used
-again. Seconds are processor time of features, choice and fit. Rows of a corpus and kind that the file has already are
-replaced.
+again. A kind that ends in -seed1 has that seed instead of 0. Seconds are processor time of features, choice and fit.
+Rows of a corpus and kind that the file has already are replaced.
 """
 
 from __future__ import annotations
@@ -48,10 +48,18 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert-minilm-int8": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4, "quantise": "int8"}),
 }
 LANGUAGES = {"debian-czech": "czech"}
+SEEDED = "-seed"
 COSTS = (0.1, 0.3, 1.0, 3.0)
 # Label-sets of corpora with more labels times labels per text than LARGE are counted for SIZED texts only.
 LARGE, SIZED = 3_000, 100
 PARTS = ("validation", "calibration", "test")
+
+
+def kind_settings(kind: str) -> tuple[str, dict[str, Any]]:
+    """Return the classifier and the settings of a row: "randinit-seed2" is randinit with seed 2."""
+    name, _, seed = kind.partition(SEEDED)
+    base, settings = KINDS[name]
+    return base, {**settings, "seed": int(seed)} if seed else settings
 
 
 class TunedSvm:
@@ -182,7 +190,7 @@ def classifier_probabilities(
     texts: Any, labels: Any, kind: str, corpus_name: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fit a classifier; return its probabilities by part, and how it was made."""
-    base, settings = KINDS[kind]
+    base, settings = kind_settings(kind)
     if "language" in settings:
         settings = {**settings, "language": LANGUAGES.get(corpus_name, settings["language"])}
     start = time.process_time()
@@ -266,6 +274,7 @@ def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool
         "corpus": name,
         "classifier": kind,
         "plain": plain,
+        "source": corpus.provenance.source,
         "n_train": len(texts["train"]),
         "n_labels": len(corpus.label_names),
         **made,
