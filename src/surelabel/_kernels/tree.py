@@ -99,6 +99,13 @@ def make_stack(n_labels: int, n_flips: int, n_words: int) -> Stack:
 
 
 @inlined
+def _copy(words: Array, place: Array) -> None:
+    """Copy a packed label-set; numba compiles an assignment of arrays with the message for those that do not fit."""
+    for w in range(words.shape[0]):
+        place[w] = words[w]
+
+
+@inlined
 def _budget(room: float, power: float) -> float:
     """Return the base total whose score is `room`, a little more where that is rounded."""
     if room < 0.0:
@@ -147,7 +154,7 @@ def _emit(stack: Stack, verdict: int, words: Array, out: Array, counts: Array, l
         for k in range(counts.shape[0]):
             counts[k] += has(words, k)
     if listing or verdict == _UNDECIDED:
-        out[state[WRITTEN]] = words
+        _copy(words, out[state[WRITTEN]])
         state[WRITTEN] += 1
 
 
@@ -269,7 +276,7 @@ def _flip(form: Form, stack: Stack, depth: int) -> Any:
     below = depth + 1
     total = stack.totals[depth]
     stack.totals[below] = max(total, gain) if form.maximum else total + gain
-    stack.words[below] = stack.words[depth]
+    _copy(stack.words[depth], stack.words[below])
     stack.words[below, label >> 6] ^= bit(label)
     removing = form.member[label] == 1
     stack.sizes[below] = stack.sizes[depth] + (-1 if removing else 1)
@@ -353,6 +360,14 @@ def _judge_seen(form: Form, penalties: Penalties, stack: Stack, sinks: Any) -> N
             stack.beyond[0] = min(stack.beyond[0], score(total, form.power) + penalties.of_seen[i])
 
 
+@part
+def _enter_start(form: Form, penalties: Penalties, rules: Rules, stack: Stack, sinks: Any) -> bool:
+    """Enter the start label-set; apart from the other nodes, since a function that is inlined twice compiles slowly."""
+    # Without removals to come, sizes only grow from here; the whole order is still ahead.
+    starts_with_removals = form.order.shape[0] > 0 and form.member[form.order[0]] == 1
+    return _enter(form, penalties, rules, stack, 0, (-1, starts_with_removals), sinks)
+
+
 @kernel
 def advance(
     form: Form,
@@ -379,9 +394,7 @@ def advance(
         return False
     if state[DEPTH] == -1 and not state[FINISHED]:
         state[WORK] += 1
-        starts_with_removals = form.order.shape[0] > 0 and form.member[form.order[0]] == 1
-        # Without removals to come, sizes only grow from here; the whole order is still ahead.
-        if _enter(form, penalties, rules, stack, 0, (-1, starts_with_removals), sinks):
+        if _enter_start(form, penalties, rules, stack, sinks):
             state[DEPTH] = 0
         else:
             state[FINISHED] = 1
