@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel, part
+from surelabel._kernels.compiling import inlined, kernel, part
 
 Array = Any
 
@@ -20,6 +20,45 @@ _MAX_PASSES = 60
 # Change of a dual variable's logit that ends its search, and the largest logit.
 _SETTLED = 1e-3
 _FAR = 30.0
+
+
+@inlined
+def _is_later(keys: Array, item: int, other: int) -> bool:
+    """Tell whether an item comes after another one: its key is lower, or equal and its number higher."""
+    return keys[item] < keys[other] or (keys[item] == keys[other] and item > other)
+
+
+@inlined
+def _sink(keys: Array, heap: Array, place: int, size: int) -> None:
+    """Move an item of a heap, whose top comes last of all, down to its place."""
+    while 2 * place + 1 < size:
+        below = 2 * place + 1
+        if below + 1 < size and _is_later(keys, heap[below + 1], heap[below]):
+            below += 1
+        if not _is_later(keys, heap[below], heap[place]):
+            break
+        heap[place], heap[below] = heap[below], heap[place]
+        place = below
+
+
+@part
+def _take_first(keys: Array, items: Array, first: Array) -> None:
+    """Write those of the items with the highest keys, the highest first; of equal keys the lowest items.
+
+    With a heap, since numba takes seconds to compile numpy's partition.
+    """
+    n = first.shape[0]
+    for place in range(n):
+        first[place] = items[place]
+    for place in range(n // 2 - 1, -1, -1):
+        _sink(keys, first, place, n)
+    for place in range(n, items.shape[0]):
+        if _is_later(keys, first[0], items[place]):
+            first[0] = items[place]
+            _sink(keys, first, 0, n)
+    for end in range(n - 1, 0, -1):
+        first[0], first[end] = first[end], first[0]
+        _sink(keys, first, 0, end)
 
 
 @kernel
@@ -46,17 +85,12 @@ def nearest_labels(texts: Any, index: Any, n_labels: int, labels: Array, similar
                     touched[n_touched] = label
                     n_touched += 1
                 sums[label] += values[at] * index_values[place]
-        found = np.sort(touched[:n_touched])
-        if n_touched > k:
-            least = np.partition(sums[found], n_touched - k)[n_touched - k]
-            over = found[sums[found] > least]
-            found = np.concatenate((over, found[sums[found] == least][: k - over.shape[0]]))
-        order = np.argsort(-sums[found], kind="mergesort")
-        labels[i] = -1
+        n_kept = min(n_touched, k)
+        _take_first(sums, touched[:n_touched], labels[i, :n_kept])
+        labels[i, n_kept:] = -1
         similarities[i] = 0.0
-        for place in range(order.shape[0]):
-            labels[i, place] = found[order[place]]
-            similarities[i, place] = sums[found[order[place]]]
+        for place in range(n_kept):
+            similarities[i, place] = sums[labels[i, place]]
         for place in range(n_touched):
             sums[touched[place]] = 0.0
             is_touched[touched[place]] = False
@@ -186,10 +220,9 @@ def fit_labels(texts: Any, n_features: int, samples: Any, tolerance: float, most
                     n_used += 1
         used = np.sort(used[:n_used])
         if n_used > most:
-            sizes = np.abs(weights[used])
-            least = np.partition(sizes, n_used - most)[n_used - most]
-            chosen = used[sizes > least]
-            chosen = np.sort(np.concatenate((chosen, used[sizes == least][: most - chosen.shape[0]])))
+            places = np.empty(most, dtype=np.int64)
+            _take_first(np.abs(weights[used]), np.arange(n_used), places)
+            chosen = used[np.sort(places)]
         else:
             chosen = used
         counts[label] = chosen.shape[0]
