@@ -1,5 +1,7 @@
 """The heap gives every label-set once, by ascending total, within the limits on the number of labels."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -46,6 +48,14 @@ def test_every_candidate_comes_once_by_ascending_total(maximum, row, batch):
     assert np.all(np.abs(np.array(keys) - first) <= tolerance)
     if maximum:
         assert keys == first.tolist()
+
+
+@settings(max_examples=kernel_rows.examples(200))
+@given(st.lists(st.tuples(*2 * [st.builds(math.ldexp, st.floats(0.5, 1.0), st.integers(-900, 900))]), max_size=5))
+def test_totals_are_correctly_rounded_over_all_exponents(costs):
+    absent, present = np.array([(0.1, 0.3), *costs]).T.copy()
+    taken, totals, _ = _take_all((absent, present, (0, len(absent)), None), maximum=False)
+    assert totals.tolist() == [reference.total((absent.tolist(), present.tolist()), r, "sum") for r in taken]
 
 
 @settings(max_examples=kernel_rows.examples(50))

@@ -51,8 +51,8 @@ def test_counts_reach_and_guesses(seed):
     flat = starts, absent.ravel(), present.ravel()
     sizes = np.zeros((2, len(absent)), dtype=np.int64)
     _equal(walk._count_flat, *flat, thresholds, limits, 1000, sizes[0], sizes[1])
-    _equal(forced._reachable_flat, *flat, thresholds, limits, np.zeros((absent.size, 2), dtype=np.bool_))
-    _equal(guesses._guess_rows, absent, present, limits, np.zeros((len(absent), 2)))
+    _equal(forced._reachable_flat.__wrapped__, *flat, thresholds, limits, np.zeros((absent.size, 2), dtype=np.bool_))
+    _equal(guesses.guess_rows.__wrapped__, absent, present, limits, np.zeros((len(absent), 2)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -64,7 +64,7 @@ def test_best_label_sets(seed, is_maximum):
     for array in frontier:
         array[:] = 0
     arguments = (absent, present), thresholds, limits, 4, is_maximum, frontier, words, totals, ends
-    _equal(best_first._take_rows, *arguments)
+    _equal(best_first._take_rows.__wrapped__, *arguments)
 
 
 @settings(max_examples=60, deadline=None)
@@ -86,7 +86,7 @@ def test_listed_label_sets(seed, question, temperature):
     )
     rows = np.arange(n_texts)
     arguments = question, texts, rows, bounds, measure.listing, candidates, measure.settings, found
-    _equal(mixture._ask_listed, *arguments)
+    _equal(mixture._ask_listed.__wrapped__, *arguments)
 
 
 def test_logarithms_and_powers_are_those_of_compiled_code():
@@ -122,3 +122,21 @@ def test_small_jobs_are_interpreted_until_they_add_up(monkeypatch, tmp_path):
     # Another process finds what was compiled.
     assert compiling._is_stored(double)
     assert not compiling._is_stored(compiling.kernel(lambda value: value))
+
+
+def test_a_quick_kernel_returns_numbers_of_python_either_way(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiling.few, "steps", 100)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    @compiling.quick(lambda values, _: len(values))
+    def smallest(values, more):
+        """Return two numbers."""
+        return values.min() + more, np.int64(len(values))
+
+    for n in (60, 40, 1):
+        assert bool(smallest.__wrapped__.signatures) is False
+        result = smallest(np.ones(n), 0.5)
+        assert result == (1.5, n)
+        assert [type(value) for value in result] == [float, int]
+    assert smallest.__wrapped__.signatures
+    assert smallest.__doc__ == "Return two numbers."

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import both, kernel, part, quickest
-from surelabel._kernels.exact_sum import total_of_row
+from surelabel._kernels.compiling import both, part, quick
+from surelabel._kernels.exact_sum import total_of_row, totals_beside
 from surelabel._kernels.flips import ADDITIONS, IN_ORDER, REMOVALS, make_scratch, open_flips
 from surelabel._kernels.packed import bit, has, pack_member
 
@@ -252,6 +252,9 @@ def take_row(
         if taken < number:
             largest = max(largest, key)
         taken += 1
+    if not maximum:
+        totals_beside(absent, present, scratch.member, words[:taken], scratch.partials, totals)
+        return taken
     for j in range(taken):
         for k in range(absent.shape[0]):
             scratch.member[k] = has(words[j], k)
@@ -259,7 +262,7 @@ def take_row(
     return taken
 
 
-@kernel
+@quick(lambda costs, thresholds, limits, number, *_: costs[0].size * (number + 4) // 8)
 def _take_rows(
     costs: Any,
     thresholds: Array,
@@ -300,8 +303,8 @@ def take_rows(
     none; returns how many such rows there are.
     """
     frontier = make_frontier(len(words) // max(1, len(absent)), absent.shape[1])
-    run = quickest(_take_rows, absent.size * (number + 4) // 8)
-    return int(run((absent, present), thresholds, limits, number, False, frontier, words, totals, ends))
+    costs: Any = (absent, present)
+    return int(_take_rows(costs, thresholds, limits, number, False, frontier, words, totals, ends))
 
 
 def take(
@@ -310,6 +313,5 @@ def take(
     """Take the next label-sets of one row (d,) off a frontier with room for so many; return them packed, and totals."""
     words, totals = np.empty((number, (len(absent) + 63) // 64), dtype=np.uint64), np.empty(number)
     ends, costs = np.empty(1, dtype=np.int64), (absent[None, :], present[None, :])
-    run = quickest(_take_rows, len(absent) * (number + 4) // 8)
-    run(costs, np.array([threshold]), limits, number, maximum, frontier, words, totals, ends)
+    _take_rows(costs, np.array([threshold]), limits, number, maximum, frontier, words, totals, ends)
     return words[: ends[0]], totals[: ends[0]]

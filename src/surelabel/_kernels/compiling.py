@@ -5,7 +5,7 @@ write to none of them, numba refuses to define the kernels; then they are kept i
 temporary ones, or, if that is not to be had, compiled by each process.
 
 Small jobs do not wait for it: a kernel that is not compiled yet runs as the Python that it is, with the same results,
-until its jobs add up to something (`quickest`).
+until its jobs add up to something (`quick`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tempfile
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -29,6 +29,7 @@ from numba.core import event
 from numba.extending import register_jitable
 
 _log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 
 def _nothing() -> None:
@@ -142,6 +143,24 @@ def quickest(kernel: Any, n_steps: int) -> Callable[..., Any]:
     return run
 
 
+def quick(n_steps: Callable[..., int]) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
+    """Make a function a kernel that takes the quickest way; `n_steps` says from its arguments how large a job is."""
+
+    def made(function: Callable[..., _Result]) -> Callable[..., _Result]:
+        compiled: Any = kernel(function)
+        if compiled is function:  # nothing is compiled
+            return functools.partial(_run, function)
+
+        def run(*arguments: Any) -> Any:
+            if _steps.get(compiled) == math.inf:
+                return compiled(*arguments)
+            return quickest(compiled, n_steps(*arguments))(*arguments)
+
+        return functools.update_wrapper(run, compiled, updated=())
+
+    return made
+
+
 def compile_at_once() -> None:
     """Compile kernels even for the smallest job from now on: for a process that will answer for long."""
     few.steps = 0
@@ -169,6 +188,13 @@ def _interpreted(kernel: Any) -> Any:
 
 
 def _run(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function with the arithmetic of compiled ones: what overflows is infinite, without a word."""
+    """Call a function as if it were compiled: what overflows is infinite, without a word, and numbers are Python's."""
     with np.errstate(all="ignore"):
-        return function(*arguments)
+        return _plain(function(*arguments))
+
+
+def _plain(result: Any) -> Any:
+    """Return a number of numpy's, or a tuple of them, as Python's."""
+    if isinstance(result, tuple):
+        return tuple(map(_plain, result))
+    return result.item() if isinstance(result, np.generic) else result

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from surelabel._core.packing import unpack
 from surelabel._kernels.compiling import in_python, kernel, part
 from surelabel._kernels.packed import has
 
@@ -32,10 +33,9 @@ def add_to_partials(partials: Array, n_partials: int, term: float) -> int:
     kept = 0
     for j in range(n_partials):
         other = partials[j]
-        if abs(term) < abs(other):
-            term, other = other, term
         high = term + other
-        low = other - (high - term)
+        added = high - term
+        low = (term - (high - added)) + (other - added)
         if low != 0.0:
             partials[kept] = low
             kept += 1
@@ -70,18 +70,47 @@ def round_partials(partials: Array, n_partials: int) -> float:
 
 
 @part
-def total_of_members(absent: Array, present: Array, member: Array, partials: Array) -> float:
-    """Total of one label-set: sum over k of present[k] where member[k], absent[k] where not."""
+def _add_members(absent: Array, present: Array, member: Array, partials: Array) -> Any:
+    """Write the sum over k of present[k] where member[k], absent[k] where not, as partials; return their number."""
     n_partials = np.int64(0)
     for k in range(absent.shape[0]):
         cost = present[k] if member[k] else absent[k]
         if cost != 0.0:
             n_partials = add_to_partials(partials, n_partials, cost)
-    return round_partials(partials, n_partials)
+    return n_partials
+
+
+@part
+def total_of_members(absent: Array, present: Array, member: Array, partials: Array) -> float:
+    """Total of one label-set: sum over k of present[k] where member[k], absent[k] where not."""
+    return round_partials(partials, _add_members(absent, present, member, partials))
+
+
+@part
+def totals_beside(absent: Array, present: Array, member: Array, words: Array, partials: Array, totals: Array) -> None:
+    """Totals (m,) of packed label-sets (m, W) of one row: the exact sum of `member`, changed by what each has else."""
+    n_own = _add_members(absent, present, member, partials)
+    own = partials[:n_own].copy()
+    for j in range(words.shape[0]):
+        n_partials = n_own
+        for place in range(n_own):
+            partials[place] = own[place]
+        for k in range(absent.shape[0]):
+            if has(words[j], k) != member[k]:
+                before, after = (present[k], absent[k]) if member[k] else (absent[k], present[k])
+                n_partials = add_to_partials(partials, n_partials, -before)
+                n_partials = add_to_partials(partials, n_partials, after)
+        totals[j] = round_partials(partials, n_partials)
+
+
+def _totals_in_python(absent: Array, present: Array, _: Array, words: Array, __: Array, totals: Array) -> None:
+    """Do what `totals_beside` does."""
+    totals[: len(words)] = [math.fsum(costs) for costs in np.where(unpack(words, len(absent)), present, absent)]
 
 
 # Python's own sum is as exact.
 in_python[total_of_members] = lambda absent, present, member, _: math.fsum(np.where(member, present, absent))
+in_python[totals_beside] = _totals_in_python
 
 
 @part

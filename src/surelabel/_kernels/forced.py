@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import inlined, kernel, part, quickest
+from surelabel._kernels.compiling import inlined, kernel, part, quick
 from surelabel._kernels.exact_sum import N_PARTIALS, band, row_starts, total_of_members
 
 Array = Any
@@ -201,7 +201,7 @@ def _reach_row(absent: Array, present: Array, threshold: float, limits: Any, rea
         reachable[k, 1 - member[k]] = held
 
 
-@kernel
+@quick(lambda starts, absent, *_: len(absent))
 def _reachable_flat(
     starts: Array, absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array
 ) -> None:
@@ -217,7 +217,7 @@ def reachable_flat(
 ) -> None:
     """Do what `reachable_rows` says for flat rows: reachable (columns, 2)."""
     reachable[:] = False
-    quickest(_reachable_flat, len(absent))(starts, absent, present, thresholds, limits, reachable)
+    _reachable_flat(starts, absent, present, thresholds, limits, reachable)
 
 
 def reachable_rows(absent: Array, present: Array, thresholds: Array, limits: Any, reachable: Array) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel, part, quickest
+from surelabel._kernels.compiling import part, quick
 
 Array = Any
 
@@ -49,16 +49,11 @@ def guess_row(absent: Array, present: Array, limits: Any, changes: Array, member
     return total, step
 
 
-@kernel
-def _guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> None:
-    """Do what `guess_rows` says."""
+@quick(lambda absent, *_: absent.size)
+def guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> None:
+    """Write smallest total and margin of each row to `guesses` (n, 2); costs are (n, d)."""
     n_labels = absent.shape[1]
     changes = np.empty(n_labels)
     member = np.empty(n_labels, dtype=np.bool_)
     for i in range(absent.shape[0]):
         guesses[i, 0], guesses[i, 1] = guess_row(absent[i], present[i], limits, changes, member)
-
-
-def guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> None:
-    """Write smallest total and margin of each row to `guesses` (n, 2); costs are (n, d)."""
-    quickest(_guess_rows, absent.size)(absent, present, limits, guesses)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._kernels.compiling import inlined, kernel, part, quickest
+from surelabel._kernels.compiling import inlined, part, quick
 from surelabel._kernels.exact_sum import N_PARTIALS, add_to_partials, round_partials
 
 Array = Any
@@ -345,7 +345,12 @@ def _second_bound(log_z: float, listing: Any, candidates: Array, settings: Any, 
     return second if second < np.inf else first
 
 
-@kernel
+def _n_steps(question: int, texts: Any, rows: Array, *arguments: Any) -> int:
+    """Return how many steps `_ask_listed` takes."""
+    return (len(arguments[-1].flags) * (1 + int(np.count_nonzero(np.diff(rows)))) + len(rows)) // 8
+
+
+@quick(_n_steps)
 def _ask_listed(
     question: int, texts: Any, rows: Array, bounds: Array, listing: Any, candidates: Array, settings: Any, found: Any
 ) -> None:
@@ -435,6 +440,5 @@ def _ask(
         np.empty(len(arguments[1].parents), dtype=np.uint8),
         np.zeros((len(rows) if n_labels else 0, n_labels), dtype=np.int32),
     )
-    n_steps = (len(found.flags) * (1 + int(np.count_nonzero(np.diff(rows)))) + len(rows)) // 8
-    quickest(_ask_listed, n_steps)(question, texts, rows, *arguments, found)
+    _ask_listed(question, texts, rows, *arguments, found)
     return found

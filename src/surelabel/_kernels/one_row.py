@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 
 from surelabel._kernels.best_first import make_frontier, take_row
-from surelabel._kernels.compiling import kernel, part, quickest
+from surelabel._kernels.compiling import part, quick
 from surelabel._kernels.flips import IS_SUM, make_scratch
 from surelabel._kernels.guesses import guess_row
 
 Array = Any
 
 
-@kernel
-def _scan_row(probabilities: Array, consider: float, assign: float, labels: Array) -> Any:
-    """Do what `scan_row` says."""
+@quick(lambda probabilities, *_: probabilities.size)
+def scan_row(probabilities: Array, consider: float, assign: float, labels: Array) -> Any:
+    """Write labels of a row (1, d) with a probability of at least `consider` to `labels` (d,), most probable first.
+
+    Returns how many there are, -1 if a probability is not within [0, 1]; and how many are of at least `assign`.
+    """
     n_considered, n_assigned = np.int64(0), np.int64(0)
     row = probabilities[0]
     for k in range(row.shape[0]):
@@ -31,16 +34,6 @@ def _scan_row(probabilities: Array, consider: float, assign: float, labels: Arra
             n_considered += 1
             n_assigned += row[k] >= assign
     return n_considered, n_assigned
-
-
-def scan_row(probabilities: Array, consider: float, assign: float, labels: Array) -> tuple[int, int]:
-    """Write labels of a row (1, d) with a probability of at least `consider` to `labels` (d,), most probable first.
-
-    Returns how many there are, -1 if a probability is not within [0, 1]; and how many are of at least `assign`.
-    """
-    run = quickest(_scan_row, len(labels))
-    n_considered, n_assigned = run(probabilities, consider, assign, labels)
-    return int(n_considered), int(n_assigned)
 
 
 @part
@@ -67,12 +60,25 @@ def _n_at_least(calibrated: Array, total: float) -> int:
     return calibrated.shape[0] - low
 
 
-@kernel
-def _cut_row(
-    costs: Any, calibrated: Array, threshold: float, limits: Any, number: int, words: Array, p_values: Array
+@quick(lambda absent, present, calibrated, threshold, limits, number, *_: absent.size * (number + 4) // 8)
+def cut_row(
+    absent: Array,
+    present: Array,
+    calibrated: Array,
+    threshold: float,
+    limits: Any,
+    number: int,
+    words: Array,
+    p_values: Array,
 ) -> Any:
-    """Do what `cut_row` says."""
-    row, n_labels = (costs[0][0], costs[1][0]), costs[0].shape[1]
+    """Take the best candidates of a row, (1, d) absent and present: the two best, and the best `number` members.
+
+    Their p-values among `calibrated` totals, ascending, are written to p_values (m,), and they to words (2 + m, W) from
+    row 2 on, best first. Row 0 gets the labels that all these members have, and row 1 those that some have. Returns how
+    many there are, -1 if m are not enough; how many of the first `number` are members; and total and margin of the
+    row's guess.
+    """
+    row, n_labels = (absent[0], present[0]), absent.shape[1]
     guess, margin = guess_row(*row, limits, np.empty(n_labels), np.empty(n_labels, dtype=np.bool_))
     scratch, frontier = make_scratch(n_labels), make_frontier(p_values.shape[0], n_labels)
     taken, totals = np.empty_like(words[2:]), np.empty(p_values.shape[0])
@@ -100,18 +106,3 @@ def _cut_row(
     for i in range(n_taken):
         p_values[i] = (_n_at_least(calibrated, totals[order[i]]) + 1) / (calibrated.shape[0] + 1)
     return n_taken, n_members, guess, margin
-
-
-def cut_row(
-    costs: Any, calibrated: Array, threshold: float, limits: Any, number: int, words: Array, p_values: Array
-) -> tuple[int, int, float, float]:
-    """Take the best candidates of a row, (1, d) absent and present: the two best, and the best `number` members.
-
-    Their p-values among `calibrated` totals, ascending, are written to p_values (m,), and they to words (2 + m, W) from
-    row 2 on, best first. Row 0 gets the labels that all these members have, and row 1 those that some have. Returns how
-    many there are, -1 if m are not enough; how many of the first `number` are members; and total and margin of the
-    row's guess.
-    """
-    run = quickest(_cut_row, costs[0].size * (number + 4) // 8)
-    n_taken, n_members, guess, margin = run(costs, calibrated, threshold, limits, number, words, p_values)
-    return int(n_taken), int(n_members), float(guess), float(margin)
