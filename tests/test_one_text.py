@@ -177,9 +177,10 @@ def test_tags_of_a_row_by_hand():
 def test_a_row_is_cut_in_python_as_by_compiled_code(seed):
     rng = np.random.default_rng(seed)
     costs = tuple(rng.choice([0.1, 0.3, 0.7, rng.random()], (1, 6)) for _ in range(2))
-    arguments = costs, np.sort(rng.random(20) * 4), 4 * rng.random(), (int(rng.integers(0, 3)), 4), 10
+    arguments = *costs, np.sort(rng.random(20) * 4), 4 * rng.random(), (int(rng.integers(0, 3)), 4), 10
+    compiled = kernels.cut_row.__wrapped__
     cut = []
-    for run in (kernels._cut_row, functools.partial(compiling._run, compiling._interpreted(kernels._cut_row))):
+    for run in (compiled, functools.partial(compiling._run, compiling._interpreted(compiled))):
         words, p_values = np.zeros((38, 1), dtype=np.uint64), np.zeros(36)
         cut.append([*run(*arguments, words, p_values), words.tolist(), p_values.tolist()])
     assert cut[0] == cut[1]

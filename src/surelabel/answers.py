@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -173,44 +173,57 @@ class _OneText:
         if decisions is not None:
             bounds = decisions.tag_bounds
             self._tags = min(bounds.consider_threshold_, bounds.assign_threshold_), bounds.assign_threshold_
-        self.at = functools.lru_cache(maxsize=64)(self._cut_at)
+        self.asked = functools.lru_cache(maxsize=64, typed=True)(self._as_asked)
 
-    def _cut_at(self, significance: Any, confidence_level: Any) -> tuple[float, str]:
-        """Return the threshold of a level, inf if the general way is to warn or to take all, and how it is written."""
+    def _as_asked(self, significance: Any, confidence_level: Any, top: int) -> tuple[float, str, int] | None:
+        """Return threshold, level as it is written, and `top`; None if the general way is to warn or to take all."""
         level = as_level(significance, confidence_level, who="answer_probabilities")
-        is_usual = level * (self._calibration.n_texts + 1) > 1
-        return self._calibration.threshold(level) if is_usual else math.inf, _as_decimal(level)
+        if level * (self._calibration.n_texts + 1) <= 1:
+            return None
+        check_count("k", top, who="top_indices")
+        return self._calibration.threshold(level), _as_decimal(level), top
 
     def answer(
-        self, probabilities: FloatArray, at: tuple[float, str], known_words: float, top: int, describe: bool
+        self, probabilities: FloatArray, known_words: float, asked: tuple[float, str, int], describe: bool
     ) -> Answer | None:
-        """Return the answer for one text, float64 (1, d), at a level that `at` gives."""
+        """Return the answer for one text, float64 (1, d), to what `asked` gives."""
+        threshold, significance, top = asked
         tags = np.empty(self._n_labels, dtype=np.int64)
         n_considered, n_assigned = scan_row(probabilities, *self._tags, tags)
-        cut = None if n_considered < 0 else self._cut(probabilities, at[0], top, self._work_limit)
+        cut = None if n_considered < 0 else self._cut(probabilities, threshold, top, self._work_limit)
         if cut is None or (describe and len(cut.best) < cut.size):
             return None
-        names, size = self._names, cut.size
-        answer = (
-            names(cut.labels),
-            cut.confidence,
-            cut.credibility,
-            at[1],
-            size,
-            (size, size),
-            self._n_candidates,
-            names(cut.certain),
-            names(cut.still_open),
-            tuple([PlausibleLabelSet(names(labels), p_value) for labels, p_value in cut.best[:top]]),
-            self._described(tuple([labels for labels, _ in cut.best])) if describe else None,
-        )
-        if self._decisions is None:
-            return Answer(*answer)
-        one = self._decisions.decide_one(cut, tags[:n_considered].tolist(), n_assigned, known_words)
-        if one is None:
-            return None
-        assign, consider = names(tuple(one.assign)), names(tuple(one.consider))
-        return Answer(*answer, 0, one.decision, one.reason, assign, consider, one.unfamiliar)
+        decided: Any = (None, None, False)
+        if self._decisions is not None:
+            decided = self._decisions.decide_one(cut, n_considered, known_words)
+            if decided is None:
+                return None
+        names, size, consider = self._names, cut.size, tuple(tags[:n_considered].tolist())
+        values = {
+            "labels": names(cut.labels),
+            "confidence": cut.confidence,
+            "credibility": cut.credibility,
+            "significance": significance,
+            "size": size,
+            "size_bounds": (size, size),
+            "n_candidates": self._n_candidates,
+            "certain": names(cut.certain),
+            "open": names(cut.still_open),
+            "top": tuple(map(PlausibleLabelSet, map(names, cut.best[:top]), cut.p_values)),
+            "description": self._described(tuple(cut.best)) if describe else None,
+            "n_more_open": 0,
+            "decision": decided[0],
+            "reason": decided[1],
+            "assign": names(consider[:n_assigned]),
+            "consider": names(consider),
+            "unfamiliar": decided[2],
+            "category": None,
+            "picture": None,
+        }
+        # All fields at once: to set one after the other, as frozen dataclasses do, takes thrice the time.
+        answer = object.__new__(Answer)
+        object.__setattr__(answer, "__dict__", values)
+        return answer
 
     def checked(self, probabilities: FloatArray) -> FloatArray:
         """Return probabilities (n, d) for `answer`, which checks the values of a single text."""
@@ -238,22 +251,22 @@ def _one_by_one(
     top: int,
     describe: bool,
     decisions: Decisions | None,
-) -> list[Answer | None]:
+) -> list[Any]:
     """Return the answers for a few texts at a level, one of significance and confidence level, each on its own.
 
     None stands for those that the general way is to answer; an empty list if that is all of them.
     """
     is_few = isinstance(probabilities, np.ndarray) and probabilities.ndim == 2 and 0 < len(probabilities) <= _FEW_TEXTS
-    is_usual = is_few and predictor.search == "exact" and hasattr(predictor, "calibration_")
+    is_usual = is_few and predictor.search == "exact" and hasattr(predictor, "calibration_") and isinstance(top, int)
     if not is_usual or not isinstance(level[1] if level[0] is None else level[0], (float, str, Fraction)):
         return []
     one = _one_text(predictor.calibration_, decisions, predictor.work_limit)
-    if one is None or math.isinf((at := one.at(*level))[0]):
+    asked = None if one is None else one.asked(*level, top)
+    if one is None or asked is None:
         return []
-    check_count("k", top, who="top_indices")
     checked = one.checked(probabilities)
     known = [1.0] * len(checked) if known_words is None else np.asarray(known_words, dtype=np.float64).tolist()
-    return [one.answer(checked[row : row + 1], at, known[row], int(top), describe) for row in range(len(checked))]
+    return [one.answer(checked[row : row + 1], known[row], asked, describe) for row in range(len(checked))]
 
 
 def _namer(calibration: Calibration) -> Callable[[int], str]:
@@ -318,12 +331,12 @@ def answer_probabilities(
     >>> answer_probabilities(predictor, [[0.8, 0.1, 0.55]], confidence_level=0.75, describe=True)[0].description
     'certain: grain; open: wheat (50 %); 2 label-sets'
     """
-    quick: list[Answer | None] = []
+    quick = []
     if best_guesses is None and groups is None and assurance is None and not picture:
         at = (significance, confidence_level)
         quick = _one_by_one(predictor, probabilities, at, known_words, top, describe, decisions)
-        if quick and None not in quick:
-            return cast(list[Answer], quick)
+        if quick and all(quick):
+            return quick
     if any(quick):
         rest = [row for row, answer in enumerate(quick) if answer is None]
         probabilities = probabilities[rest]

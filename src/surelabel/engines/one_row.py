@@ -33,12 +33,8 @@ _FIRST, _MOST_LISTED, _MOST_NAMED = 9, 64, 100
 _FIRST_ROW = np.zeros(1, dtype=np.int64)
 
 
-class Costs(NamedTuple):
-    """Costs of one text, absent and present, (1, d) each, and the limits on the number of labels."""
-
-    absent: FloatArray
-    present: FloatArray
-    limits: Bounds
+Costs: TypeAlias = tuple[FloatArray, FloatArray]
+"""Costs of one text, absent and present, (1, d) each."""
 
 
 class Cut(NamedTuple):
@@ -53,8 +49,9 @@ class Cut(NamedTuple):
     size : int
     certain, still_open : tuple of int
         Labels that all members have, and labels that some have.
-    best : list of (tuple of int, float)
-        Labels and p-values of the best members: all of them if they are few, else as many as were asked for.
+    best, p_values : list of tuple of int, list of float
+        Labels and p-values of the best members: all of them if they are few, else as many as were asked for; p-values
+        of some other candidates may follow.
     costs : Costs or None
         None if totals are not sums of costs.
     guess : (float, float)
@@ -67,7 +64,8 @@ class Cut(NamedTuple):
     size: int
     certain: tuple[int, ...]
     still_open: tuple[int, ...]
-    best: list[tuple[tuple[int, ...], float]]
+    best: list[tuple[int, ...]]
+    p_values: list[float]
     costs: Costs | None
     guess: tuple[float, float]
 
@@ -99,36 +97,35 @@ class _SumsCutter:
         """Cut a text, if its members can be counted quickly."""
         if n_best > _MOST_NAMED:
             return None
-        costs, number = costs_of(self._measure, probabilities), max(n_best, _FIRST) + 1
+        costs, limits, number = costs_of(self._measure, probabilities), self._limits, max(n_best, _FIRST) + 1
         capacity = 2 * number + 16
         words, p_values = np.empty((2 + capacity, self._n_words), dtype=np.uint64), np.empty(capacity)
-        n_taken, size, *guess = cut_row(costs, self._totals, threshold, self._limits, number, words, p_values)
-        if n_taken < (1 if guess[1] == math.inf else 2):
+        n_taken, size, total, margin = cut_row(*costs, self._totals, threshold, limits, number, words, p_values)
+        if n_taken < (1 if margin == math.inf else 2):
             return None
-        certain, still_open, *candidates = [_labels_of(*packed) for packed in words[: 2 + (size or 1)].tolist()]
+        certain, still_open, guess, *others = [_labels_of(*packed) for packed in words[: 2 + (size or 1)].tolist()]
         ranked = p_values[:n_taken].tolist()
-        best, forced = list(zip(candidates[:size], ranked, strict=False)), Costs(*costs, self._limits)
+        confidence, best, values = 1.0 - (ranked[1] if n_taken > 1 else 0.0), [guess, *others] if size else [], ranked
         if size == number:
-            size = count(forced, threshold, work_limit)
+            size = count(costs, limits, threshold, work_limit)
             if size < 0:
                 return None
             at = np.array([threshold])
             if size > _MOST_LISTED:
-                certain, still_open, best = *_reach(forced, at), best[:n_best]
+                certain, still_open, best = *_reach(costs, limits, at), best[:n_best]
             else:
-                listed = _take(forced, at, size)
+                listed = _take(costs, limits, at, size)
                 if listed is None:
                     return None
-                certain, still_open = _sorted_labels([labels for _, labels in listed])
+                best = [labels for _, labels in listed]
+                certain, still_open = _sorted_labels(best)
                 values = self._calibration.p_values(np.array([total for total, _ in listed])).tolist()
-                best = [(labels, p_value) for (_, labels), p_value in zip(listed, values, strict=True)]
-        confidence = 1.0 - (ranked[1] if n_taken > 1 else 0.0)
-        return Cut(candidates[0], ranked[0], confidence, size, certain, still_open, best, forced, (guess[0], guess[1]))
+        return Cut(guess, ranked[0], confidence, size, certain, still_open, best, values, costs, (total, margin))
 
 
-def _take(costs: Costs, threshold: FloatArray, number: int) -> list[Scored] | None:
+def _take(costs: Costs, limits: Bounds, threshold: FloatArray, number: int) -> list[Scored] | None:
     """Return the best candidates within a threshold (1,), at most so many; None if too many are tied with the last."""
-    absent, present, limits = costs
+    absent, present = costs
     capacity = 2 * number + 16
     words, totals = np.empty((capacity, n_words(absent.shape[1])), dtype=np.uint64), np.empty(capacity)
     ends = np.empty(1, dtype=np.int64)
@@ -142,18 +139,18 @@ def _take(costs: Costs, threshold: FloatArray, number: int) -> list[Scored] | No
 _NO_THRESHOLD = np.array([math.inf])
 
 
-def count(costs: Costs, threshold: float, work_limit: int) -> int:
+def count(costs: Costs, limits: Bounds, threshold: float, work_limit: int) -> int:
     """Return the number of members of sums; -1 if counting them takes too many steps to begin with."""
     sizes, work = np.empty((2, 1), dtype=np.int64)
     limit = min(work_limit, FIRST_STEPS)
-    walk.count_rows(costs.absent, costs.present, np.array([threshold]), costs.limits, limit, sizes, work)
+    walk.count_rows(*costs, np.array([threshold]), limits, limit, sizes, work)
     return int(sizes[0])
 
 
-def _reach(costs: Costs, threshold: FloatArray) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _reach(costs: Costs, limits: Bounds, threshold: FloatArray) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the labels that all members of sums have, and those that some have."""
-    reachable = np.empty((1, costs.absent.shape[1], 2), dtype=np.bool_)
-    forced.reachable_rows(costs.absent, costs.present, threshold, costs.limits, reachable)
+    reachable = np.empty((1, costs[0].shape[1], 2), dtype=np.bool_)
+    forced.reachable_rows(*costs, threshold, limits, reachable)
     absent, present = reachable[0, :, 0], reachable[0, :, 1]
     return tuple(np.flatnonzero(present > absent).tolist()), tuple(np.flatnonzero(present & absent).tolist())
 
@@ -183,17 +180,17 @@ class _MixtureCutter:
 
     def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> Cut | None:
         """Cut a text, if its members are few."""
-        costs = Costs(*costs_of(self._measure.independent, probabilities), self._limits)
-        texts = self._measure.texts_of_costs(costs.absent, costs.present)
+        costs = costs_of(self._measure.independent, probabilities)
+        texts = self._measure.texts_of_costs(*costs)
         shifted = self._shifted(threshold)
         listed = self._listed(texts, threshold, shifted[0])
         if listed is None or n_best > _MOST_NAMED:
             return None
         number = max(n_best, _FIRST) + _FIRST
-        taken = _take(costs, shifted, number)
+        taken = _take(costs, self._limits, shifted, number)
         if taken is not None and len(taken) == number:
             number = 2 * _MOST_NAMED
-            taken = _take(costs, shifted, number)
+            taken = _take(costs, self._limits, shifted, number)
         if taken is None or len(taken) == number:
             return None
         members = listed + self._unlisted(taken)
@@ -202,14 +199,15 @@ class _MixtureCutter:
         if two is None:
             return None
         best, second = two[0][0], two[1][0] if len(two) > 1 else math.inf
-        p_values = [self._p_value(total) for total, _ in members]
+        labels_of_members, p_values = [labels for _, labels in members], [self._p_value(total) for total, _ in members]
         return Cut(
             tuple(two[0][1]),
             p_values[0] if p_values else self._p_value(best),
             1.0 - (0.0 if second == math.inf else self._p_value(second)),
             len(members),
-            *_sorted_labels([labels for _, labels in members]),
-            [(labels, p_value) for (_, labels), p_value in zip(members, p_values, strict=True)],
+            *_sorted_labels(labels_of_members),
+            labels_of_members,
+            p_values,
             None,
             (best, second - best),
         )
@@ -239,7 +237,7 @@ class _MixtureCutter:
     def _two_best(self, texts: Any, costs: Costs) -> list[Scored] | None:
         """Return the best candidate and the total of the second; None if that takes a longer search."""
         number = 2 * _FIRST
-        taken = _take(costs, _NO_THRESHOLD, number)
+        taken = _take(costs, self._limits, _NO_THRESHOLD, number)
         if taken is None:
             return None
         unlisted = sorted(self._unlisted(taken), key=best_first_key)

@@ -104,6 +104,8 @@ class Decisions:
         self.automation, self.tag_bounds, self.familiarity = automation, tag_bounds, familiarity
         self.max_choices = int(max_choices)
         self.max_tags = None if max_tags is None else int(max_tags)
+        share = f"{100 * automation.max_wrong:g} %"
+        self._filed_words = f"Certified: of the texts that are filed, at most {share} are wrong."
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.automation!r}, {self.tag_bounds!r}, {self.familiarity!r})"
@@ -169,20 +171,17 @@ class Decisions:
             answers.append(Decision(*routed, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
         return answers
 
-    def decide_one(self, cut: Cut, consider: list[int], n_assigned: int, known_words: float) -> Decision | None:
-        """Decide about one text as `decide` does, for a calibration that `automation` fits; None if that takes long.
+    def decide_one(self, cut: Cut, n_considered: int, known_words: float) -> tuple[Verdict, str, bool] | None:
+        """Return what to do with one text, why, and whether it is unfamiliar, as `decide`; None if that takes long.
 
-        `cut` has its best candidate and its prediction set; the tags to consider, the most probable first, begin with
-        those to assign.
+        `cut` has its best candidate and its prediction set, by a calibration that `automation` fits.
         """
         filed, total = self.automation.decide_one(cut)
         if filed is None:
             return None
         flag = self.familiarity.flag(total, known_words)
         is_filed = filed and flag == FAMILIAR
-        routed = self._route(is_filed, flag, known_words, (cut.size, cut.size), len(consider))
-        labels = list(cut.labels) if is_filed else None
-        return Decision(*routed, consider[:n_assigned], consider, flag != FAMILIAR, labels)
+        return *self._route(is_filed, flag, known_words, (cut.size, cut.size), n_considered), flag != FAMILIAR
 
     def filed(self, probabilities: Any, known_words: Any) -> BoolArray:
         """Tell for each text, (n,), whether it is filed."""
@@ -199,8 +198,7 @@ class Decisions:
     ) -> tuple[Verdict, str]:
         """Return what to do with a text, and why."""
         if is_filed:
-            share = f"{100 * self.automation.max_wrong:g} %"
-            return FILE, f"Certified: of the texts that are filed, at most {share} are wrong."
+            return FILE, self._filed_words
         return self._choose_or_read(bounds, n_considered) if flag == FAMILIAR else (READ, _unlike(flag, known_words))
 
     def _choose_or_read(self, bounds: tuple[int, int], n_considered: int) -> tuple[Verdict, str]:

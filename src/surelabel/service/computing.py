@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 Outcome: TypeAlias = "list[Answer] | float | Exception"
 Given: TypeAlias = "FloatArray | SparseProbabilities"
 """Probabilities (n, d), of very many labels sparse ones."""
+_Asked: TypeAlias = "list[tuple[Given, FloatArray | None, Any]]"
+"""Questions, each with the probabilities of its texts and the shares of their words that are known."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -130,21 +132,29 @@ class BatchWork:
             raise RuntimeError(f"The classifier gave {len(probabilities)} rows for {len(texts)} texts.")
         self._saw_classifier(time.perf_counter() - start)
         start, start_cpu = time.perf_counter(), time.thread_time()
-        rows, known = _parts(probabilities, questions), _parts(known_words, questions)
-        outcomes: list[Outcome] = [0.0] * len(questions)
-        alike: dict[Any, list[int]] = {}
-        for number, question in enumerate(questions):
-            alike.setdefault(question.asked, []).append(number)
-        for numbers in alike.values():
-            asked = [(rows[number], known[number], questions[number]) for number in numbers]
-            for number, outcome in zip(numbers, self._outcomes(asked), strict=True):
-                outcomes[number] = outcome
+        if len(questions) == 1:
+            asked: _Asked = [(probabilities, known_words, questions[0])]
+            outcomes = self._outcomes(asked)
+        else:
+            asked = [*zip(_parts(probabilities, questions), _parts(known_words, questions), questions, strict=True)]
+            outcomes = self._outcomes_by_kind(asked)
         if self._watch is not None:
-            self._show_watch(self._watch, questions, rows, outcomes)
+            self._show_watch(self._watch, asked, outcomes)
         self._saw_conformal(time.perf_counter() - start, time.thread_time() - start_cpu)
         return outcomes
 
-    def _outcomes(self, asked: list[tuple[Given, FloatArray | None, Any]]) -> Sequence[Outcome]:
+    def _outcomes_by_kind(self, asked: _Asked) -> list[Outcome]:
+        """Answer questions, those together that ask for the same."""
+        outcomes: list[Outcome] = [0.0] * len(asked)
+        alike: dict[Any, list[int]] = {}
+        for number, (_, _, question) in enumerate(asked):
+            alike.setdefault(question.asked, []).append(number)
+        for numbers in alike.values():
+            for number, outcome in zip(numbers, self._outcomes([asked[number] for number in numbers]), strict=True):
+                outcomes[number] = outcome
+        return outcomes
+
+    def _outcomes(self, asked: _Asked) -> list[Outcome]:
         """Answer questions that ask for the same; if that fails, one by one, so that only the bad one fails."""
         if len(asked) > 1:
             rows, known, questions = zip(*asked, strict=True)
@@ -160,12 +170,10 @@ class BatchWork:
         return outcomes
 
     @staticmethod
-    def _show_watch(
-        watch: ServiceWatch, questions: Sequence[Any], rows: Sequence[Given], outcomes: Sequence[Outcome]
-    ) -> None:
+    def _show_watch(watch: ServiceWatch, asked: _Asked, outcomes: list[Outcome]) -> None:
         """Show the watch the texts of clients that were answered; what goes wrong there is no client's problem."""
-        answered = zip(questions, rows, outcomes, strict=True)
-        seen = [part for question, part, outcome in answered if isinstance(outcome, list) and question.is_served]
+        answered = zip(asked, outcomes, strict=True)
+        seen = [rows for (rows, _, question), outcome in answered if isinstance(outcome, list) and question.is_served]
         try:
             if seen:
                 watch.update(stacked(seen))
@@ -182,7 +190,9 @@ class BatchWork:
         if ids and self._kept is not None:
             # All of them before anything is remembered: what fails together is tried one by one.
             self._kept.check_new(ids)
+        name, level = question.level
         asked = {
+            name: level,
             "top": question.top,
             "describe": question.describe,
             "picture": question.picture,
@@ -194,11 +204,10 @@ class BatchWork:
         if question.adapts and self._kept is not None:
             with self._kept.answering() as (predictor, level):
                 bundle = dataclasses.replace(self.bundle, predictor=predictor, forced_totals=None)
-                answers = bundle.answers((), significance=Fraction(level), **asked)
+                answers = bundle.answers((), **asked | {"significance": Fraction(level)})
                 self._remember(probabilities, questions)
             return [dataclasses.replace(answer, significance=f"{level:.6f}") for answer in answers]
-        name, level = question.level
-        answers = self.bundle.answers((), **{name: level}, **asked)
+        answers = self.bundle.answers((), **asked)
         if ids:
             used = Fraction(answers[0].significance)
             self._remember(probabilities, questions, significance=used, assurance=question.assurance)
