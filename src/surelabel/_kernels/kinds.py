@@ -56,7 +56,7 @@ def _count_without(
     taken from them in that order.
     """
     absent, present = row.absent, row.present
-    size = 0
+    size = np.int64(0)
     base = 0.0
     for k in range(absent.shape[0]):
         is_member = flips.member[k] == 1 and classes[k] >= rarest

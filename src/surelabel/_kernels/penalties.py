@@ -89,7 +89,7 @@ def penalties_of_words(penalties: Penalties, words: Array, out: Array) -> None:
         if place >= 0:
             out[i] = penalties.of_seen[place]
         else:
-            size = 0
+            size = np.int64(0)
             for w in range(words.shape[1]):
                 size += count_bits(words[i, w])
             out[i] = penalty_of_unseen(penalties, words[i], size)

@@ -157,7 +157,7 @@ def totals_of_rows(matrix: Array, probabilities: Array, labels: Array, totals: A
     nothing = np.empty(0, dtype=np.int64)
     for i in range(probabilities.shape[0]):
         set_centre(centre, matrix, probabilities[i], labels[i])
-        totals[i], settled[i] = total_after_flips(centre, matrix, nothing, 0)
+        totals[i], settled[i] = total_after_flips(centre, matrix, nothing, np.int64(0))
 
 
 @kernel
@@ -168,7 +168,7 @@ def totals_of_label_sets(matrix: Array, probabilities: Array, labels: Array, tot
     set_centre(centre, matrix, probabilities, probabilities >= 0.5)
     flips = np.empty(n_labels, dtype=np.int64)
     for i in range(labels.shape[0]):
-        n_flips = 0
+        n_flips = np.int64(0)
         for k in range(n_labels):
             if labels[i, k] != centre.member[k]:
                 flips[n_flips] = k

@@ -365,7 +365,7 @@ def _enter_start(form: Form, penalties: Penalties, rules: Rules, stack: Stack, s
     """Enter the start label-set; apart from the other nodes, since a function that is inlined twice compiles slowly."""
     # Without removals to come, sizes only grow from here; the whole order is still ahead.
     starts_with_removals = form.order.shape[0] > 0 and form.member[form.order[0]] == 1
-    return _enter(form, penalties, rules, stack, 0, (-1, starts_with_removals), sinks)
+    return _enter(form, penalties, rules, stack, 0, (np.int64(-1), starts_with_removals), sinks)
 
 
 @kernel

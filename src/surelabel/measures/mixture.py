@@ -298,6 +298,8 @@ class Mixture(Frozen):
     def texts_of_costs(self, absent: FloatArray, present: FloatArray) -> kernel.Texts:
         """Return dense texts as `_kernels.mixture` takes them, from their costs (n, d)."""
         none, others = np.empty(0, dtype=np.int64), np.full(len(absent), -np.inf)
+        # As those of sparse texts are: the kernels are compiled once for both.
+        none.flags.writeable = False
         ratios = self._ratios(absent, present)
         return kernel.Texts(none, none, absent, present, ratios, np.zeros(3), np.zeros(2), others)
 
