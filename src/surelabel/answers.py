@@ -225,14 +225,6 @@ class _OneText:
         object.__setattr__(answer, "__dict__", values)
         return answer
 
-    def checked(self, probabilities: FloatArray) -> FloatArray:
-        """Return probabilities (n, d) for `answer`, which checks the values of a single text."""
-        is_fit = probabilities.dtype == np.float64 and probabilities.shape == (1, self._n_labels)
-        if is_fit and type(probabilities) is np.ndarray and probabilities.flags.c_contiguous:
-            return probabilities
-        checked: FloatArray = self._calibration.as_probabilities(probabilities, who="answer_probabilities")
-        return checked
-
 
 @functools.lru_cache(maxsize=8)
 def _one_text(calibration: Calibration, decisions: Decisions | None, work_limit: int) -> _OneText | None:
@@ -260,13 +252,19 @@ def _one_by_one(
     is_usual = is_few and predictor.search == "exact" and hasattr(predictor, "calibration_") and isinstance(top, int)
     if not is_usual or not isinstance(level[1] if level[0] is None else level[0], (float, str, Fraction)):
         return []
-    one = _one_text(predictor.calibration_, decisions, predictor.work_limit)
+    calibration = predictor.calibration_
+    one = _one_text(calibration, decisions, predictor.work_limit)
     asked = None if one is None else one.asked(*level, top)
     if one is None or asked is None:
         return []
-    checked = one.checked(probabilities)
-    known = [1.0] * len(checked) if known_words is None else np.asarray(known_words, dtype=np.float64).tolist()
-    return [one.answer(checked[row : row + 1], known[row], asked, describe) for row in range(len(checked))]
+    # The values of a single text are checked by `answer`.
+    is_fit = probabilities.shape == (1, calibration.n_labels) and probabilities.dtype == np.float64
+    if not is_fit or type(probabilities) is not np.ndarray or not probabilities.flags.c_contiguous:
+        probabilities = calibration.as_probabilities(probabilities, who="answer_probabilities")
+    known = [1.0] * len(probabilities) if known_words is None else np.asarray(known_words, dtype=np.float64).tolist()
+    if is_fit:
+        return [one.answer(probabilities, known[0], asked, describe)]
+    return [one.answer(probabilities[row : row + 1], known[row], asked, describe) for row in range(len(known))]
 
 
 def _namer(calibration: Calibration) -> Callable[[int], str]:

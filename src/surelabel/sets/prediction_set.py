@@ -295,10 +295,11 @@ class PredictionSet:
 
 def describe_few(members: Sequence[Sequence[int]], name: Callable[[int], str]) -> str:
     """Return what `PredictionSet.describe` says of a set with these members, ascending labels each, best first."""
-    # Small sets have few patterns: all but the names is worked out once for each.
+    # Small sets have few patterns: all but the names is worked out once for each. After the best, any order will do.
     labels = sorted(set().union(*members))
     places = {label: place for place, label in enumerate(labels)}
-    pattern = tuple(tuple(places[label] for label in member) for member in members)
+    best, *others = [tuple([places[label] for label in member]) for member in members] or [None]
+    pattern = () if best is None else (best, *sorted(others))
     return _words_of_pattern(pattern).format(*map(name, labels))
 
 
