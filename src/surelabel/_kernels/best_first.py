@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surelabel._core.packing import unpack
 from surelabel._kernels.compiling import both, part, quick
-from surelabel._kernels.exact_sum import total_of_row, totals_beside
+from surelabel._kernels.exact_sum import totals_beside
 from surelabel._kernels.flips import ADDITIONS, IN_ORDER, REMOVALS, make_scratch, open_flips
-from surelabel._kernels.packed import bit, has, pack_member
+from surelabel._kernels.packed import bit, pack_member
 
 Array = Any
 
@@ -254,11 +255,6 @@ def take_row(
         taken += 1
     if not maximum:
         totals_beside(absent, present, scratch.member, words[:taken], scratch.partials, totals)
-        return taken
-    for j in range(taken):
-        for k in range(absent.shape[0]):
-            scratch.member[k] = has(words[j], k)
-        totals[j] = total_of_row(absent, present, scratch.member, scratch.partials, maximum)
     return taken
 
 
@@ -314,4 +310,8 @@ def take(
     words, totals = np.empty((number, (len(absent) + 63) // 64), dtype=np.uint64), np.empty(number)
     ends, costs = np.empty(1, dtype=np.int64), (absent[None, :], present[None, :])
     _take_rows(costs, np.array([threshold]), limits, number, maximum, frontier, words, totals, ends)
-    return words[: ends[0]], totals[: ends[0]]
+    taken = words[: ends[0]]
+    if maximum:  # which takes longer to compile than to work out here
+        chosen: Array = np.where(unpack(taken, len(absent)), present, absent)
+        return taken, chosen.max(axis=1)
+    return taken, totals[: ends[0]]

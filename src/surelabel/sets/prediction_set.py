@@ -298,9 +298,8 @@ def describe_few(members: Sequence[Sequence[int]], name: Callable[[int], str]) -
     # Small sets have few patterns: all but the names is worked out once for each. After the best, any order will do.
     labels = sorted(set().union(*members))
     places = {label: place for place, label in enumerate(labels)}
-    best, *others = [tuple([places[label] for label in member]) for member in members] or [None]
-    pattern = () if best is None else (best, *sorted(others))
-    return _words_of_pattern(pattern).format(*map(name, labels))
+    pattern = [tuple([places[label] for label in member]) for member in members]
+    return _words_of_pattern((*pattern[:1], *sorted(pattern[1:]))).format(*map(name, labels))
 
 
 @functools.lru_cache(maxsize=1024)
