@@ -11,10 +11,14 @@ from surelabel._version import __version__
 from surelabel.exceptions import MissingDependencyError
 
 _MISSING = 5  # as of any missing package, see `surelabel --help`
+# New objects after which Python looks for cycles. Imports make hundreds of thousands that stay; after every 700, its
+# default, that takes up to a third of their time.
+_NEW_OBJECTS = 50_000
 
 
 def main() -> NoReturn:
     """Run the command line; without the `cli` extra only `--version` works, everything else says what to install."""
+    gc.set_threshold(_NEW_OBJECTS)
     try:
         with of_extra("cli", "The command line"):
             from surelabel import cli  # noqa: PLC0415
