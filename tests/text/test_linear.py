@@ -103,7 +103,7 @@ def test_loss_and_regularisation_are_chosen_on_the_validation_texts(topical):
     (texts, labels), (new_texts, new_labels) = topical
     classifier = make("linear").fit(texts, labels, validation=(new_texts, new_labels))
     tried = classifier.history_
-    assert [one["inverse_regularisation"] for one in tried][:2] == [1.0, 3.0]
+    assert [one["inverse_regularisation"] for one in tried][:2] == [1.0, 0.3]
     assert tried[-1]["is_logistic"] == 1.0
     lowest = min(tried, key=lambda one: one["log_loss"])
     loss = "logistic" if lowest["is_logistic"] else "svm"

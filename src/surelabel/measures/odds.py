@@ -89,6 +89,12 @@ class RefinedOdds(Frozen):
         table[0] -= means @ table[1:] if across else means * table[1]
         return cls(table)
 
+    def refined(self, probabilities: FloatArray, clip: float) -> FloatArray:
+        """Return the refined log-odds (n, d) of probabilities (n, d); they stay within those of clip and 1 - clip."""
+        refined = np.empty(probabilities.shape)
+        kernel.refine_rows(log_odds(probabilities, clip), math.log((1.0 - clip) / clip), self.table, refined)
+        return refined
+
 
 def _fit(features: FloatArray, labels: FloatArray, ridge: FloatArray, target: FloatArray) -> FloatArray:
     """Return the table (1 + m, d) of d logistic regressions on features (n, d): on one's own (m = 1) or all (m = d)."""
@@ -134,11 +140,7 @@ class RefinedLogLoss:
 
     def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return costs (n, d) for probabilities (n, d)."""
-        refined = np.empty(probabilities.shape)
-        kernel.refine_rows(
-            log_odds(probabilities, self.clip), math.log((1.0 - self.clip) / self.clip), self.odds.table, refined
-        )
-        return costs_of_odds(refined)
+        return costs_of_odds(self.odds.refined(probabilities, self.clip))
 
     def score(self, totals: FloatArray) -> FloatArray:
         """Return the totals: minus the log-likelihood."""

@@ -17,10 +17,12 @@ import scipy.special
 from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities
+from surelabel.measures.odds import RefinedOdds
 from surelabel.text.base import History, TextClassifier
 from surelabel.text.curves import ScoreCurve
 from surelabel.text.explaining import Explanation
 from surelabel.text.inputs import FitOptions, LabelledTexts
+from surelabel.text.refining import Refinement
 from surelabel.text.searching import HeldOut, Search
 from surelabel.text.separating import LinearScores, fit_scores
 from surelabel.text.settings import LinearSettings
@@ -34,12 +36,13 @@ _log = logging.getLogger(__name__)
 
 
 class LinearClassifier(TextClassifier):
-    """One-vs-rest linear scores on TF-IDF, and one curve from scores to probabilities.
+    """One-vs-rest linear scores on TF-IDF, refined by each other, and one curve from scores to probabilities.
 
     Loss and C are those with the lowest log-loss on the validation texts, on which the curve is fitted too. If `fit`
     gets none, a fifth of the training texts is held out for that (small corpora are cross-fitted), and the weights are
-    then fitted on all training texts. A label with no or only positive training texts gets the same probability for
-    every text, 1/(n+2) or (n+1)/(n+2).
+    then fitted on all training texts. What labels say about each other is learnt from training texts, each scored by a
+    fit that has not seen it, and kept if it lowers that log-loss. A label with no or only positive training texts gets
+    the same probability for every text, 1/(n+2) or (n+1)/(n+2).
 
     Weights are rounded to float32 when fitted, and every text is computed alone: a saved classifier gives
     bit for bit the same probabilities, in any batch.
@@ -59,7 +62,8 @@ class LinearClassifier(TextClassifier):
 
     def _fit(self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions) -> History:
         features = self._fit_features(training.texts)
-        self._shortlists = None
+        self._shortlists: ShortlistModel | None = None
+        self._refinement: Refinement | None = None
         if training.labels.shape[1] > self.settings.many_labels:
             self._shortlists = fit_shortlists(features, scipy.sparse.csr_array(training.labels), self.settings)
             return []
@@ -85,12 +89,15 @@ class LinearClassifier(TextClassifier):
         labels = training.labels[:, learnt]
         held = None if validation is None else (self._features(validation.texts), validation.labels[:, learnt])
         search = Search(HeldOut.of(features, labels, held, seed=self.settings.seed), self.settings)
-        best = search.best()
+        best = search.refined(features, labels)
         _log.info("of %d ways to fit, %s has the lowest log-loss: %.4f", len(search.tried), *search.summary())
+        if best.refinement is not None:
+            _log.info("with what labels say about each other it is %.4f", best.log_loss)
         scores = best.scores or fit_scores(features, labels, best.candidate, self.settings.seed)
         self._scores = LinearScores(
             _spread(scores.weights, learnt, n_labels), _spread(scores.intercepts, learnt, n_labels)
         )
+        self._refinement = best.refinement
         frequencies = _spread(best.curve.frequencies, learnt, n_labels)
         self._curve = ScoreCurve(best.curve.coefficients, frequencies, best.curve.limits)
         return search.history()
@@ -122,8 +129,11 @@ class LinearClassifier(TextClassifier):
         learnt = np.flatnonzero(np.isnan(self._fixed))
         logits = np.tile(self._fixed, (len(texts), 1))
         if len(learnt):
+            scores = self._scores(self._features(texts))[:, learnt]
+            if self._refinement is not None:
+                scores = self._refinement(scores)
             curve = ScoreCurve(self._curve.coefficients, self._curve.frequencies[learnt], self._curve.limits)
-            logits[:, learnt] = curve.logits(self._scores(self._features(texts))[:, learnt])
+            logits[:, learnt] = curve.logits(scores)
         return np.asarray(scipy.special.expit(logits), dtype=np.float64)
 
     def _explain(self, text: str, number: int, label: str | int) -> Explanation:
@@ -153,6 +163,12 @@ class LinearClassifier(TextClassifier):
                 "curve_frequencies": self._curve.frequencies,
                 "curve_limits": self._curve.limits,
             }
+            if self._refinement is not None:
+                learnt |= {
+                    "refined": self._refinement.odds.table,
+                    "refined_curve": self._refinement.curve.coefficients,
+                    "refined_limits": self._refinement.curve.limits,
+                }
         np.savez(folder / _ARRAYS, allow_pickle=False, idf=self._terms.idf, **learnt)
         self._terms.write(folder)
 
@@ -161,7 +177,7 @@ class LinearClassifier(TextClassifier):
             arrays = read_arrays(folder / _ARRAYS)
             self._terms = Terms(self.settings)
             self._terms.read(folder, arrays["idf"])
-            self._shortlists = None
+            self._shortlists, self._refinement = None, None
             if self.n_labels_ > self.settings.many_labels:
                 self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
             else:
@@ -192,6 +208,20 @@ class LinearClassifier(TextClassifier):
             raise ValueError("its arrays do not fit together")
         if not all(np.isfinite(part).all() for part in (self._scores.weights, self._scores.intercepts, *parts)):
             raise ValueError("its weights are not all numbers")
+        if "refined" in arrays:
+            self._read_refinement(arrays)
+
+    def _read_refinement(self, arrays: Any) -> None:
+        """Take up what the scores of labels that were learnt say about each other."""
+        frequencies = self._curve.frequencies[np.isnan(self._fixed)]
+        curve = ScoreCurve(arrays["refined_curve"], frequencies, arrays["refined_limits"])
+        odds = RefinedOdds(arrays["refined"])
+        shapes = (curve.coefficients.shape, curve.limits.shape, odds.table.shape)
+        if shapes != ((9,), (2,), (1 + len(frequencies), len(frequencies))):
+            raise ValueError("its arrays do not fit together")
+        if not (np.isfinite(curve.coefficients).all() and np.isfinite(curve.limits).all()):
+            raise ValueError("its weights are not all numbers")
+        self._refinement = Refinement(curve, odds)
 
 
 def _spread(values: Any, columns: npt.NDArray[np.int64], n_columns: int) -> Any:

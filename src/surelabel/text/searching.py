@@ -1,8 +1,9 @@
 """Which loss and C to fit a linear classifier with: the log-loss on held-out texts decides.
 
-C is searched uphill and downhill from 1 in steps of about 3, as long as the log-loss falls, with the squared hinge;
-then one logistic regression is tried at the C that usually corresponds. Held-out texts are the validation texts, or
-texts of the training part that each trial is not fitted on; calibration texts are never seen here.
+C is searched downhill or uphill from 1 in steps of about 3, as long as the log-loss falls, with the squared hinge;
+then downhill with logistic regression from the C that usually corresponds. The best fit's scores are refined by each
+other if that lowers the log-loss, too. Held-out texts are the validation texts, or texts of the training part that each
+trial is not fitted on; calibration texts are never seen here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from surelabel._core import progress
 from surelabel.text.curves import ScoreCurve, log_loss
+from surelabel.text.refining import LEAST_TEXTS, Refinement, out_of_fold
 from surelabel.text.separating import Candidate, LinearScores, Loss, fit_scores
 
 __all__ = ["HeldOut", "Search", "Trial"]
@@ -22,8 +24,8 @@ __all__ = ["HeldOut", "Search", "Trial"]
 # Up to so many training texts are cross-fitted in so many folds; of more, a fifth is held out once.
 _FEW_TEXTS, _FOLDS = 3_000, 5
 _MOST_HELD_OUT = 5_000
-_STEPS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-_START = 4
+# C that are tried, as multiples of the first one.
+_SMALLER, _LARGER = (0.3, 0.1, 0.03, 0.01), (3.0, 10.0, 30.0)
 # C of a logistic regression that is about as smooth as a support vector machine with C = 1.
 _LOGISTIC_FACTOR = 50.0
 # Slope of the curve if there are few texts.
@@ -67,12 +69,16 @@ def _dense(labels: Any) -> npt.NDArray[np.bool_]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trial:
-    """A candidate with its curve and log-loss; its scores too if they were fitted on all training texts."""
+    """A candidate with its curve and log-loss; its scores too if they were fitted on all training texts.
+
+    If there is a refinement, scores go through it before the curve.
+    """
 
     candidate: Candidate
     curve: ScoreCurve
     log_loss: float
     scores: LinearScores | None
+    refinement: Refinement | None = None
 
 
 class Search:
@@ -100,12 +106,39 @@ class Search:
                 self._try(loss, fixed)
         else:
             first: Loss = "svm" if settings.loss == "auto" else settings.loss
-            self._climb(first, _LOGISTIC_FACTOR if first == "logistic" else 1.0)
+            self._climb(first, _LOGISTIC_FACTOR if first == "logistic" else 1.0, (_SMALLER, _LARGER))
             if settings.loss == "auto":
                 assert self._best is not None
-                self._try("logistic", _LOGISTIC_FACTOR * self._best.candidate.inverse_regularisation)
+                start = _LOGISTIC_FACTOR * self._best.candidate.inverse_regularisation
+                self._climb("logistic", start, (_SMALLER,))
         assert self._best is not None
         return self._best
+
+    def refined(self, features: Any, labels: Any) -> Trial:
+        """Return the best trial, its scores refined if that lowers the log-loss of held-out texts.
+
+        Without validation texts, training texts are refined by halves, each by what the other half says.
+        """
+        best, held_out = self.best(), self._held_out
+        if features.shape[0] < LEAST_TEXTS or labels.shape[1] < 2:
+            return best
+        slope = _SLOPES[best.candidate.loss]
+        scores, rows = out_of_fold(features, labels, best.candidate, self._settings.seed)
+        own = _dense(labels[rows])
+        refinement = Refinement.fit(scores, own, held_out.shares, slope)
+        if best.scores is not None:
+            after, truth, before = refinement(best.scores(held_out.parts[0][2])), held_out.labels, best.log_loss
+        else:
+            truth, after, odd = own, np.empty(scores.shape), np.arange(len(own)) % 2 == 1
+            for half in (odd, ~odd):
+                after[half] = Refinement.fit(scores[~half], own[~half], held_out.shares, slope)(scores[half])
+            plain = ScoreCurve.fit(scores, own, held_out.shares, slope)
+            before = log_loss(plain.logits(scores), own)
+        curve = ScoreCurve.fit(after, truth, held_out.shares)
+        value = log_loss(curve.logits(after), truth)
+        if value < before:
+            return dataclasses.replace(best, curve=curve, log_loss=value, refinement=refinement)
+        return best
 
     def summary(self) -> tuple[str, float]:
         """Return the best candidate in words, and its log-loss."""
@@ -123,13 +156,13 @@ class Search:
             for candidate, loss in self.tried
         ]
 
-    def _climb(self, loss: Loss, factor: float) -> None:
-        """Try larger C from the start as long as the log-loss falls; if the first is no better, smaller ones."""
-        lowest = self._try(loss, _STEPS[_START] * factor)
-        for steps in (_STEPS[_START + 1 :], _STEPS[:_START][::-1]):
+    def _climb(self, loss: Loss, start: float, directions: tuple[tuple[float, ...], ...]) -> None:
+        """Try C from the start in the first direction as long as the log-loss falls; if it does not, in the next."""
+        lowest = self._try(loss, start)
+        for steps in directions:
             falls = False
             for step in steps:
-                following = self._try(loss, step * factor)
+                following = self._try(loss, step * start)
                 if following >= lowest:
                     break
                 lowest, falls = following, True
