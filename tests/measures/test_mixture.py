@@ -155,10 +155,11 @@ def test_log_odds_are_refined_towards_what_texts_say():
     assert losses[1] < 0.8 * losses[0]
 
 
-def test_costs_of_refined_log_odds_do_not_depend_on_the_other_texts():
+@pytest.mark.parametrize("n_labels", [1, 7, 60, 151])
+def test_costs_of_refined_log_odds_do_not_depend_on_the_other_texts(n_labels):
     rng = np.random.default_rng(1)
-    probabilities = rng.random((50, 7))
-    measure = RefinedLogLoss(1e-6, RefinedOdds(rng.normal(size=(8, 7))))
+    probabilities = rng.random((50, n_labels))
+    measure = RefinedLogLoss(1e-6, RefinedOdds(rng.normal(size=(1 + n_labels, n_labels))))
     together = measure.costs(probabilities)
     alone = [measure.costs(row[None]) for row in probabilities]
     assert all(np.array_equal(np.vstack([one[i] for one in alone]), together[i]) for i in (0, 1))

@@ -11,7 +11,6 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from surelabel._core.validation import BoolArray, FloatArray
-from surelabel._kernels import odds as kernel
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures.base import Aggregate, Frozen, trusted
 
@@ -91,9 +90,11 @@ class RefinedOdds(Frozen):
 
     def refined(self, probabilities: FloatArray, clip: float) -> FloatArray:
         """Return the refined log-odds (n, d) of probabilities (n, d); they stay within those of clip and 1 - clip."""
-        refined = np.empty(probabilities.shape)
-        kernel.refine_rows(log_odds(probabilities, clip), math.log((1.0 - clip) / clip), self.table, refined)
-        return refined
+        given, offsets, rest = log_odds(probabilities, clip), self.table[0], self.table[1:]
+        # einsum adds in one order: a text's log-odds are the same to the last bit, alone or among others.
+        refined = offsets + (given * rest if len(rest) == 1 else np.einsum("nj,jk->nk", given, rest))
+        largest = math.log((1.0 - clip) / clip)
+        return np.asarray(np.clip(refined, -largest, largest))
 
 
 def _fit(features: FloatArray, labels: FloatArray, ridge: FloatArray, target: FloatArray) -> FloatArray:
