@@ -5,7 +5,7 @@ what it writes to stdout, and also to stderr (without progress) if it is meant t
 they stand:
 
 - `surelabel train`, `predict` and what a page has called before run in this process, which has the imports behind it,
-  and without rendering figures, but on README every command is a process of its own;
+  but on README every command is a process of its own;
 - `surelabel serve ...`, `surelabel review ...` and `python ... &` are servers: started in the background, waited for
   until they answer, ended by the next one or with the page; other commands that end in `&` are ended with the page;
 - `make X` only checks that there is such a target, `pip install` that there are such extras, and `git clone`, with the
@@ -40,7 +40,6 @@ import yaml
 
 from command_line import Result, run_here
 from page_blocks import EXECUTED, PARSED, PageError, read_blocks
-from sketching import sketched
 from surelabel import corpora
 
 __all__ = ["ROOT", "pages", "run_page", "write_example_files"]
@@ -213,8 +212,7 @@ class PageRun:
         elif words[-1] == "&":
             self.others.append(self._start(line, place))
         elif self._is_plain(words, line, place):
-            with sketched():
-                return _printed(run_here(*words[1:]), line, place)
+            return _printed(run_here(*words[1:]), line, place)
         else:
             return _printed(_run(line), line, place)
         return ""

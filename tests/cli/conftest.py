@@ -4,14 +4,7 @@ import pytest
 
 from bundle_cases import corpus, small_bundle
 from command_line import run_here
-from sketching import sketched
 from surelabel.models import TrainingSettings, train_to_folder
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _sketched():
-    with sketched():
-        yield
 
 
 @pytest.fixture
