@@ -1,8 +1,8 @@
 """What the scores of a text's other labels say about each label: a second step after one fit per label.
 
-A fit per label does not see that "machine learning" makes "statistics" likelier. The log-odds of all labels, put
-together by one small regression per label, do. It learns from training texts, each scored by a fit that has not seen
-it, so validation texts stay fresh for every later choice.
+A fit per label does not see that "machine learning" makes "statistics" likelier. One small regression per label, on the
+log-odds of all labels, does. It learns from training texts, each scored by a fit that has not seen it, so validation
+texts stay fresh for every later choice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["LEAST_TEXTS", "Refinement", "out_of_fold"]
 # Fewer training texts are not refined.
 LEAST_TEXTS = 100
 _FOLDS = 3
-# The regressions learn from so many texts at most that texts times squared labels stay below this.
+# With many labels the regressions learn from fewer texts: texts times squared labels stay below this.
 _MOST_WORK = 4_000_000_000
 _CLIP = 1e-6
 
@@ -35,7 +35,7 @@ def out_of_fold(features: Any, labels: Any, candidate: Candidate, seed: int) -> 
     rows = np.random.default_rng(seed).permutation(n_texts)
     folds = [rows[fold::_FOLDS] for fold in range(_FOLDS)]
     scores = []
-    with progress.step("fitting what labels say about each other", _FOLDS * n_labels) as advance:
+    with progress.step("scoring training texts by fits that have not seen them", _FOLDS * n_labels) as advance:
         for held in folds:
             kept = np.setdiff1d(rows, held)
             fitted = fit_scores(features[kept], labels[kept], candidate, seed, advance)
@@ -53,10 +53,10 @@ class Refinement:
     @classmethod
     def fit(cls, scores: FloatArray, labels: BoolArray, shares: FloatArray, slope: float) -> Self:
         """Fit on scores (n, d) of texts that the fits have not seen; shares (d,) of training texts with each label."""
-        curve = ScoreCurve.fit(scores, labels, shares, slope)
         most = max(LEAST_TEXTS, _MOST_WORK // scores.shape[1] ** 2)
-        probabilities = curve(scores[:most])
-        return cls(curve, RefinedOdds.of(probabilities, labels[:most], clip=_CLIP, across=True))
+        with progress.step("fitting what labels say about each other"):
+            curve = ScoreCurve.fit(scores, labels, shares, slope)
+            return cls(curve, RefinedOdds.of(curve(scores[:most]), labels[:most], clip=_CLIP, across=True))
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return refined scores (n, d): each text's are worked out alone."""
