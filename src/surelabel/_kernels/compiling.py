@@ -102,11 +102,11 @@ class _Compiling(event.Listener):
 IS_KEPT = _find_place()
 event.register("numba:compile", _Compiling())
 
+# numba compiles a function anew for each kind of arguments, and a constant 0 is a kind of its own: kernels pass
+# `np.int64(0)` to functions that get numbers elsewhere.
 _options = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 # Called from Python.
 kernel = njit(**_options, cache=IS_KEPT)
-# A function that is called with a constant 0 once, and with a number elsewhere, is compiled for both: `np.int64(0)` is
-# a number.
 # Called by kernels only, whose compiled code has it: without the function through which Python would call it, which
 # takes long to compile. A call from Python would end the process.
 part = njit(**_options, no_cpython_wrapper=True)
