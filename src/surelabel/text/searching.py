@@ -1,9 +1,9 @@
 """Which loss and C to fit a linear classifier with: the log-loss on held-out texts decides.
 
 C is searched downhill or uphill from 1 in steps of about 3, as long as the log-loss falls, with the squared hinge;
-then downhill with logistic regression from the C that usually corresponds. The best fit's scores are refined by each
-other if that lowers the log-loss, too. Held-out texts are the validation texts, or texts of the training part that each
-trial is not fitted on; calibration texts are never seen here.
+then downhill, or one step uphill, with logistic regression from the C that usually corresponds. The best fit's scores
+are refined by each other if that lowers the log-loss, too. Held-out texts are the validation texts, or texts of the
+training part that each trial is not fitted on; calibration texts are never seen here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_HELD_OUT = 5_000
 # C that are tried, as multiples of the first one.
 _SMALLER, _LARGER = (0.3, 0.1, 0.03, 0.01), (3.0, 10.0, 30.0)
 # C of a logistic regression that is about as smooth as a support vector machine with C = 1.
-_LOGISTIC_FACTOR = 50.0
+_LOGISTIC_FACTOR = 15.0
 # Slope of the curve if there are few texts.
 _SLOPES = {"svm": 2.0, "logistic": 1.0}
 
@@ -110,7 +110,7 @@ class Search:
             if settings.loss == "auto":
                 assert self._best is not None
                 start = _LOGISTIC_FACTOR * self._best.candidate.inverse_regularisation
-                self._climb("logistic", start, (_SMALLER,))
+                self._climb("logistic", start, (_SMALLER, _LARGER[:1]))
         assert self._best is not None
         return self._best
 
