@@ -38,6 +38,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-stems": ("linear", {"language": "english"}),
     "linear-characters": ("linear", {"character_weight": 1.0}),
     "hybrid": ("hybrid", {"model": "minilm", "max_tokens": 64}),
+    "hybrid-e5": ("hybrid", {"model": "e5", "max_tokens": 64}),
+    "hybrid-e5-stems": ("hybrid", {"model": "e5", "max_tokens": 64, "language": "english"}),
     "randinit": ("randinit", {}),
     "word2vec": ("word2vec", {}),
     "bert-minilm": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4}),

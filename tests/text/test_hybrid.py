@@ -7,7 +7,7 @@ import pytest
 
 from surelabel.exceptions import ArtifactError
 from surelabel.text import load, make
-from surelabel.text.embedding import Embedder
+from surelabel.text.embedding import TransformersEmbedder
 
 SETTINGS = {"loss": "svm", "inverse_regularisation": 1.0, "max_tokens": 16}
 
@@ -29,7 +29,7 @@ def test_learns_and_saves_the_encoder(topical, tiny_encoder, tmp_path, monkeypat
 
 
 def test_vectors_have_length_one_and_padding_does_not_matter(tiny_encoder):
-    embedder = Embedder.of_model(str(tiny_encoder), 16, None)
+    embedder = TransformersEmbedder.of_model(str(tiny_encoder), 16, None)
     texts = ["wheat corn harvest", "gold", "", "oil barrel crude pipeline opec petrol"]
     vectors = embedder(texts)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0, abs=1e-5)
@@ -39,24 +39,26 @@ def test_vectors_have_length_one_and_padding_does_not_matter(tiny_encoder):
 
 def test_a_text_is_computed_once(tiny_encoder, tmp_path, monkeypatch):
     computed = []
-    original = Embedder._computed
+    original = TransformersEmbedder._computed
     monkeypatch.setattr(
-        Embedder, "_computed", lambda self, texts, advance: computed.append(texts) or original(self, texts, advance)
+        TransformersEmbedder,
+        "_computed",
+        lambda self, texts, advance: computed.append(texts) or original(self, texts, advance),
     )
-    embedder = Embedder.of_model(str(tiny_encoder), 16, tmp_path)
+    embedder = TransformersEmbedder.of_model(str(tiny_encoder), 16, tmp_path)
     first = embedder(["gold mine", "wheat", "gold mine"])
-    again = Embedder.of_model(str(tiny_encoder), 16, tmp_path)(["wheat", "gold mine", "oil"])
+    again = TransformersEmbedder.of_model(str(tiny_encoder), 16, tmp_path)(["wheat", "gold mine", "oil"])
     assert computed == [["gold mine", "wheat"], ["oil"]]
     assert np.array_equal(again[:2], first[[1, 0]])
-    Embedder.of_model(str(tiny_encoder), 4, tmp_path)(["wheat"])
+    TransformersEmbedder.of_model(str(tiny_encoder), 4, tmp_path)(["wheat"])
     assert computed[-1] == ["wheat"], "another number of tokens is another encoder"
 
 
 def test_what_was_computed_before_an_interruption_is_kept(tiny_encoder, tmp_path, monkeypatch):
     texts = ["gold", "wheat", "oil", "corn", "mine"]
     monkeypatch.setattr("surelabel.text.embedding._KEPT_AT_A_TIME", 2)
-    expected = Embedder.of_model(str(tiny_encoder), 16, None)(texts)
-    original = Embedder._computed
+    expected = TransformersEmbedder.of_model(str(tiny_encoder), 16, None)(texts)
+    original = TransformersEmbedder._computed
     computed = []
 
     def stopped(self, some, advance):
@@ -66,8 +68,8 @@ def test_what_was_computed_before_an_interruption_is_kept(tiny_encoder, tmp_path
         computed.append(some)
         return original(self, some, advance)
 
-    monkeypatch.setattr(Embedder, "_computed", stopped)
-    embedder = Embedder.of_model(str(tiny_encoder), 16, tmp_path)
+    monkeypatch.setattr(TransformersEmbedder, "_computed", stopped)
+    embedder = TransformersEmbedder.of_model(str(tiny_encoder), 16, tmp_path)
     with pytest.raises(KeyboardInterrupt):
         embedder(texts)
     assert embedder(texts) == pytest.approx(expected, abs=1e-6)
@@ -75,7 +77,7 @@ def test_what_was_computed_before_an_interruption_is_kept(tiny_encoder, tmp_path
 
 
 def test_damaged_vectors_are_computed_anew(tiny_encoder, tmp_path):
-    embedder = Embedder.of_model(str(tiny_encoder), 16, tmp_path)
+    embedder = TransformersEmbedder.of_model(str(tiny_encoder), 16, tmp_path)
     first = embedder(["gold"])
     (file,) = tmp_path.rglob("*.npz")
     file.write_bytes(b"damaged")

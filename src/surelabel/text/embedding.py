@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ from surelabel.text.neural import read_network
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.tokenisation import encode, read_tokenizer
 
-__all__ = ["Embedder", "vectors_folder"]
+__all__ = ["Embedder", "TransformersEmbedder", "vectors_folder"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -47,11 +48,68 @@ def vectors_folder() -> Path:
     return cache_root("The folder of kept vectors") / "vectors"
 
 
-class Embedder:
-    """A frozen encoder, made by `of_model` or `read`, and its tokenizer: from texts to vectors of length 1."""
+class Embedder(abc.ABC):
+    """From texts to vectors of length 1 by a frozen encoder, each computed once."""
 
     # The folder `cache`, if there is one, has a file of vectors for each encoder and each first two digits of the
     # SHA-256 of texts. A damaged file is computed again.
+    def __init__(self, size: int, identity: str, cache: Path | None) -> None:
+        self.size = size
+        self._folder = None if cache is None else cache / identity[:24]
+
+    @abc.abstractmethod
+    def _computed(self, texts: list[str], advance: Callable[[int], None]) -> FloatArray:
+        """Compute vectors; report how many are done."""
+
+    @abc.abstractmethod
+    def write(self, folder: Path) -> None:
+        """Write everything that is needed to read the encoder again."""
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        """Return the vectors of texts, (n, size) float32."""
+        hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+        known = self._read({name[:2] for name in hashes})
+        missing = {name: text for name, text in zip(hashes, texts, strict=True) if name not in known}
+        if missing:
+            names = list(missing)
+            with progress.step(f"computing the vectors of {len(names):,} texts", len(names)) as advance:
+                for start in range(0, len(names), _KEPT_AT_A_TIME):  # an interruption loses the last of these alone
+                    some = names[start : start + _KEPT_AT_A_TIME]
+                    vectors = self._computed([missing[name] for name in some], advance)
+                    known.update(zip(some, vectors, strict=True))
+                    self._keep({name[:2] for name in some}, known)
+        return np.stack([known[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
+
+    def _read(self, starts: set[str]) -> dict[str, Any]:
+        """Return the vectors that are kept of texts whose hashes start so."""
+        known: dict[str, Any] = {}
+        files = [] if self._folder is None else [self._folder / f"{start}.npz" for start in starts]
+        for file in files:
+            try:
+                arrays = read_arrays(file)
+                hashes, vectors = arrays["hashes"], arrays["vectors"]
+            except (FileNotFoundError, ArtifactError, KeyError):
+                continue
+            if vectors.shape == (len(hashes), self.size) and vectors.dtype == np.float32:
+                known.update(zip(hashes.tolist(), vectors, strict=True))
+        return known
+
+    def _keep(self, starts: set[str], known: dict[str, Any]) -> None:
+        """Write the files of hashes that start so; a file is whole or not there."""
+        if self._folder is None:
+            return
+        by_start: dict[str, list[str]] = {start: [] for start in starts}
+        for name in sorted(known):
+            if name[:2] in by_start:
+                by_start[name[:2]].append(name)
+        for start, names in by_start.items():
+            with atomic_file(self._folder / f"{start}.npz", clean=False) as temporary, temporary.open("wb") as file:
+                np.savez(file, hashes=np.array(names), vectors=np.stack([known[name] for name in names]))
+
+
+class TransformersEmbedder(Embedder):
+    """An encoder of transformers, made by `of_model` or `read`, and its tokenizer."""
+
     def __init__(
         self, encoder: Any, tokenizer: Any, pooling: str, padding: int, cache: Path | None, quantise: str = "none"
     ) -> None:
@@ -63,8 +121,7 @@ class Embedder:
         self._tokenizer = tokenizer
         self._pooling = pooling
         self._padding = padding
-        self.size = int(encoder.config.hidden_size)
-        self._folder = None if cache is None else cache / self._hashed()
+        super().__init__(int(encoder.config.hidden_size), self._hashed(), cache)
 
     @classmethod
     def of_model(cls, model: str, max_tokens: int, cache: Path | None, quantise: str = "none") -> Self:
@@ -94,22 +151,7 @@ class Embedder:
         for name, weights in self._encoder.state_dict().items():
             digest.update(name.encode())
             digest.update(weights.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()[:24]
-
-    def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """Return the vectors of texts, (n, size) float32."""
-        hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-        known = self._read({name[:2] for name in hashes})
-        missing = {name: text for name, text in zip(hashes, texts, strict=True) if name not in known}
-        if missing:
-            names = list(missing)
-            with progress.step(f"computing the vectors of {len(names):,} texts", len(names)) as advance:
-                for start in range(0, len(names), _KEPT_AT_A_TIME):  # an interruption loses the last of these alone
-                    some = names[start : start + _KEPT_AT_A_TIME]
-                    vectors = self._computed([missing[name] for name in some], advance)
-                    known.update(zip(some, vectors, strict=True))
-                    self._keep({name[:2] for name in some}, known)
-        return np.stack([known[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
+        return digest.hexdigest()
 
     @torch.inference_mode()
     def _computed(self, texts: list[str], advance: Callable[[int], None]) -> FloatArray:
@@ -122,29 +164,3 @@ class Embedder:
             vectors[rows] = torch.nn.functional.normalize(pooled(states, mask, self._pooling), dim=1).numpy()
             advance(len(rows))
         return vectors
-
-    def _read(self, starts: set[str]) -> dict[str, Any]:
-        """Return the vectors that are kept of texts whose hashes start so."""
-        known: dict[str, Any] = {}
-        files = [] if self._folder is None else [self._folder / f"{start}.npz" for start in starts]
-        for file in files:
-            try:
-                arrays = read_arrays(file)
-                hashes, vectors = arrays["hashes"], arrays["vectors"]
-            except (FileNotFoundError, ArtifactError, KeyError):
-                continue
-            if vectors.shape == (len(hashes), self.size) and vectors.dtype == np.float32:
-                known.update(zip(hashes.tolist(), vectors, strict=True))
-        return known
-
-    def _keep(self, starts: set[str], known: dict[str, Any]) -> None:
-        """Write the files of hashes that start so; a file is whole or not there."""
-        if self._folder is None:
-            return
-        by_start: dict[str, list[str]] = {start: [] for start in starts}
-        for name in sorted(known):
-            if name[:2] in by_start:
-                by_start[name[:2]].append(name)
-        for start, names in by_start.items():
-            with atomic_file(self._folder / f"{start}.npz", clean=False) as temporary, temporary.open("wb") as file:
-                np.savez(file, hashes=np.array(names), vectors=np.stack([known[name] for name in names]))

@@ -10,7 +10,8 @@ import scipy.sparse
 
 from surelabel._core.npz_file import read_arrays
 from surelabel.exceptions import ArtifactError
-from surelabel.text.embedding import Embedder, vectors_folder
+from surelabel.text.e5 import E5, E5Embedder
+from surelabel.text.embedding import Embedder, TransformersEmbedder, vectors_folder
 from surelabel.text.linear import LinearClassifier
 from surelabel.text.settings import HybridSettings
 
@@ -23,7 +24,7 @@ class HybridClassifier(LinearClassifier):
     """`linear` with the vectors of a frozen encoder beside the terms.
 
     Vectors lose the mean of the training texts' and are brought to length `vector_weight`. The encoder (the `model` of
-    its settings) is saved with the classifier.
+    its settings) is saved with the classifier, but for "e5", which must be installed where it is loaded.
 
     Examples
     --------
@@ -40,7 +41,13 @@ class HybridClassifier(LinearClassifier):
 
     def _fit_features(self, texts: list[str]) -> Any:
         settings = self.settings
-        self._embedder = Embedder.of_model(settings.model, settings.max_tokens, self._cache(), settings.quantise)
+        self._embedder: Embedder
+        if settings.model == E5:
+            self._embedder = E5Embedder(settings.max_tokens, self._cache())
+        else:
+            self._embedder = TransformersEmbedder.of_model(
+                settings.model, settings.max_tokens, self._cache(), settings.quantise
+            )
         vectors = self._embedder(texts)
         self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         return self._joined(super()._fit_features(texts), vectors)
@@ -68,7 +75,11 @@ class HybridClassifier(LinearClassifier):
         np.savez(folder / _CENTRE, allow_pickle=False, centre=self._centre)
 
     def _read(self, folder: Path) -> None:
-        self._embedder = Embedder.read(folder, self._cache(), self.settings.quantise)
+        settings = self.settings
+        if settings.model == E5:
+            self._embedder = E5Embedder.read(folder, settings.max_tokens, self._cache())
+        else:
+            self._embedder = TransformersEmbedder.read(folder, self._cache(), settings.quantise)
         try:
             self._centre = read_arrays(folder / _CENTRE)["centre"]
         except (OSError, KeyError, ValueError) as error:

