@@ -258,7 +258,7 @@ def take_row(
     return taken
 
 
-@quick(lambda costs, thresholds, limits, number, *_: costs[0].size * (number + 4) // 8)
+@quick(lambda costs, thresholds, limits, number, *_: costs[0].size * (number + 4) // 20)
 def _take_rows(
     costs: Any,
     thresholds: Array,
