@@ -19,12 +19,11 @@ from surelabel import (
     LpNorm,
     Mixture,
     TagBounds,
-    answers,
 )
 from surelabel._kernels import compiling
 from surelabel._kernels import one_row as kernels
 from surelabel._kernels.one_row import scan_row
-from surelabel.answers import answer_probabilities
+from surelabel.answers import answer_probabilities, one_text
 from surelabel.engines import one_row
 from surelabel.exceptions import InvalidInputError
 from surelabel.guarantees.decisions import Decisions
@@ -83,7 +82,7 @@ _MIXTURES = [
 def _together(*arguments, **asked):
     """Answer in the general way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers, "_FEW_TEXTS", 0)
+        patch.setattr(one_text, "_FEW_TEXTS", 0)
         return answer_probabilities(*arguments, **asked)
 
 
@@ -158,7 +157,7 @@ def test_what_the_quick_way_leaves_to_the_general_one(monkeypatch):
         assert answer == _together(one, np.repeat(rows, 2, axis=0), significance=level, describe=True)[0]
         both = answer_probabilities(one, np.vstack([rows, np.eye(7)[:1]]), significance=level, describe=True)
         assert both == [answer, *_together(one, np.eye(7)[:1], significance=level, describe=True)]
-    answers._one_text.cache_clear()
+    one_text._one_text.cache_clear()
     with pytest.raises(InvalidInputError, match="'k' parameter"):
         answer_probabilities(predictor, rows, significance="0.2", top=-1)
     with pytest.raises(InvalidInputError, match="in row 0, column 2"):
