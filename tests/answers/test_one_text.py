@@ -166,9 +166,9 @@ def test_what_the_quick_way_leaves_to_the_general_one(monkeypatch):
 
 def test_tags_of_a_row_by_hand():
     labels = np.empty(5, dtype=np.int64)
-    assert scan_row(np.array([[0.2, 0.9, 0.5, 0.9, 0.1]]), 0.2, 0.6, labels) == (4, 2)
+    assert scan_row(np.array([[0.2, 0.9, 0.5, 0.9, 0.1]]), (0.2, 0.6), labels) == (4, 2)
     assert labels[:4].tolist() == [1, 3, 2, 0]
-    assert scan_row(np.array([[0.2, np.nan, 0.5, 0.9, 0.1]]), 0.2, 0.6, labels)[0] == -1
+    assert scan_row(np.array([[0.2, np.nan, 0.5, 0.9, 0.1]]), (0.2, 0.6), labels)[0] == -1
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -176,10 +176,11 @@ def test_tags_of_a_row_by_hand():
 def test_a_row_is_cut_in_python_as_by_compiled_code(seed):
     rng = np.random.default_rng(seed)
     costs = tuple(rng.choice([0.1, 0.3, 0.7, rng.random()], (1, 6)) for _ in range(2))
-    arguments = *costs, np.sort(rng.random(20) * 4), 4 * rng.random(), (int(rng.integers(0, 3)), 4), 10
+    limits, probabilities = (int(rng.integers(0, 3)), 4), rng.random((1, 6))
+    arguments = probabilities, (0.3, 0.6), costs, np.sort(rng.random(20) * 4), 4 * rng.random(), limits, 10
     compiled = kernels.cut_row.__wrapped__
     cut = []
     for run in (compiled, functools.partial(compiling._run, compiling._interpreted(compiled))):
-        words, p_values = np.zeros((38, 1), dtype=np.uint64), np.zeros(36)
-        cut.append([*run(*arguments, words, p_values), words.tolist(), p_values.tolist()])
+        tags, words, p_values = np.zeros(6, dtype=np.int64), np.zeros((38, 1), dtype=np.uint64), np.zeros(36)
+        cut.append([*run(*arguments, tags, words, p_values), tags.tolist(), words.tolist(), p_values.tolist()])
     assert cut[0] == cut[1]

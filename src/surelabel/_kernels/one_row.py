@@ -1,4 +1,4 @@
-"""What a single text needs, in two calls: calls from Python take longer than what they compute here."""
+"""What a single text needs, in one call: calls from Python take longer than what they compute here."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from surelabel._kernels.guesses import guess_row
 Array = Any
 
 
-@quick(lambda probabilities, *_: probabilities.size)
-def scan_row(probabilities: Array, consider: float, assign: float, labels: Array) -> Any:
-    """Write labels of a row (1, d) with a probability of at least `consider` to `labels` (d,), most probable first.
-
-    Returns how many there are, -1 if a probability is not within [0, 1]; and how many are of at least `assign`.
-    """
+@part
+def _scan(row: Array, tags: Any, labels: Array) -> Any:
+    """Do what `scan_row` says."""
+    consider, assign = tags
     n_considered, n_assigned = np.int64(0), np.int64(0)
-    row = probabilities[0]
     for k in range(row.shape[0]):
         if not 0.0 <= row[k] <= 1.0:
             return np.int64(-1), n_assigned
@@ -34,6 +31,15 @@ def scan_row(probabilities: Array, consider: float, assign: float, labels: Array
             n_considered += 1
             n_assigned += row[k] >= assign
     return n_considered, n_assigned
+
+
+@quick(lambda probabilities, *_: probabilities.size)
+def scan_row(probabilities: Array, tags: Any, labels: Array) -> Any:
+    """Write labels of a row (1, d) with a probability of at least tags[0] to `labels` (d,), most probable first.
+
+    Returns how many there are, -1 if a probability is not within [0, 1]; and how many are of at least tags[1].
+    """
+    return _scan(probabilities[0], tags, labels)
 
 
 @part
@@ -60,24 +66,32 @@ def _n_at_least(calibrated: Array, total: float) -> int:
     return calibrated.shape[0] - low
 
 
-@quick(lambda absent, present, calibrated, threshold, limits, number, *_: absent.size * (number + 4) // 8)
+@quick(
+    lambda probabilities, tags, costs, totals, threshold, limits, number, *_: probabilities.size * (number + 12) // 8
+)
 def cut_row(
-    absent: Array,
-    present: Array,
+    probabilities: Array,
+    tags: Any,
+    costs: Any,
     calibrated: Array,
     threshold: float,
     limits: Any,
     number: int,
+    labels: Array,
     words: Array,
     p_values: Array,
 ) -> Any:
-    """Take the best candidates of a row, (1, d) absent and present: the two best, and the best `number` members.
+    """Scan a row as `scan_row`, and take its best candidates: the two best, and the best `number` members.
 
-    Their p-values among `calibrated` totals, ascending, are written to p_values (m,), and they to words (2 + m, W) from
-    row 2 on, best first. Row 0 gets the labels that all these members have, and row 1 those that some have. Returns how
-    many there are, -1 if m are not enough; how many of the first `number` are members; and total and margin of the
-    row's guess.
+    costs: absent and present, (1, d) each. Their p-values among `calibrated` totals, ascending, are written to p_values
+    (m,), and they to words (2 + m, W) from row 2 on, best first. Row 0 gets the labels that all these members have, and
+    row 1 those that some have. Returns what `scan_row` does; how many candidates there are, -1 if m are not enough; how
+    many of the first `number` are members; and total and margin of the row's guess.
     """
+    n_considered, n_assigned = _scan(probabilities[0], tags, labels)
+    absent, present = costs
+    if n_considered < 0:
+        return n_considered, n_assigned, np.int64(-1), np.int64(0), np.inf, np.inf
     row, n_labels = (absent[0], present[0]), absent.shape[1]
     guess, margin = guess_row(*row, limits, np.empty(n_labels), np.empty(n_labels, dtype=np.bool_))
     scratch, frontier = make_scratch(n_labels), make_frontier(p_values.shape[0], n_labels)
@@ -105,4 +119,4 @@ def cut_row(
         words[1, w] = somewhere & ~everywhere
     for i in range(n_taken):
         p_values[i] = (_n_at_least(calibrated, totals[order[i]]) + 1) / (calibrated.shape[0] + 1)
-    return n_taken, n_members, guess, margin
+    return n_considered, n_assigned, np.int64(n_taken), n_members, guess, margin

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.validation import FloatArray, as_level, check_count
-from surelabel._kernels.one_row import scan_row
 from surelabel.answers.answer import Answer, PlausibleLabelSet, as_decimal, namer
 from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets
@@ -34,16 +33,11 @@ class _OneText:
         self._cut = cut
         self._decisions = decisions
         self._work_limit = work_limit
-        self._n_labels, self._n_candidates = calibration.n_labels, calibration.n_candidates
+        self._n_candidates = calibration.n_candidates
         name = namer(calibration)
         # The same label-sets come often.
         self._names = functools.lru_cache(maxsize=4096)(lambda labels: tuple(map(name, labels)))
         self._described = functools.lru_cache(maxsize=4096)(lambda members: describe_few(members, name))
-        # Probabilities from which on tags are to be considered, and assigned.
-        self._tags = (math.inf, math.inf)
-        if decisions is not None:
-            bounds = decisions.tag_bounds
-            self._tags = min(bounds.consider_threshold_, bounds.assign_threshold_), bounds.assign_threshold_
         self.asked = functools.lru_cache(maxsize=64, typed=True)(self._as_asked)
 
     def _as_asked(self, significance: Any, confidence_level: Any, top: int) -> tuple[float, str, int] | None:
@@ -59,17 +53,15 @@ class _OneText:
     ) -> Answer | None:
         """Return the answer for one text, float64 (1, d), to what `asked` gives."""
         threshold, significance, top = asked
-        tags = np.empty(self._n_labels, dtype=np.int64)
-        n_considered, n_assigned = scan_row(probabilities, *self._tags, tags)
-        cut = None if n_considered < 0 else self._cut(probabilities, threshold, top, self._work_limit)
+        cut = self._cut(probabilities, threshold, top, self._work_limit)
         if cut is None or (describe and len(cut.best) < cut.size):
             return None
         decided: Any = (None, None, False)
         if self._decisions is not None:
-            decided = self._decisions.decide_one(cut, n_considered, known_words)
+            decided = self._decisions.decide_one(cut, known_words)
             if decided is None:
                 return None
-        names, size, consider = self._names, cut.size, tuple(tags[:n_considered].tolist())
+        names, size = self._names, cut.size
         values = {
             "labels": names(cut.labels),
             "confidence": cut.confidence,
@@ -85,8 +77,8 @@ class _OneText:
             "n_more_open": 0,
             "decision": decided[0],
             "reason": decided[1],
-            "assign": names(consider[:n_assigned]),
-            "consider": names(consider),
+            "assign": names(cut.considered[: cut.n_assigned]),
+            "consider": names(cut.considered),
             "unfamiliar": decided[2],
             "category": None,
             "picture": None,
@@ -100,7 +92,11 @@ class _OneText:
 @functools.lru_cache(maxsize=8)
 def _one_text(calibration: Calibration, decisions: Decisions | None, work_limit: int) -> _OneText | None:
     """Return what answers for single texts of a model, None if only the general way does."""
-    cut = cutter(calibration) if type(calibration) is Calibration else None  # not one with weights
+    tags = (math.inf, math.inf)
+    if decisions is not None:
+        bounds = decisions.tag_bounds
+        tags = min(bounds.consider_threshold_, bounds.assign_threshold_), bounds.assign_threshold_
+    cut = cutter(calibration, tags) if type(calibration) is Calibration else None  # not one with weights
     if cut is None or (decisions is not None and not decisions.automation.fits(calibration)):
         return None
     return _OneText(calibration, cut, decisions, work_limit)

@@ -19,7 +19,7 @@ from surelabel._core.packing import n_words
 from surelabel._core.validation import FloatArray
 from surelabel._kernels import best_first, forced, walk
 from surelabel._kernels import mixture as listing
-from surelabel._kernels.one_row import cut_row
+from surelabel._kernels.one_row import cut_row, scan_row
 from surelabel.calibration import Calibration
 from surelabel.engines.base import Scored
 from surelabel.engines.dense import FIRST_STEPS
@@ -56,6 +56,10 @@ class Cut(NamedTuple):
         None if totals are not sums of costs.
     guess : (float, float)
         Total of the best candidate and what the second adds, as `Automation.totals` has them.
+    considered : tuple of int
+        Labels whose probability is at least the first threshold of tags, most probable first.
+    n_assigned : int
+        How many of them reach the second.
     """
 
     labels: tuple[int, ...]
@@ -68,30 +72,38 @@ class Cut(NamedTuple):
     p_values: list[float]
     costs: Costs | None
     guess: tuple[float, float]
+    considered: tuple[int, ...]
+    n_assigned: int
 
 
 CutOne: TypeAlias = Callable[[FloatArray, float, int, int], Cut | None]
-"""Cuts a text: checked probabilities (1, d), threshold, members to name, work limit; None if an engine has to."""
+"""Cuts a text: probabilities (1, d), threshold, members to name, work limit.
+
+None if an engine has to, or if a probability is not within [0, 1].
+"""
 
 
-def cutter(calibration: Calibration) -> CutOne | None:
-    """Return what cuts single texts of a calibration; None if only an engine can."""
+def cutter(calibration: Calibration, tags: tuple[float, float]) -> CutOne | None:
+    """Return what cuts single texts of a calibration; None if only an engine can.
+
+    tags: the probabilities from which on labels are considered, and assigned.
+    """
     measure = calibration.separable_measure
     if calibration.constraints is not None or calibration.categories is not None:
         return None
     if measure is not None and measure.aggregate == "sum":
-        return _SumsCutter(calibration)
+        return _SumsCutter(calibration, tags)
     if type(calibration.measure) is Mixture and calibration.measure.hubs is None and calibration.measure.weight > 0.0:
-        return _MixtureCutter(calibration)
+        return _MixtureCutter(calibration, tags)
     return None
 
 
 class _SumsCutter:
     """Cuts single texts whose totals are sums."""
 
-    def __init__(self, calibration: Calibration) -> None:
+    def __init__(self, calibration: Calibration, tags: tuple[float, float]) -> None:
         self._calibration, self._measure, self._limits = calibration, calibration.separable, calibration.limits
-        self._totals, self._n_words = calibration.totals, n_words(calibration.n_labels)
+        self._totals, self._n_words, self._tags = calibration.totals, n_words(calibration.n_labels), tags
 
     def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> Cut | None:
         """Cut a text, if its members can be counted quickly."""
@@ -100,7 +112,9 @@ class _SumsCutter:
         costs, limits, number = costs_of(self._measure, probabilities), self._limits, max(n_best, _FIRST) + 1
         capacity = 2 * number + 16
         words, p_values = np.empty((2 + capacity, self._n_words), dtype=np.uint64), np.empty(capacity)
-        n_taken, size, total, margin = cut_row(*costs, self._totals, threshold, limits, number, words, p_values)
+        tags = np.empty(probabilities.shape[1], dtype=np.int64)
+        arguments = probabilities, self._tags, costs, self._totals, threshold, limits, number, tags, words, p_values
+        n_considered, n_assigned, n_taken, size, total, margin = cut_row(*arguments)
         if n_taken < (1 if margin == math.inf else 2):
             return None
         certain, still_open, guess, *others = [_labels_of(*packed) for packed in words[: 2 + (size or 1)].tolist()]
@@ -120,7 +134,9 @@ class _SumsCutter:
                 best = [labels for _, labels in listed]
                 certain, still_open = _sorted_labels(best)
                 values = self._calibration.p_values(np.array([total for total, _ in listed])).tolist()
-        return Cut(guess, ranked[0], confidence, size, certain, still_open, best, values, costs, (total, margin))
+        considered, guessed = tuple(tags[:n_considered].tolist()), (total, margin)
+        about = guess, ranked[0], confidence, size, certain, still_open, best, values, costs
+        return Cut(*about, guessed, considered, n_assigned)
 
 
 def _take(costs: Costs, limits: Bounds, threshold: FloatArray, number: int) -> list[Scored] | None:
@@ -167,8 +183,9 @@ def _sorted_labels(members: list[tuple[int, ...]]) -> tuple[tuple[int, ...], tup
 class _MixtureCutter:
     """Cuts single texts of a mixture: the best few of the independent part, and the list to check (design 2.5)."""
 
-    def __init__(self, calibration: Calibration) -> None:
+    def __init__(self, calibration: Calibration, tags: tuple[float, float]) -> None:
         assert isinstance(calibration.measure, Mixture)
+        self._tags = tags
         self._measure, self._limits, self._totals = calibration.measure, calibration.limits, calibration.totals.tolist()
         engine = MixtureEngine(calibration, np.zeros((1, calibration.n_labels)))
         self._listing, self._candidates, self._settings = engine._kernel_arguments()
@@ -180,6 +197,10 @@ class _MixtureCutter:
 
     def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> Cut | None:
         """Cut a text, if its members are few."""
+        tags = np.empty(probabilities.shape[1], dtype=np.int64)
+        n_considered, n_assigned = scan_row(probabilities, self._tags, tags)
+        if n_considered < 0:
+            return None
         costs = costs_of(self._measure.independent, probabilities)
         texts = self._measure.texts_of_costs(*costs)
         shifted = self._shifted(threshold)
@@ -210,6 +231,8 @@ class _MixtureCutter:
             p_values,
             None,
             (best, second - best),
+            tuple(tags[:n_considered].tolist()),
+            n_assigned,
         )
 
     def _p_value(self, total: float) -> float:

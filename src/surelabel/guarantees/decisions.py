@@ -171,17 +171,17 @@ class Decisions:
             answers.append(Decision(*routed, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
         return answers
 
-    def decide_one(self, cut: Cut, n_considered: int, known_words: float) -> tuple[Verdict, str, bool] | None:
+    def decide_one(self, cut: Cut, known_words: float) -> tuple[Verdict, str, bool] | None:
         """Return what to do with one text, why, and whether it is unfamiliar, as `decide`; None if that takes long.
 
-        `cut` has its best candidate and its prediction set, by a calibration that `automation` fits.
+        `cut` has its best candidate, prediction set and tags to consider, by a calibration that `automation` fits.
         """
         filed, total = self.automation.decide_one(cut)
         if filed is None:
             return None
         flag = self.familiarity.flag(total, known_words)
         is_filed = filed and flag == FAMILIAR
-        return *self._route(is_filed, flag, known_words, (cut.size, cut.size), n_considered), flag != FAMILIAR
+        return *self._route(is_filed, flag, known_words, (cut.size, cut.size), len(cut.considered)), flag != FAMILIAR
 
     def filed(self, probabilities: Any, known_words: Any) -> BoolArray:
         """Tell for each text, (n,), whether it is filed."""
