@@ -87,6 +87,7 @@ def test_connections_that_send_no_body_or_never_read_make_room_for_others():
     for send in (SLOW_BODY, unread):
         with serving(make_bundle(), settings) as running, sockets(running, 8) as connections:
             for connection in connections:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)  # soon full, on a busy machine too
                 connection.setblocking(False)
                 with contextlib.suppress(BlockingIOError):
                     connection.send(send)
