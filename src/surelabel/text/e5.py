@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from surelabel.exceptions import ArtifactError, MissingDependencyError
+from surelabel.text.base import reading
 from surelabel.text.embedding import Embedder, FloatArray
 
 __all__ = ["E5", "E5Embedder"]
@@ -71,10 +72,8 @@ class E5Embedder(Embedder):
     def read(cls, folder: Path, max_tokens: int, cache: Path | None) -> E5Embedder:
         """Return what `write` wrote; ArtifactError if the installed weights are others."""
         embedder = cls(max_tokens, cache)
-        try:
+        with reading(folder):
             wanted = json.loads((folder / _ENCODER).read_text(encoding="utf-8"))["sha256"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
         if wanted != embedder._weights:
             raise ArtifactError(
                 f"The saved classifier {folder} was trained with other weights of the model 'e5' than the installed "
