@@ -83,10 +83,10 @@ def cut_row(
 ) -> Any:
     """Scan a row as `scan_row`, and take its best candidates: the two best, and the best `number` members.
 
-    costs: absent and present, (1, d) each. Their p-values among `calibrated` totals, ascending, are written to p_values
-    (m,), and they to words (2 + m, W) from row 2 on, best first. Row 0 gets the labels that all these members have, and
-    row 1 those that some have. Returns what `scan_row` does; how many candidates there are, -1 if m are not enough; how
-    many of the first `number` are members; and total and margin of the row's guess.
+    costs: absent and present, (1, d) each. Candidates are written to words (2 + m, W) from row 2 on, best first, and
+    their p-values among `calibrated` totals, ascending, to p_values (m,). Row 0 gets the labels that all these members
+    have, and row 1 those that some have. Returns what `scan_row` does; how many candidates there are, -1 if m are not
+    enough; how many of the first `number` are members; and total and margin of the row's guess.
     """
     n_considered, n_assigned = _scan(probabilities[0], tags, labels)
     absent, present = costs

@@ -1,9 +1,9 @@
 """Which loss and C to fit a linear classifier with: the log-loss on held-out texts decides.
 
 C is searched downhill or uphill from 1 in steps of about 3, as long as the log-loss falls, with the squared hinge;
-then downhill with logistic regression from the C that usually corresponds: refined scores gain more from a smaller C.
-The best fit's scores are refined by each other if that lowers the log-loss, too. Held-out texts are the validation
-texts, or texts of the training part that each trial is not fitted on; calibration texts are never seen here.
+then downhill with logistic regression from the C that usually corresponds. The best fit's scores are refined by each
+other if that lowers the log-loss, too. Held-out texts are the validation texts, or texts of the training part that each
+trial is not fitted on; calibration texts are never seen here.
 """
 
 from __future__ import annotations
