@@ -8,7 +8,8 @@ calibrated on the calibration part; figures are of the test part. `svm` is sciki
 with C and one threshold chosen for micro-F1 on the validation part: the rival. Kinds joined by + are blended as the
 `blend` classifier does it, from the members' probabilities in the folder. With --plain calibration texts are trained
 on, too, and there are no sets: the paper's tables without ICP. Probabilities that the folder has already are used
-again. A kind that ends in -seed1 has that seed instead of 0. Seconds are processor time of features, choice and fit.
+again, and trainings that were stopped are resumed from the checkpoints there. A kind that ends in -seed1 has that seed
+instead of 0. Seconds are processor time of features, choice and fit, of the last run if a training was resumed.
 Rows of a corpus and kind that the file has already are replaced.
 """
 
@@ -43,6 +44,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "randinit": ("randinit", {}),
     "word2vec": ("word2vec", {}),
     "bert-minilm": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4}),
+    "bert-minilm-upper": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4, "frozen_layers": 3}),
     "bert-mpnet": (
         "bert",
         {"model": "mpnet", "max_tokens": 128, "frozen_layers": 6, "epochs": 3, "encoder_learning_rate": 5e-5},
@@ -189,15 +191,16 @@ def svm_probabilities(texts: Any, labels: Any) -> tuple[dict[str, Any], Any, dic
 
 
 def classifier_probabilities(
-    texts: Any, labels: Any, kind: str, corpus_name: str
+    texts: Any, labels: Any, kind: str, corpus_name: str, checkpoints: Path | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fit a classifier; return its probabilities by part, and how it was made."""
+    """Fit a classifier, or resume its training; return its probabilities by part, and how it was made."""
     base, settings = kind_settings(kind)
     if "language" in settings:
         settings = {**settings, "language": LANGUAGES.get(corpus_name, settings["language"])}
     start = time.process_time()
     classifier = text.make(base, **settings)
-    classifier.fit(texts["train"], labels["train"], validation=(texts["validation"], labels["validation"]))
+    held = texts["validation"], labels["validation"]
+    classifier.fit(texts["train"], labels["train"], validation=held, checkpoint_folder=checkpoints)
     made = {
         "seconds": time.process_time() - start,
         "chosen": {"settings": settings, "tried": classifier.history_ if base in {"linear", "hybrid"} else None},
@@ -258,7 +261,8 @@ def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool
         probabilities = {part: one.probabilities for part, one in kept.parts.items()}
         made = {key: kept.settings.get(key) for key in ("seconds", "chosen")}
     else:
-        probabilities, made = classifier_probabilities(texts, labels, kind, name)
+        checkpoints = None if file is None else file.with_name(f"{file.stem}-checkpoints")
+        probabilities, made = classifier_probabilities(texts, labels, kind, name, checkpoints)
     parts = {
         part: PartProbabilities(values, labels[part], tuple(map(str, by_part[part].ids)))
         for part, values in probabilities.items()
