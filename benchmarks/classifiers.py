@@ -44,7 +44,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "randinit": ("randinit", {}),
     "word2vec": ("word2vec", {}),
     "bert-minilm": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4}),
-    "bert-minilm-upper": ("bert", {"model": "minilm", "max_tokens": 128, "epochs": 4, "frozen_layers": 3}),
+    "bert-minilm-upper": ("bert", {"model": "minilm", "max_tokens": 64, "epochs": 3, "frozen_layers": 3}),
     "bert-mpnet": (
         "bert",
         {"model": "mpnet", "max_tokens": 128, "frozen_layers": 6, "epochs": 3, "encoder_learning_rate": 5e-5},
