@@ -21,8 +21,8 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # Files of tests that share nothing: each of their tests may run on any worker.
 _SHARED_OUT = ("tests/docs/test_pages.py", "tests/examples/test_examples.py")
-# What compiles kernels comes first: each is compiled once, not by all workers at the same time.
-_COMPILING = ("measures", "kernels", "choosing")
+# What compiles kernels comes first, before programs that tests start need them: these would compile them once more.
+_COMPILING = ("measures", "kernels", "choosing", "answers")
 # Then what takes longest, so that no worker is left with it at the end.
 _LONG = ("docs", "examples", "text", "models", "service", "tools", "predicting", "cli")
 
@@ -63,6 +63,18 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _each_kernel_is_compiled_once(request, tmp_path_factory):
+    """Let one worker compile a kernel for all."""
+    if not hasattr(request.config, "workerinput") or os.name != "posix":
+        yield
+        return
+    from shared_compiling import compiled_by_one
+
+    with compiled_by_one(tmp_path_factory.getbasetemp().parent):
+        yield
 
 
 @pytest.fixture(autouse=True)
