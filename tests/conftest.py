@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import functools
 import gc
 import logging
 import os
@@ -22,7 +23,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 # Files of tests that share nothing: each of their tests may run on any worker.
 _SHARED_OUT = ("tests/docs/test_pages.py", "tests/examples/test_examples.py")
 # What compiles kernels comes first, before programs that tests start need them: these would compile them once more.
-_COMPILING = ("measures", "kernels", "choosing", "answers")
+_COMPILING = ("measures", "answers", "kernels", "text/test_separating.py", "choosing")
 # Then what takes longest, so that no worker is left with it at the end.
 _LONG = ("docs", "examples", "text", "models", "service", "tools", "predicting", "cli")
 
@@ -45,13 +46,13 @@ def pytest_collection_modifyitems(config, items):
     """Begin with what compiles kernels, then with what takes longest, on workers."""
     if not hasattr(config, "workerinput"):
         return
-    order = {name: place for place, name in enumerate((*_COMPILING, *_LONG))}
+    order = [config.rootpath / "tests" / name for name in (*_COMPILING, *_LONG)]
 
-    def place(item):
-        room, *folders = item.path.relative_to(config.rootpath).parts
-        return order.get(folders[0], len(order)) if room == "tests" else len(order)
+    @functools.cache
+    def place(path):
+        return next((place for place, start in enumerate(order) if path.is_relative_to(start)), len(order))
 
-    items.sort(key=place)
+    items.sort(key=lambda item: place(item.path))
 
 
 @pytest.hookimpl(wrapper=True)
