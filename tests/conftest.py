@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import functools
 import gc
 import logging
 import os
@@ -21,8 +22,8 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # Files of tests that share nothing: each of their tests may run on any worker.
 _SHARED_OUT = ("tests/docs/test_pages.py", "tests/examples/test_examples.py")
-# What compiles kernels comes first: each is compiled once, not by all workers at the same time.
-_COMPILING = ("measures", "kernels", "choosing")
+# What compiles kernels comes first, before programs that tests start need them: these would compile them once more.
+_COMPILING = ("measures", "answers", "kernels", "text/test_separating.py", "choosing")
 # Then what takes longest, so that no worker is left with it at the end.
 _LONG = ("docs", "examples", "text", "models", "service", "tools", "predicting", "cli")
 
@@ -45,13 +46,13 @@ def pytest_collection_modifyitems(config, items):
     """Begin with what compiles kernels, then with what takes longest, on workers."""
     if not hasattr(config, "workerinput"):
         return
-    order = {name: place for place, name in enumerate((*_COMPILING, *_LONG))}
+    order = [config.rootpath / "tests" / name for name in (*_COMPILING, *_LONG)]
 
-    def place(item):
-        room, *folders = item.path.relative_to(config.rootpath).parts
-        return order.get(folders[0], len(order)) if room == "tests" else len(order)
+    @functools.cache
+    def place(path):
+        return next((place for place, start in enumerate(order) if path.is_relative_to(start)), len(order))
 
-    items.sort(key=place)
+    items.sort(key=lambda item: place(item.path))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,6 +64,18 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _each_kernel_is_compiled_once(request, tmp_path_factory):
+    """Let one worker compile a kernel for all."""
+    if not hasattr(request.config, "workerinput") or os.name != "posix":
+        yield
+        return
+    from shared_compiling import compiled_by_one
+
+    with compiled_by_one(tmp_path_factory.getbasetemp().parent):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """Answers to streams: the same in batches, in any format, and after an interruption."""
 
 import csv
+import functools
 import json
 import threading
 import time
@@ -28,8 +29,6 @@ from surelabel.predicting import (
 from surelabel.tables.writing import output_format
 
 TEXTS = [" ".join(text.split()) for text in corpus().part("test").texts[:30]]
-ANSWERS = small_bundle().answers(TEXTS, significance="0.05")
-PROBABILITIES = small_bundle().predict_proba(TEXTS)
 
 
 def _fields(answer, probabilities, max_open=20):
@@ -59,7 +58,20 @@ def _fields(answer, probabilities, max_open=20):
     }
 
 
-EXPECTED = [_fields(*pair) for pair in zip(ANSWERS, PROBABILITIES, strict=True)]
+# Functions, not constants: a constant would train the bundle in every process that collects this file.
+@functools.cache
+def _answers():
+    return small_bundle().answers(TEXTS, significance="0.05")
+
+
+@functools.cache
+def _probabilities():
+    return small_bundle().predict_proba(TEXTS)
+
+
+@functools.cache
+def _expected():
+    return [_fields(*pair) for pair in zip(_answers(), _probabilities(), strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +115,7 @@ def test_streamed_answers_equal_those_of_one_call(batch_size):
     answerer = Answerer(small_bundle(), AnswerSettings())
     records = [record for batch in batches for record in answerer.answer(batch)]
     assert [record["row"] for record in records] == list(range(1, len(TEXTS) + 1))
-    assert [{key: value for key, value in record.items() if key != "row"} for record in records] == EXPECTED
+    assert [{key: value for key, value in record.items() if key != "row"} for record in records] == _expected()
 
 
 def test_records_have_ids_and_texts_where_asked_for():
@@ -121,7 +133,7 @@ def test_the_formats_hold_the_same(source, tmp_path):
     for name in ("a.jsonl", "a.csv", "a.parquet", "a.xlsx"):
         made = predict_file(small_bundle(), source, tmp_path / name, AnswerSettings(batch_size=7))
         assert (made.n_rows, made.n_partitions, made.skipped) == (len(TEXTS), 1, None)
-    expected = [{"row": row + 1, **fields} for row, fields in enumerate(EXPECTED)]
+    expected = [{"row": row + 1, **fields} for row, fields in enumerate(_expected())]
     assert _records(tmp_path / "a.jsonl") == expected
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -341,7 +353,7 @@ def test_a_separator_that_is_in_a_label_is_refused_before_anything_is_written(tm
 def test_labels_in_csv_are_read_back_as_they_were(tmp_path, source):
     predict_file(small_bundle(), source, tmp_path / "a.csv", AnswerSettings(with_text=True, separator=" + "))
     read = corpora.load(tmp_path / "a.csv", text="text", labels="labels", separator=" + ")
-    assert [set(labels) for labels in read.label_sets] == [set(answer.labels) for answer in ANSWERS]
+    assert [set(labels) for labels in read.label_sets] == [set(answer.labels) for answer in _answers()]
 
 
 BAD = "id,text\n1,{}\n2,{}\n3,x,y\n2,{}\n5,\n"
@@ -409,7 +421,7 @@ def test_open_labels_are_capped_and_counted(source, tmp_path):
     predict_file(small_bundle(), source, tmp_path / "a.jsonl", level)
     answers = small_bundle().answers(TEXTS, significance="0.02")
     records = _records(tmp_path / "a.jsonl")
-    expected = [_fields(*pair, max_open=2) for pair in zip(answers, PROBABILITIES, strict=True)]
+    expected = [_fields(*pair, max_open=2) for pair in zip(answers, _probabilities(), strict=True)]
     assert [{name: value for name, value in record.items() if name != "row"} for record in records] == expected
     assert any(record["n_more_open"] for record in records)
 

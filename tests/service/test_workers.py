@@ -102,7 +102,7 @@ def test_processes_share_what_they_know_are_replaced_and_end_together(tmp_path):
             # What the dead one counted stays.
             assert _metrics(client)["surelabel_texts_total"] == 41
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(90) == 0
         for pid in second:
             with pytest.raises(ProcessLookupError):
                 os.kill(pid, 0)

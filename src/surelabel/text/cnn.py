@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,8 +15,10 @@ from surelabel.text.inputs import LabelledTexts
 from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.settings import CnnSettings, Word2vecSettings
 from surelabel.text.tokenisation import train_word_tokenizer, words
-from surelabel.text.training import Plan
 from surelabel.text.vectors import initial_embedding, load_vectors, train_vectors
+
+if TYPE_CHECKING:
+    from surelabel.text.training import Plan
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import dataclasses
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,24 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from surelabel._core.declared_sizes import check_safetensors
+from surelabel._core.extras import import_extra
 from surelabel.exceptions import ArtifactError
 from surelabel.text.base import History, TextClassifier, reading
 from surelabel.text.batching import Examples, pad, padded_batches
 from surelabel.text.explaining import Explanation, WordWeight
 from surelabel.text.inputs import FitOptions, LabelledTexts
 from surelabel.text.tokenisation import encode, encode_with_places, known_words, read_tokenizer
-from surelabel.text.training import Plan, train
+
+if TYPE_CHECKING:
+    from surelabel.text.training import Plan
 
 _WEIGHTS, _TOKENIZER = "weights.safetensors", "tokenizer.json"
 _SHARE_SET_ASIDE = 0.1
+
+
+def _training() -> Any:
+    """Return the module that trains; its libraries take seconds to import, and predictions do without them."""
+    return import_extra("surelabel.text.training", "text", "Training a neural classifier")
 
 
 def start_bias(layer: nn.Linear, bias: float | None, labels: Any) -> None:
@@ -92,7 +100,7 @@ class NeuralClassifier(TextClassifier):
         self, optimizer: torch.optim.Optimizer, parts: tuple[Examples, Examples], plan: Plan, options: FitOptions
     ) -> tuple[nn.Module, History]:
         """Return the trained network and its history."""
-        return train(self._network, optimizer, parts, plan, options)
+        return _training().train(self._network, optimizer, parts, plan, options)
 
     def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
         # In float32, whatever training was in: the probabilities of a text then depend on the other texts of its batch
@@ -168,4 +176,4 @@ class NeuralClassifier(TextClassifier):
         """Return how to train: as the settings say, and what the kind adds."""
         settings = dataclasses.asdict(self.settings)
         common = {name: settings[name] for name in ("batch_size", "epochs", "patience", "seed")}
-        return Plan(settings={"kind": self.kind, **settings}, padding=self._padding, **common, **how)
+        return _training().Plan(settings={"kind": self.kind, **settings}, padding=self._padding, **common, **how)
