@@ -157,7 +157,7 @@ def test_what_the_quick_way_leaves_to_the_general_one(monkeypatch):
         assert answer == _together(one, np.repeat(rows, 2, axis=0), significance=level, describe=True)[0]
         both = answer_probabilities(one, np.vstack([rows, np.eye(7)[:1]]), significance=level, describe=True)
         assert both == [answer, *_together(one, np.eye(7)[:1], significance=level, describe=True)]
-    one_text._one_text.cache_clear()
+    one_text._few_texts.cache_clear()
     with pytest.raises(InvalidInputError, match="'k' parameter"):
         answer_probabilities(predictor, rows, significance="0.2", top=-1)
     with pytest.raises(InvalidInputError, match="in row 0, column 2"):
@@ -173,14 +173,26 @@ def test_tags_of_a_row_by_hand():
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 @given(st.integers(0, 2**32 - 1))
-def test_a_row_is_cut_in_python_as_by_compiled_code(seed):
+def test_rows_are_cut_in_python_as_by_compiled_code(seed):
     rng = np.random.default_rng(seed)
-    costs = tuple(rng.choice([0.1, 0.3, 0.7, rng.random()], (1, 6)) for _ in range(2))
-    limits, probabilities = (int(rng.integers(0, 3)), 4), rng.random((1, 6))
+    costs = tuple(rng.choice([0.1, 0.3, 0.7, rng.random()], (3, 6)) for _ in range(2))
+    limits, probabilities = (int(rng.integers(0, 3)), 4), rng.random((3, 6))
+    probabilities[2, 5] = rng.choice([0.5, math.nan])
     arguments = probabilities, (0.3, 0.6), costs, np.sort(rng.random(20) * 4), 4 * rng.random(), limits, 10
-    compiled = kernels.cut_row.__wrapped__
+    compiled = kernels.cut_rows.__wrapped__
     cut = []
     for run in (compiled, functools.partial(compiling._run, compiling._interpreted(compiled))):
-        tags, words, p_values = np.zeros(6, dtype=np.int64), np.zeros((38, 1), dtype=np.uint64), np.zeros(36)
-        cut.append([*run(*arguments, tags, words, p_values), tags.tolist(), words.tolist(), p_values.tolist()])
+        counts, values = np.zeros((3, 10), dtype=np.int64), np.zeros((3, 38))
+        words = np.zeros((3, 38, 1), dtype=np.uint64)
+        run(*arguments, counts, words, values)
+        cut.append([counts.tolist(), words.tolist(), values.tolist()])
     assert cut[0] == cut[1]
+
+
+def test_what_is_wrong_with_one_of_a_few_texts_is_said_of_its_row():
+    for measure in (LogLoss(), _MIXTURES[0]):
+        predictor, _ = _model(measure, 7, (1, 3), 1, None)
+        rows = np.full((3, 7), 0.4)
+        rows[1, 2] = 1.5
+        with pytest.raises(InvalidInputError, match="in row 1, column 2"):
+            answer_probabilities(predictor, rows, significance="0.2")

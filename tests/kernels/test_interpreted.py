@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from surelabel import Mixture
 from surelabel._kernels import best_first, compiling, forced, guesses, mixture, walk
+from surelabel.labels.sparse import SparseProbabilities
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -68,12 +70,16 @@ def test_best_label_sets(seed, is_maximum):
 
 
 @settings(max_examples=60, deadline=None)
-@given(SEEDS, st.integers(0, 2), st.sampled_from([0.0, 0.5, 1.0, 3.0, 200.0]))
-def test_listed_label_sets(seed, question, temperature):
+@given(SEEDS, st.integers(0, 2), st.sampled_from([0.0, 0.5, 1.0, 3.0, 200.0]), st.booleans(), st.booleans())
+def test_listed_label_sets(seed, question, temperature, is_sparse, removes):
     rng = np.random.default_rng(seed)
     n_texts, n_labels = 3, 6
-    measure = Mixture(0.4, 1.0, temperature).fit(rng.random((30, n_labels)) < 0.3)
-    texts = measure.texts(rng.choice([0.0, 0.25, 0.5, 1.0, rng.random()], (n_texts, n_labels)))
+    measure = Mixture(0.4, 1.0, temperature, neighbours=0.3 if removes else 0.0).fit(rng.random((30, n_labels)) < 0.3)
+    probabilities = rng.choice([0.0, 0.25, 0.5, 1.0, rng.random()], (n_texts, n_labels))
+    if is_sparse:
+        listed = csr_array(np.where(rng.random(probabilities.shape) < 0.5, probabilities, 0.0))
+        probabilities = SparseProbabilities(listed, unlisted=0.125)
+    texts = measure.texts(probabilities)
     n_nodes = len(measure.listing.parents)
     candidates = (measure.listing.factors > 0.0) & (rng.random(n_nodes) < 0.9)
     bounds = np.column_stack([rng.random(n_texts) * 6.0, rng.random(n_texts) * 6.0])

@@ -76,10 +76,10 @@ def _power_words(count: int) -> str:
 
 def bounds_words(lower: float, upper: float) -> str:
     """Write a number that is known by its bounds, once if they are equal or look equal."""
+    if lower == upper:
+        return count_words(lower)
     shown = count_words(lower), count_words(upper)
-    if shown[0] != shown[1]:
-        return f"{shown[0]} to {shown[1]}"
-    return shown[0] if lower == upper else f"about {shown[0]}"
+    return f"about {shown[0]}" if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"
 
 
 def at_most_words(lower: float, upper: float) -> str:

@@ -22,7 +22,7 @@ def guess_row(absent: Array, present: Array, limits: Any, changes: Array, member
     total, size = 0.0, 0
     for k in range(n_labels):
         member[k] = present[k] < absent[k]
-        size += member[k]
+        size += 1 if member[k] else 0
         total += present[k] if member[k] else absent[k]
         changes[k] = abs(absent[k] - present[k])
     # Bring the number of labels within the limits: a label that was flipped back has a negative change.
@@ -54,6 +54,6 @@ def guess_rows(absent: Array, present: Array, limits: Any, guesses: Array) -> No
     """Write smallest total and margin of each row to `guesses` (n, 2); costs are (n, d)."""
     n_labels = absent.shape[1]
     changes = np.empty(n_labels)
-    member = np.empty(n_labels, dtype=np.bool_)
+    member = np.empty(n_labels, dtype=np.uint8)
     for i in range(absent.shape[0]):
         guesses[i, 0], guesses[i, 1] = guess_row(absent[i], present[i], limits, changes, member)

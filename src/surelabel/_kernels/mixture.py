@@ -13,104 +13,41 @@ compile.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import inlined, part, quick
+from surelabel._kernels import mixture_in_numpy
+from surelabel._kernels.compiling import in_python, inlined, part, quick
 from surelabel._kernels.exact_sum import N_PARTIALS, add_to_partials, round_partials
+from surelabel._kernels.mixture_arrays import LOG_2, MEMBER, OPEN, WITHIN, Found, Listing, Scratch, Settings, Texts
+
+__all__ = [
+    "MEMBER",
+    "WITHIN",
+    "Found",
+    "Listing",
+    "Settings",
+    "Texts",
+    "best_listed",
+    "costs_of",
+    "is_usable",
+    "judge",
+    "listed_members",
+    "load_text",
+    "log_terms",
+    "make_scratch",
+    "margin_of",
+    "totals_of_nodes",
+    "unload_text",
+]
 
 Array = Any
 
-LOG_2 = 0.6931471805599453
 # Sums of products beyond these lose digits; logarithms are added up instead.
 _SMALLEST_SUM, _LARGEST_SUM = 1e-200, 1e200
-# What is known of a node.
-MEMBER, WITHIN, _OPEN = 1, 2, 4
 # What can be asked of texts: the best listed candidate, the listed members, totals of given nodes.
 _BEST, _MEMBERS, _TOTALS = 0, 1, 2
-
-
-class Listing(NamedTuple):
-    """Label-sets as nodes; node 0 is the empty set. A node that is not listed has log_prior -inf and factor 0.
-
-    parents, moves (N,) int64: node i is node parents[i] with label moves[i] added, or label moves[i] - d removed.
-    log_prior, factors (N,) float64: factors = exp(log_prior). starts (N + 1,), labels int64: labels of each node,
-    ascending. ranks (N,) int64: place in the lexicographic order of 0/1 rows. used int64: labels of some node.
-    """
-
-    parents: Array
-    moves: Array
-    log_prior: Array
-    factors: Array
-    starts: Array
-    labels: Array
-    ranks: Array
-    used: Array
-
-
-class Settings(NamedTuple):
-    """shift = -log(1 - weight), log_weight, temperature; largest log_prior, cost, and number of labels of a node.
-
-    removes: whether some nodes are their parents with a label removed.
-    """
-
-    shift: float
-    log_weight: float
-    temperature: float
-    largest_prior: float
-    largest_cost: float
-    most_labels: int
-    n_labels: int
-    removes: bool
-
-
-class Texts(NamedTuple):
-    """Costs of texts: listed labels of text i are labels[starts[i]:starts[i + 1]], with absent and present costs.
-
-    ratios = exp(-temperature (present - absent)). All other labels have group (absent, present, ratio); their number
-    times either part of split, which add up to group[0], needs no rounding (`measures/compressed.py`). Costs and ratios
-    are (1, columns); of dense texts, which have no starts, (n, d).
-
-    others (n,): logarithm of the terms of label-sets that are listed elsewhere and count in the normaliser too, -inf if
-    there are none.
-    """
-
-    starts: Array
-    labels: Array
-    absent: Array
-    present: Array
-    ratios: Array
-    group: Array
-    split: Array
-    others: Array
-
-
-class Found(NamedTuple):
-    """Where answers to m questions go.
-
-    counts (m, 2) int64: numbers of members and of candidates with L <= shifted threshold. nodes (m,) int64: the best
-    candidate, -1 if there is none; or the node that totals are asked of. totals (m, 3): of the two best candidates, or
-    L and total of the node; then log_z. flags (N,) uint8: MEMBER and WITHIN of each node of the last text. with_label
-    (m, d) int32, or (0, 0): members that have each label.
-    """
-
-    counts: Array
-    nodes: Array
-    totals: Array
-    flags: Array
-    with_label: Array
-
-
-class Scratch(NamedTuple):
-    """Memory for one text: gains and ratios (2 d,) by move, values and weights (N,), partial sums."""
-
-    gains: Array
-    ratios: Array
-    values: Array
-    weights: Array
-    base: Array
-    partials: Array
 
 
 @inlined
@@ -226,6 +163,14 @@ def is_usable(total: float) -> bool:
     return _SMALLEST_SUM < total < _LARGEST_SUM
 
 
+@inlined
+def _sum_absent(costs: Array, row: int, places: Any, n_partials: int, partials: Array) -> Any:
+    """Add costs of a row, from places[0] to places[1], to a sum that is kept as partials; return how many there are."""
+    for place in range(places[0], places[1]):
+        n_partials = add_to_partials(partials, n_partials, costs[row, place])
+    return n_partials
+
+
 @part
 def _exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -> Any:
     """Return the number of partials of the base of text i, the base, and log_z, all correctly rounded."""
@@ -236,8 +181,7 @@ def _exact_text(texts: Any, i: int, listing: Any, settings: Any, scratch: Any) -
         for half in range(2):
             cost = (settings.n_labels - (last - first)) * texts.split[half]
             n_base = add_to_partials(scratch.base, n_base, cost)
-    for place in range(first, last):
-        n_base = add_to_partials(scratch.base, n_base, texts.absent[row, place])
+    n_base = _sum_absent(texts.absent, row, (first, last), n_base, scratch.base)
     base, others = round_partials(scratch.base, n_base), texts.others[i]
     temperature, values, log_prior = settings.temperature, scratch.values, listing.log_prior
     total = _fill_values(base, listing, scratch) + np.exp(others + temperature * base)
@@ -291,6 +235,34 @@ def judge(value: float, log_prior: float, log_z: float, thresholds: Any, margin:
 
 
 @inlined
+def _flag_nodes(
+    limits: Any,
+    log_z: float,
+    thresholds: Any,
+    listing: Any,
+    candidates: Array,
+    settings: Any,
+    values: Array,
+    flags: Any,
+) -> Any:
+    """Do what `_flag_members` says; limits: L beyond which no node is a member, and the margin of error."""
+    farthest, margin = limits
+    log_priors, n_open = listing.log_prior, 0
+    for node in range(values.shape[0]):
+        value = values[node]
+        if value > farthest or not candidates[node]:
+            flags[node] = 0
+            continue
+        is_member, is_within, is_open = judge(value, log_priors[node], log_z, thresholds, margin, settings)
+        if is_open:
+            flags[node] = OPEN
+            n_open += 1
+        else:
+            flags[node] = (MEMBER if is_member else 0) | (WITHIN if is_within else 0)
+    return n_open
+
+
+@inlined
 def _flag_members(
     base: float, log_z: float, thresholds: Any, listing: Any, candidates: Array, settings: Any, scratch: Any, flags: Any
 ) -> Any:
@@ -303,21 +275,8 @@ def _flag_members(
         farthest = max(farthest, room / settings.temperature)
     elif room >= -margin:
         farthest = np.inf
-    farthest += margin
-    values, log_priors = scratch.values, listing.log_prior
-    n_open = 0
-    for node in range(values.shape[0]):
-        value = values[node]
-        if value > farthest or not candidates[node]:
-            flags[node] = 0
-            continue
-        is_member, is_within, is_open = judge(value, log_priors[node], log_z, thresholds, margin, settings)
-        if is_open:
-            flags[node] = _OPEN
-            n_open += 1
-        else:
-            flags[node] = (MEMBER if is_member else 0) | (WITHIN if is_within else 0)
-    return n_open
+    limits = (farthest + margin, margin)
+    return _flag_nodes(limits, log_z, thresholds, listing, candidates, settings, scratch.values, flags)
 
 
 @part
@@ -346,8 +305,8 @@ def _second_bound(log_z: float, listing: Any, candidates: Array, settings: Any, 
 
 
 def _n_steps(question: int, texts: Any, rows: Array, *arguments: Any) -> int:
-    """Return how many steps `_ask_listed` takes."""
-    return (len(arguments[-1].flags) * (1 + int(np.count_nonzero(np.diff(rows)))) + len(rows)) // 8
+    """Return how many steps `_ask_listed` takes: what stands for its parts in Python works on all nodes at once."""
+    return (10 + len(arguments[-1].flags) // 128) * (1 + int(np.count_nonzero(np.diff(rows)))) + len(rows)
 
 
 @quick(_n_steps)
@@ -372,7 +331,7 @@ def _ask_listed(
         totals[j, 2] = log_z
         first, last = nodes[j], nodes[j] + 1
         if question == _TOTALS:
-            flags[first] = _OPEN
+            flags[first] = OPEN
         else:
             if question == _BEST:
                 nodes[j], totals[j, 0], totals[j, 1] = -1, np.inf, np.inf
@@ -381,7 +340,7 @@ def _ask_listed(
             n_open = _flag_members(base, log_z, both, listing, candidates, settings, scratch, flags)
             first, last = 0, flags.shape[0] if n_open or question == _BEST else 0
         for node in range(first, last):
-            if flags[node] == 0 or (question == _MEMBERS and flags[node] != _OPEN):
+            if flags[node] == 0 or (question == _MEMBERS and flags[node] != OPEN):
                 continue
             value = _exact_sum_of(texts, i, n_base, listing, node, scratch)
             total = listed_total(value, listing.log_prior[node], log_z, settings)
@@ -397,6 +356,19 @@ def _ask_listed(
                     totals[j, 1] = total
         if question == _MEMBERS:
             _count_flags(j, listing, found)
+
+
+in_python.update(
+    {
+        load_text: mixture_in_numpy.load_text,
+        _sum_absent: mixture_in_numpy.sum_absent,
+        _exact_sum_of: mixture_in_numpy.exact_sum_of,
+        _fill_values: mixture_in_numpy.fill_values,
+        _flag_nodes: mixture_in_numpy.flag_nodes,
+        _count_flags: mixture_in_numpy.count_flags,
+        _second_bound: mixture_in_numpy.second_bound,
+    }
+)
 
 
 def best_listed(texts: Any, n_texts: int, listing: Any, candidates: Array, settings: Any) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""What a single text needs, in one call: calls from Python take longer than what they compute here."""
+"""What single texts need, a few of them in one call: calls from Python take longer than what they compute here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from surelabel._kernels.best_first import make_frontier, take_row
 from surelabel._kernels.compiling import part, quick
-from surelabel._kernels.flips import IS_SUM, make_scratch
+from surelabel._kernels.flips import ADDED, IS_SUM, make_scratch
 from surelabel._kernels.guesses import guess_row
 
 Array = Any
@@ -43,14 +43,21 @@ def scan_row(probabilities: Array, tags: Any, labels: Array) -> Any:
 
 
 @part
-def _is_before(words: Array, totals: Array, one: int, other: int) -> bool:
-    """Tell whether a candidate comes before another: by its total, then in the order of 0/1 rows."""
-    if totals[one] != totals[other]:
-        return bool(totals[one] < totals[other])
-    for w in range(words.shape[1]):
-        if words[one, w] != words[other, w]:
-            return bool(words[one, w] < words[other, w])
-    return False
+def _sort(words: Array, totals: Array, n_taken: int) -> None:
+    """Sort taken candidates in place, best first: by total, then in the order of 0/1 rows."""
+    for i in range(1, n_taken):
+        for j in range(i, 0, -1):
+            is_before = totals[j] < totals[j - 1]
+            if totals[j] == totals[j - 1]:
+                for w in range(words.shape[1]):
+                    if words[j, w] != words[j - 1, w]:
+                        is_before = words[j, w] < words[j - 1, w]
+                        break
+            if not is_before:
+                break
+            totals[j], totals[j - 1] = totals[j - 1], totals[j]
+            for w in range(words.shape[1]):
+                words[j, w], words[j - 1, w] = words[j - 1, w], words[j, w]
 
 
 @part
@@ -69,7 +76,7 @@ def _n_at_least(calibrated: Array, total: float) -> int:
 @quick(
     lambda probabilities, tags, costs, totals, threshold, limits, number, *_: probabilities.size * (number + 12) // 8
 )
-def cut_row(
+def cut_rows(
     probabilities: Array,
     tags: Any,
     costs: Any,
@@ -77,46 +84,43 @@ def cut_row(
     threshold: float,
     limits: Any,
     number: int,
-    labels: Array,
+    counts: Array,
     words: Array,
-    p_values: Array,
-) -> Any:
-    """Scan a row as `scan_row`, and take its best candidates: the two best, and the best `number` members.
+    values: Array,
+) -> None:
+    """Scan rows as `scan_row`, and take the best candidates of each: the two best, and the best `number` members.
 
-    costs: absent and present, (1, d) each. Candidates are written to words (2 + m, W) from row 2 on, best first, and
-    their p-values among `calibrated` totals, ascending, to p_values (m,). Row 0 gets the labels that all these members
-    have, and row 1 those that some have. Returns what `scan_row` does; how many candidates there are, -1 if m are not
-    enough; how many of the first `number` are members; and total and margin of the row's guess.
+    costs: absent and present, (n, d) each. Row i of counts (n, 4 + d) gets what `scan_row` returns; how many candidates
+    there are, -1 if m are not enough or a probability is not within [0, 1]; how many of the first `number` are members;
+    and the labels that `scan_row` writes. Candidates are written to words (n, 2 + m, W) from row 2 of a text on, best
+    first; rows 0 and 1 get the labels that all these members have, and those that some have. values (n, 2 + m) gets
+    total and margin of the text's guess, and the candidates' p-values among `calibrated` totals, ascending.
     """
-    n_considered, n_assigned = _scan(probabilities[0], tags, labels)
     absent, present = costs
-    if n_considered < 0:
-        return n_considered, n_assigned, np.int64(-1), np.int64(0), np.inf, np.inf
-    row, n_labels = (absent[0], present[0]), absent.shape[1]
-    guess, margin = guess_row(*row, limits, np.empty(n_labels), np.empty(n_labels, dtype=np.bool_))
-    scratch, frontier = make_scratch(n_labels), make_frontier(p_values.shape[0], n_labels)
-    taken, totals = np.empty_like(words[2:]), np.empty(p_values.shape[0])
-    reach = max(threshold, guess + margin)
-    n_taken = take_row(row, reach, limits, number, IS_SUM, frontier, scratch, taken, totals)
-    order = np.empty(max(n_taken, 0), dtype=np.int64)
-    n_members: Any = np.int64(0)
-    for i in range(n_taken):
-        place = i
-        while place > 0 and _is_before(taken, totals, i, order[place - 1]):
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = i
-        n_members += totals[i] <= threshold
-    n_members = min(n_members, number)
-    for w in range(words.shape[1]):
-        everywhere, somewhere = ~np.uint64(0), np.uint64(0)
-        for i in range(n_taken):
-            words[2 + i, w] = taken[order[i], w]
-            if i < n_members:
-                everywhere &= taken[order[i], w]
-                somewhere |= taken[order[i], w]
-        words[0, w] = everywhere if n_members > 0 else np.uint64(0)
-        words[1, w] = somewhere & ~everywhere
-    for i in range(n_taken):
-        p_values[i] = (_n_at_least(calibrated, totals[order[i]]) + 1) / (calibrated.shape[0] + 1)
-    return n_considered, n_assigned, np.int64(n_taken), n_members, guess, margin
+    n_labels = absent.shape[1]
+    scratch, frontier = make_scratch(n_labels), make_frontier(words.shape[1] - 2, n_labels)
+    for i in range(absent.shape[0]):
+        counts[i, 0], counts[i, 1] = _scan(probabilities[i], tags, counts[i, 4:])
+        counts[i, 2], counts[i, 3] = -1, 0
+        if counts[i, 0] < 0:
+            continue
+        row, best, totals = (absent[i], present[i]), words[i][2:], values[i][2:]
+        guess, margin = guess_row(*row, limits, scratch.costs[ADDED], scratch.member)
+        for j in range(frontier.state.shape[0]):
+            frontier.state[j] = 0
+        reach = max(threshold, guess + margin)
+        n_taken = take_row(row, reach, limits, number, IS_SUM, frontier, scratch, best, totals)
+        _sort(best, totals, n_taken)
+        n_members: Any = np.int64(0)
+        for j in range(n_taken):
+            n_members += j < number and totals[j] <= threshold
+            totals[j] = (_n_at_least(calibrated, totals[j]) + 1) / (calibrated.shape[0] + 1)
+        for w in range(words.shape[2]):
+            everywhere, somewhere = ~np.uint64(0), np.uint64(0)
+            for j in range(n_members):
+                everywhere &= best[j, w]
+                somewhere |= best[j, w]
+            words[i, 0, w] = everywhere if n_members > 0 else np.uint64(0)
+            words[i, 1, w] = somewhere & ~everywhere
+        counts[i, 2], counts[i, 3] = n_taken, n_members
+        values[i, 0], values[i, 1] = guess, margin

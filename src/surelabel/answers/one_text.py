@@ -13,7 +13,7 @@ from surelabel._core.validation import FloatArray, as_level, check_count
 from surelabel.answers.answer import Answer, PlausibleLabelSet, as_decimal, namer
 from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines.one_row import CutOne, cutter
+from surelabel.engines.one_row import Cut, CutTexts, cutter
 from surelabel.guarantees.decisions import Decisions
 from surelabel.sets.prediction_set import describe_few
 
@@ -21,21 +21,20 @@ from surelabel.sets.prediction_set import describe_few
 _FEW_TEXTS = 128
 
 
-class _OneText:
-    """Answers for single texts of dense probabilities, with all that no text changes worked out before.
+class _FewTexts:
+    """Answers for a few texts of dense probabilities, with all that no text changes worked out before.
 
-    The answers are those of the general way, which costs several times as much for a single text. That way is left to
-    answer if `answer` returns None.
+    The answers are those of the general way, which costs several times as much for so few texts.
     """
 
-    def __init__(self, calibration: Calibration, cut: CutOne, decisions: Decisions | None, work_limit: int) -> None:
+    def __init__(self, calibration: Calibration, cut: CutTexts, decisions: Decisions | None, work_limit: int) -> None:
         self._calibration = calibration
         self._cut = cut
         self._decisions = decisions
         self._work_limit = work_limit
         self._n_candidates = calibration.n_candidates
         name = namer(calibration)
-        # The same label-sets come often.
+        # The same label-sets come often, and so do the same prediction sets.
         self._names = functools.lru_cache(maxsize=4096)(lambda labels: tuple(map(name, labels)))
         self._described = functools.lru_cache(maxsize=4096)(lambda members: describe_few(members, name))
         self.asked = functools.lru_cache(maxsize=64, typed=True)(self._as_asked)
@@ -48,20 +47,28 @@ class _OneText:
         check_count("k", top, who="top_indices")
         return self._calibration.threshold(level), as_decimal(level), top
 
-    def answer(
-        self, probabilities: FloatArray, known_words: float, asked: tuple[float, str, int], describe: bool
-    ) -> Answer | None:
-        """Return the answer for one text, float64 (1, d), to what `asked` gives."""
+    def answers(
+        self, probabilities: FloatArray, known_words: list[float], asked: tuple[float, str, int], describe: bool
+    ) -> list[Answer | None]:
+        """Return the answers for texts, float64 (n, d), to what `asked` gives; None for those of the general way."""
         threshold, significance, top = asked
-        cut = self._cut(probabilities, threshold, top, self._work_limit)
-        if cut is None or (describe and len(cut.best) < cut.size):
+        cuts = self._cut(probabilities, threshold, top, self._work_limit)
+        return [
+            None if cut is None else self._answer(cut, known, significance, top, describe)
+            for cut, known in zip(cuts, known_words, strict=True)
+        ]
+
+    def _answer(self, cut: Cut, known_words: float, significance: str, top: int, describe: bool) -> Answer | None:
+        """Return the answer for a text that was cut; None if that is left to the general way."""
+        names, size, best = self._names, cut.size, cut.best
+        if describe and len(best) < size:
             return None
         decided: Any = (None, None, False)
         if self._decisions is not None:
             decided = self._decisions.decide_one(cut, known_words)
             if decided is None:
                 return None
-        names, size = self._names, cut.size
+        consider = names(cut.considered)
         values = {
             "labels": names(cut.labels),
             "confidence": cut.confidence,
@@ -72,13 +79,13 @@ class _OneText:
             "n_candidates": self._n_candidates,
             "certain": names(cut.certain),
             "open": names(cut.still_open),
-            "top": tuple(map(PlausibleLabelSet, map(names, cut.best[:top]), cut.p_values)),
-            "description": self._described(tuple(cut.best)) if describe else None,
+            "top": tuple(map(PlausibleLabelSet, map(names, best[:top]), cut.p_values)),
+            "description": self._described(best) if describe else None,
             "n_more_open": 0,
             "decision": decided[0],
             "reason": decided[1],
-            "assign": names(cut.considered[: cut.n_assigned]),
-            "consider": names(cut.considered),
+            "assign": consider[: cut.n_assigned],
+            "consider": consider,
             "unfamiliar": decided[2],
             "category": None,
             "picture": None,
@@ -90,8 +97,8 @@ class _OneText:
 
 
 @functools.lru_cache(maxsize=8)
-def _one_text(calibration: Calibration, decisions: Decisions | None, work_limit: int) -> _OneText | None:
-    """Return what answers for single texts of a model, None if only the general way does."""
+def _few_texts(calibration: Calibration, decisions: Decisions | None, work_limit: int) -> _FewTexts | None:
+    """Return what answers for a few texts of a model, None if only the general way does."""
     tags = (math.inf, math.inf)
     if decisions is not None:
         bounds = decisions.tag_bounds
@@ -99,7 +106,7 @@ def _one_text(calibration: Calibration, decisions: Decisions | None, work_limit:
     cut = cutter(calibration, tags) if type(calibration) is Calibration else None  # not one with weights
     if cut is None or (decisions is not None and not decisions.automation.fits(calibration)):
         return None
-    return _OneText(calibration, cut, decisions, work_limit)
+    return _FewTexts(calibration, cut, decisions, work_limit)
 
 
 def one_by_one(
@@ -120,15 +127,13 @@ def one_by_one(
     if not is_usual or not isinstance(level[1] if level[0] is None else level[0], (float, str, Fraction)):
         return []
     calibration = predictor.calibration_
-    one = _one_text(calibration, decisions, predictor.work_limit)
-    asked = None if one is None else one.asked(*level, top)
-    if one is None or asked is None:
+    few = _few_texts(calibration, decisions, predictor.work_limit)
+    asked = None if few is None else few.asked(*level, top)
+    if few is None or asked is None:
         return []
-    # The values of a single text are checked by `answer`.
-    is_fit = probabilities.shape == (1, calibration.n_labels) and probabilities.dtype == np.float64
+    # Values are checked where texts are cut.
+    is_fit = probabilities.shape[1] == calibration.n_labels and probabilities.dtype == np.float64
     if not is_fit or type(probabilities) is not np.ndarray or not probabilities.flags.c_contiguous:
         probabilities = calibration.as_probabilities(probabilities, who="answer_probabilities")
     known = [1.0] * len(probabilities) if known_words is None else np.asarray(known_words, dtype=np.float64).tolist()
-    if is_fit:
-        return [one.answer(probabilities, known[0], asked, describe)]
-    return [one.answer(probabilities[row : row + 1], known[row], asked, describe) for row in range(len(known))]
+    return few.answers(probabilities, known, asked, describe)

@@ -1,4 +1,4 @@
-"""One text's best candidate and prediction set with few steps in Python: what a service answers most often.
+"""Best candidates and prediction sets of a few texts with few steps in Python: what a service answers most often.
 
 The kernels are those of the engines. The best few candidates are taken, members or not. If one of them is not a member,
 those before it are the whole prediction set, and all that is asked for follows from them.
@@ -10,7 +10,7 @@ import bisect
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from surelabel._core.packing import n_words
 from surelabel._core.validation import FloatArray
 from surelabel._kernels import best_first, forced, walk
 from surelabel._kernels import mixture as listing
-from surelabel._kernels.one_row import cut_row, scan_row
+from surelabel._kernels.one_row import cut_rows, scan_row
 from surelabel.calibration import Calibration
 from surelabel.engines.base import Scored
 from surelabel.engines.dense import FIRST_STEPS
@@ -34,7 +34,7 @@ _FIRST_ROW = np.zeros(1, dtype=np.int64)
 
 
 Costs: TypeAlias = tuple[FloatArray, FloatArray]
-"""Costs of one text, absent and present, (1, d) each."""
+"""Costs of texts, absent and present, (n, d) each."""
 
 
 class Cut(NamedTuple):
@@ -49,11 +49,11 @@ class Cut(NamedTuple):
     size : int
     certain, still_open : tuple of int
         Labels that all members have, and labels that some have.
-    best, p_values : list of tuple of int, list of float
+    best, p_values : tuple of tuple of int, list of float
         Labels and p-values of the best members: all of them if they are few, else as many as were asked for; p-values
         of some other candidates may follow.
-    costs : Costs or None
-        None if totals are not sums of costs.
+    costs, row : Costs or None, int
+        Costs of the texts that were cut together, and which of them this is; None if totals are not sums of costs.
     guess : (float, float)
         Total of the best candidate and what the second adds, as `Automation.totals` has them.
     considered : tuple of int
@@ -68,23 +68,31 @@ class Cut(NamedTuple):
     size: int
     certain: tuple[int, ...]
     still_open: tuple[int, ...]
-    best: list[tuple[int, ...]]
+    best: tuple[tuple[int, ...], ...]
     p_values: list[float]
     costs: Costs | None
+    row: int
     guess: tuple[float, float]
     considered: tuple[int, ...]
     n_assigned: int
 
+    @property
+    def own_costs(self) -> Costs:
+        """Costs of the text, (1, d) each; totals must be sums of them."""
+        assert self.costs is not None
+        absent, present = self.costs
+        return absent[self.row : self.row + 1], present[self.row : self.row + 1]
 
-CutOne: TypeAlias = Callable[[FloatArray, float, int, int], Cut | None]
-"""Cuts a text: probabilities (1, d), threshold, members to name, work limit.
 
-None if an engine has to, or if a probability is not within [0, 1].
+CutTexts: TypeAlias = Callable[[FloatArray, float, int, int], list[Cut | None]]
+"""Cuts texts: probabilities (n, d), threshold, members to name, work limit.
+
+None stands for a text that an engine has to cut; for all of them if a probability is not within [0, 1].
 """
 
 
-def cutter(calibration: Calibration, tags: tuple[float, float]) -> CutOne | None:
-    """Return what cuts single texts of a calibration; None if only an engine can.
+def cutter(calibration: Calibration, tags: tuple[float, float]) -> CutTexts | None:
+    """Return what cuts a few texts of a calibration; None if only an engine can.
 
     tags: the probabilities from which on labels are considered, and assigned.
     """
@@ -99,44 +107,67 @@ def cutter(calibration: Calibration, tags: tuple[float, float]) -> CutOne | None
 
 
 class _SumsCutter:
-    """Cuts single texts whose totals are sums."""
+    """Cuts texts whose totals are sums."""
 
     def __init__(self, calibration: Calibration, tags: tuple[float, float]) -> None:
         self._calibration, self._measure, self._limits = calibration, calibration.separable, calibration.limits
         self._totals, self._n_words, self._tags = calibration.totals, n_words(calibration.n_labels), tags
 
-    def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> Cut | None:
-        """Cut a text, if its members can be counted quickly."""
+    def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> list[Cut | None]:
+        """Cut those texts whose members can be counted quickly."""
+        n_texts, n_labels = probabilities.shape
         if n_best > _MOST_NAMED:
+            return [None] * n_texts
+        costs, number = costs_of(self._measure, probabilities), max(n_best, _FIRST) + 1
+        room = 2 + 2 * number + 16
+        counts, values = np.empty((n_texts, 4 + n_labels), dtype=np.int64), np.empty((n_texts, room))
+        words = np.empty((n_texts, room, self._n_words), dtype=np.uint64)
+        asked = self._totals, threshold, self._limits, number
+        cut_rows(probabilities, self._tags, costs, *asked, counts, words, values)
+        cuts: list[Cut | None] = []
+        for row, (n_considered, n_assigned, n_taken, size) in enumerate(counts[:, :4].tolist()):
+            if n_considered < 0:
+                return [None] * n_texts
+            total, margin, *p_values = values[row, : 2 + max(n_taken, 0)].tolist()
+            if n_taken < (1 if margin == math.inf else 2):
+                cuts.append(None)
+                continue
+            certain, still_open, best = _unpacked(words[row, : 2 + (size or 1)].tobytes(), self._n_words)
+            cut = Cut(
+                best[0],
+                p_values[0],
+                1.0 - (p_values[1] if n_taken > 1 else 0.0),
+                size,
+                certain,
+                still_open,
+                best if size else (),
+                p_values,
+                costs,
+                row,
+                (total, margin),
+                tuple(counts[row, 4 : 4 + n_considered].tolist()),
+                n_assigned,
+            )
+            cuts.append(cut if size < number else self._with_all(cut, threshold, n_best, work_limit))
+        return cuts
+
+    def _with_all(self, cut: Cut, threshold: float, n_best: int, work_limit: int) -> Cut | None:
+        """Count all members of a text that has more than were taken; None if that takes many steps."""
+        costs = cut.own_costs
+        size = count(costs, self._limits, threshold, work_limit)
+        if size < 0:
             return None
-        costs, limits, number = costs_of(self._measure, probabilities), self._limits, max(n_best, _FIRST) + 1
-        capacity = 2 * number + 16
-        words, p_values = np.empty((2 + capacity, self._n_words), dtype=np.uint64), np.empty(capacity)
-        tags = np.empty(probabilities.shape[1], dtype=np.int64)
-        arguments = probabilities, self._tags, costs, self._totals, threshold, limits, number, tags, words, p_values
-        n_considered, n_assigned, n_taken, size, total, margin = cut_row(*arguments)
-        if n_taken < (1 if margin == math.inf else 2):
+        at = np.array([threshold])
+        if size > _MOST_LISTED:
+            certain, still_open = _reach(costs, self._limits, at)
+            return cut._replace(size=size, certain=certain, still_open=still_open, best=cut.best[:n_best])
+        listed = _take(costs, self._limits, at, size)
+        if listed is None:
             return None
-        certain, still_open, guess, *others = [_labels_of(*packed) for packed in words[: 2 + (size or 1)].tolist()]
-        ranked = p_values[:n_taken].tolist()
-        confidence, best, values = 1.0 - (ranked[1] if n_taken > 1 else 0.0), [guess, *others] if size else [], ranked
-        if size == number:
-            size = count(costs, limits, threshold, work_limit)
-            if size < 0:
-                return None
-            at = np.array([threshold])
-            if size > _MOST_LISTED:
-                certain, still_open, best = *_reach(costs, limits, at), best[:n_best]
-            else:
-                listed = _take(costs, limits, at, size)
-                if listed is None:
-                    return None
-                best = [labels for _, labels in listed]
-                certain, still_open = _sorted_labels(best)
-                values = self._calibration.p_values(np.array([total for total, _ in listed])).tolist()
-        considered, guessed = tuple(tags[:n_considered].tolist()), (total, margin)
-        about = guess, ranked[0], confidence, size, certain, still_open, best, values, costs
-        return Cut(*about, guessed, considered, n_assigned)
+        best = tuple([labels for _, labels in listed])
+        certain, still_open = _sorted_labels(best)
+        p_values = self._calibration.p_values(np.array([total for total, _ in listed])).tolist()
+        return cut._replace(size=size, certain=certain, still_open=still_open, best=best, p_values=p_values)
 
 
 def _take(costs: Costs, limits: Bounds, threshold: FloatArray, number: int) -> list[Scored] | None:
@@ -171,7 +202,7 @@ def _reach(costs: Costs, limits: Bounds, threshold: FloatArray) -> tuple[tuple[i
     return tuple(np.flatnonzero(present > absent).tolist()), tuple(np.flatnonzero(present & absent).tolist())
 
 
-def _sorted_labels(members: list[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _sorted_labels(members: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the labels that all members have, and those that some have."""
     if len(members) < 2:
         return members[0] if members else (), ()
@@ -181,7 +212,7 @@ def _sorted_labels(members: list[tuple[int, ...]]) -> tuple[tuple[int, ...], tup
 
 
 class _MixtureCutter:
-    """Cuts single texts of a mixture: the best few of the independent part, and the list to check (design 2.5)."""
+    """Cuts texts of a mixture one by one: the best few of the independent part, and the list to check (design 2.5)."""
 
     def __init__(self, calibration: Calibration, tags: tuple[float, float]) -> None:
         assert isinstance(calibration.measure, Mixture)
@@ -195,12 +226,22 @@ class _MixtureCutter:
         """Return the threshold of the independent part, (1,)."""
         return self._measure.shifted(np.array([threshold]))
 
-    def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> Cut | None:
-        """Cut a text, if its members are few."""
-        tags = np.empty(probabilities.shape[1], dtype=np.int64)
-        n_considered, n_assigned = scan_row(probabilities, self._tags, tags)
-        if n_considered < 0:
-            return None
+    def __call__(self, probabilities: FloatArray, threshold: float, n_best: int, work_limit: int) -> list[Cut | None]:
+        """Cut those texts whose members are few."""
+        n_texts, tags = len(probabilities), np.empty(probabilities.shape[1], dtype=np.int64)
+        scanned: list[tuple[FloatArray, tuple[int, ...], int]] = []
+        for start in range(n_texts):
+            row = probabilities[start : start + 1]
+            n_considered, n_assigned = scan_row(row, self._tags, tags)
+            if n_considered < 0:
+                return [None] * n_texts
+            scanned.append((row, tuple(tags[:n_considered].tolist()), n_assigned))
+        return [self._cut(*one, threshold, n_best) for one in scanned]
+
+    def _cut(
+        self, probabilities: FloatArray, considered: tuple[int, ...], n_assigned: int, threshold: float, n_best: int
+    ) -> Cut | None:
+        """Cut a text, (1, d), with these labels to consider, if its members are few."""
         costs = costs_of(self._measure.independent, probabilities)
         texts = self._measure.texts_of_costs(*costs)
         shifted = self._shifted(threshold)
@@ -220,7 +261,8 @@ class _MixtureCutter:
         if two is None:
             return None
         best, second = two[0][0], two[1][0] if len(two) > 1 else math.inf
-        labels_of_members, p_values = [labels for _, labels in members], [self._p_value(total) for total, _ in members]
+        labels_of_members = tuple([tuple(labels) for _, labels in members])
+        p_values = [self._p_value(total) for total, _ in members]
         return Cut(
             tuple(two[0][1]),
             p_values[0] if p_values else self._p_value(best),
@@ -230,8 +272,9 @@ class _MixtureCutter:
             labels_of_members,
             p_values,
             None,
+            0,
             (best, second - best),
-            tuple(tags[:n_considered].tolist()),
+            considered,
             n_assigned,
         )
 
@@ -280,6 +323,20 @@ class _MixtureCutter:
         """Return the labels of a node."""
         starts = self._listing.starts
         return tuple(self._listing.labels[starts[node] : starts[node + 1]].tolist())
+
+
+@functools.lru_cache(maxsize=4096)
+def _unpacked(packed: bytes, n_words: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Return what `cut_rows` writes to the words of a text: certain labels, open ones, candidates; the same come often.
+
+    Examples
+    --------
+    >>> _unpacked(np.array([0, 2**63 + 2**61, 2**63, 2**61], dtype=np.uint64).tobytes(), 1)
+    ((), (0, 2), ((0,), (2,)))
+    """
+    rows = np.frombuffer(packed, dtype=np.uint64).reshape(-1, n_words).tolist()
+    certain, still_open, *candidates = [_labels_of(*row) for row in rows]
+    return certain, still_open, tuple(candidates)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -330,10 +330,9 @@ class Automation:
         if self.score != "size":
             return (margin if self.score == "margin" else -total) > self.threshold_, total
         assert self.reference is not None
-        assert cut.costs is not None
         calibration = self.reference.calibration_
         at = calibration.threshold(self._max_wrong)
-        size = -1 if math.isinf(at) else count(cut.costs, calibration.limits, at, self.reference.work_limit)
+        size = -1 if math.isinf(at) else count(cut.own_costs, calibration.limits, at, self.reference.work_limit)
         if size < 0:
             return None, total
         return -float(min(size, _LARGEST) or _LARGEST) - total / (1.0 + total) > self.threshold_, total

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import logging
@@ -27,8 +26,7 @@ _log = logging.getLogger(__name__)
 Outcome: TypeAlias = "list[Answer] | float | Exception"
 Given: TypeAlias = "FloatArray | SparseProbabilities"
 """Probabilities (n, d), of very many labels sparse ones."""
-_Asked: TypeAlias = "list[tuple[Given, FloatArray | None, Any]]"
-"""Questions, each with the probabilities of its texts and the shares of their words that are known."""
+_Questions: TypeAlias = "Sequence[SetsQuestion | LabelSetQuestion]"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -123,7 +121,7 @@ class BatchWork:
         self._watch = watch
         self._kept = outcomes
 
-    def __call__(self, questions: list[SetsQuestion | LabelSetQuestion]) -> list[Outcome]:
+    def __call__(self, questions: _Questions) -> list[Outcome]:
         """Return one answer per question, or the exception that it ended with."""
         texts = [text for question in questions for text in question.texts]
         start = time.perf_counter()
@@ -132,55 +130,53 @@ class BatchWork:
             raise RuntimeError(f"The classifier gave {len(probabilities)} rows for {len(texts)} texts.")
         self._saw_classifier(time.perf_counter() - start)
         start, start_cpu = time.perf_counter(), time.thread_time()
-        if len(questions) == 1:
-            asked: _Asked = [(probabilities, known_words, questions[0])]
-            outcomes = self._outcomes(asked)
-        else:
-            asked = [*zip(_parts(probabilities, questions), _parts(known_words, questions), questions, strict=True)]
-            outcomes = self._outcomes_by_kind(asked)
+        answer = self._outcomes if len(questions) == 1 else self._outcomes_by_kind
+        outcomes = answer(probabilities, known_words, questions)
         if self._watch is not None:
-            self._show_watch(self._watch, asked, outcomes)
+            self._show_watch(self._watch, _parts(probabilities, questions), questions, outcomes)
         self._saw_conformal(time.perf_counter() - start, time.thread_time() - start_cpu)
         return outcomes
 
-    def _outcomes_by_kind(self, asked: _Asked) -> list[Outcome]:
+    def _outcomes_by_kind(
+        self, probabilities: Given, known_words: FloatArray | None, questions: _Questions
+    ) -> list[Outcome]:
         """Answer questions, those together that ask for the same."""
-        outcomes: list[Outcome] = [0.0] * len(asked)
         alike: dict[Any, list[int]] = {}
-        for number, (_, _, question) in enumerate(asked):
+        for number, question in enumerate(questions):
             alike.setdefault(question.asked, []).append(number)
+        if len(alike) == 1:
+            return self._outcomes(probabilities, known_words, questions)
+        rows, known = _parts(probabilities, questions), _parts(known_words, questions)
+        outcomes: list[Outcome] = [0.0] * len(questions)
         for numbers in alike.values():
-            for number, outcome in zip(numbers, self._outcomes([asked[number] for number in numbers]), strict=True):
+            words = None if known_words is None else np.concatenate([known[number] for number in numbers])
+            together = stacked([rows[number] for number in numbers]), words, [questions[number] for number in numbers]
+            for number, outcome in zip(numbers, self._outcomes(*together), strict=True):
                 outcomes[number] = outcome
         return outcomes
 
-    def _outcomes(self, asked: _Asked) -> list[Outcome]:
+    def _outcomes(self, probabilities: Given, known_words: FloatArray | None, questions: _Questions) -> list[Outcome]:
         """Answer questions that ask for the same; if that fails, one by one, so that only the bad one fails."""
-        if len(asked) > 1:
-            rows, known, questions = zip(*asked, strict=True)
-            words = None if known[0] is None else np.concatenate(known)
-            with contextlib.suppress(Exception):
-                return _parts(self._answer(stacked(rows), words, *questions), questions)
-        outcomes: list[Outcome] = []
-        for one in asked:
-            try:
-                outcomes.append(self._answer(*one))
-            except Exception as error:
-                outcomes.append(error)
-        return outcomes
+        try:
+            return _parts(self._answer(probabilities, known_words, questions), questions)
+        except Exception as error:
+            if len(questions) == 1:
+                return [error]
+        parts = zip(_parts(probabilities, questions), _parts(known_words, questions), questions, strict=True)
+        return [self._outcomes(rows, known, [question])[0] for rows, known, question in parts]
 
     @staticmethod
-    def _show_watch(watch: ServiceWatch, asked: _Asked, outcomes: list[Outcome]) -> None:
+    def _show_watch(watch: ServiceWatch, parts: list[Given], questions: _Questions, outcomes: list[Outcome]) -> None:
         """Show the watch the texts of clients that were answered; what goes wrong there is no client's problem."""
-        answered = zip(asked, outcomes, strict=True)
-        seen = [rows for (rows, _, question), outcome in answered if isinstance(outcome, list) and question.is_served]
+        answered = zip(parts, questions, outcomes, strict=True)
+        seen = [rows for rows, question, outcome in answered if isinstance(outcome, list) and question.is_served]
         try:
             if seen:
                 watch.update(stacked(seen))
         except Exception:
             _log.exception("The watch failed on %d texts.", sum(map(len, seen)))
 
-    def _answer(self, probabilities: Given, known_words: FloatArray | None, *questions: Any) -> Any:
+    def _answer(self, probabilities: Given, known_words: FloatArray | None, questions: Sequence[Any]) -> Any:
         """Do the conformal step for questions that ask for the same, and remember texts with an id."""
         question = questions[0]
         if isinstance(question, LabelSetQuestion):
@@ -220,7 +216,7 @@ class BatchWork:
                 self._kept.remember(rows, question.ids, groups=question.groups, **asked)
 
 
-def _parts(values: Any, questions: Sequence[SetsQuestion | LabelSetQuestion]) -> list[Any]:
+def _parts(values: Any, questions: _Questions) -> list[Any]:
     """Return what is given for all texts, if anything, question by question."""
     if len(questions) == 1 or values is None:
         return [values] * len(questions)
