@@ -57,12 +57,14 @@ _FOLDER = FolderFormat(
 
 
 @contextlib.contextmanager
-def reading(folder: Path) -> Iterator[None]:
+def _reading(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Say that a saved classifier is damaged, whatever the libraries that read its files raise."""
     try:
         yield
     except (ArtifactError, ImportError, MemoryError):
         raise
+    except InvalidInputError as error:
+        raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
     except Exception as error:
         raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
 
@@ -325,7 +327,7 @@ class TextClassifier(abc.ABC):
 
     @abc.abstractmethod
     def _read(self, folder: Path) -> None:
-        """Take up what `_write` wrote; `n_labels_` is set already."""
+        """Restore what `_write` wrote; `n_labels_` is set. Any error means that the folder is damaged."""
 
 
 def make(kind: str, **settings: Any) -> TextClassifier:
@@ -396,18 +398,13 @@ def load(folder: str | os.PathLike[str]) -> TextClassifier:
     ...     text.load(f"{folder}/linear")
     make('linear')
     """
-    with _FOLDER.opened(Path(folder)) as (copy, document):
+    with _FOLDER.opened(Path(folder)) as (copy, document), _reading(folder):
         for name, expected in (("kind", str), ("settings", dict), ("n_labels", int)):
             if not isinstance(document.get(name), expected):
-                raise ArtifactError(
-                    f"The saved classifier {folder} is damaged: {_FOLDER.description} has no proper '{name}'."
-                )
-        try:
-            classifier = make(document["kind"], **document["settings"])
-            classifier.n_labels_ = document["n_labels"]
-            classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_, who="load")
-            classifier.history_ = list(document.get("history", []))
-        except (InvalidInputError, TypeError, KeyError, ValueError) as error:
-            raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
+                raise TypeError(f"{_FOLDER.description} has no proper '{name}'.")
+        classifier = make(document["kind"], **document["settings"])
+        classifier.n_labels_ = document["n_labels"]
+        classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_, who="load")
+        classifier.history_ = list(document.get("history", []))
         classifier._read(copy)
     return classifier

@@ -17,18 +17,8 @@ from surelabel._core import progress
 from surelabel._core.npz_file import read_arrays
 from surelabel._core.storage import atomic_file, cache_root
 from surelabel.exceptions import ArtifactError
-from surelabel.text.base import reading
 from surelabel.text.batching import mask_of, padded_batches
-from surelabel.text.bert import (
-    encoder_in,
-    fetch_encoder,
-    pooled,
-    pooling_in,
-    resolve_model,
-    resolve_pooling,
-    truncating,
-    write_encoder,
-)
+from surelabel.text.encoders import pooled, pretrained, read_encoder, read_pooling, write_encoder
 from surelabel.text.neural import read_network
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.tokenisation import encode, read_tokenizer
@@ -126,10 +116,7 @@ class TransformersEmbedder(Embedder):
     @classmethod
     def of_model(cls, model: str, max_tokens: int, cache: Path | None, quantise: str = "none") -> Self:
         """Return the encoder of a name, as in `BertSettings`."""
-        folder = resolve_model(model)
-        encoder, tokenizer = fetch_encoder(folder)
-        backend = truncating(encoder, tokenizer, max_tokens)
-        return cls(encoder, backend, resolve_pooling(folder), tokenizer.pad_token_id or 0, cache, quantise)
+        return cls(*pretrained(model, max_tokens), cache, quantise)
 
     def write(self, folder: Path) -> None:
         """Write everything that `read` needs."""
@@ -139,10 +126,9 @@ class TransformersEmbedder(Embedder):
 
     @classmethod
     def read(cls, folder: Path, cache: Path | None, quantise: str = "none") -> Self:
-        """Return what `write` wrote; ArtifactError if it is damaged."""
-        with reading(folder):
-            encoder = read_network(lambda: encoder_in(folder), folder / _WEIGHTS)
-            return cls(encoder, read_tokenizer(folder / _TOKENIZER), *pooling_in(folder), cache, quantise)
+        """Return what `write` wrote."""
+        encoder = read_network(lambda: read_encoder(folder), folder / _WEIGHTS)
+        return cls(encoder, read_tokenizer(folder / _TOKENIZER), *read_pooling(folder), cache, quantise)
 
     def _hashed(self) -> str:
         """Return what tells this encoder from others: a hash of its weights, tokenizer and pooling."""

@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from surelabel._core.npz_file import read_arrays
-from surelabel.exceptions import ArtifactError
-from surelabel.text.e5 import E5, E5Embedder
+from surelabel.text.e5 import E5Embedder
 from surelabel.text.embedding import Embedder, TransformersEmbedder, vectors_folder
 from surelabel.text.linear import LinearClassifier
-from surelabel.text.settings import HybridSettings
+from surelabel.text.settings import E5, HybridSettings
 
 __all__ = ["HybridClassifier"]
 
@@ -80,10 +79,7 @@ class HybridClassifier(LinearClassifier):
             self._embedder = E5Embedder.read(folder, settings.max_tokens, self._cache())
         else:
             self._embedder = TransformersEmbedder.read(folder, self._cache(), settings.quantise)
-        try:
-            self._centre = read_arrays(folder / _CENTRE)["centre"]
-        except (OSError, KeyError, ValueError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        self._centre = read_arrays(folder / _CENTRE)["centre"]
         if self._centre.shape != (self._embedder.size,):
-            raise ArtifactError(f"The saved classifier {folder} is damaged: its arrays do not fit together.")
+            raise ValueError("its arrays do not fit together.")
         super()._read(folder)

@@ -15,7 +15,6 @@ import scipy.sparse
 import scipy.special
 
 from surelabel._core.npz_file import read_arrays
-from surelabel.exceptions import ArtifactError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.measures.odds import RefinedOdds
 from surelabel.text.base import History, TextClassifier
@@ -173,19 +172,14 @@ class LinearClassifier(TextClassifier):
         self._terms.write(folder)
 
     def _read(self, folder: Path) -> None:
-        try:
-            arrays = read_arrays(folder / _ARRAYS)
-            self._terms = Terms(self.settings)
-            self._terms.read(folder, arrays["idf"])
-            self._shortlists, self._refinement = None, None
-            if self.n_labels_ > self.settings.many_labels:
-                self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
-            else:
-                self._read_scores(arrays)
-        except ArtifactError:
-            raise
-        except (OSError, KeyError, ValueError, TypeError, RecursionError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        arrays = read_arrays(folder / _ARRAYS)
+        self._terms = Terms(self.settings)
+        self._terms.read(folder, arrays["idf"])
+        self._shortlists, self._refinement = None, None
+        if self.n_labels_ > self.settings.many_labels:
+            self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
+        else:
+            self._read_scores(arrays)
 
     def _n_features(self) -> int:
         """Columns of the features."""

