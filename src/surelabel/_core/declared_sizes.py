@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import struct
 import zipfile
 from pathlib import Path
 from typing import IO, Any
@@ -16,9 +14,6 @@ from surelabel.exceptions import ArtifactError
 # What an archive unpacks to may be this large without question; more must be in proportion to what is packed.
 _FREE_BYTES = 64 * 2**20
 _MOST_RATIO = 100
-_MAX_TENSOR_HEADER = 100 * 2**20
-_TENSOR_BYTES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4}
-_TENSOR_BYTES |= {"F64": 8, "I64": 8, "U64": 8}
 
 
 def check_arrays(archive: zipfile.ZipFile, path: Path) -> None:
@@ -55,26 +50,3 @@ def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
         raise ArtifactError(f"an array of format {version}, which surelabel does not write.")
     shape, _, dtype = read[version](stream)
     return shape, dtype
-
-
-def check_safetensors(path: Path) -> None:
-    """Raise ArtifactError unless the tensors of a `.safetensors` are as large as its header says."""
-    n_bytes = path.stat().st_size
-    with path.open("rb") as file:
-        start = file.read(8)
-        length = struct.unpack("<Q", start)[0] if len(start) == 8 else n_bytes
-        if length > min(n_bytes - 8, _MAX_TENSOR_HEADER):
-            raise ArtifactError(f"{path} is refused: its header claims {length:,} bytes.")
-        header = file.read(length)
-    try:
-        tensors = json.loads(header)
-        tensors.pop("__metadata__", None)
-        for name, tensor in tensors.items():
-            first, end = tensor["data_offsets"]
-            declared = math.prod(tensor["shape"]) * _TENSOR_BYTES[tensor["dtype"]]
-            if not 0 <= first <= end <= n_bytes - 8 - length or declared != end - first:
-                raise ArtifactError(f"{path} is refused: its tensor {name!r} claims {declared:,} bytes.")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, ArtifactError):
-            raise
-        raise ArtifactError(f"{path} holds no tensors, or it is damaged: {error!r}.") from error
