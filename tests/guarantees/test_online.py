@@ -13,8 +13,7 @@ from surelabel import ByCardinality, ByGroup, ByRarity, ConformalLabelSets, LpNo
 from surelabel.calibration import threshold_of
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.online import METHODS
-from surelabel.guarantees.streams import RATES, Stream
-from surelabel.guarantees.weighted import WeightedCalibration, WeightedTotals
+from surelabel.guarantees.streams import RATES, Stream, WeightedCalibration, WeightedTotals
 
 
 def _texts(rng, n_texts, drift=0.0, n_labels=3):

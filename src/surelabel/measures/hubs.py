@@ -16,8 +16,8 @@ from surelabel._core.validation import FloatArray
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures.base import Aggregate, Frozen, trusted
 from surelabel.measures.listing import SeenLabelSets
-from surelabel.measures.log_loss import LogLoss
 from surelabel.measures.odds import RefinedLogLoss, costs_of_odds
+from surelabel.measures.separable import LogLoss
 
 IntArray = npt.NDArray[np.int64]
 # Counting takes as many counts as hubs have states, 2^h.

@@ -20,8 +20,8 @@ from surelabel.measures.base import Frozen, costs_of, is_number, totals_by_costs
 from surelabel.measures.compressed import halves, sparse_totals
 from surelabel.measures.hubs import HeldLogLoss, Hubs, log_odds_ratios
 from surelabel.measures.listing import MOST_NEIGHBOURS, SeenLabelSets, Tree, make_listing
-from surelabel.measures.log_loss import LogLoss
 from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
+from surelabel.measures.separable import LogLoss
 
 IntArray = npt.NDArray[np.int64]
 PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip", "discount", "cardinality")
