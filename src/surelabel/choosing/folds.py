@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -99,33 +99,25 @@ class Fold:
     rest: tuple[Any, Any]
 
     @functools.cached_property
-    def _likelihoods(self) -> dict[tuple[bool | None, HubLabels, bool], Likelihood]:
-        """Likelihoods that were made, by the kind of log-odds, hubs, and whether there are neighbours."""
-        return {}
+    def measure(self) -> Callable[[bool | None, HubLabels], Mixture]:
+        """Return a measure with log-odds refined and hubs fitted on the other folds, by kind and hubs; made once."""
+
+        def make(kind: bool | None, hubs: HubLabels) -> Mixture:
+            refined = self.start.reweighted(odds=self.odds[kind])
+            return refined.with_hubs(*(part[:_HUB_TEXTS] for part in self.rest), hubs) if hubs else refined
+
+        return functools.cache(make)
 
     @functools.cached_property
-    def _measures(self) -> dict[tuple[bool | None, HubLabels], Mixture]:
-        """Measures that were made, by the kind of log-odds and hubs."""
-        return {}
+    def likelihood(self) -> Callable[[bool | None, HubLabels, bool], Likelihood]:
+        """Return the likelihood of the texts that are scored, by kind, hubs and neighbours; made once."""
 
-    def measure(self, kind: bool | None, hubs: HubLabels) -> Mixture:
-        """Return a measure with log-odds refined and hubs fitted on the other folds; made once."""
-        if (kind, hubs) not in self._measures:
-            made = self.start.reweighted(odds=self.odds[kind])
-            if hubs:
-                made = made.with_hubs(self.rest[0][:_HUB_TEXTS], self.rest[1][:_HUB_TEXTS], hubs)
-            self._measures[kind, hubs] = made
-        return self._measures[kind, hubs]
-
-    def likelihood(self, kind: bool | None, hubs: HubLabels, near: bool) -> Likelihood:
-        """Return the likelihood of the texts that are scored; made once."""
-        if (kind, hubs, near) not in self._likelihoods:
-            listed = len(self.start.fitted)
-            n_texts = _SCORED_NEAR if near else max(_SCORED_NEAR, min(_SCORED, _MOST_SCORES // listed))
+        def make(kind: bool | None, hubs: HubLabels, near: bool) -> Likelihood:
+            n_texts = _SCORED_NEAR if near else max(_SCORED_NEAR, min(_SCORED, _MOST_SCORES // len(self.start.fitted)))
             measure = self.measure(kind, hubs).reweighted(neighbours=float(near))
-            made = Likelihood(measure, self.probabilities[:n_texts], self.labels[:n_texts])
-            self._likelihoods[kind, hubs, near] = made
-        return self._likelihoods[kind, hubs, near]
+            return Likelihood(measure, self.probabilities[:n_texts], self.labels[:n_texts])
+
+        return functools.cache(make)
 
     def product_losses(self, kind: bool | None, hubs: HubLabels) -> FloatArray:
         """Return the losses of the independent part, given hubs."""

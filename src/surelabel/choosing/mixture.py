@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,7 +76,7 @@ class _Search:
 
     def __init__(self, folds: Sequence[Fold], progress: Callable[[str], None]) -> None:
         self.folds, self._progress = folds, progress
-        self._plain_sizes: dict[bool, Sizes] = {}
+        self.plain_sizes = functools.cache(lambda few: self.sizes([fold.plain for fold in folds], few))
 
     def fit(
         self, kind: bool | None, names: Sequence[str], hubs: HubLabels = (), held_out: Fold | None = None
@@ -100,12 +101,6 @@ class _Search:
         pairs = list(zip(self.folds, measures, strict=True))
         totals = np.concatenate([fold.totals(measure, few) for fold, measure in pairs])
         return Sizes.joined([fold.sizes(measure, totals, few) for fold, measure in pairs])
-
-    def plain_sizes(self, few: bool) -> Sizes:
-        """Return the same with `LogLoss`, counted once."""
-        if few not in self._plain_sizes:
-            self._plain_sizes[few] = self.sizes([fold.plain for fold in self.folds], few)
-        return self._plain_sizes[few]
 
     def typical_size(self, choice: _Choice) -> float:
         """Return the typical size of a few held-out sets, over all levels."""

@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from surelabel._core.packing import Words, n_words, pack
-from surelabel._core.validation import BoolArray, as_labels, names_of_columns
+from surelabel._core.validation import BoolArray, IntArray, as_labels, names_of_columns
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.labels.counting import count_valid_by_size
 
 # A label's name if names are known, its index if not.
 Label: TypeAlias = str | int
-IntArray: TypeAlias = npt.NDArray[np.int64]
 _MOST_SHOWN = 5
 
 

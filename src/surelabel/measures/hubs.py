@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel._core.validation import FloatArray
+from surelabel._core.validation import FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures.base import Aggregate, Frozen, trusted
 from surelabel.measures.listing import SeenLabelSets
 from surelabel.measures.odds import RefinedLogLoss, costs_of_odds
 from surelabel.measures.separable import LogLoss
 
-IntArray = npt.NDArray[np.int64]
 # Counting takes as many counts as hubs have states, 2^h.
 MOST_HUBS = 4
 # Penalties of squared offsets, and of what an effect differs from the common multiple of the log-odds ratio by.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from surelabel._core.validation import BoolArray, FloatArray, as_texts, invalid
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_texts, invalid
 from surelabel._kernels import quadratic
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures.base import Frozen
@@ -148,12 +148,12 @@ class Mahalanobis(Frozen):
         return self.fitted_matrix.copy()
 
     @functools.cached_property
-    def order(self) -> npt.NDArray[np.int64]:
+    def order(self) -> IntArray:
         """Labels in the order in which searches decide them: those whose errors weigh most first."""
         return np.argsort(-np.diag(self.fitted_matrix), kind="stable").astype(np.int64)
 
     @functools.cached_property
-    def stages(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    def stages(self) -> tuple[FloatArray, IntArray]:
         """Diagonals below M for what is left of the order: (slacks (s, d), stages (d,)).
 
         slacks[s, k] is M[k, k] - D[k] of a diagonal D such that M - D is positive semidefinite on the labels of stage
@@ -163,7 +163,7 @@ class Mahalanobis(Frozen):
         with threadpool_limits(1):
             return self._stages()
 
-    def _stages(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    def _stages(self) -> tuple[FloatArray, IntArray]:
         """Compute `stages`."""
         matrix, order, n_labels = self.fitted_matrix, self.order, self.n_labels
         scale = np.sqrt(np.diag(matrix))[order]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.validation import BoolArray, FloatArray, as_texts, invalid
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_texts, invalid
 from surelabel._kernels import mixture as kernel
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
@@ -23,7 +23,6 @@ from surelabel.measures.listing import MOST_NEIGHBOURS, SeenLabelSets, Tree, mak
 from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
 from surelabel.measures.separable import LogLoss
 
-IntArray = npt.NDArray[np.int64]
 PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip", "discount", "cardinality")
 # Exponents up to which a product of exponentials, and its inverse, are floats with all their digits.
 _LARGEST_EXPONENT = 690.0

@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from surelabel import exceptions
 from surelabel._core.extras import import_extra
 from surelabel._core.folders import FolderFormat
-from surelabel._core.validation import as_label_names
+from surelabel._core.validation import FloatArray, as_label_names
 from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.text.explaining import Explanation
 from surelabel.text.inputs import MANY_LABELS, FitOptions, LabelledTexts, as_labels, as_texts, warn_about_labels
-
-__all__ = ["KINDS", "TextClassifier", "load", "make", "probabilities_of"]
 
 KINDS = {
     "bert": ("surelabel.text.bert", "BertClassifier"),
@@ -63,13 +60,11 @@ def _reading(folder: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (ArtifactError, ImportError, MemoryError):
         raise
-    except InvalidInputError as error:
-        raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
     except Exception as error:
         raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
 
 
-def highest(probabilities: npt.NDArray[np.float64], k: int) -> Any:
+def highest(probabilities: FloatArray, k: int) -> Any:
     """Return the k highest probabilities of each row as a CSR array; of equal ones the first."""
     n_texts, n_labels = probabilities.shape
     k = min(k, n_labels)
@@ -183,7 +178,7 @@ class TextClassifier(abc.ABC):
         self.n_labels_, self.label_names_ = n_labels, names
         return self
 
-    def predict_proba(self, texts: Iterable[str], *, batch_size: int | None = None) -> npt.NDArray[np.float64]:
+    def predict_proba(self, texts: Iterable[str], *, batch_size: int | None = None) -> FloatArray:
         """Return the probability of each label for each text, (n_texts, n_labels).
 
         Parameters
@@ -240,7 +235,7 @@ class TextClassifier(abc.ABC):
             )
         return self._explain(checked, int(number), names[number] if names else int(number))
 
-    def known_words(self, texts: Iterable[str]) -> npt.NDArray[np.float64]:
+    def known_words(self, texts: Iterable[str]) -> FloatArray:
         """Return the share of each text's words that the classifier knows, (n_texts,): nan if a text has no words.
 
         Linear and hybrid classifiers know the words of their terms, CNNs those of their vocabulary, and encoders those
@@ -314,7 +309,7 @@ class TextClassifier(abc.ABC):
         """Learn; return the history."""
 
     @abc.abstractmethod
-    def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         """Return probabilities of at least one text."""
 
     @abc.abstractmethod
@@ -359,7 +354,7 @@ def make(kind: str, **settings: Any) -> TextClassifier:
 
 def probabilities_of(
     classifier: TextClassifier, texts: Iterable[str], listed: int | None
-) -> npt.NDArray[np.float64] | SparseProbabilities:
+) -> FloatArray | SparseProbabilities:
     """Return what conformal prediction works on: all probabilities, or the `listed` highest of each text.
 
     What a predictor is calibrated with must be what it is given later, so bundles remember `listed`;
@@ -402,9 +397,12 @@ def load(folder: str | os.PathLike[str]) -> TextClassifier:
         for name, expected in (("kind", str), ("settings", dict), ("n_labels", int)):
             if not isinstance(document.get(name), expected):
                 raise TypeError(f"{_FOLDER.description} has no proper '{name}'.")
-        classifier = make(document["kind"], **document["settings"])
-        classifier.n_labels_ = document["n_labels"]
-        classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_, who="load")
+        try:
+            classifier = make(document["kind"], **document["settings"])
+            classifier.n_labels_ = document["n_labels"]
+            classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_, who="load")
+        except InvalidInputError as error:
+            raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
         classifier.history_ = list(document.get("history", []))
         classifier._read(copy)
     return classifier

@@ -22,8 +22,6 @@ from surelabel.text.settings import BertSettings
 from surelabel.text.tokenisation import frequent_words, read_words, shares_of_words
 from surelabel.text.training import Plan, first_process_first, passing_folder, processor_has_bfloat16
 
-__all__ = ["BertClassifier", "EncoderNetwork", "layer_rates"]
-
 _WORDS = "words.json"
 _PAPER = {"encoder_learning_rate": 2.5e-5, "layer_growth": 1 / 0.9, "head_learning_rate": 4e-4}
 _SENTENCE = {"encoder_learning_rate": 1e-4, "layer_growth": 1.0, "head_learning_rate": 3e-3}

@@ -7,20 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.special
 
 from surelabel._core.npz_file import read_arrays
+from surelabel._core.validation import FloatArray
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.text.base import History, TextClassifier, load, make
 from surelabel.text.curves import fit_regression, log_loss
 from surelabel.text.explaining import Explanation, merged
 from surelabel.text.inputs import MANY_LABELS, FitOptions, LabelledTexts
 from surelabel.text.settings import BlendSettings
-
-__all__ = ["BlendClassifier"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _WEIGHTS = "blend.npz"
 # Log-odds of members are kept within this.

@@ -11,12 +11,9 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.special
 
-__all__ = ["ScoreCurve", "fit_regression", "log_loss"]
-
-FloatArray = npt.NDArray[np.float64]
+from surelabel._core.validation import FloatArray
 
 # Inputs of the curve, simplest last: score, frequency, rivals, products, and a bend at 0.
 _FULL, _MIDDLE, _PLAIN = (0, 1, 2, 3, 4, 5, 6, 7), (0, 1, 3), (0,)

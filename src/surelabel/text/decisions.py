@@ -11,14 +11,11 @@ import dataclasses
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
-from surelabel._core.validation import as_labels, as_probabilities
+from surelabel._core.validation import FloatArray, as_labels, as_probabilities
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels
-
-__all__ = ["Thresholds"]
 
 # Validation texts with a label, and without it, that its own threshold takes.
 _LEAST_TEXTS = 10
@@ -54,7 +51,7 @@ class Thresholds:
            [1, 0]])
     """
 
-    values: npt.NDArray[np.float64]
+    values: FloatArray
     at_least_one: bool
     average: Literal["micro", "macro"] = "micro"
 
@@ -168,7 +165,7 @@ def _best_threshold(probabilities: Any, hits: Any, n_positive: int) -> float:
     return float(0.5 * (sorted_probabilities[place] + following))
 
 
-def _values(probabilities: Any, labels: Any, per_label: bool) -> npt.NDArray[np.float64]:
+def _values(probabilities: Any, labels: Any, per_label: bool) -> FloatArray:
     """Return thresholds (d,)."""
     one = _best_threshold(probabilities.ravel(), labels.ravel(), int(labels.sum())) if labels.any() else 0.5
     values = np.full(probabilities.shape[1], one)
@@ -180,7 +177,7 @@ def _values(probabilities: Any, labels: Any, per_label: bool) -> npt.NDArray[np.
     return values
 
 
-def _expected_f1(probabilities: Any) -> npt.NDArray[np.float64]:
+def _expected_f1(probabilities: Any) -> FloatArray:
     """Return the highest F1 (d,) of each label, over all thresholds, that its probabilities let one expect.
 
     With the highest k labelled, the expected hits are their sum. If probabilities are right, the best threshold is half

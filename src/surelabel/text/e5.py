@@ -16,8 +16,6 @@ from surelabel.exceptions import ArtifactError
 from surelabel.text.embedding import Embedder, FloatArray
 from surelabel.text.settings import E5
 
-__all__ = ["E5Embedder"]
-
 _ENCODER, _WEIGHTS = "encoder.json", "e5-small-q4.bin"
 _AT_A_TIME = 64
 

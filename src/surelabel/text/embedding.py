@@ -23,8 +23,6 @@ from surelabel.text.neural import read_network
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.tokenisation import encode, read_tokenizer
 
-__all__ = ["Embedder", "TransformersEmbedder", "vectors_folder"]
-
 FloatArray = npt.NDArray[np.float32]
 
 # As many tokens as stay in a processor's cache from layer to layer.

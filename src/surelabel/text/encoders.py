@@ -15,8 +15,6 @@ from surelabel.text.mpnet import mpnet_folder
 from surelabel.text.settings import E5
 from surelabel.text.training import quiet_library
 
-__all__ = ["pooled", "pretrained", "read_encoder", "read_pooling", "resolve_model", "resolve_pooling", "write_encoder"]
-
 _ENCODER = "encoder.json"
 
 

@@ -6,8 +6,6 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["Explanation", "Occurrences", "WordWeight", "merged", "sequences_of", "word_weights"]
-
 Span = tuple[int, int]
 
 _CHARACTER_LENGTHS = (3, 4, 5)

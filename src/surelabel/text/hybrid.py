@@ -11,10 +11,8 @@ import scipy.sparse
 from surelabel._core.npz_file import read_arrays
 from surelabel.text.e5 import E5Embedder
 from surelabel.text.embedding import Embedder, TransformersEmbedder, vectors_folder
-from surelabel.text.linear import LinearClassifier
+from surelabel.text.linear import LinearClassifier, check_arrays
 from surelabel.text.settings import E5, HybridSettings
-
-__all__ = ["HybridClassifier"]
 
 _CENTRE = "centre.npz"
 
@@ -80,6 +78,5 @@ class HybridClassifier(LinearClassifier):
         else:
             self._embedder = TransformersEmbedder.read(folder, self._cache(), settings.quantise)
         self._centre = read_arrays(folder / _CENTRE)["centre"]
-        if self._centre.shape != (self._embedder.size,):
-            raise ValueError("its arrays do not fit together.")
+        check_arrays((self._centre, (self._embedder.size,)))
         super()._read(folder)

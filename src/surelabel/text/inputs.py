@@ -16,8 +16,6 @@ from surelabel._core.wording import encodable
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.labels.sparse import as_sparse_labels
 
-__all__ = ["MANY_LABELS", "FitOptions", "LabelledTexts", "as_labels", "as_texts", "warn_about_labels"]
-
 MANY_LABELS = 1_000
 """Up to this many labels, sparse ones are made dense and all probabilities are kept; of more, the highest."""
 

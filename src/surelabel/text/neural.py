@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import safetensors
 import safetensors.torch
 import torch
 from tokenizers import Tokenizer
 from torch import nn
 
+from surelabel._core.validation import FloatArray
 from surelabel.exceptions import ArtifactError
 from surelabel.text.base import History, TextClassifier
 from surelabel.text.batching import Examples, pad, padded_batches
@@ -92,7 +92,7 @@ class NeuralClassifier(TextClassifier):
         """Return the trained network and its history."""
         return train(self._network, optimizer, parts, plan, options)
 
-    def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         # In float32, whatever training was in: the probabilities of a text then depend on the other texts of its batch
         # in the last digits alone.
         ids = encode(self._tokenizer, texts)

@@ -8,8 +8,6 @@ from typing import Annotated, Any, Literal
 
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["BertSettings", "BlendSettings", "CnnSettings", "HybridSettings", "LinearSettings", "Word2vecSettings"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Within:

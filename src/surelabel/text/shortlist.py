@@ -19,10 +19,9 @@ import scipy.sparse
 import scipy.special
 
 from surelabel._core.threads import over_rows
+from surelabel._core.validation import FloatArray, IntArray
 from surelabel._kernels import shortlist as kernel
 from surelabel.labels.sparse import SparseProbabilities
-
-__all__ = ["ShortlistModel", "fit_shortlists"]
 
 # Largest components of a centroid that are kept.
 _CENTROID_FEATURES = 200
@@ -31,7 +30,7 @@ _INVERSE_REGULARISATION = 200.0
 # Change of the weights at which a label's regression is done.
 _TOLERANCE = 1e-2
 
-Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+Rows = tuple[IntArray, IntArray, FloatArray]
 _ARRAYS = ("index_starts", "index_labels", "index_values", "weight_starts", "weight_features", "weight_values")
 _INTERCEPTS = "intercepts"
 
@@ -47,7 +46,7 @@ class ShortlistModel:
 
     centroids: Any
     weights: Any
-    intercepts: npt.NDArray[np.float64]
+    intercepts: FloatArray
 
     def predict(self, features: Any, shortlist: int, k: int) -> SparseProbabilities:
         """Return the k highest probabilities of each text's shortlist."""
@@ -89,7 +88,7 @@ class ShortlistModel:
         return cls(centroids, weights, intercepts)
 
 
-def _best(labels: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], k: int, n_labels: int) -> Any:
+def _best(labels: IntArray, scores: FloatArray, k: int, n_labels: int) -> Any:
     """Return the probabilities of the k best labels of each text as a CSR array."""
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     chosen = np.take_along_axis(labels, order, axis=1)
@@ -123,7 +122,7 @@ def _centroids(features: Any, labels: Any) -> Any:
     return found
 
 
-def _samples(labels: Any, nearest: npt.NDArray[np.int64], max_negatives: int, seed: int) -> Any:
+def _samples(labels: Any, nearest: IntArray, max_negatives: int, seed: int) -> Any:
     """Return (learnt labels, starts, texts, signs, importances) of the texts that each label is learnt from.
 
     If a label has more negatives than `max_negatives`, so many are drawn, and count for all.

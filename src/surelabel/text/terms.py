@@ -19,8 +19,6 @@ from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError
 from surelabel.text.explaining import Occurrences, WordWeight, sequences_of, word_weights
 
-__all__ = ["Terms"]
-
 _WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
 _VOCABULARY, _CHARACTERS = "vocabulary.json", "characters.json"
 # Different words whose stems are remembered.
