@@ -176,6 +176,16 @@ class SparseProbabilities:
         return dense
 
 
+def highest(probabilities: FloatArray, k: int) -> SparseProbabilities:
+    """Return the k highest probabilities of each row; of equal ones the first."""
+    n_texts, n_labels = probabilities.shape
+    k = min(k, n_labels)
+    chosen = np.sort(np.argsort(-probabilities, axis=1, kind="stable")[:, :k], axis=1)
+    values = np.take_along_axis(probabilities, chosen, axis=1)
+    starts = np.arange(n_texts + 1) * k
+    return SparseProbabilities(csr_array((values.ravel(), chosen.ravel(), starts), shape=probabilities.shape))
+
+
 def stacked(parts: Sequence[Any]) -> Any:
     """Return the probabilities of several batches of texts as one: arrays, or all of them sparse."""
     if not isinstance(parts[0], SparseProbabilities):

@@ -189,6 +189,22 @@ def totals_by_costs(measure: SeparableMeasure, probabilities: FloatArray, labels
     return totals
 
 
+def largest_within(thresholds: FloatArray, shift: float) -> FloatArray:
+    """Return the largest float x >= 0 with x + shift <= threshold, for each threshold; -1 if there is none."""
+    # Found by halving between floats.
+    finite = np.isfinite(thresholds) & (thresholds >= shift)
+    own = np.where(finite, thresholds, shift)
+    # No further from the difference than a few units in the last place of the threshold.
+    room, around = own - shift, 4.0 * np.spacing(own)
+    low = np.maximum(room - around, 0.0).view(np.int64)
+    high = np.minimum(room + around, own).view(np.int64)
+    while np.any(low < high):
+        middle = low + (high - low + 1) // 2
+        within = middle.view(np.float64) + shift <= thresholds
+        low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
+    return np.asarray(np.where(finite, low.view(np.float64), np.where(np.isposinf(thresholds), np.inf, -1.0)))
+
+
 def probe_costs(measure: SeparableMeasure) -> FloatArray:
     """Return a measure's costs at a few probabilities, by which files and merges tell measures apart."""
     return np.vstack(costs_of(measure, PROBE.copy()))

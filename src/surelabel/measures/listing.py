@@ -122,6 +122,16 @@ class Tree(NamedTuple):
     log_odds: FloatArray
     node_of: dict[bytes, int]
 
+    def nodes_of(self, labels: Any) -> IntArray:
+        """Return the node of each label-set, (n,), of 0/1 rows (n, d), dense or sparse; -1 if it is not listed."""
+        if is_sparse(labels):
+            starts, indices = labels.indptr, labels.indices.astype(np.int64)
+        else:
+            rows, indices = np.nonzero(labels)
+            starts = np.searchsorted(rows, np.arange(len(labels) + 1))
+        parts = [indices[start:stop].tobytes() for start, stop in itertools.pairwise(starts.tolist())]
+        return np.array([self.node_of.get(part, -1) for part in parts], dtype=np.int64)
+
 
 def _log_odds_of_labels(seen: SeenLabelSets) -> FloatArray:
     """Return the log-odds (d,) that a training text has a label, half a text added on both sides."""

@@ -19,7 +19,7 @@ from surelabel._core.extras import import_extra
 from surelabel._core.folders import FolderFormat
 from surelabel._core.validation import FloatArray, as_label_names
 from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
-from surelabel.labels.sparse import SparseProbabilities
+from surelabel.labels.sparse import SparseProbabilities, highest, stacked
 from surelabel.text.explaining import Explanation
 from surelabel.text.inputs import MANY_LABELS, FitOptions, LabelledTexts, as_labels, as_texts, warn_about_labels
 
@@ -62,16 +62,6 @@ def _reading(folder: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except Exception as error:
         raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
-
-
-def highest(probabilities: FloatArray, k: int) -> Any:
-    """Return the k highest probabilities of each row as a CSR array; of equal ones the first."""
-    n_texts, n_labels = probabilities.shape
-    k = min(k, n_labels)
-    chosen = np.sort(np.argsort(-probabilities, axis=1, kind="stable")[:, :k], axis=1)
-    values = np.take_along_axis(probabilities, chosen, axis=1)
-    starts = np.arange(n_texts + 1) * k
-    return scipy.sparse.csr_array((values.ravel(), chosen.ravel(), starts), shape=probabilities.shape)
 
 
 class TextClassifier(abc.ABC):
@@ -273,7 +263,7 @@ class TextClassifier(abc.ABC):
         parts = [
             highest(self._predict(texts[start : start + step], batch_size), k) for start in range(0, len(texts), step)
         ]
-        return SparseProbabilities(scipy.sparse.vstack(parts, format="csr"))
+        return stacked(parts)
 
     def _checked_texts(self, texts: Iterable[str], batch_size: int | None, who: str) -> list[str]:
         """Return texts to predict for; raise if the classifier is not fitted or the batch size is wrong."""
