@@ -24,7 +24,7 @@ def test_learns(topical):
 def test_labels_that_cannot_be_learnt_get_a_constant(topical):
     (texts, labels), (new_texts, _) = topical
     wide = np.column_stack([labels, np.zeros(len(labels)), np.ones(len(labels))])
-    with pytest.warns(DataWarning, match="Of 5 labels 1 have no and 1 only positive"):
+    with pytest.warns(DataWarning, match="Of 5 labels, 1 have no and 1 have only positive"):
         classifier = make("linear").fit(texts, wide)
     probabilities = classifier.predict_proba(new_texts)
     assert np.allclose(probabilities[:, 3], 1 / 122)

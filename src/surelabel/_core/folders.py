@@ -48,7 +48,7 @@ class FolderFormat:
     without_checksum: int = 0  # the last version whose description has no checksum of its own
 
     def check_target(self, folder: Path) -> Path:
-        """Return where a folder is written, with links followed; raise unless that is nothing, empty, or of a kind."""
+        """Return where a folder is written, links followed; raise unless it is absent, empty, or of this kind."""
         target = folder.resolve()
         if not target.exists():
             return target
@@ -56,7 +56,7 @@ class FolderFormat:
             raise InvalidInputError(f"A {self.what} is a folder, and {folder} is a file. Choose another name.")
         if any(target.iterdir()) and not (target / self.description).is_file():
             raise InvalidInputError(
-                f"A {self.what} cannot be written to {folder}: there is something else than a {self.what}. Choose a "
+                f"A {self.what} cannot be written to {folder}: it holds something else than a {self.what}. Choose a "
                 "new folder."
             )
         if Path.cwd().is_relative_to(target):

@@ -51,7 +51,7 @@ class Sizes:
 
     @property
     def typical(self) -> FloatArray:
-        """exp(mean log(1 + N)) - 1 by level, the mean over those near to it too; nan if there is none."""
+        """exp(mean log(1 + N)) - 1 by level, averaged with the levels near it; nan if there is none."""
         told = np.isfinite(self.logs)
         sums = np.where(told, self.logs, 0.0).sum(axis=1)
         return np.expm1(np.where(told.any(axis=1), sums / np.maximum(told.sum(axis=1), 1), np.nan))
@@ -103,8 +103,8 @@ class Fold:
         """Return a measure with log-odds refined and hubs fitted on the other folds, by kind and hubs; made once."""
 
         def make(kind: bool | None, hubs: HubLabels) -> Mixture:
-            refined = self.start.reweighted(odds=self.odds[kind])
-            return refined.with_hubs(*(part[:_HUB_TEXTS] for part in self.rest), hubs) if hubs else refined
+            refined, (probabilities, labels) = self.start.reweighted(odds=self.odds[kind]), self.rest
+            return refined.with_hubs(probabilities[:_HUB_TEXTS], labels[:_HUB_TEXTS], hubs) if hubs else refined
 
         return functools.cache(make)
 

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _USUAL = ("weight", "temperature", "prior", "discount")
 _NEAR = (*_USUAL, "neighbours")
 _ORDERLY = ("weight", "temperature", "cardinality")
-# Ways to refine log-odds: not at all, each label by itself, or by all labels; the last up to so many labels.
+# Ways to refine log-odds: not at all, each label by itself, or by all labels; the last up to this many labels.
 _KINDS: tuple[bool | None, ...] = (None, False, True)
 _MOST_LABELS_ACROSS = 200
 # Parts that validation texts are divided into; each is held out once.
@@ -189,7 +189,7 @@ class _Search:
 
 
 def _is_above_chance(gains: FloatArray, n_errors: float) -> bool:
-    """Tell whether the mean of gains is above 0 by so many standard errors."""
+    """Tell whether the mean of gains is above 0 by this many standard errors."""
     return bool(gains.mean() > n_errors * gains.std() / math.sqrt(len(gains)))
 
 
@@ -295,7 +295,7 @@ def choose_mixture(
             progress(line)
 
     search = _Search(folds, report)
-    with threadpool_limits(1, user_api="blas"):  # products are small: sharing them out takes longer than the work
+    with threadpool_limits(1, user_api="blas"):  # products are small: dividing them takes longer than the work
         choice = next((choice for choice in search.choices() if search.confirms(choice)), None)
     if choice is None:
         return fitted.reweighted(weight=0.0)

@@ -80,8 +80,8 @@ def choose_weights(
 
     The validation part is cut into two halves at random; each half in turn calibrates, and the mean size of prediction
     sets is taken on the other. Starting from no penalties, one weight after the other is set to what makes that mean
-    smallest with the others as they are, twice over. No penalties at all is where the search starts, so the choice is
-    never worse on the validation part. Calibration texts take no part, so the guarantee is what it was.
+    smallest with the others unchanged, in two rounds. The search starts without penalties, so the choice is never worse
+    on the validation part. Calibration texts take no part, so the guarantee is what it was.
 
     Sets of at most 250 texts of each half are counted, each in some milliseconds. If that is not enough to count half
     of them without penalties, nothing can be compared, and all weights are 0.

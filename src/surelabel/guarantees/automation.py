@@ -334,7 +334,7 @@ class Automation:
         """Tell for each text, (n,), whether its best guess can be filed without a person.
 
         With probability `assurance` over the certification texts, at most `max_wrong` of all texts for which this is
-        True are wrong. Texts may come one at a time. `totals` are what the method of that name gives, if at hand.
+        True are wrong. Texts may come one at a time. Pass the result of `totals` if you have it already.
         """
         predictor, checked = self._checked(probabilities, "decide")
         if math.isinf(self.threshold_):

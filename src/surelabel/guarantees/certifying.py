@@ -36,7 +36,7 @@ def share_within(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> F
 
 
 def wrong_bound(n_wrong: int, n_texts: int, assurance: float = 0.95) -> float:
-    """Return the share of wrong texts that is not exceeded with `assurance`, after so many wrong ones were seen."""
+    """Return a bound, with `assurance`, of the share of wrong texts if `n_wrong` of `n_texts` were wrong."""
     if n_wrong >= n_texts:
         return 1.0
     return float(scipy.special.betaincinv(n_wrong + 1, n_texts - n_wrong, assurance))

@@ -341,7 +341,7 @@ def _as_label(label: Any) -> Label:
 def _as_list(labels: Any) -> list[Any]:
     """Return a collection of labels as a list; one name is not a collection."""
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-        raise TypeError(f"{labels!r}, which is no collection of labels,")
+        raise TypeError(f"{labels!r}, which is not a collection of labels,")
     return sorted(labels, key=str) if isinstance(labels, (set, frozenset)) else list(labels)
 
 

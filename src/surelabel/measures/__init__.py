@@ -1,4 +1,4 @@
-"""Nonconformity measures: how strange a label-set is beside a text's probabilities (paper section 5.3)."""
+"""Nonconformity measures: how strange a label-set is, given a text's probabilities (paper section 5.3)."""
 
 from surelabel.measures.base import (
     InteractionMeasure,

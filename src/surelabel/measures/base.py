@@ -1,4 +1,4 @@
-"""Nonconformity measures: how strange a label-set is beside a text's probabilities (paper section 5.3).
+"""Nonconformity measures: how strange a label-set is, given a text's probabilities (paper section 5.3).
 
 A *separable* measure gives each label a cost for being absent and one for being present; the costs of a label-set are
 added up (or their maximum is taken) to a *total*, and its score is an increasing function of that total. Totals
@@ -28,7 +28,7 @@ class SeparableMeasure(Protocol):
 
     Examples
     --------
-    A measure of one's own, for which a label that is missing is twice as strange as one too many:
+    A measure of your own, for which a missing label is twice as strange as an extra one:
 
     >>> import numpy as np
     >>> from surelabel import ConformalLabelSets
@@ -164,7 +164,7 @@ def check_measure(measure: Any, *, who: str) -> None:
 
 
 def costs_of(measure: SeparableMeasure, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a measure's costs, cast and checked: a measure may be a user's own."""
+    """Return a measure's costs, cast and checked, since users can write measures."""
     costs = measure.costs(probabilities)
     if type(measure) in _TRUSTED:
         return costs
@@ -236,7 +236,7 @@ def measure_to_spec(measure: Measure) -> dict[str, Any]:
 
 
 def measure_from_spec(spec: dict[str, Any]) -> SeparableMeasure | None:
-    """Make a separable measure from its description; None for a user's own, which only the user can bring."""
+    """Make a separable measure from its description; None for one that a user wrote, which only the user can supply."""
     fields = dict(spec)
     kind = fields.pop("kind", None)
     if kind == "own":

@@ -1,4 +1,4 @@
-"""Hub labels: what the presence or absence of a few labels says about all others, beside what the text says."""
+"""Hub labels: what the presence or absence of a few labels says about all others, in addition to the text."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Hubs(Frozen):
         """Fit by penalised likelihood to log-odds of validation texts and their labels, 0 or 1, (n, d) both.
 
         Effects are drawn towards a multiple, the same for all labels, of the log-odds ratios, (h, d), of training
-        labels: those are known from many texts, and how much of them the text has told already is one number.
+        labels: those are known from many texts, and one number says how much of them the text has already shown.
         """
         from scipy.optimize import minimize  # noqa: PLC0415 (slow to import, and only those who fit need it)
 

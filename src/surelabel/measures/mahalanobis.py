@@ -100,7 +100,7 @@ class Mahalanobis(Frozen):
         covariance, _ = ledoit_wolf(np.abs(checked - known))
         values, vectors = np.linalg.eigh(np.atleast_2d(covariance))
         largest = float(values[-1])
-        # Errors that do not vary at all say nothing: all labels count alike.
+        # Errors that do not vary at all say nothing: all labels count the same.
         values = np.ones(n_labels) if largest < 1e-90 else np.maximum(values, _LEAST_EIGENVALUE * largest)
         matrix = (vectors / values) @ vectors.T
         return Mahalanobis((matrix + matrix.T) / 2.0)
@@ -144,7 +144,7 @@ class Mahalanobis(Frozen):
 
     @functools.cached_property
     def kernel_matrix(self) -> FloatArray:
-        """M once more, in memory that may be written to: kernels are compiled once for each kind of memory."""
+        """A writable copy of M: kernels would be compiled a second time for read-only memory."""
         return self.fitted_matrix.copy()
 
     @functools.cached_property

@@ -109,8 +109,8 @@ class Mixture(Frozen):
                 raise invalid(what, "Mixture", expected, f"{part.n_labels}")
         if self.seen is not None and self.neighbours > 0 and self.seen.n_changes > MOST_NEIGHBOURS:
             raise InvalidInputError(
-                f"The 'neighbours' parameter of Mixture must be 0 for so many labels: {self.seen.n_changes:,} changes "
-                f"of one label lead away from the label-sets of training, and {MOST_NEIGHBOURS:,} can be listed."
+                f"The 'neighbours' parameter of Mixture must be 0 for this many labels: the label-sets of training "
+                f"have {self.seen.n_changes:,} neighbours one label away, and {MOST_NEIGHBOURS:,} can be listed."
             )
 
     @property
@@ -339,7 +339,7 @@ class Mixture(Frozen):
         return self._totals_of_rows(probabilities[None, :], np.zeros(len(labels), dtype=np.int64), labels)
 
     def _totals_of_rows(self, probabilities: Any, rows: IntArray, labels: Any) -> FloatArray:
-        """Return the totals of label-sets (m, d), each of the text that `rows` says; equal rows are side by side."""
+        """Return the totals of label-sets (m, d), each of the text that `rows` names; equal rows are adjacent."""
         of_each = probabilities if len(rows) == len(probabilities) else probabilities[rows]
         independent, nodes = self.product_losses(of_each, labels), self.nodes_of(labels)
         if self.hubs is None:

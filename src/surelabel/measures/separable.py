@@ -91,7 +91,7 @@ class LogLoss:
 
     def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (-log(1 - o), -log(o)), o clipped."""
-        clipped = np.minimum(np.maximum(probabilities, self.clip), 1.0 - self.clip)  # np.clip takes thrice the time
+        clipped = np.minimum(np.maximum(probabilities, self.clip), 1.0 - self.clip)  # np.clip takes three times as long
         return -np.log1p(-clipped), -np.log(clipped)
 
     def score(self, totals: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The protocol that every text classifier follows, and the two ways to come by one: `make` and `load`."""
+"""The protocol that every text classifier follows, and the two ways to get one: `make` and `load`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TextClassifier(abc.ABC):
     Attributes
     ----------
     n_labels_ : int
-        Columns of the probabilities; there after `fit`.
+        Columns of the probabilities; set by `fit`.
     label_names_ : tuple of str or None
         Names of the labels if `fit` was given them.
     history_ : list of dict
@@ -113,7 +113,7 @@ class TextClassifier(abc.ABC):
         return {"settings": self.settings}
 
     def set_params(self, **params: Any) -> Self:
-        """Set the constructor's arguments again; what was fitted stays."""
+        """Set the constructor's arguments; what was fitted stays."""
         type(self).__init__(self, **params)
         return self
 

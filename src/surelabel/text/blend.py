@@ -56,7 +56,7 @@ class BlendClassifier(TextClassifier):
 
     def __init__(self, settings: Any = None) -> None:
         super().__init__(settings)
-        self._make_members()  # settings that are wrong are named before anything is fitted
+        self._make_members()  # wrong settings are reported before anything is fitted
 
     def _make_members(self) -> list[TextClassifier]:
         """Return unfitted members; a kind that comes again gets the next seed."""

@@ -119,7 +119,7 @@ def _rivals(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def fit_regression(inputs: FloatArray, target: FloatArray, start: FloatArray, penalty: FloatArray) -> FloatArray:
-    """Fit a logistic regression (k,) by Newton's steps; a penalty draws each coefficient to where it starts."""
+    """Fit a logistic regression (k,) by Newton's method; a penalty draws each coefficient towards its start."""
     coefficients = start.copy()
 
     def value(at: FloatArray) -> float:

@@ -1,8 +1,8 @@
 """From probabilities to one label-set per text, for F1: labels at or above thresholds chosen on validation texts.
 
-The most plausible label-set (the forced prediction) is made to be exactly right as often as possible. F1 counts labels,
-and asks for another rule: a threshold, usually below one half, and at least one label if every training text has one.
-Prediction sets do not depend on it.
+The most plausible label-set (the forced prediction) is meant to be exactly right as often as possible. F1 counts
+labels, and needs another rule: a threshold, usually below one half, and at least one label if every training text has
+one. Prediction sets do not depend on it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from surelabel._core.validation import FloatArray, as_labels, as_probabilities
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels
 
-# Validation texts with a label, and without it, that its own threshold takes.
+# Validation texts with a label, and without it, that a threshold of its own requires.
 _LEAST_TEXTS = 10
 # The lowest threshold of a label with fewer.
 _LOWEST = 0.02
 _FOLDS = 5
-# Micro-F1 that thresholds per label must add: the many numbers are not for nothing.
+# Micro-F1 that thresholds per label must add: so many numbers must be worth it.
 _LEAST_GAIN = 0.002
 
 
@@ -77,9 +77,9 @@ class Thresholds:
         labels : (n, d) 0/1 array-like or sparse matrix
             If every text has at least one, every prediction gets at least one.
         per_label : bool, optional
-            True takes one threshold per label, for macro-F1. A label that fewer than 10 texts have takes half of the
-            F1 that its probabilities let one expect, which is best if they are right. False takes one for all, for
-            micro-F1; None whichever has the higher cross-validated micro-F1. Listed probabilities take one for all.
+            True chooses one threshold per label, for macro-F1. A label that fewer than 10 texts have gets half of its
+            expected F1 by its probabilities, which is best if they are right. False chooses one for all, for
+            micro-F1; None, whichever has the higher cross-validated micro-F1. Listed probabilities get one for all.
         seed : int
             Of the folds.
         """
@@ -178,7 +178,7 @@ def _values(probabilities: Any, labels: Any, per_label: bool) -> FloatArray:
 
 
 def _expected_f1(probabilities: Any) -> FloatArray:
-    """Return the highest F1 (d,) of each label, over all thresholds, that its probabilities let one expect.
+    """Return the highest expected F1 (d,) of each label over all thresholds, by its probabilities.
 
     With the highest k labelled, the expected hits are their sum. If probabilities are right, the best threshold is half
     of this F1 (Lipton, Elkan and Naryanaswamy, 2014).

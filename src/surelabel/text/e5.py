@@ -46,7 +46,7 @@ class E5Embedder(Embedder):
         return vectors
 
     def _cut(self, text: str) -> str:
-        """Return the start of a text that has at most so many tokens."""
+        """Return the beginning of a text, at most `max_tokens` tokens."""
         if self._model.token_count(text) <= self._max_tokens:
             return text
         lengths = range(len(text))

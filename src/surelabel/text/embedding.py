@@ -61,7 +61,7 @@ class Embedder(abc.ABC):
         if missing:
             names = list(missing)
             with progress.step(f"computing the vectors of {len(names):,} texts", len(names)) as advance:
-                for start in range(0, len(names), _KEPT_AT_A_TIME):  # an interruption loses the last of these alone
+                for start in range(0, len(names), _KEPT_AT_A_TIME):  # an interruption loses only the last of these
                     some = names[start : start + _KEPT_AT_A_TIME]
                     vectors = self._computed([missing[name] for name in some], advance)
                     known.update(zip(some, vectors, strict=True))
@@ -69,7 +69,7 @@ class Embedder(abc.ABC):
         return np.stack([known[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
 
     def _read(self, starts: set[str]) -> dict[str, Any]:
-        """Return the vectors that are kept of texts whose hashes start so."""
+        """Return the kept vectors of texts whose hashes start with these digits."""
         known: dict[str, Any] = {}
         files = [] if self._folder is None else [self._folder / f"{start}.npz" for start in starts]
         for file in files:
@@ -83,7 +83,7 @@ class Embedder(abc.ABC):
         return known
 
     def _keep(self, starts: set[str], known: dict[str, Any]) -> None:
-        """Write the files of hashes that start so; a file is whole or not there."""
+        """Write the files of hashes that start with these digits; a file is complete or absent."""
         if self._folder is None:
             return
         by_start: dict[str, list[str]] = {start: [] for start in starts}

@@ -1,4 +1,4 @@
-"""Lower layers of an encoder that training leaves as they are: they run once per text, their output is kept."""
+"""Lower layers of an encoder that training leaves unchanged: they run once per text, and their output is kept."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def freeze_lower(encoder: nn.Module, n_frozen: int) -> None:
 
 
 class _Given(nn.Module):
-    """Stands in for the embeddings: hands on the states that it is given."""
+    """Stands in for the embeddings: passes on the states that it receives."""
 
     def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> torch.Tensor:
         """Return the states."""

@@ -21,7 +21,7 @@ class HybridClassifier(LinearClassifier):
     """`linear` with the vectors of a frozen encoder beside the terms.
 
     Vectors lose the mean of the training texts' and are brought to length `vector_weight`. The encoder (the `model` of
-    its settings) is saved with the classifier, but for "e5", which must be installed where it is loaded.
+    its settings) is saved with the classifier, except "e5", which must be installed wherever it is loaded.
 
     Examples
     --------

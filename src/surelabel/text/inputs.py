@@ -54,7 +54,7 @@ def warn_about_labels(labels: Any) -> None:
     n_never, n_always = int((positive == 0).sum()), int((positive == labels.shape[0]).sum())
     if n_never or n_always:
         message = (
-            f"Of {labels.shape[1]} labels {n_never} have no and {n_always} only positive training texts; "
+            f"Of {labels.shape[1]} labels, {n_never} have no and {n_always} have only positive training texts; "
             "nothing can be learnt about them."
         )
         warnings.warn(message, DataWarning, stacklevel=3)

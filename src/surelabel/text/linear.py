@@ -186,7 +186,7 @@ class LinearClassifier(TextClassifier):
         return self._terms.n_features
 
     def _read_scores(self, arrays: Any) -> None:
-        """Take up weights and curve; older files have no curve, their scores are log-odds."""
+        """Restore weights and curve; older files have no curve, and their scores are log-odds."""
         n_labels = self.n_labels_
         self._scores = LinearScores(arrays["weights"], arrays["intercepts"])
         if "curve" in arrays:
@@ -220,7 +220,7 @@ def check_arrays(*expected: tuple[npt.NDArray[Any], tuple[int, ...]]) -> None:
 
 
 def _spread(values: Any, columns: IntArray, n_columns: int) -> Any:
-    """Put the columns of some labels to their places among all; others are 0."""
+    """Put the columns of some labels in their places among all labels; the others are 0."""
     if len(columns) == n_columns:
         return values
     spread = np.zeros((*values.shape[:-1], n_columns), dtype=values.dtype)

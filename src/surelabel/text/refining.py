@@ -53,5 +53,5 @@ class Refinement:
             return cls(curve, RefinedOdds.of(curve(scores[:most]), labels[:most], clip=_CLIP, across=True))
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return refined scores (n, d): each text's are worked out alone."""
+        """Return refined scores (n, d), each text's computed alone."""
         return self.odds.refined(scipy.special.expit(self.curve.logits(scores)), _CLIP)

@@ -19,7 +19,7 @@ from surelabel.text.curves import ScoreCurve, log_loss
 from surelabel.text.refining import LEAST_TEXTS, Refinement, out_of_fold
 from surelabel.text.separating import Candidate, LinearScores, Loss, fit_parts, parts_of
 
-# Up to so many training texts are cross-fitted in so many folds; of more, a fifth is held out once.
+# Up to this many training texts are cross-fitted in this many folds; of more, a fifth is held out once.
 _FEW_TEXTS, _FOLDS = 3_000, 5
 _MOST_HELD_OUT = 5_000
 # C that are tried, as multiples of the first one.

@@ -1,8 +1,8 @@
 """One-vs-rest for very many labels: each text is scored for the labels nearest to it, and learnt from by those alone.
 
-A label's centroid is the sum of its training texts' features, its largest components kept. A text's shortlist are the
+A label's centroid is the sum of its training texts' features, its largest components kept. A text's shortlist is the
 labels whose centroids are most similar to it. A label's regression is fitted to its own texts and to the other texts
-that have it on their shortlists, which is just what it meets at prediction: no negatives are drawn by guess, and
+that have it on their shortlists, which is exactly what it meets at prediction: no negatives have to be guessed, and
 probabilities need no correction for those that were left out. Fitting and predicting take time in proportion to
 texts times shortlist, whatever the number of labels (as Slice does: Jain et al. 2019; pruned weights as in DiSMEC:
 Babbar & Schoelkopf 2017).
@@ -125,7 +125,7 @@ def _centroids(features: Any, labels: Any) -> Any:
 def _samples(labels: Any, nearest: IntArray, max_negatives: int, seed: int) -> Any:
     """Return (learnt labels, starts, texts, signs, importances) of the texts that each label is learnt from.
 
-    If a label has more negatives than `max_negatives`, so many are drawn, and count for all.
+    If a label has more than `max_negatives` negatives, that many are drawn at random and weighted to stand for all.
     """
     n_texts = labels.shape[0]
     pairs = labels.tocoo()
