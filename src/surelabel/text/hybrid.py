@@ -37,14 +37,12 @@ class HybridClassifier(LinearClassifier):
     settings_class = HybridSettings
 
     def _fit_features(self, texts: list[str]) -> Any:
-        settings = self.settings
+        model, max_tokens, quantise = self.settings.model, self.settings.max_tokens, self.settings.quantise
         self._embedder: Embedder
-        if settings.model == E5:
-            self._embedder = E5Embedder(settings.max_tokens, self._cache())
+        if model == E5:
+            self._embedder = E5Embedder(max_tokens, self._cache())
         else:
-            self._embedder = TransformersEmbedder.of_model(
-                settings.model, settings.max_tokens, self._cache(), settings.quantise
-            )
+            self._embedder = TransformersEmbedder.of_model(model, max_tokens, self._cache(), quantise)
         vectors = self._embedder(texts)
         self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         return self._joined(super()._fit_features(texts), vectors)

@@ -127,21 +127,17 @@ def _samples(labels: Any, nearest: IntArray, max_negatives: int, seed: int) -> A
 
     If a label has more than `max_negatives` negatives, that many are drawn at random and weighted to stand for all.
     """
-    n_texts = labels.shape[0]
-    pairs = labels.tocoo()
-    positives = np.sort(pairs.col.astype(np.int64) * n_texts + pairs.row)
-    rows, places = np.nonzero(nearest >= 0)
-    listed = np.sort(nearest[rows, places] * n_texts + rows)
-    negatives = np.setdiff1d(listed, positives, assume_unique=True)
-    learnt = np.unique(positives // n_texts)
-    ends = np.searchsorted(negatives // n_texts, learnt, side="right")
-    begins = np.searchsorted(negatives // n_texts, learnt, side="left")
-    positive_ends = np.searchsorted(positives // n_texts, learnt, side="right")
+    positives, (rows, places) = labels.astype(np.int8).tocsc(), np.nonzero(nearest >= 0)
+    listed = scipy.sparse.csc_array((np.ones(len(rows), dtype=np.int8), (rows, nearest[rows, places])), labels.shape)
+    negatives = (listed > positives).tocsc()
+    learnt = np.flatnonzero(np.diff(positives.indptr))
     random = np.random.default_rng(seed)
     starts, texts, signs, importances = [0], [], [], []
-    for place in range(len(learnt)):
-        own = positives[positive_ends[place - 1] if place else 0 : positive_ends[place]] % n_texts
-        others = negatives[begins[place] : ends[place]] % n_texts
+    for label in learnt:
+        own, others = (
+            np.sort(table.indices[table.indptr[label] : table.indptr[label + 1]]).astype(np.int64)
+            for table in (positives, negatives)
+        )
         importance = 1.0
         if len(others) > max_negatives:
             importance = len(others) / max_negatives

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import itertools
 import struct
@@ -46,7 +45,9 @@ def _reader_of(path: Path) -> Callable[[Path, int | None], Any]:
     if len(header) == 2 and all(part.isdigit() for part in header):
         n_numbers = len(second.split()) - 1
         is_text = n_numbers == int(header[1]) and _is_number(second.split()[-1])
-        return functools.partial(_read_word2vec, binary=not is_text)
+        return lambda path, limit: _gensim().KeyedVectors.load_word2vec_format(
+            str(path), binary=not is_text, limit=limit, unicode_errors="replace"
+        )
     if len(header) > 2 and _is_number(header[-1]):
         return _read_glove
     raise InvalidInputError(f"{path} cannot be read as word2vec, GloVe or fastText vectors: its first line is neither.")
@@ -71,11 +72,6 @@ def _is_number(word: bytes) -> bool:
 def _gensim() -> Any:
     """Return gensim's models; importing them takes a second."""
     return import_extra("gensim.models", "text", "The word2vec classifier")
-
-
-def _read_word2vec(path: Path, limit: int | None, *, binary: bool) -> Any:
-    load = _gensim().KeyedVectors.load_word2vec_format
-    return load(str(path), binary=binary, limit=limit, unicode_errors="replace")
 
 
 def _read_glove(path: Path, limit: int | None) -> Any:
