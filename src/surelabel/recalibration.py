@@ -134,12 +134,12 @@ class Recalibration:
         """
         for parameter, value, least in (("n_folds", n_folds, 2), ("min_texts", min_texts, n_folds)):
             check_count(parameter, value, who="Recalibration.fit", least=least)
-        checked, known = as_texts(probabilities, labels, who="Recalibration.fit")
-        counts = known.sum(axis=0)
-        enough = (counts >= min_texts) & (len(known) - counts >= min_texts)
+        checked, truth = as_texts(probabilities, labels, who="Recalibration.fit")
+        counts = truth.sum(axis=0)
+        enough = (counts >= min_texts) & (len(truth) - counts >= min_texts)
         return cls(
             tuple(
-                _choose(np.ascontiguousarray(checked[:, k]), known[:, k], n_folds, seed) if enough[k] else _AS_IT_IS
+                _choose(np.ascontiguousarray(checked[:, k]), truth[:, k], n_folds, seed) if enough[k] else _AS_IT_IS
                 for k in range(checked.shape[1])
             )
         )

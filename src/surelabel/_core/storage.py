@@ -92,7 +92,7 @@ def clean_up(path: str | os.PathLike[str]) -> None:
     target = Path(path).absolute()
     ours = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.(part|old)")
     with contextlib.suppress(OSError):
-        for left in [each for each in target.parent.iterdir() if ours.fullmatch(each.name)]:
+        for left in [entry for entry in target.parent.iterdir() if ours.fullmatch(entry.name)]:
             _remove_if_stale(left, target)
 
 

@@ -52,15 +52,15 @@ class Sizes:
     @property
     def typical(self) -> FloatArray:
         """exp(mean log(1 + N)) - 1 by level, averaged with the levels near it; nan if there is none."""
-        told = np.isfinite(self.logs)
-        sums = np.where(told, self.logs, 0.0).sum(axis=1)
-        return np.expm1(np.where(told.any(axis=1), sums / np.maximum(told.sum(axis=1), 1), np.nan))
+        finite = np.isfinite(self.logs)
+        sums = np.where(finite, self.logs, 0.0).sum(axis=1)
+        return np.expm1(np.where(finite.any(axis=1), sums / np.maximum(finite.sum(axis=1), 1), np.nan))
 
     @property
     def criterion(self) -> float:
         """The geometric mean of typical sizes over levels, 0.1 added so that none decides."""
-        told = self.typical[np.isfinite(self.typical)]
-        return float(np.exp(np.log(told + 0.1).mean())) if len(told) else math.inf
+        finite = self.typical[np.isfinite(self.typical)]
+        return float(np.exp(np.log(finite + 0.1).mean())) if len(finite) else math.inf
 
     def failures(self, plain: Sizes) -> list[str]:
         """Return by what these sizes do not improve on those of `LogLoss`.
@@ -68,10 +68,10 @@ class Sizes:
         Thresholds of both measures come from the same few texts, so sizes at one level say little. Were the measures
         as good as each other, each comparison would be won about every other time: none of them may be lost.
         """
-        told = np.isfinite(plain.logs) & np.isfinite(self.logs)
+        finite = np.isfinite(plain.logs) & np.isfinite(self.logs)
         checks = {
-            "levels": told.any() and np.all(self.logs[told] <= plain.logs[told]),
-            "means": np.all(self.means[told] <= plain.means[told]),
+            "levels": finite.any() and np.all(self.logs[finite] <= plain.logs[finite]),
+            "means": np.all(self.means[finite] <= plain.means[finite]),
             "typical sizes": self.criterion <= (1.0 - _LEAST_GAIN) * plain.criterion,
         }
         return [name for name, passed in checks.items() if not passed]

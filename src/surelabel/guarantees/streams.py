@@ -270,13 +270,13 @@ class Streams:
     def to_state(self) -> tuple[list[list[int]], dict[str, Any]]:
         """Return what is known of each stream: [category, number of scores, settled, errors], and arrays by name."""
         streams = self._streams.values()
-        known = [[*key, len(one.scores), one.n_settled, one.n_errors] for key, one in self._streams.items()]
+        described = [[*key, len(one.scores), one.n_settled, one.n_errors] for key, one in self._streams.items()]
         arrays = {
             "scores": np.array([score for one in streams for score in one.scores], dtype=np.float64),
             "levels": np.array([one.levels for one in streams]),
             "weights": np.array([one.weights for one in streams]),
         }
-        return known, arrays
+        return described, arrays
 
     def restore(self, known: Sequence[Sequence[int]], arrays: dict[str, Any]) -> None:
         """Take over the streams of an earlier run; raise ValueError unless they are those of the calibration."""

@@ -71,12 +71,12 @@ class Waiting(Generic[_Text]):
     def _outcomes(self, names: Sequence[str], labels: Any, *, who: str) -> tuple[BoolArray, dict[str, tuple[int, ...]]]:
         """Return label-sets that became known as 0/1 rows, and by id; raise unless all of their texts wait."""
         calibration = self.predictor.calibration_
-        known = calibration.as_labels(labels, np.empty((len(names), calibration.n_labels)), who=who)
-        outcomes = dict(zip(names, map(tuple, label_indices(known)), strict=True))
+        truth = calibration.as_labels(labels, np.empty((len(names), calibration.n_labels)), who=who)
+        outcomes = dict(zip(names, map(tuple, label_indices(truth)), strict=True))
         for name, outcome in outcomes.items():
             if not self.is_pending(name):
                 self._refuse(name, outcome)
-        return known, outcomes
+        return truth, outcomes
 
     def _refuse(self, name: str, outcome: tuple[int, ...]) -> NoReturn:
         """Say why the outcome of a text that does not wait cannot be taken."""

@@ -91,13 +91,13 @@ class Mahalanobis(Frozen):
             trained to make small.
         labels : (n, d) 0/1 array-like or sparse matrix
         """
-        checked, known = as_texts(probabilities, labels, who="Mahalanobis.fit")
+        checked, truth = as_texts(probabilities, labels, who="Mahalanobis.fit")
         n_texts, n_labels = checked.shape
         if n_texts < 2:
             raise invalid("probabilities", "Mahalanobis.fit", "those of 2 texts or more", f"{n_texts}")
         from sklearn.covariance import ledoit_wolf  # noqa: PLC0415 (predictions do without scikit-learn)
 
-        covariance, _ = ledoit_wolf(np.abs(checked - known))
+        covariance, _ = ledoit_wolf(np.abs(checked - truth))
         values, vectors = np.linalg.eigh(np.atleast_2d(covariance))
         largest = float(values[-1])
         # Errors that do not vary at all say nothing: all labels count the same.

@@ -25,8 +25,8 @@ class OfLabels:
 
     def calibrate(self, probabilities: Any, labels: Any) -> Self:
         """Learn from held-out texts with known labels; return self."""
-        checked, known = as_texts(probabilities, labels, who="calibrate")
-        self._learn(checked, known)
+        checked, truth = as_texts(probabilities, labels, who="calibrate")
+        self._learn(checked, truth)
         self._n_labels = checked.shape[1]
         return self
 

@@ -12,7 +12,7 @@ kind       what it is
 ========== ==================================================================================
 
 Every kind has `fit(texts, labels, validation=...)`, `predict_proba(texts)`, `save(folder)`; `make` and
-`load` give one. Importing this package loads neither torch nor scikit-learn; the kinds do when asked for.
+`load` give one. Importing this package loads neither torch nor scikit-learn; the kinds do when they are first used.
 """
 
 from __future__ import annotations

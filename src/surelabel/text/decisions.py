@@ -130,9 +130,9 @@ class Thresholds:
                 part = slice(matrix.indptr[row], matrix.indptr[row + 1])
                 if part.stop > part.start and not chosen[part].any():
                     chosen[part.start + int(matrix.data[part].argmax())] = True
-        found = scipy.sparse.csr_array((chosen, matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape)
-        found.eliminate_zeros()
-        return found
+        predicted = scipy.sparse.csr_array((chosen, matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape)
+        predicted.eliminate_zeros()
+        return predicted
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as JSON can hold them."""

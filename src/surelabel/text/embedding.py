@@ -56,21 +56,21 @@ class Embedder(abc.ABC):
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         """Return the vectors of texts, (n, size) float32."""
         hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-        known = self._read({name[:2] for name in hashes})
-        missing = {name: text for name, text in zip(hashes, texts, strict=True) if name not in known}
+        by_hash = self._read({name[:2] for name in hashes})
+        missing = {name: text for name, text in zip(hashes, texts, strict=True) if name not in by_hash}
         if missing:
             names = list(missing)
             with progress.step(f"computing the vectors of {len(names):,} texts", len(names)) as advance:
                 for start in range(0, len(names), _KEPT_AT_A_TIME):  # an interruption loses only the last of these
                     some = names[start : start + _KEPT_AT_A_TIME]
                     vectors = self._computed([missing[name] for name in some], advance)
-                    known.update(zip(some, vectors, strict=True))
-                    self._keep({name[:2] for name in some}, known)
-        return np.stack([known[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
+                    by_hash.update(zip(some, vectors, strict=True))
+                    self._keep({name[:2] for name in some}, by_hash)
+        return np.stack([by_hash[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
 
     def _read(self, starts: set[str]) -> dict[str, Any]:
         """Return the kept vectors of texts whose hashes start with these digits."""
-        known: dict[str, Any] = {}
+        kept: dict[str, Any] = {}
         files = [] if self._folder is None else [self._folder / f"{start}.npz" for start in starts]
         for file in files:
             try:
@@ -79,8 +79,8 @@ class Embedder(abc.ABC):
             except (FileNotFoundError, ArtifactError, KeyError):
                 continue
             if vectors.shape == (len(hashes), self.size) and vectors.dtype == np.float32:
-                known.update(zip(hashes.tolist(), vectors, strict=True))
-        return known
+                kept.update(zip(hashes.tolist(), vectors, strict=True))
+        return kept
 
     def _keep(self, starts: set[str], known: dict[str, Any]) -> None:
         """Write the files of hashes that start with these digits; a file is complete or absent."""

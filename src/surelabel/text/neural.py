@@ -47,7 +47,7 @@ def loss_and_logits(logits: torch.Tensor, labels: torch.Tensor | None) -> dict[s
 def read_network(make: Callable[[], nn.Module], weights: Path) -> nn.Module:
     """Make a network and read its weights; ArtifactError if there are fewer than it needs."""
     with torch.device("meta"):  # nothing is allocated
-        claimed = sum(each.numel() * each.element_size() for each in make().parameters())
+        claimed = sum(parameter.numel() * parameter.element_size() for parameter in make().parameters())
     if claimed > weights.stat().st_size:
         raise ArtifactError(
             f"The saved classifier {weights.parent} is refused: its settings claim {claimed:,} bytes of weights, more "

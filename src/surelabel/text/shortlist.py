@@ -94,11 +94,11 @@ def _best(labels: IntArray, scores: FloatArray, k: int, n_labels: int) -> Any:
     chosen = np.take_along_axis(labels, order, axis=1)
     probabilities = scipy.special.expit(np.take_along_axis(scores, order, axis=1))
     rows, places = np.nonzero(chosen >= 0)
-    found = scipy.sparse.csr_array(
+    best = scipy.sparse.csr_array(
         (probabilities[rows, places], (rows, chosen[rows, places])), shape=(len(labels), n_labels)
     )
-    found.sort_indices()
-    return found
+    best.sort_indices()
+    return best
 
 
 def _centroids(features: Any, labels: Any) -> Any:
@@ -115,11 +115,11 @@ def _centroids(features: Any, labels: Any) -> Any:
         columns.append(kept_columns)
         values.append(kept / length if length > 0 else kept)
         starts.append(starts[-1] + len(kept))
-    found = scipy.sparse.csr_array(
+    pruned = scipy.sparse.csr_array(
         (np.concatenate(values).astype(np.float32), np.concatenate(columns), starts), shape=sums.shape
     )
-    found.sort_indices()
-    return found
+    pruned.sort_indices()
+    return pruned
 
 
 def _samples(labels: Any, nearest: IntArray, max_negatives: int, seed: int) -> Any:
