@@ -182,7 +182,7 @@ def test_texts_that_wait_too_long_are_forgotten(predictor):
     online = OnlineConformal(predictor, 0.1, max_pending=4)
     online.predict_set(probabilities)
     assert online.n_pending_ == 4
-    with pytest.raises(InvalidInputError, match="or which was forgotten"):
+    with pytest.raises(InvalidInputError, match="or was forgotten"):
         online.update(labels[:1], ids=["5"])
     online.update(labels[6:7], ids=["6"])
 
