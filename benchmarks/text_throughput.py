@@ -39,8 +39,9 @@ from surelabel.experiments.run import machine
 from surelabel.models.steps import versions
 from surelabel.text import make
 from surelabel.text.batching import Examples, pad, training_batches
-from surelabel.text.bert import BertClassifier, resolve_model
+from surelabel.text.bert import BertClassifier
 from surelabel.text.cnn import ConvolutionalNetwork, RandinitClassifier, Word2vecClassifier
+from surelabel.text.encoders import resolve_model
 from surelabel.text.inputs import LabelledTexts
 from surelabel.text.settings import CnnSettings, Word2vecSettings
 from surelabel.text.tokenisation import encode

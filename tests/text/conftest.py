@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import numpy as np
@@ -39,6 +40,23 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def load_changed():
+    """Load a saved classifier whose files were changed, as if it had been written so."""
+    from surelabel._core.folders import _fingerprint, own_checksum
+    from surelabel.text import load
+
+    def described_again(folder, **changes):
+        description = folder / "classifier.json"
+        document = json.loads(description.read_text(encoding="utf-8")) | changes
+        document["files"] = {name: _fingerprint(folder / name) for name in document["files"]}
+        document["sha256"] = own_checksum(document)
+        description.write_text(json.dumps(document), encoding="utf-8")
+        return load(folder)
+
+    return described_again
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import subprocess
 import sys
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from surelabel.exceptions import DataWarning, TrainingError
+from surelabel.exceptions import ArtifactError, DataWarning, TrainingError
 from surelabel.text import CnnSettings, load, make
 from surelabel.text.cnn import ConvolutionalNetwork
 from surelabel.text.training import Averaged
@@ -164,3 +166,35 @@ def test_average_moves_towards_the_network():
     assert averaged.average.weight.item() == pytest.approx(0.25)
     averaged.update(0.75, step=0)
     assert averaged.average.weight.item() == pytest.approx(0.25 + 0.9 * 0.75)
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        {"dtype": "F32", "shape": [10**5, 10**5], "data_offsets": [0, 24]},
+        {"dtype": "F32", "shape": [10**5, 10**5], "data_offsets": [0, 4 * 10**10]},
+        {"dtype": "F32", "shape": [6], "data_offsets": [24, 0]},
+        {"dtype": "F32", "shape": [6], "data_offsets": [-24, 0]},
+        {"dtype": "PY", "shape": [6], "data_offsets": [0, 24]},
+        {"dtype": "F32", "shape": "six", "data_offsets": [0, 24]},
+        [1],
+    ],
+)
+def test_tensors_that_claim_more_than_there_is_are_refused(fitted, tmp_path, load_changed, claimed):
+    fitted.save(tmp_path / "saved")
+    header = json.dumps({"embedding.weight": claimed}).encode()
+    content = struct.pack("<Q", len(header)) + header + bytes(24)
+    (tmp_path / "saved" / "weights.safetensors").write_bytes(content)
+    with pytest.raises(ArtifactError, match=r"damaged: .*header"):
+        load_changed(tmp_path / "saved")
+
+
+@pytest.mark.parametrize("header", [b"[1]", b"{", b"[" * 50_000, b""])
+def test_weights_that_are_no_tensors_are_refused(fitted, tmp_path, load_changed, header):
+    fitted.save(tmp_path / "saved")
+    for length in (len(header), 10 * 2**30):
+        content = struct.pack("<Q", length) + header
+        for cut in (content, content[:1], b""):
+            (tmp_path / "saved" / "weights.safetensors").write_bytes(cut)
+            with pytest.raises(ArtifactError, match="damaged"):
+                load_changed(tmp_path / "saved")

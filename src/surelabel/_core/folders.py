@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from surelabel._core.storage import atomic_folder, leads_outside
 from surelabel._version import __version__
@@ -31,10 +31,6 @@ _COPIED = 2**20
 _PATIENCE = 20.0
 # Folders that this process has copied and checked.
 _private: set[Path] = set()
-
-
-class _ReplacedError(Exception):
-    """A file is gone: the folder was replaced while it was read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +48,7 @@ class FolderFormat:
     without_checksum: int = 0  # the last version whose description has no checksum of its own
 
     def check_target(self, folder: Path) -> Path:
-        """Return where a folder is written, with links followed; raise unless that is nothing, empty, or of a kind."""
+        """Return where a folder is written, links followed; raise unless it is absent, empty, or of this kind."""
         target = folder.resolve()
         if not target.exists():
             return target
@@ -60,7 +56,7 @@ class FolderFormat:
             raise InvalidInputError(f"A {self.what} is a folder, and {folder} is a file. Choose another name.")
         if any(target.iterdir()) and not (target / self.description).is_file():
             raise InvalidInputError(
-                f"A {self.what} cannot be written to {folder}: there is something else than a {self.what}. Choose a "
+                f"A {self.what} cannot be written to {folder}: it holds something else than a {self.what}. Choose a "
                 "new folder."
             )
         if Path.cwd().is_relative_to(target):
@@ -106,46 +102,51 @@ class FolderFormat:
         return self._checked(folder, None)
 
     def _checked(self, folder: Path, copy: Path | None) -> dict[str, Any]:
-        """Check a folder, and copy what was checked; again if it is replaced meanwhile."""
+        """Check a folder, and copy what was checked; again if another folder takes its place meanwhile."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             if copy is not None:
-                # What a reading that was interrupted has copied belongs to a folder that is gone.
+                # What an interrupted reading has copied belongs to a folder that is gone.
                 shutil.rmtree(copy, ignore_errors=True)
+            identity = _identity(folder)
             try:
-                with _Opened(folder, self) as opened:
-                    return self._check_files(opened, copy)
-            except _ReplacedError as gone:
-                # The same folder without the file is damaged; another folder in its place is read instead.
-                if not gone.args[1] or time.monotonic() > deadline:
-                    raise self._damaged(folder, f"{gone.args[0]} is missing. Get it again") from None
+                return self._check_files(folder, copy)
+            except ArtifactError:
+                if _identity(folder) == identity or time.monotonic() > deadline:
+                    raise
 
-    def _check_files(self, opened: _Opened, copy: Path | None) -> dict[str, Any]:
+    def _check_files(self, folder: Path, copy: Path | None) -> dict[str, Any]:
         """Check the description, then names, then bytes."""
-        document = self._description(opened)
+        if not folder.is_dir():
+            raise ArtifactError(f"There is no {self.what} at {folder}. {self.advice}")
+        document = self._description(folder)
         files = document["files"]
         for name, expected in files.items():
-            self._check_listed(opened.folder, name, expected)
-        present = set(opened.names()) - {self.description}
+            self._check_listed(folder, name, expected)
+        present = set(self._names(folder)) - {self.description}
         unknown, missing = sorted(present - set(files)), sorted({*files, *self.needed} - present)
         if unknown:
             raise ArtifactError(
-                f"The {self.what} {opened.folder} is refused: {unknown[0]!r} does not belong to it. Remove it if it is "
-                "yours."
+                f"The {self.what} {folder} is refused: {unknown[0]!r} does not belong to it. Remove it if it is yours."
             )
         if missing:
-            raise _ReplacedError(missing[0], opened.is_replaced())
+            raise self._missing(folder, missing[0])
         for name, expected in files.items():
-            size, checksum = opened.copied(name, copy)
+            size, checksum = self._copied(folder, name, copy)
             sizes = {"bytes": size, "sha256": checksum}
             if (expected if isinstance(expected, dict) else {"bytes": size, "sha256": expected}) != sizes:
-                raise self._damaged(opened.folder, f"{name} is not what was written. Get it again")
+                raise self._damaged(folder, f"{name} is not what was written. Get it again")
         return document
 
-    def _description(self, opened: _Opened) -> dict[str, Any]:
+    def _description(self, folder: Path) -> dict[str, Any]:
         """Return the description if it is one of ours."""
-        folder = opened.folder
-        content = opened.read(self.description, _MAX_DESCRIPTION)
+        try:
+            with self._open(folder, self.description) as file:
+                content = file.read(_MAX_DESCRIPTION + 1)
+        except ArtifactError:
+            raise ArtifactError(f"{folder} is not a {self.what}: it has no {self.description}.") from None
+        if len(content) > _MAX_DESCRIPTION:
+            raise ArtifactError(f"{folder} is not a {self.what}: its {self.description} is too large.")
         try:
             document = json.loads(content.decode("utf-8"))
         except (ValueError, RecursionError) as error:
@@ -175,99 +176,36 @@ class FolderFormat:
         if not (isinstance(expected, str) or (isinstance(expected, dict) and set(expected) == {"bytes", "sha256"})):
             raise self._damaged(folder, f"{self.description} does not say what {name!r} is")
 
-    def _damaged(self, folder: Path, why: str) -> ArtifactError:
-        """Return the error of a damaged folder."""
-        return ArtifactError(f"The {self.what} {folder} is damaged: {why}.")
-
-
-class _Opened:
-    """A folder that is held open: names in it are those of one folder, even if another takes its place."""
-
-    def __init__(self, folder: Path, kind: FolderFormat) -> None:
-        self.folder = folder
-        self._kind = kind
-        self._descriptor: int | None = None
-
-    def __enter__(self) -> _Opened:
-        if not self.folder.is_dir():
-            raise ArtifactError(f"There is no {self._kind.what} at {self.folder}. {self._kind.advice}")
-        if os.open in os.supports_dir_fd and os.listdir in os.supports_fd:
-            with contextlib.suppress(FileNotFoundError):
-                self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-
-    def is_replaced(self) -> bool:
-        """Tell whether another folder has taken the place of this one."""
-        if self._descriptor is None:
-            return False
-        try:
-            return not os.path.samestat(os.fstat(self._descriptor), self.folder.stat())
-        except FileNotFoundError:
-            return True
-
-    def _open(self, name: str) -> int:
-        """Open a plain file of the folder for reading; links are not followed in any part of its name."""
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        try:
-            if self._descriptor is None:
-                return os.open(self.folder / name, flags)
-            *folders, last = PurePosixPath(name).parts
-            place = self._descriptor
-            with contextlib.ExitStack() as opened:
-                for part in folders:
-                    place = os.open(part, flags | os.O_DIRECTORY, dir_fd=place)
-                    opened.callback(os.close, place)
-                return os.open(last, flags, dir_fd=place)
-        except FileNotFoundError:
-            raise _ReplacedError(name, self.is_replaced()) from None
-        except OSError as error:
-            raise ArtifactError(
-                f"The {self._kind.what} {self.folder} is refused: {name} is not a plain file ({error.strerror})."
-            ) from error
-
-    def read(self, name: str, most: int) -> bytes:
-        """Return the description's bytes."""
-        try:
-            descriptor = self._open(name)
-        except (_ReplacedError, ArtifactError):
-            if self.is_replaced():
-                raise _ReplacedError(name, True) from None
-            raise ArtifactError(f"{self.folder} is not a {self._kind.what}: it has no {name}.") from None
-        with os.fdopen(descriptor, "rb") as file:
-            content = file.read(most + 1)
-        if len(content) > most:
-            raise ArtifactError(f"{self.folder} is not a {self._kind.what}: its {name} is too large.")
-        return content
-
-    def names(self) -> Iterator[str]:
-        """Yield the names of all files, with folders; links and other things are refused, wherever they lead."""
-        walked = os.walk(self.folder) if self._descriptor is None else os.fwalk(dir_fd=self._descriptor)
-        root = str(self.folder) if self._descriptor is None else "."
-        for place, folders, files, *rest in walked:
-            inside = PurePosixPath(Path(os.path.relpath(place, root)).as_posix())
+    def _names(self, folder: Path) -> Iterator[str]:
+        """Yield the names of all files, those in folders too; links and other things are refused."""
+        for place, folders, files in os.walk(folder):
+            inside = PurePosixPath(Path(place).relative_to(folder).as_posix())
             for name in (*folders, *files):
-                self._check_plain(inside / name, rest[0] if rest else None, name)
+                try:
+                    mode = Path(place, name).lstat().st_mode
+                except FileNotFoundError:
+                    raise self._missing(folder, str(inside / name)) from None
+                if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                    raise ArtifactError(f"The {self.what} {folder} is refused: {inside / name} is not a plain file.")
             yield from ((inside / name).as_posix() for name in files)
 
-    def _check_plain(self, name: PurePosixPath, place: int | None, last: str) -> None:
-        """Raise if something in the folder is neither a file nor a folder."""
+    def _open(self, folder: Path, name: str) -> IO[bytes]:
+        """Open a plain file of a folder for reading; links are not followed."""
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
-            path = self.folder / name
-            status = path.lstat() if place is None else os.stat(last, dir_fd=place, follow_symlinks=False)
+            return os.fdopen(os.open(folder / name, flags), "rb")
         except FileNotFoundError:
-            raise _ReplacedError(str(name), self.is_replaced()) from None
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise ArtifactError(f"The {self._kind.what} {self.folder} is refused: {name} is not a plain file.")
+            raise self._missing(folder, name) from None
+        except OSError as error:
+            raise ArtifactError(
+                f"The {self.what} {folder} is refused: {name} is not a plain file ({error.strerror})."
+            ) from error
 
-    def copied(self, name: str, copy: Path | None) -> tuple[int, str]:
+    def _copied(self, folder: Path, name: str, copy: Path | None) -> tuple[int, str]:
         """Read a file once; return its size and SHA-256, and write the same bytes to a copy."""
         checksum, size = hashlib.sha256(), 0
         with contextlib.ExitStack() as files:
-            source = files.enter_context(os.fdopen(self._open(name), "rb"))
+            source = files.enter_context(self._open(folder, name))
             target = None
             if copy is not None:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -278,6 +216,23 @@ class _Opened:
                 if target is not None:
                     target.write(block)
         return size, checksum.hexdigest()
+
+    def _missing(self, folder: Path, name: str) -> ArtifactError:
+        """Return the error of a folder without one of its files."""
+        return self._damaged(folder, f"{name} is missing. Get it again")
+
+    def _damaged(self, folder: Path, why: str) -> ArtifactError:
+        """Return the error of a damaged folder."""
+        return ArtifactError(f"The {self.what} {folder} is damaged: {why}.")
+
+
+def _identity(folder: Path) -> tuple[int, ...] | None:
+    """Return what changes if another folder takes the place of this one, or files come and go."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def own_checksum(document: dict[str, Any]) -> str:

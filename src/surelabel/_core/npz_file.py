@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import math
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,6 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.declared_sizes import check_arrays
 from surelabel._core.storage import atomic_file
 from surelabel._version import __version__
 from surelabel.exceptions import ArtifactError
@@ -27,6 +27,9 @@ from surelabel.exceptions import ArtifactError
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 _HEADER, _EARLIER_HEADER = "header.npy", "header.json"
+# What an archive unpacks to may be this large without question; more must be in proportion to what is packed.
+_FREE_BYTES = 64 * 2**20
+_MOST_RATIO = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +105,7 @@ def _opened(stream: IO[bytes], file: Path, what: str) -> Iterator[zipfile.ZipFil
     """Yield an archive whose arrays are as large as they claim to be; whatever is wrong is an ArtifactError."""
     try:
         with zipfile.ZipFile(stream) as archive:
-            check_arrays(archive, file)
+            _check_arrays(archive, file)
             yield archive
     except ArtifactError:
         raise
@@ -127,3 +130,39 @@ def read_arrays(path: Path) -> Arrays:
     """Read an `.npz` without a header: the arrays of a file that another file describes."""
     with path.open("rb") as stream, _opened(stream, path, "an archive of arrays") as archive:
         return _arrays(archive)
+
+
+def _check_arrays(archive: zipfile.ZipFile, path: Path) -> None:
+    """Raise ArtifactError unless every array of an open `.npz` is of plain values and as large as its header says."""
+    for entry in archive.infolist():
+        try:
+            _check_entry(archive, entry)
+        except ArtifactError as error:
+            raise ArtifactError(f"{path} is refused: {error}") from None
+
+
+def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """Check one member: its packed size against its claimed size, and that against the array's header."""
+    if entry.file_size > max(_FREE_BYTES, _MOST_RATIO * entry.compress_size):
+        raise ArtifactError(
+            f"{entry.filename} claims {entry.file_size:,} bytes, but there are {entry.compress_size:,} packed ones."
+        )
+    if not entry.filename.endswith(".npy"):
+        return
+    with archive.open(entry) as stream:
+        shape, dtype = _npy_header(stream)
+        declared = stream.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.hasobject:
+        raise ArtifactError(f"{entry.filename} holds Python objects, which only running code could read.")
+    if declared != entry.file_size:
+        raise ArtifactError(f"the array {entry.filename} claims {declared:,} bytes, but has {entry.file_size:,}.")
+
+
+def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the header of an array; leave the stream where its values begin."""
+    version = np.lib.format.read_magic(stream)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read:
+        raise ArtifactError(f"an array of format {version}, which surelabel does not write.")
+    shape, _, dtype = read[version](stream)
+    return shape, dtype

@@ -1,4 +1,4 @@
-"""Files and folders that are either whole or not there."""
+"""Files and folders that are either complete or absent."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def _lock(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def _temporary(make: Callable[[], Path]) -> Iterator[Path]:
-    """Yield a new file or folder, locked: who cleans up sees that its process lives."""
+    """Yield a new file or folder, locked, so that a clean-up sees that its process is alive."""
     while True:
         path = make()
         try:
             descriptor = _lock(path)
         except (BlockingIOError, FileNotFoundError):
-            continue  # someone cleaned up just then, and took it for a dead run's
+            continue  # a clean-up took it for a dead run's just then
         if descriptor is None or path.exists():
             break
         os.close(descriptor)
@@ -92,12 +92,12 @@ def clean_up(path: str | os.PathLike[str]) -> None:
     target = Path(path).absolute()
     ours = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}\.(part|old)")
     with contextlib.suppress(OSError):
-        for left in [each for each in target.parent.iterdir() if ours.fullmatch(each.name)]:
+        for left in [entry for entry in target.parent.iterdir() if ours.fullmatch(entry.name)]:
             _remove_if_stale(left, target)
 
 
 def _remove_if_stale(left: Path, target: Path) -> None:
-    """Remove what a process that is dead left; an old folder goes back to its place if that is empty."""
+    """Remove what a dead process left; an old folder goes back to its place if nothing is there."""
     with contextlib.suppress(OSError):
         descriptor = _lock(left)
         if descriptor is None:
@@ -144,7 +144,7 @@ def atomic_file(path: str | os.PathLike[str], *, clean: bool = True) -> Iterator
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Let two paths change places in one step; False if the system or the file system cannot."""
+    """Swap two paths in one step; False if the system or the file system cannot."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):

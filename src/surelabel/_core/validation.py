@@ -37,7 +37,7 @@ def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def _check_plain(values: Any, parameter: str, who: str, expected: str) -> None:
-    """Raise for arrays whose mask or imaginary part a cast would drop in silence."""
+    """Raise for arrays whose mask or imaginary part a cast would drop silently."""
     if isinstance(values, np.ma.MaskedArray):
         raise invalid(parameter, who, expected, "a masked array; fill it or leave masked texts out")
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
@@ -102,7 +102,7 @@ def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> F
         raise invalid("probabilities", who, "at least one text and one label", f"shape {array.shape}")
     if n_labels is not None and array.shape[1] != n_labels:
         raise invalid("probabilities", who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
-    if not (array.min() >= 0.0 and array.max() <= 1.0):  # nor are they where one is not a number
+    if not (array.min() >= 0.0 and array.max() <= 1.0):  # False for NaN, too
         row, column = _first(~((array >= 0.0) & (array <= 1.0)))
         raise invalid("probabilities", who, expected, f"{array[row, column]} in row {row}, column {column}")
     return array

@@ -1,4 +1,4 @@
-"""Words and numbers for people: what every text, page and picture writes alike."""
+"""Words and numbers for people, written the same way in every text, page and picture."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eigh
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], n_names: int) -> str:
-    """Write a table in Markdown; what comes after the first `n_names` columns are numbers, at the right."""
+    """Write a table in Markdown; the columns after the first `n_names` are numbers, aligned to the right."""
     rule = "---|" * n_names + "---:|" * (len(header) - n_names)
     first, *others = ("| " + " | ".join(cells) + " |" for cells in (header, *rows))
     return "\n".join([first, f"|{rule}", *others])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -51,16 +51,16 @@ class Sizes:
 
     @property
     def typical(self) -> FloatArray:
-        """exp(mean log(1 + N)) - 1 by level, the mean over those near to it too; nan if there is none."""
-        told = np.isfinite(self.logs)
-        sums = np.where(told, self.logs, 0.0).sum(axis=1)
-        return np.expm1(np.where(told.any(axis=1), sums / np.maximum(told.sum(axis=1), 1), np.nan))
+        """exp(mean log(1 + N)) - 1 by level, averaged with the levels near it; nan if there is none."""
+        finite = np.isfinite(self.logs)
+        sums = np.where(finite, self.logs, 0.0).sum(axis=1)
+        return np.expm1(np.where(finite.any(axis=1), sums / np.maximum(finite.sum(axis=1), 1), np.nan))
 
     @property
     def criterion(self) -> float:
         """The geometric mean of typical sizes over levels, 0.1 added so that none decides."""
-        told = self.typical[np.isfinite(self.typical)]
-        return float(np.exp(np.log(told + 0.1).mean())) if len(told) else math.inf
+        finite = self.typical[np.isfinite(self.typical)]
+        return float(np.exp(np.log(finite + 0.1).mean())) if len(finite) else math.inf
 
     def failures(self, plain: Sizes) -> list[str]:
         """Return by what these sizes do not improve on those of `LogLoss`.
@@ -68,10 +68,10 @@ class Sizes:
         Thresholds of both measures come from the same few texts, so sizes at one level say little. Were the measures
         as good as each other, each comparison would be won about every other time: none of them may be lost.
         """
-        told = np.isfinite(plain.logs) & np.isfinite(self.logs)
+        finite = np.isfinite(plain.logs) & np.isfinite(self.logs)
         checks = {
-            "levels": told.any() and np.all(self.logs[told] <= plain.logs[told]),
-            "means": np.all(self.means[told] <= plain.means[told]),
+            "levels": finite.any() and np.all(self.logs[finite] <= plain.logs[finite]),
+            "means": np.all(self.means[finite] <= plain.means[finite]),
             "typical sizes": self.criterion <= (1.0 - _LEAST_GAIN) * plain.criterion,
         }
         return [name for name, passed in checks.items() if not passed]
@@ -99,33 +99,25 @@ class Fold:
     rest: tuple[Any, Any]
 
     @functools.cached_property
-    def _likelihoods(self) -> dict[tuple[bool | None, HubLabels, bool], Likelihood]:
-        """Likelihoods that were made, by the kind of log-odds, hubs, and whether there are neighbours."""
-        return {}
+    def measure(self) -> Callable[[bool | None, HubLabels], Mixture]:
+        """Return a measure with log-odds refined and hubs fitted on the other folds, by kind and hubs; made once."""
+
+        def make(kind: bool | None, hubs: HubLabels) -> Mixture:
+            refined, (probabilities, labels) = self.start.reweighted(odds=self.odds[kind]), self.rest
+            return refined.with_hubs(probabilities[:_HUB_TEXTS], labels[:_HUB_TEXTS], hubs) if hubs else refined
+
+        return functools.cache(make)
 
     @functools.cached_property
-    def _measures(self) -> dict[tuple[bool | None, HubLabels], Mixture]:
-        """Measures that were made, by the kind of log-odds and hubs."""
-        return {}
+    def likelihood(self) -> Callable[[bool | None, HubLabels, bool], Likelihood]:
+        """Return the likelihood of the texts that are scored, by kind, hubs and neighbours; made once."""
 
-    def measure(self, kind: bool | None, hubs: HubLabels) -> Mixture:
-        """Return a measure with log-odds refined and hubs fitted on the other folds; made once."""
-        if (kind, hubs) not in self._measures:
-            made = self.start.reweighted(odds=self.odds[kind])
-            if hubs:
-                made = made.with_hubs(self.rest[0][:_HUB_TEXTS], self.rest[1][:_HUB_TEXTS], hubs)
-            self._measures[kind, hubs] = made
-        return self._measures[kind, hubs]
-
-    def likelihood(self, kind: bool | None, hubs: HubLabels, near: bool) -> Likelihood:
-        """Return the likelihood of the texts that are scored; made once."""
-        if (kind, hubs, near) not in self._likelihoods:
-            listed = len(self.start.fitted)
-            n_texts = _SCORED_NEAR if near else max(_SCORED_NEAR, min(_SCORED, _MOST_SCORES // listed))
+        def make(kind: bool | None, hubs: HubLabels, near: bool) -> Likelihood:
+            n_texts = _SCORED_NEAR if near else max(_SCORED_NEAR, min(_SCORED, _MOST_SCORES // len(self.start.fitted)))
             measure = self.measure(kind, hubs).reweighted(neighbours=float(near))
-            made = Likelihood(measure, self.probabilities[:n_texts], self.labels[:n_texts])
-            self._likelihoods[kind, hubs, near] = made
-        return self._likelihoods[kind, hubs, near]
+            return Likelihood(measure, self.probabilities[:n_texts], self.labels[:n_texts])
+
+        return functools.cache(make)
 
     def product_losses(self, kind: bool | None, hubs: HubLabels) -> FloatArray:
         """Return the losses of the independent part, given hubs."""

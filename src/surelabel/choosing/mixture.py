@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 _USUAL = ("weight", "temperature", "prior", "discount")
 _NEAR = (*_USUAL, "neighbours")
 _ORDERLY = ("weight", "temperature", "cardinality")
-# Ways to refine log-odds: not at all, each label by itself, or by all labels; the last up to so many labels.
+# Ways to refine log-odds: not at all, each label by itself, or by all labels; the last up to this many labels.
 _KINDS: tuple[bool | None, ...] = (None, False, True)
 _MOST_LABELS_ACROSS = 200
 # Parts that validation texts are divided into; each is held out once.
@@ -75,7 +76,7 @@ class _Search:
 
     def __init__(self, folds: Sequence[Fold], progress: Callable[[str], None]) -> None:
         self.folds, self._progress = folds, progress
-        self._plain_sizes: dict[bool, Sizes] = {}
+        self.plain_sizes = functools.cache(lambda few: self.sizes([fold.plain for fold in folds], few))
 
     def fit(
         self, kind: bool | None, names: Sequence[str], hubs: HubLabels = (), held_out: Fold | None = None
@@ -100,12 +101,6 @@ class _Search:
         pairs = list(zip(self.folds, measures, strict=True))
         totals = np.concatenate([fold.totals(measure, few) for fold, measure in pairs])
         return Sizes.joined([fold.sizes(measure, totals, few) for fold, measure in pairs])
-
-    def plain_sizes(self, few: bool) -> Sizes:
-        """Return the same with `LogLoss`, counted once."""
-        if few not in self._plain_sizes:
-            self._plain_sizes[few] = self.sizes([fold.plain for fold in self.folds], few)
-        return self._plain_sizes[few]
 
     def typical_size(self, choice: _Choice) -> float:
         """Return the typical size of a few held-out sets, over all levels."""
@@ -194,7 +189,7 @@ class _Search:
 
 
 def _is_above_chance(gains: FloatArray, n_errors: float) -> bool:
-    """Tell whether the mean of gains is above 0 by so many standard errors."""
+    """Tell whether the mean of gains is above 0 by this many standard errors."""
     return bool(gains.mean() > n_errors * gains.std() / math.sqrt(len(gains)))
 
 
@@ -300,7 +295,7 @@ def choose_mixture(
             progress(line)
 
     search = _Search(folds, report)
-    with threadpool_limits(1, user_api="blas"):  # products are small: sharing them out takes longer than the work
+    with threadpool_limits(1, user_api="blas"):  # products are small: dividing them takes longer than the work
         choice = next((choice for choice in search.choices() if search.confirms(choice)), None)
     if choice is None:
         return fitted.reweighted(weight=0.0)

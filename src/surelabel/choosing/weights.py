@@ -80,8 +80,8 @@ def choose_weights(
 
     The validation part is cut into two halves at random; each half in turn calibrates, and the mean size of prediction
     sets is taken on the other. Starting from no penalties, one weight after the other is set to what makes that mean
-    smallest with the others as they are, twice over. No penalties at all is where the search starts, so the choice is
-    never worse on the validation part. Calibration texts take no part, so the guarantee is what it was.
+    smallest with the others unchanged, in two rounds. The search starts without penalties, so the choice is never worse
+    on the validation part. Calibration texts take no part, so the guarantee is what it was.
 
     Sets of at most 250 texts of each half are counted, each in some milliseconds. If that is not enough to count half
     of them without penalties, nothing can be compared, and all weights are 0.
@@ -113,7 +113,7 @@ def choose_weights(
     >>> chosen.mean_size < chosen.mean_size_without
     True
     """
-    checked, known = as_texts(probabilities, labels, who="choose_weights")
+    checked, truth = as_texts(probabilities, labels, who="choose_weights")
     if len(checked) < 4:
         raise InvalidInputError(f"choose_weights needs 4 validation texts or more. Got {len(checked)} instead.")
     if not all(np.isfinite(value) and value >= 0 for value in grid):
@@ -122,15 +122,15 @@ def choose_weights(
     halves = (order[: len(order) // 2], order[len(order) // 2 :])
     start = Penalised(measure).fit(train_labels)
     limits = {"min_labels": min_labels, "max_labels": max_labels, "constraints": constraints}
-    unit = float(np.median(start.totals(checked, known))) or 1.0
+    unit = float(np.median(start.totals(checked, truth))) or 1.0
     best = dict.fromkeys(WEIGHTS, 0.0)
-    without, counted = _mean_size(start.reweighted(**best), checked, known, halves, significance, limits)
+    without, counted = _mean_size(start.reweighted(**best), checked, truth, halves, significance, limits)
     tried = {tuple(best.values()): (without, counted)}
 
     def mean_size(weights: dict[str, float]) -> float:
         key = tuple(weights.values())
         if key not in tried:
-            tried[key] = _mean_size(start.reweighted(**weights), checked, known, halves, significance, limits)
+            tried[key] = _mean_size(start.reweighted(**weights), checked, truth, halves, significance, limits)
         return tried[key][0]
 
     for _ in range(_ROUNDS if counted >= _COUNTED_SHARE else 0):
@@ -154,7 +154,7 @@ def _mean_size(
     limits: dict[str, Any],
 ) -> tuple[float, float]:
     """Return the mean size of sets of each half, calibrated with the other, and the share of those all counted."""
-    found = []
+    counts = []
     level = as_level(significance, None, who="choose_weights")
     for one, other in (halves, halves[::-1]):
         with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
@@ -162,6 +162,6 @@ def _mean_size(
         calibration, counted = predictor.calibration_, other[:_COUNTED]
         thresholds = np.full(len(counted), calibration.threshold(level))
         engine = engine_for(calibration, probabilities[counted], work_limit=_WORK_LIMIT)
-        found.append(found_within_work(engine, thresholds))
-    sizes, complete = (np.concatenate(part) for part in zip(*found, strict=True))
+        counts.append(found_within_work(engine, thresholds))
+    sizes, complete = (np.concatenate(part) for part in zip(*counts, strict=True))
     return float(sizes.mean()), float(complete.mean())

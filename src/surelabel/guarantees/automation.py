@@ -35,18 +35,15 @@ from typing import Any, Literal
 import numpy as np
 
 from surelabel._core.npz_file import NpzFormat
-from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, as_share, check_calibrated, invalid
-from surelabel._kernels import guesses
-from surelabel.calibration import Calibration, fewest_assured, totals_of
+from surelabel.calibration import Calibration, totals_of
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.one_row import Cut, count
 from surelabel.exceptions import CalibrationWarning
-from surelabel.guarantees.certifying import FIRST_SHARE, certified_threshold, ranking, share_within, wrong_bound
+from surelabel.guarantees import certifying
 from surelabel.guarantees.files import damaged, predictor_from_array, predictor_to_array
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.labels.sparse import SparseProbabilities
-from surelabel.measures import LogLoss, Measure, costs_of
+from surelabel.measures import LogLoss, Measure
 
 Score = Literal["total", "margin", "probability", "size"]
 SCORES: tuple[Score, ...] = ("total", "margin", "probability", "size")
@@ -132,7 +129,7 @@ class Automation:
         *,
         score: Score = "total",
         reference: ConformalLabelSets | None = None,
-        first_share: Any = FIRST_SHARE,
+        first_share: Any = certifying.FIRST_SHARE,
         label_names: Sequence[str] | None = None,
         constraints: LabelConstraints | None = None,
         n_jobs: int | None = None,
@@ -223,9 +220,9 @@ class Automation:
         outcomes = {
             score: self.again(score, reference)._outcomes(reference, checked[rest], truth[rest]) for score in SCORES
         }
-        best = max(SCORES, key=lambda score: ranking(*outcomes[score], self._max_wrong))
+        best = max(SCORES, key=lambda score: certifying.ranking(*outcomes[score], self._max_wrong))
         chosen = self.again(best, reference if best == "size" else None)
-        chosen._first_share = max(FIRST_SHARE, share_within(*outcomes[best], self._max_wrong) / 2)
+        chosen._first_share = max(certifying.FIRST_SHARE, certifying.share_within(*outcomes[best], self._max_wrong) / 2)
         return chosen
 
     def again(self, score: Score | None = None, reference: ConformalLabelSets | None = None) -> Automation:
@@ -244,32 +241,25 @@ class Automation:
 
     def _certify(self, predictor: ConformalLabelSets, scores: FloatArray, wrong: BoolArray) -> Automation:
         """Find the threshold, and say what it means."""
-        threshold = certified_threshold(scores, wrong, self._max_wrong, self._assurance, self._first_share)
+        threshold = certifying.certified_threshold(scores, wrong, self._max_wrong, self._assurance, self._first_share)
         filed = scores > threshold
         n_filed, n_wrong = int(filed.sum()), int(wrong[filed].sum())
         self.predictor_, self._scores, self._wrong = predictor, scores, wrong
         self._wrong_scores = np.sort(scores[wrong])
         self.threshold_, self.share_, self.wrong_ = threshold, n_filed / len(scores), n_wrong
-        self.wrong_bound_ = wrong_bound(n_wrong, n_filed, self.assurance) if n_filed else math.nan
-        self.summary_ = self._words(len(scores), n_filed, float(wrong.mean()))
+        self.wrong_bound_ = certifying.wrong_bound(n_wrong, n_filed, self.assurance) if n_filed else math.nan
+        self.summary_ = certifying.filing_words(n_filed, wrong, self._max_wrong, self._assurance)
         return self
-
-    def _words(self, n_texts: int, n_filed: int, wrong_share: float) -> str:
-        """Say in plain words what can be filed."""
-        promise = f"at most {100 * self.max_wrong:g} % of them wrong (assurance {100 * self.assurance:g} %"
-        if n_filed:
-            share = f"{100 * n_filed / n_texts:.0f}" if n_filed < n_texts else "100"
-            return f"{share} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
-        least = fewest_assured(self._max_wrong, self._assurance)
-        reason = f"{100 * wrong_share:.0f} % of best guesses are wrong, and too many of the surest to certify anything"
-        if n_texts < least:
-            reason = f"{n_texts:,} certification texts are too few: {least:,} are needed even if no best guess is wrong"
-        return f"Nothing can be filed with {promise}): {reason}."
 
     def _calibrated(self, who: str) -> ConformalLabelSets:
         """Return the predictor of best guesses, or raise if there is none yet."""
         check_calibrated(self, "predictor_", who)
         return self.predictor_
+
+    def _checked(self, probabilities: Any, who: str) -> tuple[ConformalLabelSets, Any]:
+        """Return the predictor of best guesses, and checked probabilities."""
+        predictor = self._calibrated(who)
+        return predictor, predictor.calibration_.as_probabilities(probabilities, who=who)
 
     def _outcomes(self, predictor: ConformalLabelSets, probabilities: Any, labels: Any) -> tuple[FloatArray, BoolArray]:
         """Return scores of texts, (n,), and whether their best guesses are wrong, (n,)."""
@@ -281,19 +271,17 @@ class Automation:
 
     def scores(self, probabilities: Any) -> FloatArray:
         """Return how sure the best guess of each text is, (n,): larger is surer."""
-        predictor = self._calibrated("scores")
-        return self._scored(predictor, predictor.calibration_.as_probabilities(probabilities, who="scores"))
+        return self._scored(*self._checked(probabilities, "scores"))
 
     def totals(self, probabilities: Any) -> FloatArray:
         """Return the total of each text's best guess and what the second label-set adds to it, (n, 2)."""
-        predictor = self._calibrated("totals")
-        return _totals_and_margins(predictor, predictor.calibration_.as_probabilities(probabilities, who="totals"))
+        return certifying.totals_and_margins(*self._checked(probabilities, "totals"))
 
     def _scored(self, predictor: ConformalLabelSets, checked: Any, guessed: FloatArray | None = None) -> FloatArray:
         """Return scores of checked probabilities; what `totals` gives for them is not computed again."""
         if self.score == "probability":
             return -totals_of(_DEFAULT_MEASURE, checked, predictor.predict(checked).labels)
-        totals, margins = (_totals_and_margins(predictor, checked) if guessed is None else guessed).T
+        totals, margins = (certifying.totals_and_margins(predictor, checked) if guessed is None else guessed).T
         if self.score != "size":
             return np.ascontiguousarray(margins if self.score == "margin" else -totals)
         assert self.reference is not None
@@ -345,10 +333,9 @@ class Automation:
         """Tell for each text, (n,), whether its best guess can be filed without a person.
 
         With probability `assurance` over the certification texts, at most `max_wrong` of all texts for which this is
-        True are wrong. Texts may come one at a time. `totals` are what the method of that name gives, if at hand.
+        True are wrong. Texts may come one at a time. Pass the result of `totals` if you have it already.
         """
-        predictor = self._calibrated("decide")
-        checked = predictor.calibration_.as_probabilities(probabilities, who="decide")
+        predictor, checked = self._checked(probabilities, "decide")
         if math.isinf(self.threshold_):
             return np.full(len(checked), self.threshold_ < 0)
         return np.asarray(self._scored(predictor, checked, totals) > self.threshold_)
@@ -359,11 +346,7 @@ class Automation:
         The share of wrong texts among those selected is at most `max_wrong` on average over certification texts and
         batches (the false discovery rate). Batches of one text are rarely selected from: use `decide` for those.
         """
-        p_values = self.p_values(probabilities)
-        ranked = np.sort(p_values)
-        places = np.arange(1, len(ranked) + 1)
-        passed = np.flatnonzero(ranked <= float(self._max_wrong) * places / len(ranked))
-        return p_values <= ranked[passed[-1]] if len(passed) else np.zeros(len(ranked), dtype=np.bool_)
+        return certifying.benjamini_hochberg(self.p_values(probabilities), float(self._max_wrong))
 
     def p_values(self, probabilities: Any) -> FloatArray:
         """Return conformal p-values, (n,), of the hypotheses that the best guesses are wrong."""
@@ -397,7 +380,7 @@ class Automation:
                 Fraction(header["assurance"]),
                 score=header["score"],
                 reference=reference,
-                first_share=Fraction(header.get("first_share", FIRST_SHARE)),
+                first_share=Fraction(header.get("first_share", certifying.FIRST_SHARE)),
                 **{name: given[name] for name in _OF_GUESSES},
             )
         return made._certify(predictor, scores, wrong)
@@ -406,20 +389,3 @@ class Automation:
 def _quiet() -> warnings.catch_warnings[None]:
     """Keep quiet about true label-sets that are not candidates, and few texts: both count as wrong best guesses."""
     return warnings.catch_warnings(action="ignore", category=CalibrationWarning)
-
-
-def _totals_and_margins(predictor: ConformalLabelSets, checked: Any) -> FloatArray:
-    """Return the total of each text's best guess and what the second label-set adds to it, (n, 2)."""
-    calibration: Calibration = predictor.calibration_
-    measure = calibration.separable_measure if calibration.is_separable else None
-    if measure is None or measure.aggregate == "max" or isinstance(checked, SparseProbabilities):
-        _, totals = predictor.bind(checked).forced()
-        return np.column_stack([totals[:, 0], totals[:, 1] - totals[:, 0]])
-    results = np.empty((len(checked), 2))
-
-    def guess(rows: slice) -> None:
-        absent, present = costs_of(measure, checked[rows])
-        guesses.guess_rows(absent, present, calibration.limits, results[rows])
-
-    over_rows(guess, len(checked), predictor.n_jobs)
-    return results

@@ -1,15 +1,21 @@
-"""Certify a threshold of scores: fixed-sequence testing with exact binomial tails, and how well a score ranks texts."""
+"""Scores of best guesses, how well they rank texts, and the thresholds and batches that tests of them certify."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import scipy.special
 
+from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray
-from surelabel.calibration import fewest_assured
+from surelabel._kernels import guesses
+from surelabel.calibration import Calibration, fewest_assured
+from surelabel.conformal import ConformalLabelSets
+from surelabel.labels.sparse import SparseProbabilities
+from surelabel.measures import costs_of
 
 FIRST_SHARE = Fraction(1, 20)
 """Share of the texts, the surest, that the first threshold leaves over it."""
@@ -30,7 +36,7 @@ def share_within(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> F
 
 
 def wrong_bound(n_wrong: int, n_texts: int, assurance: float = 0.95) -> float:
-    """Return the share of wrong texts that is not exceeded with `assurance`, after so many wrong ones were seen."""
+    """Return a bound, with `assurance`, of the share of wrong texts if `n_wrong` of `n_texts` were wrong."""
     if n_wrong >= n_texts:
         return 1.0
     return float(scipy.special.betaincinv(n_wrong + 1, n_texts - n_wrong, assurance))
@@ -53,3 +59,40 @@ def certified_threshold(
     failed = np.flatnonzero(tails > float(1 - assurance))
     n_passed = len(tried) if len(failed) == 0 else int(failed[0])
     return float(thresholds[tried[n_passed - 1]]) if n_passed else math.inf
+
+
+def filing_words(n_filed: int, wrong: BoolArray, max_wrong: Fraction, assurance: Fraction) -> str:
+    """Say in plain words what can be filed of certification texts, whose best guesses are `wrong` or not, (n,)."""
+    n_texts, least = len(wrong), fewest_assured(max_wrong, assurance)
+    promise = f"at most {100 * float(max_wrong):g} % of them wrong (assurance {100 * float(assurance):g} %"
+    if n_filed:
+        share = f"{100 * n_filed / n_texts:.0f}" if n_filed < n_texts else "100"
+        return f"{share} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
+    reason = f"{100 * wrong.mean():.0f} % of best guesses are wrong, and too many of the surest to certify anything"
+    if n_texts < least:
+        reason = f"{n_texts:,} certification texts are too few: {least:,} are needed even if no best guess is wrong"
+    return f"Nothing can be filed with {promise}): {reason}."
+
+
+def benjamini_hochberg(p_values: FloatArray, level: float) -> BoolArray:
+    """Tell which p-values, (n,), are rejected at a false discovery rate."""
+    ranked = np.sort(p_values)
+    passed = np.flatnonzero(ranked <= level * np.arange(1, len(ranked) + 1) / len(ranked))
+    return p_values <= ranked[passed[-1]] if len(passed) else np.zeros(len(ranked), dtype=np.bool_)
+
+
+def totals_and_margins(predictor: ConformalLabelSets, checked: Any) -> FloatArray:
+    """Return the total of each text's best guess and what the second label-set adds to it, (n, 2)."""
+    calibration: Calibration = predictor.calibration_
+    measure = calibration.separable_measure if calibration.is_separable else None
+    if measure is None or measure.aggregate == "max" or isinstance(checked, SparseProbabilities):
+        _, totals = predictor.bind(checked).forced()
+        return np.column_stack([totals[:, 0], totals[:, 1] - totals[:, 0]])
+    results = np.empty((len(checked), 2))
+
+    def guess(rows: slice) -> None:
+        absent, present = costs_of(measure, checked[rows])
+        guesses.guess_rows(absent, present, calibration.limits, results[rows])
+
+    over_rows(guess, len(checked), predictor.n_jobs)
+    return results

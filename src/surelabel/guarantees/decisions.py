@@ -5,7 +5,7 @@
 - **choose**: a person picks from a short list that keeps its promise: up to `max_choices` plausible label-sets at the
   level; or, if there are more, up to `max_tags` tags to consider, of which `TagBounds` says how many true ones miss.
   A list of tags is short if a person takes it in at a glance and it leaves out most labels: see `short_list`.
-- **read**: the text is unfamiliar, no label-set is plausible, or the list is too long to be a help.
+- **read**: the text is unfamiliar, no label-set is plausible, or the list is too long to help.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AUTOMATION, TAGS, FAMILIARITY = "automation.npz", "tags.npz", "familiarity.npz"
 
 
 def short_list(n_labels: int) -> int:
-    """Return the longest list of tags that is shorter work than reading, of so many labels.
+    """Return the longest list of tags that is less work than reading, for a number of labels.
 
     It is a quarter of the labels, so that the list rules most of them out; at most 20, which a person still scans at a
     glance; and at least 3, which is quick to read whatever the number of labels.
@@ -74,7 +74,7 @@ class Decisions:
     max_choices : int
         Longest list of plausible label-sets that a person is asked to choose from.
     max_tags : int, optional
-        Longest list of tags to consider that is shorter work than reading; `short_list` of the labels by default.
+        Longest list of tags to consider that is less work than reading; `short_list` of the labels by default.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Decisions:
 
         `known_words`, (n,), are shares of the texts' words that the classifier knows, see `TextClassifier.known_words`.
         """
-        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # the verdict says what they say
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # the verdict repeats them
             automation = self.automation.again().calibrate(probabilities, labels)
             totals = automation.totals(probabilities)[:, 0]
             familiarity = Familiarity(self.familiarity.max_flagged).calibrate(totals, known_words)
@@ -140,7 +140,7 @@ class Decisions:
 
         Of the added texts those that are familiar, by the new limits, certify what is filed.
         """
-        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # the verdict says what they say
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # the verdict repeats them
             totals = self.automation.totals(probabilities)[:, 0]
             familiarity = self.familiarity.add(totals, known_words)
             inside = np.flatnonzero(familiarity.within(totals, known_words))
@@ -157,7 +157,7 @@ class Decisions:
 
         `sizes` bound the number of plausible label-sets of each text at the level that was asked for. All words count
         as known by default. `best`, (n, d), are the best candidates under the measure and the limits of `automation`,
-        if they are at hand.
+        if you have them already.
         """
         calibration = self.automation.predictor_.calibration_
         checked = calibration.as_probabilities(probabilities, who="decide")

@@ -1,4 +1,4 @@
-"""What the files of promises have in common: predictors among their arrays, and one error for damaged values."""
+"""What the files of guarantees share: predictors among their arrays, and one error for damaged values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surelabel.measures import Measure
 
 @contextlib.contextmanager
 def damaged(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
-    """Refuse a file whose values cannot be taken over."""
+    """Refuse a file whose values cannot be used."""
     try:
         yield
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
@@ -32,7 +32,7 @@ def predictor_to_array(predictor: ConformalLabelSets) -> npt.NDArray[np.uint8]:
 def predictor_from_array(
     array: npt.NDArray[Any], path: str | os.PathLike[str], measure: Measure | None
 ) -> ConformalLabelSets:
-    """Return the inverse of `predictor_to_array`; a measure of a user's own must be given."""
+    """Return the inverse of `predictor_to_array`; a measure that a user wrote must be given."""
     if array.dtype != np.uint8 or array.ndim != 1:
         raise ArtifactError(f"{os.fspath(path)} is damaged: it holds no predictor.")
     return ConformalLabelSets._from_bytes(array.tobytes(), path, measure)

@@ -251,13 +251,13 @@ class OnlineConformal(Waiting[_Pending]):
         else:
             names = as_ids(ids, n_texts)
         calibration = self.predictor.calibration_
-        known, outcomes = self._outcomes(names, labels, who="update")
+        truth, outcomes = self._outcomes(names, labels, who="update")
         texts = [self._pending.pop(name) for name in names]
-        totals = totals_of(calibration.measure, np.array([text.probabilities for text in texts]), known)
-        kinds = self._streams.kinds_of(known).tolist()
+        totals = totals_of(calibration.measure, np.array([text.probabilities for text in texts]), truth)
+        kinds = self._streams.kinds_of(truth).tolist()
         cuts = np.array([text.thresholds[kind] for text, kind in zip(texts, kinds, strict=True)])
-        missed = ~calibration.is_candidate(known) | (totals > cuts)
-        self._streams.update([text.group for text in texts], known, totals, missed)
+        missed = ~calibration.is_candidate(truth) | (totals > cuts)
+        self._streams.update([text.group for text in texts], truth, totals, missed)
         self._settle(outcomes)
         self.n_errors_ += int(missed.sum())
         return missed
@@ -327,7 +327,7 @@ class OnlineConformal(Waiting[_Pending]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> OnlineConformal:
-        """Read a file made by `save`, and continue as if nothing had happened; no code from the file is run."""
+        """Read a file made by `save`, and continue where it stopped; no code from the file is run."""
         header, arrays = _FORMAT.read(path)
         predictor = predictor_from_array(arrays["predictor"], path, measure)
         with damaged(path, "Save the stream's state again."):

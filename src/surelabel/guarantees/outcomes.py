@@ -143,10 +143,10 @@ class Outcomes(Waiting[_Given]):
         Nothing changes if one of them cannot be taken: `OutcomeError` says whether it is not known or settled already.
         """
         names = as_ids(ids)
-        known, outcomes = self._outcomes(names, labels, who="settle")
-        rows, missed = np.empty(known.shape), np.empty(len(names), dtype=np.bool_)
+        truth, outcomes = self._outcomes(names, labels, who="settle")
+        rows, missed = np.empty(truth.shape), np.empty(len(names), dtype=np.bool_)
         for place, name in enumerate(names):
-            labels_of_one = known[place : place + 1]
+            labels_of_one = truth[place : place + 1]
             if name in self._pending:
                 given = self._pending.pop(name)
                 missed[place] = is_missed = self._is_missed(given, labels_of_one)
@@ -159,7 +159,7 @@ class Outcomes(Waiting[_Given]):
             rows[place] = given.probabilities
             self.n_fixed_missed_ += is_missed
         self._settle(outcomes)
-        self.watch.update_scores(self.predictor.totals(rows, known))
+        self.watch.update_scores(self.predictor.totals(rows, truth))
         self.n_missed_ += int(missed.sum())
         return missed
 
@@ -195,7 +195,7 @@ class Outcomes(Waiting[_Given]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> Outcomes:
-        """Read a file made by `save`, and continue as if nothing had happened; no code from the file is run."""
+        """Read a file made by `save`, and continue where it stopped; no code from the file is run."""
         header, arrays = _FORMAT.read(path)
         predictor = predictor_from_array(arrays["predictor"], path, measure)
         with damaged(path, "Start with a new state file."):

@@ -28,7 +28,7 @@ class OutcomeError(InvalidInputError):
         self.reason: Reason = reason
 
     def __reduce__(self) -> tuple[type[OutcomeError], tuple[str, str, Reason]]:
-        """Cross from one process to another as a whole."""
+        """Pickle with all attributes, so that it can cross between processes."""
         return OutcomeError, (str(self), self.identity, self.reason)
 
 
@@ -71,19 +71,19 @@ class Waiting(Generic[_Text]):
     def _outcomes(self, names: Sequence[str], labels: Any, *, who: str) -> tuple[BoolArray, dict[str, tuple[int, ...]]]:
         """Return label-sets that became known as 0/1 rows, and by id; raise unless all of their texts wait."""
         calibration = self.predictor.calibration_
-        known = calibration.as_labels(labels, np.empty((len(names), calibration.n_labels)), who=who)
-        outcomes = dict(zip(names, map(tuple, label_indices(known)), strict=True))
+        truth = calibration.as_labels(labels, np.empty((len(names), calibration.n_labels)), who=who)
+        outcomes = dict(zip(names, map(tuple, label_indices(truth)), strict=True))
         for name, outcome in outcomes.items():
             if not self.is_pending(name):
                 self._refuse(name, outcome)
-        return known, outcomes
+        return truth, outcomes
 
     def _refuse(self, name: str, outcome: tuple[int, ...]) -> NoReturn:
         """Say why the outcome of a text that does not wait cannot be taken."""
         if name not in self._settled:
             raise OutcomeError(
-                f"There is no text {name!r:.80} that waits for its labels: it is one which was never answered under "
-                "this id, or which was forgotten.",
+                f"There is no text {name!r:.80} that waits for its labels: it was never answered under this "
+                "id, or was forgotten.",
                 name,
                 "unknown",
             )
@@ -103,7 +103,7 @@ class Waiting(Generic[_Text]):
         return [[name, list(outcome)] for name, outcome in self._settled.items()]
 
     def _settled_from_json(self, values: Iterable[Any]) -> None:
-        """Take over the settled texts of an earlier run."""
+        """Restore the settled texts of an earlier run."""
         self._settled = {str(name): tuple(map(int, outcome)) for name, outcome in values}
 
 

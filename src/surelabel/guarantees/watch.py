@@ -15,7 +15,7 @@ That is when the alarm is raised. The bets, in equal parts:
 
 - the composite simple jumper (Vovk et al., *Retrain or not retrain*, 2021): bets 1 + e (p - 1/2) with e in {-1, 0, 1},
   which changes with probability J, mixed over J = 1, 0.1, ..., 0.0001: finds drift and bursts;
-- histograms (as of Eliades & Papadopoulos, *A betting function for addressing concept drift*, 2022): the density seen
+- histograms (as in Eliades & Papadopoulos, *A betting function for addressing concept drift*, 2022): the density seen
   so far, of 2, 4, 8 and 16 bins with half a count to begin with: finds any lasting change of the spread.
 
 An alarm says that texts are not exchangeable, not that errors are too many: texts that come in bursts of one topic

@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from surelabel._core.packing import Words, n_words, pack
-from surelabel._core.validation import BoolArray, as_labels, names_of_columns
+from surelabel._core.validation import BoolArray, IntArray, as_labels, names_of_columns
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.labels.counting import count_valid_by_size
 
 # A label's name if names are known, its index if not.
 Label: TypeAlias = str | int
-IntArray: TypeAlias = npt.NDArray[np.int64]
 _MOST_SHOWN = 5
 
 
@@ -126,10 +124,10 @@ class LabelConstraints:
     @classmethod
     def from_dict(cls, values: Any) -> LabelConstraints:
         """Make constraints from plain values, as `to_dict` gives them."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        if not isinstance(values, dict) or not set(values) <= known:
+        allowed = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(values, dict) or not set(values) <= allowed:
             raise InvalidInputError(
-                f"Constraints must be a JSON object with keys of {sorted(known)}. Got {values!r:.200}."
+                f"Constraints must be a JSON object with keys of {sorted(allowed)}. Got {values!r:.200}."
             )
         fields = dict(values)
         groups = fields.get("at_most", [])
@@ -173,16 +171,16 @@ class LabelConstraints:
 
     def resolved(self, label_names: Sequence[str] | None, n_labels: int) -> LabelConstraints:
         """Return the same constraints with indices for labels, checked against the labels there are."""
-        known: dict[Any, int] = {} if label_names is None else {name: k for k, name in enumerate(label_names)}
+        index_of: dict[Any, int] = {} if label_names is None else {name: k for k, name in enumerate(label_names)}
 
         def index(label: Label) -> int:
             if isinstance(label, str):
-                if label not in known:
+                if label not in index_of:
                     raise InvalidInputError(
                         f"The constraints name the label {label!r}, but "
                         + ("label names are not known." if label_names is None else "there is no label of that name.")
                     )
-                return known[label]
+                return index_of[label]
             if not 0 <= label < n_labels:
                 raise InvalidInputError(
                     f"The constraints have the label {label}, but there are labels 0 to {n_labels - 1}."
@@ -198,10 +196,10 @@ class LabelConstraints:
     @functools.cached_property
     def forbidden(self) -> tuple[tuple[int, int, int], ...]:
         """What resolved constraints forbid: (a, b, value) is label a present together with label b at this value."""
-        found = [(int(a), int(b), 0) for a, b in self._pairs if a != b]
+        pairs = [(int(a), int(b), 0) for a, b in self._pairs if a != b]
         for labels in self.exclusions:
-            found += [(int(a), int(b), 1) for a, b in itertools.combinations(sorted(set(labels)), 2)]
-        return tuple(dict.fromkeys(found))
+            pairs += [(int(a), int(b), 1) for a, b in itertools.combinations(sorted(set(labels)), 2)]
+        return tuple(dict.fromkeys(pairs))
 
     @functools.cached_property
     def groups(self) -> tuple[tuple[int, frozenset[int]], ...]:
@@ -283,18 +281,18 @@ class LabelConstraints:
             Names of the labels; a data frame brings its own.
         """
         names = tuple(label_names) if label_names is not None else names_of_columns(labels)
-        known = as_labels(labels, who="check", n_labels=None if names is None else len(names), label_names=names)
-        resolved = self.resolved(names, known.shape[1])
+        truth = as_labels(labels, who="check", n_labels=None if names is None else len(names), label_names=names)
+        resolved = self.resolved(names, truth.shape[1])
 
-        words = [str(label) for label in range(known.shape[1])] if names is None else names
-        found = []
-        for rule, broken in resolved._broken_by(known):
+        words = [str(label) for label in range(truth.shape[1])] if names is None else names
+        violations = []
+        for rule, broken in resolved._broken_by(truth):
             if len(rule) == 2:
                 text = f"at most {rule[0]} of {', '.join(words[label] for label in sorted(rule[1]))}"
             else:
                 text = f"{words[rule[0]]} {'excludes' if rule[2] else 'implies'} {words[rule[1]]}"
-            found += [Violation(int(row), text) for row in np.flatnonzero(broken)]
-        return ConstraintReport(len(known), tuple(sorted(found, key=lambda violation: violation.row)))
+            violations += [Violation(int(row), text) for row in np.flatnonzero(broken)]
+        return ConstraintReport(len(truth), tuple(sorted(violations, key=lambda violation: violation.row)))
 
 
 def _together(rules: Sequence[LabelConstraints]) -> LabelConstraints:
@@ -343,7 +341,7 @@ def _as_label(label: Any) -> Label:
 def _as_list(labels: Any) -> list[Any]:
     """Return a collection of labels as a list; one name is not a collection."""
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-        raise TypeError(f"{labels!r}, which is no collection of labels,")
+        raise TypeError(f"{labels!r}, which is not a collection of labels,")
     return sorted(labels, key=str) if isinstance(labels, (set, frozenset)) else list(labels)
 
 

@@ -176,6 +176,16 @@ class SparseProbabilities:
         return dense
 
 
+def highest(probabilities: FloatArray, k: int) -> SparseProbabilities:
+    """Return the k highest probabilities of each row; of equal ones the first."""
+    n_texts, n_labels = probabilities.shape
+    k = min(k, n_labels)
+    chosen = np.sort(np.argsort(-probabilities, axis=1, kind="stable")[:, :k], axis=1)
+    values = np.take_along_axis(probabilities, chosen, axis=1)
+    starts = np.arange(n_texts + 1) * k
+    return SparseProbabilities(csr_array((values.ravel(), chosen.ravel(), starts), shape=probabilities.shape))
+
+
 def stacked(parts: Sequence[Any]) -> Any:
     """Return the probabilities of several batches of texts as one: arrays, or all of them sparse."""
     if not isinstance(parts[0], SparseProbabilities):
@@ -185,10 +195,10 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 def as_sparse_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> SparseProbabilities:
     """Return sparse probabilities as ours; of a plain sparse matrix unlisted labels have probability 0."""
-    found = values if isinstance(values, SparseProbabilities) else SparseProbabilities(values)
-    if n_labels is not None and found.shape[1] != n_labels:
-        raise invalid("probabilities", who, f"a sparse matrix with {n_labels} labels (columns)", f"{found.shape[1]}")
-    return found
+    checked = values if isinstance(values, SparseProbabilities) else SparseProbabilities(values)
+    if n_labels is not None and checked.shape[1] != n_labels:
+        raise invalid("probabilities", who, f"a sparse matrix with {n_labels} labels (columns)", f"{checked.shape[1]}")
+    return checked
 
 
 def as_any_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> Any:
@@ -235,13 +245,12 @@ def as_sparse_labels(
         values = csr_array((np.ones(len(labels), dtype=np.bool_), labels, ends), shape=(len(columns), shape[1]))
     elif not is_sparse(values):
         values = csr_array(as_labels(values, who=who, n_texts=shape[0], n_labels=shape[1]))
-    found = _as_csr(values)
-    if found.shape != shape:
-        raise invalid("labels", who, f"a sparse matrix of shape {shape}, one row per text", f"shape {found.shape}")
-    wrong = (found.data != 0) & (found.data != 1)
+    matrix = _as_csr(values)
+    if matrix.shape != shape:
+        raise invalid("labels", who, f"a sparse matrix of shape {shape}, one row per text", f"shape {matrix.shape}")
+    wrong = (matrix.data != 0) & (matrix.data != 1)
     if wrong.any():
-        raise invalid("labels", who, "a sparse matrix of 0 and 1", f"{found.data[int(np.argmax(wrong))]}")
-    found.eliminate_zeros()
-    return csr_array(
-        (np.ones(found.nnz, dtype=np.bool_), found.indices.astype(np.int64), found.indptr.astype(np.int64)), shape=shape
-    )
+        raise invalid("labels", who, "a sparse matrix of 0 and 1", f"{matrix.data[int(np.argmax(wrong))]}")
+    matrix.eliminate_zeros()
+    indices, starts = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    return csr_array((np.ones(matrix.nnz, dtype=np.bool_), indices, starts), shape=shape)

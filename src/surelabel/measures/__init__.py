@@ -1,4 +1,4 @@
-"""Nonconformity measures: how strange a label-set is beside a text's probabilities (paper section 5.3)."""
+"""Nonconformity measures: how strange a label-set is, given a text's probabilities (paper section 5.3)."""
 
 from surelabel.measures.base import (
     InteractionMeasure,
@@ -13,9 +13,7 @@ from surelabel.measures.base import (
     same_measure,
     totals_by_costs,
 )
-from surelabel.measures.log_loss import LogLoss
-from surelabel.measures.named import MEASURES, measure_name, measure_named
-from surelabel.measures.norms import LpNorm
+from surelabel.measures.separable import MEASURES, LogLoss, LpNorm, measure_name, measure_named
 
 __all__ = [
     "MEASURES",

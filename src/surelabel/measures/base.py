@@ -1,4 +1,4 @@
-"""Nonconformity measures: how strange a label-set is beside a text's probabilities (paper section 5.3).
+"""Nonconformity measures: how strange a label-set is, given a text's probabilities (paper section 5.3).
 
 A *separable* measure gives each label a cost for being absent and one for being present; the costs of a label-set are
 added up (or their maximum is taken) to a *total*, and its score is an increasing function of that total. Totals
@@ -28,7 +28,7 @@ class SeparableMeasure(Protocol):
 
     Examples
     --------
-    A measure of one's own, for which a label that is missing is twice as strange as one too many:
+    A measure of your own, for which a missing label is twice as strange as an extra one:
 
     >>> import numpy as np
     >>> from surelabel import ConformalLabelSets
@@ -164,7 +164,7 @@ def check_measure(measure: Any, *, who: str) -> None:
 
 
 def costs_of(measure: SeparableMeasure, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a measure's costs, cast and checked: a measure may be a user's own."""
+    """Return a measure's costs, cast and checked, since users can write measures."""
     costs = measure.costs(probabilities)
     if type(measure) in _TRUSTED:
         return costs
@@ -187,6 +187,22 @@ def totals_by_costs(measure: SeparableMeasure, probabilities: FloatArray, labels
     totals = np.empty(len(probabilities))
     exact_sum.totals_of_rows(absent, present, labels, totals)
     return totals
+
+
+def largest_within(thresholds: FloatArray, shift: float) -> FloatArray:
+    """Return the largest float x >= 0 with x + shift <= threshold, for each threshold; -1 if there is none."""
+    # Found by halving between floats.
+    finite = np.isfinite(thresholds) & (thresholds >= shift)
+    own = np.where(finite, thresholds, shift)
+    # No further from the difference than a few units in the last place of the threshold.
+    room, around = own - shift, 4.0 * np.spacing(own)
+    low = np.maximum(room - around, 0.0).view(np.int64)
+    high = np.minimum(room + around, own).view(np.int64)
+    while np.any(low < high):
+        middle = low + (high - low + 1) // 2
+        within = middle.view(np.float64) + shift <= thresholds
+        low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
+    return np.asarray(np.where(finite, low.view(np.float64), np.where(np.isposinf(thresholds), np.inf, -1.0)))
 
 
 def probe_costs(measure: SeparableMeasure) -> FloatArray:
@@ -220,7 +236,7 @@ def measure_to_spec(measure: Measure) -> dict[str, Any]:
 
 
 def measure_from_spec(spec: dict[str, Any]) -> SeparableMeasure | None:
-    """Make a separable measure from its description; None for a user's own, which only the user can bring."""
+    """Make a separable measure from its description; None for one that a user wrote, which only the user can supply."""
     fields = dict(spec)
     kind = fields.pop("kind", None)
     if kind == "own":

@@ -38,7 +38,7 @@ def check_sparse_measure(measure: Any, *, who: str) -> None:
             works = np.array_equal(by_column.T, probe_costs(measure))
     if not works:
         raise InvalidInputError(
-            f"The measure of {who} must cost every label alike for sparse probabilities: its costs must depend on "
+            f"The measure of {who} must treat all labels the same for sparse probabilities: its costs must depend on "
             f"probabilities alone. Got {measure!r} instead; give dense probabilities."
         )
 
@@ -80,7 +80,7 @@ class CompressedRows:
         return self.n_listed + self.n_representatives + self.starts[:-1]
 
     def hold(self, n_present: IntArray | int) -> None:
-        """Set the constants: of the unlisted labels without columns so many are present, the others absent."""
+        """Set the constants: of the unlisted labels without columns, `n_present` are present and the others absent."""
         constants = self._constants
         n_absent = self.n_unlisted + self.n_barred - self.n_representatives - n_present
         for first, cost, count in ((0, self.group[1], n_present), (2, self.group[0], n_absent)):
@@ -149,7 +149,7 @@ def compress(
     n_representatives: int = 0,
     barred: BoolArray | None = None,
 ) -> CompressedRows:
-    """Return the costs of texts as short rows, with up to so many unlisted labels in columns of their own.
+    """Return the costs of texts as short rows, with up to `n_representatives` unlisted labels in columns of their own.
 
     Labels that are barred, (d,), cannot be present.
     """

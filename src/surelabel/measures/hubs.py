@@ -1,4 +1,4 @@
-"""Hub labels: what the presence or absence of a few labels says about all others, beside what the text says."""
+"""Hub labels: what the presence or absence of a few labels says about all others, in addition to the text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel._core.validation import FloatArray
+from surelabel._core.validation import FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures.base import Aggregate, Frozen, trusted
 from surelabel.measures.listing import SeenLabelSets
-from surelabel.measures.log_loss import LogLoss
 from surelabel.measures.odds import RefinedLogLoss, costs_of_odds
+from surelabel.measures.separable import LogLoss
 
-IntArray = npt.NDArray[np.int64]
 # Counting takes as many counts as hubs have states, 2^h.
 MOST_HUBS = 4
 # Penalties of squared offsets, and of what an effect differs from the common multiple of the log-odds ratio by.
@@ -85,7 +83,7 @@ class Hubs(Frozen):
         """Fit by penalised likelihood to log-odds of validation texts and their labels, 0 or 1, (n, d) both.
 
         Effects are drawn towards a multiple, the same for all labels, of the log-odds ratios, (h, d), of training
-        labels: those are known from many texts, and how much of them the text has told already is one number.
+        labels: those are known from many texts, and one number says how much of them the text has already shown.
         """
         from scipy.optimize import minimize  # noqa: PLC0415 (slow to import, and only those who fit need it)
 

@@ -6,20 +6,18 @@ import collections
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from surelabel._core.validation import FloatArray, as_labels
+from surelabel._core.validation import FloatArray, IntArray, as_labels
 from surelabel._kernels.mixture import Listing
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import as_sparse_labels, is_sparse
 from surelabel.measures.base import Frozen
 
-IntArray = npt.NDArray[np.int64]
 # Label-sets one label away from seen ones that can be listed: some 100 MB.
 MOST_NEIGHBOURS = 2**20
 _LabelSet = tuple[int, ...]
@@ -84,15 +82,9 @@ class SeenLabelSets(Frozen):
         return dict(zip(self._tuples(self.starts, self.indices), self.counts.tolist(), strict=True))
 
     @functools.cached_property
-    def _trees(self) -> dict[bool, Tree]:
-        """Trees that were made, with neighbours and without."""
-        return {}
-
-    def tree(self, with_neighbours: bool) -> Tree:
+    def tree(self) -> Callable[[bool], Tree]:
         """Return the label-sets as a tree, with those one label away if asked for; made once."""
-        if with_neighbours not in self._trees:
-            self._trees[with_neighbours] = _make_tree(self, with_neighbours)
-        return self._trees[with_neighbours]
+        return functools.cache(functools.partial(_make_tree, self))
 
     @property
     def n_changes(self) -> int:
@@ -129,6 +121,16 @@ class Tree(NamedTuple):
     shares: FloatArray
     log_odds: FloatArray
     node_of: dict[bytes, int]
+
+    def nodes_of(self, labels: Any) -> IntArray:
+        """Return the node of each label-set, (n,), of 0/1 rows (n, d), dense or sparse; -1 if it is not listed."""
+        if is_sparse(labels):
+            starts, indices = labels.indptr, labels.indices.astype(np.int64)
+        else:
+            rows, indices = np.nonzero(labels)
+            starts = np.searchsorted(rows, np.arange(len(labels) + 1))
+        parts = [indices[start:stop].tobytes() for start, stop in itertools.pairwise(starts.tolist())]
+        return np.array([self.node_of.get(part, -1) for part in parts], dtype=np.int64)
 
 
 def _log_odds_of_labels(seen: SeenLabelSets) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from surelabel._core.validation import BoolArray, FloatArray, as_texts, invalid
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_texts, invalid
 from surelabel._kernels import quadratic
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures.base import Frozen
@@ -91,16 +91,16 @@ class Mahalanobis(Frozen):
             trained to make small.
         labels : (n, d) 0/1 array-like or sparse matrix
         """
-        checked, known = as_texts(probabilities, labels, who="Mahalanobis.fit")
+        checked, truth = as_texts(probabilities, labels, who="Mahalanobis.fit")
         n_texts, n_labels = checked.shape
         if n_texts < 2:
             raise invalid("probabilities", "Mahalanobis.fit", "those of 2 texts or more", f"{n_texts}")
         from sklearn.covariance import ledoit_wolf  # noqa: PLC0415 (predictions do without scikit-learn)
 
-        covariance, _ = ledoit_wolf(np.abs(checked - known))
+        covariance, _ = ledoit_wolf(np.abs(checked - truth))
         values, vectors = np.linalg.eigh(np.atleast_2d(covariance))
         largest = float(values[-1])
-        # Errors that do not vary at all say nothing: all labels count alike.
+        # Errors that do not vary at all say nothing: all labels count the same.
         values = np.ones(n_labels) if largest < 1e-90 else np.maximum(values, _LEAST_EIGENVALUE * largest)
         matrix = (vectors / values) @ vectors.T
         return Mahalanobis((matrix + matrix.T) / 2.0)
@@ -144,16 +144,16 @@ class Mahalanobis(Frozen):
 
     @functools.cached_property
     def kernel_matrix(self) -> FloatArray:
-        """M once more, in memory that may be written to: kernels are compiled once for each kind of memory."""
+        """A writable copy of M: kernels would be compiled a second time for read-only memory."""
         return self.fitted_matrix.copy()
 
     @functools.cached_property
-    def order(self) -> npt.NDArray[np.int64]:
+    def order(self) -> IntArray:
         """Labels in the order in which searches decide them: those whose errors weigh most first."""
         return np.argsort(-np.diag(self.fitted_matrix), kind="stable").astype(np.int64)
 
     @functools.cached_property
-    def stages(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    def stages(self) -> tuple[FloatArray, IntArray]:
         """Diagonals below M for what is left of the order: (slacks (s, d), stages (d,)).
 
         slacks[s, k] is M[k, k] - D[k] of a diagonal D such that M - D is positive semidefinite on the labels of stage
@@ -163,7 +163,7 @@ class Mahalanobis(Frozen):
         with threadpool_limits(1):
             return self._stages()
 
-    def _stages(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    def _stages(self) -> tuple[FloatArray, IntArray]:
         """Compute `stages`."""
         matrix, order, n_labels = self.fitted_matrix, self.order, self.n_labels
         scale = np.sqrt(np.diag(matrix))[order]

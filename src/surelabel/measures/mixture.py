@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,18 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.validation import BoolArray, FloatArray, as_texts, invalid
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_texts, invalid
 from surelabel._kernels import mixture as kernel
 from surelabel.exceptions import InvalidInputError
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse
-from surelabel.measures.base import Frozen, costs_of, is_number, totals_by_costs
+from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels
+from surelabel.measures.base import Frozen, costs_of, is_number, largest_within, totals_by_costs
 from surelabel.measures.compressed import halves, sparse_totals
 from surelabel.measures.hubs import HeldLogLoss, Hubs, log_odds_ratios
 from surelabel.measures.listing import MOST_NEIGHBOURS, SeenLabelSets, Tree, make_listing
-from surelabel.measures.log_loss import LogLoss
 from surelabel.measures.odds import RefinedLogLoss, RefinedOdds
+from surelabel.measures.separable import LogLoss
 
-IntArray = npt.NDArray[np.int64]
 PARAMETERS = ("weight", "prior", "temperature", "neighbours", "clip", "discount", "cardinality")
 # Exponents up to which a product of exponentials, and its inverse, are floats with all their digits.
 _LARGEST_EXPONENT = 690.0
@@ -111,8 +109,8 @@ class Mixture(Frozen):
                 raise invalid(what, "Mixture", expected, f"{part.n_labels}")
         if self.seen is not None and self.neighbours > 0 and self.seen.n_changes > MOST_NEIGHBOURS:
             raise InvalidInputError(
-                f"The 'neighbours' parameter of Mixture must be 0 for so many labels: {self.seen.n_changes:,} changes "
-                f"of one label lead away from the label-sets of training, and {MOST_NEIGHBOURS:,} can be listed."
+                f"The 'neighbours' parameter of Mixture must be 0 for this many labels: the label-sets of training "
+                f"have {self.seen.n_changes:,} neighbours one label away, and {MOST_NEIGHBOURS:,} can be listed."
             )
 
     @property
@@ -121,11 +119,8 @@ class Mixture(Frozen):
         return {name: float(getattr(self, name)) for name in PARAMETERS}
 
     def __repr__(self) -> str:
-        usual = {field.name: field.default for field in dataclasses.fields(self)}
-        shown = {
-            name: value for name, value in self.parameters.items() if name in PARAMETERS[:3] or value != usual[name]
-        }
-        changed = [f"{name}={value:g}" for name, value in shown.items()]
+        shown = [name for name in PARAMETERS if name in PARAMETERS[:3] or getattr(self, name) != getattr(Mixture, name)]
+        changed = [f"{name}={getattr(self, name):g}" for name in shown]
         if self.odds is not None:
             changed.append("refined")
         if self.hubs is not None:
@@ -222,7 +217,7 @@ class Mixture(Frozen):
     def states(self) -> tuple[MixtureState, ...]:
         """The measure of label-sets with hubs in each of their states, which are those of `Hubs.states`."""
         assert self.hubs is not None
-        return tuple(MixtureState(**self.__getstate__(), state=state) for state in self.hubs.states)
+        return tuple(MixtureState(**self._values(), state=state) for state in self.hubs.states)
 
     def by_state(self, labels: Any) -> Iterator[tuple[int, IntArray]]:
         """Yield states that rows of labels (n, d) have, and which rows."""
@@ -315,14 +310,7 @@ class Mixture(Frozen):
 
     def nodes_of(self, labels: Any) -> IntArray:
         """Return the node of each label-set, (n,), of 0/1 rows (n, d), dense or sparse; -1 if it is not listed."""
-        if is_sparse(labels):
-            starts, indices = labels.indptr, labels.indices.astype(np.int64)
-        else:
-            rows, indices = np.nonzero(labels)
-            starts = np.searchsorted(rows, np.arange(len(labels) + 1))
-        known = self.tree.node_of
-        parts = [indices[start:stop].tobytes() for start, stop in itertools.pairwise(starts.tolist())]
-        return np.array([known.get(part, -1) for part in parts], dtype=np.int64)
+        return self.tree.nodes_of(labels)
 
     def node_of(self, labels: Sequence[int]) -> int:
         """Return the node of one label-set, ascending labels; -1 if it is not listed."""
@@ -330,20 +318,7 @@ class Mixture(Frozen):
 
     def shifted(self, thresholds: FloatArray) -> FloatArray:
         """Return the largest `LogLoss` of an unlisted label-set whose total is within each threshold; -1 if none is."""
-        # The largest x >= 0 with x + shift <= threshold in floating point, found by halving between floats.
-        at = np.asarray(thresholds, dtype=np.float64)
-        shift = self.settings.shift
-        finite = np.isfinite(at) & (at >= shift)
-        own = np.where(finite, at, shift)
-        # No further from the difference than a few units in the last place of the threshold.
-        room, around = own - shift, 4.0 * np.spacing(own)
-        low = np.maximum(room - around, 0.0).view(np.int64)
-        high = np.minimum(room + around, own).view(np.int64)
-        while np.any(low < high):
-            middle = low + (high - low + 1) // 2
-            within = middle.view(np.float64) + shift <= at
-            low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
-        return np.asarray(np.where(finite, low.view(np.float64), np.where(np.isposinf(at), np.inf, -1.0)))
+        return largest_within(np.asarray(thresholds, dtype=np.float64), self.settings.shift)
 
     def _totals(self, texts: kernel.Texts, rows: IntArray, nodes: IntArray, independent: FloatArray) -> FloatArray:
         """Return the totals of label-sets, each of the text that `rows` says, from their `LogLoss` and their nodes."""
@@ -364,7 +339,7 @@ class Mixture(Frozen):
         return self._totals_of_rows(probabilities[None, :], np.zeros(len(labels), dtype=np.int64), labels)
 
     def _totals_of_rows(self, probabilities: Any, rows: IntArray, labels: Any) -> FloatArray:
-        """Return the totals of label-sets (m, d), each of the text that `rows` says; equal rows are side by side."""
+        """Return the totals of label-sets (m, d), each of the text that `rows` names; equal rows are adjacent."""
         of_each = probabilities if len(rows) == len(probabilities) else probabilities[rows]
         independent, nodes = self.product_losses(of_each, labels), self.nodes_of(labels)
         if self.hubs is None:

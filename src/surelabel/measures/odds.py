@@ -40,7 +40,7 @@ class RefinedOdds(Frozen):
     """Log-odds of each label as a line in its own log-odds, or in those of all labels.
 
     A classifier that is too sure of some labels and not sure enough of others, or that misses what one label says about
-    another, is put right label by label: the result is again one probability per label.
+    another, is corrected label by label: the result is again one probability per label.
 
     Row 0 of `table`, (1 + m, d), has offsets. With m = 1, row 1 has slopes; with m = d, row 1 + j has how the log-odds
     of label j count.
@@ -76,7 +76,7 @@ class RefinedOdds(Frozen):
         given, own = log_odds(probabilities, clip), np.asarray(labels, dtype=np.float64)
         n_labels, middle, means = given.shape[1], given.mean(), given.mean(axis=0)
         n_rows = n_labels if across else 1
-        # Products of matrices are small here: to share each out over threads takes longer than the work itself.
+        # Products of matrices are small here: dividing each among threads takes longer than the work itself.
         with threadpool_limits(1, user_api="blas"):
             pooled = (given - middle).reshape(-1, 1), own.reshape(-1, 1)
             offset, slope = _fit(*pooled, np.full((2, 1), _LEAST_RIDGE), np.array([[0.0], [1.0]]))[:, 0]

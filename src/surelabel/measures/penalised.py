@@ -111,8 +111,8 @@ class Penalised(Frozen):
         labels : (n, d) 0/1 array-like or sparse matrix
             Label-sets of proper training texts; never those of calibration texts.
         """
-        known = as_labels(labels, who="Penalised.fit")
-        label_sets, counts = np.unique(known, axis=0, return_counts=True)
+        truth = as_labels(labels, who="Penalised.fit")
+        label_sets, counts = np.unique(truth, axis=0, return_counts=True)
         return dataclasses.replace(self, label_sets=label_sets, counts=counts)
 
     def reweighted(self, **weights: Any) -> Penalised:

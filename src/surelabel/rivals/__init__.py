@@ -30,8 +30,7 @@ True
 
 from surelabel.rivals.powerset import LabelPowerset, SeenPowerset
 from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ListedSets, ProductSets, Rival, SetsOfTexts, sets_at
-from surelabel.rivals.recall import RecallControl
-from surelabel.rivals.relevance import BonferroniRelevance, InstanceReproduction, PerLabelRelevance
+from surelabel.rivals.relevance import BonferroniRelevance, InstanceReproduction, PerLabelRelevance, RecallControl
 from surelabel.rivals.ridge import CrossConformalRidge, TransductiveRidge
 
 __all__ = [

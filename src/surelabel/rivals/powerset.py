@@ -116,10 +116,10 @@ class SeenPowerset:
 
     def calibrate(self, probabilities: Any, labels: Any) -> SeenPowerset:
         """Score true label-sets; unseen ones are infinitely strange."""
-        checked, known = as_texts(probabilities, labels, who="calibrate")
+        checked, truth = as_texts(probabilities, labels, who="calibrate")
         places = {row.tobytes() for row in self._seen}
-        is_seen = np.array([row.tobytes() in places for row in known])
-        totals = np.where(is_seen, totals_of(self._measure, checked, known), np.inf)
+        is_seen = np.array([row.tobytes() in places for row in truth])
+        totals = np.where(is_seen, totals_of(self._measure, checked, truth), np.inf)
         self._scores: FloatArray = np.sort(totals)
         return self
 

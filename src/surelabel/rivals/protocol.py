@@ -157,9 +157,9 @@ class ProductSets:
 
     def contains(self, labels: Any) -> BoolArray:
         """Look up every label."""
-        known = as_labels(labels, who="contains", n_labels=self.allowed.shape[1], n_texts=len(self.allowed))
-        fits = np.where(known, self.allowed[:, :, 1], self.allowed[:, :, 0]).all(axis=1)
-        return np.asarray(fits & self.limits.admit(known))
+        truth = as_labels(labels, who="contains", n_labels=self.allowed.shape[1], n_texts=len(self.allowed))
+        fits = np.where(truth, self.allowed[:, :, 1], self.allowed[:, :, 0]).all(axis=1)
+        return np.asarray(fits & self.limits.admit(truth))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -191,7 +191,7 @@ class ListedSets:
     def contains(self, labels: Any) -> BoolArray:
         """Look for a label-set among the candidates; a label-set that is not a candidate is in no set."""
         n_texts, n_labels = len(self.members), self.candidates.shape[1]
-        known = as_labels(labels, who="contains", n_labels=n_labels, n_texts=n_texts)
+        truth = as_labels(labels, who="contains", n_labels=n_labels, n_texts=n_texts)
         places = {row.tobytes(): place for place, row in enumerate(self.candidates)}
-        rows = [places.get(row.tobytes(), -1) for row in known]
+        rows = [places.get(row.tobytes(), -1) for row in truth]
         return np.array([place >= 0 and self.members[i, place] for i, place in enumerate(rows)], dtype=np.bool_)

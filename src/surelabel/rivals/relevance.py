@@ -1,4 +1,4 @@
-"""One label at a time: binary relevance with and without Bonferroni's correction, and instance reproduction."""
+"""One label at a time: binary relevance, Bonferroni's correction, instance reproduction, and recall through MAPIE."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from surelabel._core.extras import of_extra
 from surelabel._core.validation import BoolArray, FloatArray, as_level, as_probabilities, as_texts, not_calibrated
 from surelabel.calibration import threshold_of
 from surelabel.rivals.protocol import NOTHING_OF_LABEL_SETS, ProductSets, checked_limits
+
+# Thresholds on probabilities that are tried; rare labels need small ones.
+_THRESHOLDS = np.concatenate([[0.0], np.geomspace(1e-5, 0.1, 60), np.linspace(0.11, 0.99, 60)])
 
 
 class OfLabels:
@@ -21,8 +25,8 @@ class OfLabels:
 
     def calibrate(self, probabilities: Any, labels: Any) -> Self:
         """Learn from held-out texts with known labels; return self."""
-        checked, known = as_texts(probabilities, labels, who="calibrate")
-        self._learn(checked, known)
+        checked, truth = as_texts(probabilities, labels, who="calibrate")
+        self._learn(checked, truth)
         self._n_labels = checked.shape[1]
         return self
 
@@ -141,3 +145,57 @@ class InstanceReproduction(OfLabels):
     def _sets(self, probabilities: FloatArray, level: Fraction) -> ProductSets:
         """Return all candidates within the set of plausible labels."""
         return ProductSets.within(1.0 - probabilities <= threshold_of(self._scores, level), self._limits)
+
+
+def _controller() -> Any:
+    """Return MAPIE's class, or say what to install."""
+    with of_extra("rivals", "RecallControl"):
+        from mapie.risk_control import MultiLabelClassificationController  # noqa: PLC0415
+    return MultiLabelClassificationController
+
+
+class RecallControl(OfLabels):
+    """The labels over a threshold that keeps the mean recall (Angelopoulos et al. 2024, as MAPIE has it).
+
+    The answer is a set of labels; it stands for all candidates that have no other label.
+
+    Parameters
+    ----------
+    min_labels, max_labels : int
+        Candidates, as of `ConformalLabelSets`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.random((300, 3))
+    >>> labels = rng.random((300, 3)) < probabilities
+    >>> rival = RecallControl(min_labels=0).calibrate(probabilities[:200], labels[:200])
+    >>> sets = rival.predict_set(probabilities[200:], significance=0.2)
+    >>> round(float(sets.contains(labels[200:]).mean()), 2), round(float(sets.sizes().mean()), 2)
+    (0.81, 3.88)
+    >>> print(rival.guarantee)
+    the share of a text's true labels that are missed is at most e on average over texts; ...
+    """
+
+    name = "recall control"
+    guarantee = (
+        f"the share of a text's true labels that are missed is at most e on average over texts; {NOTHING_OF_LABEL_SETS}"
+    )
+
+    def _learn(self, probabilities: FloatArray, labels: BoolArray) -> None:
+        """Keep texts that have labels: recall is not defined for others."""
+        _controller()
+        labelled = labels.any(axis=1)
+        self._data = probabilities[labelled], labels[labelled].astype(np.int64)
+
+    def _sets(self, probabilities: FloatArray, level: Fraction) -> ProductSets:
+        """Return all candidates within the labels over the threshold."""
+        controller = _controller()(
+            predict_function=lambda values: values,
+            risk="recall",
+            method="crc",
+            target_level=float(1 - level),
+            predict_params=_THRESHOLDS,
+        ).calibrate(*self._data)
+        plausible = np.asarray(controller.predict(probabilities), dtype=np.bool_).reshape(probabilities.shape)
+        return ProductSets.within(plausible, self._limits)

@@ -74,14 +74,14 @@ class _Ridge:
     def _take(self, features: Any, labels: Any) -> None:
         """Keep checked data."""
         checked = _as_features(features, "calibrate")
-        known = as_labels(labels, who="calibrate", n_texts=len(checked))
+        truth = as_labels(labels, who="calibrate", n_texts=len(checked))
         if self._given is None:
-            self._candidates = _list_candidates(known.shape[1], self._limits)
+            self._candidates = _list_candidates(truth.shape[1], self._limits)
         else:
-            as_labels(self._given, who="calibrate", parameter="candidates", n_labels=known.shape[1])
+            as_labels(self._given, who="calibrate", parameter="candidates", n_labels=truth.shape[1])
             admitted = self._given[self._limits.admit(self._given)]
             self._candidates = np.unique(admitted, axis=0)
-        self._features, self._labels = checked, known.astype(np.float64)
+        self._features, self._labels = checked, truth.astype(np.float64)
 
     def _fit(self, rows: Any) -> tuple[FloatArray, FloatArray]:
         """Return (X'X + penalty)^-1 and the coefficients of a ridge regression on some rows."""

@@ -12,7 +12,7 @@ kind       what it is
 ========== ==================================================================================
 
 Every kind has `fit(texts, labels, validation=...)`, `predict_proba(texts)`, `save(folder)`; `make` and
-`load` give one. Importing this package loads neither torch nor scikit-learn; the kinds do when asked for.
+`load` give one. Importing this package loads neither torch nor scikit-learn; the kinds do when they are first used.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from surelabel._core.extras import import_extra
+from surelabel.text.base import KINDS, TextClassifier, load, make, probabilities_of
+from surelabel.text.decisions import Thresholds
+from surelabel.text.explaining import Explanation, WordWeight
+from surelabel.text.settings import (
+    BertSettings,
+    BlendSettings,
+    CnnSettings,
+    HybridSettings,
+    LinearSettings,
+    Word2vecSettings,
+)
 
 if TYPE_CHECKING:
-    from surelabel.text.base import TextClassifier, load, make, probabilities_of
     from surelabel.text.bert import BertClassifier
     from surelabel.text.blend import BlendClassifier
     from surelabel.text.cnn import RandinitClassifier, Word2vecClassifier
-    from surelabel.text.decisions import Thresholds
-    from surelabel.text.explaining import Explanation, WordWeight
     from surelabel.text.hybrid import HybridClassifier
     from surelabel.text.linear import LinearClassifier
-    from surelabel.text.settings import (
-        BertSettings,
-        BlendSettings,
-        CnnSettings,
-        HybridSettings,
-        LinearSettings,
-        Word2vecSettings,
-    )
 
 __all__ = [
     "BertClassifier",
@@ -61,25 +61,13 @@ __all__ = [
     "probabilities_of",
 ]
 
-_MODULES = {
-    "base": ("TextClassifier", "load", "make", "probabilities_of"),
-    "bert": ("BertClassifier",),
-    "blend": ("BlendClassifier",),
-    "cnn": ("RandinitClassifier", "Word2vecClassifier"),
-    "decisions": ("Thresholds",),
-    "explaining": ("Explanation", "WordWeight"),
-    "hybrid": ("HybridClassifier",),
-    "linear": ("LinearClassifier",),
-    "settings": tuple(name for name in __all__ if name.endswith("Settings")),
-}
-
 
 if not TYPE_CHECKING:  # else a type checker would take any name
 
     def __getattr__(name: str) -> Any:
-        for module, names in _MODULES.items():
-            if name in names:
-                return getattr(import_extra(f"{__name__}.{module}", "text", name), name)
+        for module, classifier in KINDS.values():
+            if name == classifier:
+                return getattr(import_extra(module, "text", name), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

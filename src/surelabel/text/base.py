@@ -1,4 +1,4 @@
-"""The protocol that every text classifier follows, and the two ways to come by one: `make` and `load`."""
+"""The protocol that every text classifier follows, and the two ways to get one: `make` and `load`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from surelabel import exceptions
 from surelabel._core.extras import import_extra
 from surelabel._core.folders import FolderFormat
-from surelabel._core.validation import as_label_names
+from surelabel._core.validation import FloatArray, as_label_names
 from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
-from surelabel.labels.sparse import SparseProbabilities
+from surelabel.labels.sparse import SparseProbabilities, highest, stacked
 from surelabel.text.explaining import Explanation
 from surelabel.text.inputs import MANY_LABELS, FitOptions, LabelledTexts, as_labels, as_texts, warn_about_labels
-
-__all__ = ["KINDS", "TextClassifier", "load", "make", "probabilities_of"]
 
 KINDS = {
     "bert": ("surelabel.text.bert", "BertClassifier"),
@@ -57,7 +54,7 @@ _FOLDER = FolderFormat(
 
 
 @contextlib.contextmanager
-def reading(folder: Path) -> Iterator[None]:
+def _reading(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Say that a saved classifier is damaged, whatever the libraries that read its files raise."""
     try:
         yield
@@ -65,16 +62,6 @@ def reading(folder: Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
-
-
-def highest(probabilities: npt.NDArray[np.float64], k: int) -> Any:
-    """Return the k highest probabilities of each row as a CSR array; of equal ones the first."""
-    n_texts, n_labels = probabilities.shape
-    k = min(k, n_labels)
-    chosen = np.sort(np.argsort(-probabilities, axis=1, kind="stable")[:, :k], axis=1)
-    values = np.take_along_axis(probabilities, chosen, axis=1)
-    starts = np.arange(n_texts + 1) * k
-    return scipy.sparse.csr_array((values.ravel(), chosen.ravel(), starts), shape=probabilities.shape)
 
 
 class TextClassifier(abc.ABC):
@@ -85,7 +72,7 @@ class TextClassifier(abc.ABC):
     Attributes
     ----------
     n_labels_ : int
-        Columns of the probabilities; there after `fit`.
+        Columns of the probabilities; set by `fit`.
     label_names_ : tuple of str or None
         Names of the labels if `fit` was given them.
     history_ : list of dict
@@ -126,7 +113,7 @@ class TextClassifier(abc.ABC):
         return {"settings": self.settings}
 
     def set_params(self, **params: Any) -> Self:
-        """Set the constructor's arguments again; what was fitted stays."""
+        """Set the constructor's arguments; what was fitted stays."""
         type(self).__init__(self, **params)
         return self
 
@@ -181,7 +168,7 @@ class TextClassifier(abc.ABC):
         self.n_labels_, self.label_names_ = n_labels, names
         return self
 
-    def predict_proba(self, texts: Iterable[str], *, batch_size: int | None = None) -> npt.NDArray[np.float64]:
+    def predict_proba(self, texts: Iterable[str], *, batch_size: int | None = None) -> FloatArray:
         """Return the probability of each label for each text, (n_texts, n_labels).
 
         Parameters
@@ -238,7 +225,7 @@ class TextClassifier(abc.ABC):
             )
         return self._explain(checked, int(number), names[number] if names else int(number))
 
-    def known_words(self, texts: Iterable[str]) -> npt.NDArray[np.float64]:
+    def known_words(self, texts: Iterable[str]) -> FloatArray:
         """Return the share of each text's words that the classifier knows, (n_texts,): nan if a text has no words.
 
         Linear and hybrid classifiers know the words of their terms, CNNs those of their vocabulary, and encoders those
@@ -276,7 +263,7 @@ class TextClassifier(abc.ABC):
         parts = [
             highest(self._predict(texts[start : start + step], batch_size), k) for start in range(0, len(texts), step)
         ]
-        return SparseProbabilities(scipy.sparse.vstack(parts, format="csr"))
+        return stacked(parts)
 
     def _checked_texts(self, texts: Iterable[str], batch_size: int | None, who: str) -> list[str]:
         """Return texts to predict for; raise if the classifier is not fitted or the batch size is wrong."""
@@ -312,7 +299,7 @@ class TextClassifier(abc.ABC):
         """Learn; return the history."""
 
     @abc.abstractmethod
-    def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         """Return probabilities of at least one text."""
 
     @abc.abstractmethod
@@ -325,7 +312,7 @@ class TextClassifier(abc.ABC):
 
     @abc.abstractmethod
     def _read(self, folder: Path) -> None:
-        """Take up what `_write` wrote; `n_labels_` is set already."""
+        """Restore what `_write` wrote; `n_labels_` is set. Any error means that the folder is damaged."""
 
 
 def make(kind: str, **settings: Any) -> TextClassifier:
@@ -357,7 +344,7 @@ def make(kind: str, **settings: Any) -> TextClassifier:
 
 def probabilities_of(
     classifier: TextClassifier, texts: Iterable[str], listed: int | None
-) -> npt.NDArray[np.float64] | SparseProbabilities:
+) -> FloatArray | SparseProbabilities:
     """Return what conformal prediction works on: all probabilities, or the `listed` highest of each text.
 
     What a predictor is calibrated with must be what it is given later, so bundles remember `listed`;
@@ -396,18 +383,16 @@ def load(folder: str | os.PathLike[str]) -> TextClassifier:
     ...     text.load(f"{folder}/linear")
     make('linear')
     """
-    with _FOLDER.opened(Path(folder)) as (copy, document):
+    with _FOLDER.opened(Path(folder)) as (copy, document), _reading(folder):
         for name, expected in (("kind", str), ("settings", dict), ("n_labels", int)):
             if not isinstance(document.get(name), expected):
-                raise ArtifactError(
-                    f"The saved classifier {folder} is damaged: {_FOLDER.description} has no proper '{name}'."
-                )
+                raise TypeError(f"{_FOLDER.description} has no proper '{name}'.")
         try:
             classifier = make(document["kind"], **document["settings"])
             classifier.n_labels_ = document["n_labels"]
             classifier.label_names_ = as_label_names(document.get("label_names"), classifier.n_labels_, who="load")
-            classifier.history_ = list(document.get("history", []))
-        except (InvalidInputError, TypeError, KeyError, ValueError) as error:
+        except InvalidInputError as error:
             raise ArtifactError(f"The saved classifier {folder} cannot be used: {error}") from error
+        classifier.history_ = list(document.get("history", []))
         classifier._read(copy)
     return classifier

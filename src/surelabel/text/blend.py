@@ -7,20 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.special
 
 from surelabel._core.npz_file import read_arrays
-from surelabel.exceptions import ArtifactError, DataWarning, InvalidInputError
-from surelabel.text.base import History, TextClassifier, load, make, reading
+from surelabel._core.validation import FloatArray
+from surelabel.exceptions import DataWarning, InvalidInputError
+from surelabel.text.base import History, TextClassifier, load, make
 from surelabel.text.curves import fit_regression, log_loss
 from surelabel.text.explaining import Explanation, merged
 from surelabel.text.inputs import MANY_LABELS, FitOptions, LabelledTexts
 from surelabel.text.settings import BlendSettings
-
-__all__ = ["BlendClassifier"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _WEIGHTS = "blend.npz"
 # Log-odds of members are kept within this.
@@ -60,7 +56,7 @@ class BlendClassifier(TextClassifier):
 
     def __init__(self, settings: Any = None) -> None:
         super().__init__(settings)
-        self._make_members()  # settings that are wrong are named before anything is fitted
+        self._make_members()  # wrong settings are reported before anything is fitted
 
     def _make_members(self) -> list[TextClassifier]:
         """Return unfitted members; a kind that comes again gets the next seed."""
@@ -124,12 +120,11 @@ class BlendClassifier(TextClassifier):
     def _read(self, folder: Path) -> None:
         kinds = self.settings.kinds
         self.members_ = tuple(load(folder / f"member-{place}") for place in range(len(kinds)))
-        with reading(folder):
-            self._weights = read_arrays(folder / _WEIGHTS)["weights"]
+        self._weights = read_arrays(folder / _WEIGHTS)["weights"]
         fits = tuple(member.kind for member in self.members_) == kinds
         fits = fits and all(member.n_labels_ == self.n_labels_ for member in self.members_)
         if not fits or self._weights.shape != (len(kinds) + 1, self.n_labels_):
-            raise ArtifactError(f"The saved classifier {folder} is damaged: its members do not fit together.")
+            raise ValueError("its members do not fit together.")
 
 
 def log_odds(probabilities: FloatArray) -> FloatArray:

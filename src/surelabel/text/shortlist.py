@@ -1,8 +1,8 @@
 """One-vs-rest for very many labels: each text is scored for the labels nearest to it, and learnt from by those alone.
 
-A label's centroid is the sum of its training texts' features, its largest components kept. A text's shortlist are the
+A label's centroid is the sum of its training texts' features, its largest components kept. A text's shortlist is the
 labels whose centroids are most similar to it. A label's regression is fitted to its own texts and to the other texts
-that have it on their shortlists, which is just what it meets at prediction: no negatives are drawn by guess, and
+that have it on their shortlists, which is exactly what it meets at prediction: no negatives have to be guessed, and
 probabilities need no correction for those that were left out. Fitting and predicting take time in proportion to
 texts times shortlist, whatever the number of labels (as Slice does: Jain et al. 2019; pruned weights as in DiSMEC:
 Babbar & Schoelkopf 2017).
@@ -19,10 +19,9 @@ import scipy.sparse
 import scipy.special
 
 from surelabel._core.threads import over_rows
+from surelabel._core.validation import FloatArray, IntArray
 from surelabel._kernels import shortlist as kernel
 from surelabel.labels.sparse import SparseProbabilities
-
-__all__ = ["ShortlistModel", "fit_shortlists"]
 
 # Largest components of a centroid that are kept.
 _CENTROID_FEATURES = 200
@@ -31,7 +30,7 @@ _INVERSE_REGULARISATION = 200.0
 # Change of the weights at which a label's regression is done.
 _TOLERANCE = 1e-2
 
-Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+Rows = tuple[IntArray, IntArray, FloatArray]
 _ARRAYS = ("index_starts", "index_labels", "index_values", "weight_starts", "weight_features", "weight_values")
 _INTERCEPTS = "intercepts"
 
@@ -47,7 +46,7 @@ class ShortlistModel:
 
     centroids: Any
     weights: Any
-    intercepts: npt.NDArray[np.float64]
+    intercepts: FloatArray
 
     def predict(self, features: Any, shortlist: int, k: int) -> SparseProbabilities:
         """Return the k highest probabilities of each text's shortlist."""
@@ -89,17 +88,17 @@ class ShortlistModel:
         return cls(centroids, weights, intercepts)
 
 
-def _best(labels: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], k: int, n_labels: int) -> Any:
+def _best(labels: IntArray, scores: FloatArray, k: int, n_labels: int) -> Any:
     """Return the probabilities of the k best labels of each text as a CSR array."""
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     chosen = np.take_along_axis(labels, order, axis=1)
     probabilities = scipy.special.expit(np.take_along_axis(scores, order, axis=1))
     rows, places = np.nonzero(chosen >= 0)
-    found = scipy.sparse.csr_array(
+    best = scipy.sparse.csr_array(
         (probabilities[rows, places], (rows, chosen[rows, places])), shape=(len(labels), n_labels)
     )
-    found.sort_indices()
-    return found
+    best.sort_indices()
+    return best
 
 
 def _centroids(features: Any, labels: Any) -> Any:
@@ -116,33 +115,29 @@ def _centroids(features: Any, labels: Any) -> Any:
         columns.append(kept_columns)
         values.append(kept / length if length > 0 else kept)
         starts.append(starts[-1] + len(kept))
-    found = scipy.sparse.csr_array(
+    pruned = scipy.sparse.csr_array(
         (np.concatenate(values).astype(np.float32), np.concatenate(columns), starts), shape=sums.shape
     )
-    found.sort_indices()
-    return found
+    pruned.sort_indices()
+    return pruned
 
 
-def _samples(labels: Any, nearest: npt.NDArray[np.int64], max_negatives: int, seed: int) -> Any:
+def _samples(labels: Any, nearest: IntArray, max_negatives: int, seed: int) -> Any:
     """Return (learnt labels, starts, texts, signs, importances) of the texts that each label is learnt from.
 
-    If a label has more negatives than `max_negatives`, so many are drawn, and count for all.
+    If a label has more than `max_negatives` negatives, that many are drawn at random and weighted to stand for all.
     """
-    n_texts = labels.shape[0]
-    pairs = labels.tocoo()
-    positives = np.sort(pairs.col.astype(np.int64) * n_texts + pairs.row)
-    rows, places = np.nonzero(nearest >= 0)
-    listed = np.sort(nearest[rows, places] * n_texts + rows)
-    negatives = np.setdiff1d(listed, positives, assume_unique=True)
-    learnt = np.unique(positives // n_texts)
-    ends = np.searchsorted(negatives // n_texts, learnt, side="right")
-    begins = np.searchsorted(negatives // n_texts, learnt, side="left")
-    positive_ends = np.searchsorted(positives // n_texts, learnt, side="right")
+    positives, (rows, places) = labels.astype(np.int8).tocsc(), np.nonzero(nearest >= 0)
+    listed = scipy.sparse.csc_array((np.ones(len(rows), dtype=np.int8), (rows, nearest[rows, places])), labels.shape)
+    negatives = (listed > positives).tocsc()
+    learnt = np.flatnonzero(np.diff(positives.indptr))
     random = np.random.default_rng(seed)
     starts, texts, signs, importances = [0], [], [], []
-    for place in range(len(learnt)):
-        own = positives[positive_ends[place - 1] if place else 0 : positive_ends[place]] % n_texts
-        others = negatives[begins[place] : ends[place]] % n_texts
+    for label in learnt:
+        own, others = (
+            np.sort(table.indices[table.indptr[label] : table.indptr[label + 1]]).astype(np.int64)
+            for table in (positives, negatives)
+        )
         importance = 1.0
         if len(others) > max_negatives:
             importance = len(others) / max_negatives

@@ -19,8 +19,6 @@ from surelabel._core.extras import import_extra
 from surelabel.exceptions import InvalidInputError
 from surelabel.text.explaining import Occurrences, WordWeight, sequences_of, word_weights
 
-__all__ = ["Terms"]
-
 _WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
 _VOCABULARY, _CHARACTERS = "vocabulary.json", "characters.json"
 # Different words whose stems are remembered.
@@ -83,7 +81,7 @@ class Terms:
         return self._weigh(scipy.sparse.csr_array(arrays, shape=(len(texts), self.n_features)))
 
     def word_weights(self, text: str, columns: Any, values: Any) -> tuple[WordWeight, ...]:
-        """Share values of columns that a text has, (m,) each, out over its words."""
+        """Distribute the values of a text's columns, (m,) each, over its words."""
         occurrences = Occurrences(text, _WORD, self._stem)
         characters = occurrences.add_characters() if self.characters else {}
         n_words = len(self.vocabulary)
@@ -107,7 +105,7 @@ class Terms:
             (folder / name).write_text(json.dumps(terms, ensure_ascii=False), encoding="utf-8")
 
     def read(self, folder: Path, idf: npt.NDArray[np.float32]) -> None:
-        """Take up what `write` wrote; ValueError if it is not a list of terms with a weight each."""
+        """Restore what `write` wrote; ValueError if it is not a list of terms with a weight each."""
         self.vocabulary = _read_terms(folder / _VOCABULARY)
         self.characters = _read_terms(folder / _CHARACTERS) if self._settings.character_weight else []
         self.idf = idf

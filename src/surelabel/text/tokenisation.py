@@ -58,7 +58,7 @@ def words(texts: Sequence[str]) -> list[list[str]]:
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
     """Return the token ids of each text, cut at the tokenizer's own truncation."""
-    # Only as much of a long text is read as the limit needs: a text of megabytes costs as much as a page.
+    # Of a long text only as much is read as the limit needs: megabytes cost no more than a page.
     limit = _limit(tokenizer)
     beginnings = [_beginning(text, limit) for text in texts]
     ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(beginnings)]

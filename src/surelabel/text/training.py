@@ -2,7 +2,7 @@
 
 Batches of similar length in an order that depends on seed and epoch alone; early stopping on the validation
 micro-F1; the best epoch's weights at the end; checkpoints from which a killed run resumes and ends with the same
-weights. A checkpoint counts only once it is whole: a file `complete` is written into it last.
+weights. A checkpoint counts only when it is complete: a file `complete` is written into it last.
 
 Under torchrun or `accelerate launch` all processes call `fit` with the same texts, share each batch among them, and end
 with the same weights; the first one writes checkpoints.
@@ -55,7 +55,7 @@ _RUN, _COMPLETE = "run.json", "complete"
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How a network is trained; a checkpoint is taken up only by a run with the same `settings` and data."""
+    """How a network is trained; only a run with the same `settings` and data continues from a checkpoint."""
 
     settings: dict[str, Any]
     batch_size: int
@@ -99,7 +99,7 @@ def processor_has_bfloat16() -> bool:
 
 
 class _Callback(TrainerCallback):
-    """Averages weights, asks for checkpoints, and marks whole ones."""
+    """Averages weights, asks for checkpoints, and marks complete ones."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -118,7 +118,7 @@ class _Callback(TrainerCallback):
         return control
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Mark the checkpoint as whole."""
+        """Mark the checkpoint as complete."""
         self.last_save = time.monotonic()
         if args.should_save:
             with atomic_file(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _COMPLETE) as path:
@@ -153,7 +153,7 @@ class _Trainer(Trainer):
 
 def _measure(prediction: EvalPrediction) -> dict[str, float]:
     """Return the validation micro-F1 at probability 0.5, and the same with ties broken by the loss."""
-    # Rare labels keep the micro-F1 of the first epochs at 0 while the loss falls: this is no reason to stop.
+    # Rare labels keep the micro-F1 of the first epochs at 0 while the loss falls, which is not a reason to stop.
     logits, labels = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
     predicted, truth = logits >= 0, labels.astype(bool)
     total = int(predicted.sum()) + int(truth.sum())
@@ -209,7 +209,7 @@ def _own_random_numbers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet_library() -> Iterator[None]:
-    """Keep the library's remarks and loading bars off the terminal; errors stay."""
+    """Keep the library's messages and progress bars off the terminal; errors stay."""
     verbosity, bars = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -257,7 +257,7 @@ def passing_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _checkpoint_folder(options: FitOptions, identity: str) -> Iterator[Path]:
-    """Yield the folder for checkpoints: the one asked for, if it holds this run, or a temporary one."""
+    """Yield the folder for checkpoints: the requested one, if it belongs to this run, or a temporary one."""
     if options.checkpoint_folder is None:
         with passing_folder() as folder:
             yield folder
@@ -268,7 +268,7 @@ def _checkpoint_folder(options: FitOptions, identity: str) -> Iterator[Path]:
 
 
 def _prepare_folder(folder: Path, options: FitOptions, identity: str) -> None:
-    """Make a folder for checkpoints, or check that the one that is there holds this run."""
+    """Make a folder for checkpoints, or check that an existing one belongs to this run."""
     folder.mkdir(parents=True, exist_ok=True)
     if not options.resume and int(os.environ.get("RANK", "0")) == 0:
         for old in folder.glob("checkpoint-*"):
@@ -286,7 +286,7 @@ def _prepare_folder(folder: Path, options: FitOptions, identity: str) -> None:
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest whole checkpoint; remove what a kill left behind half-written."""
+    """Return the newest complete checkpoint; remove what a killed run left half-written."""
     whole = []
     for checkpoint in folder.glob("checkpoint-*"):
         if (checkpoint / _COMPLETE).is_file():

