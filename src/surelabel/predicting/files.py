@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import io
 import itertools
 import json
 import logging
@@ -159,11 +158,10 @@ class PartialFile:
             shutil.copyfileobj(self._file, stream)
             return []
         records = kept()
-        with _as_text(stream) if kind in {"jsonl", "csv"} else contextlib.nullcontext(stream) as out:
-            writer = answer_writer(out, kind, settings, self.journal.fields)
-            while some := list(itertools.islice(records, _ROWS_AT_A_TIME)):
-                writer.write(some)
-            writer.close()
+        writer = answer_writer(stream, kind, settings, self.journal.fields)
+        while some := list(itertools.islice(records, _ROWS_AT_A_TIME)):
+            writer.write(some)
+        writer.close()
         return skipped
 
     def __enter__(self) -> Self:
@@ -175,16 +173,6 @@ class PartialFile:
         if kind is None or self.journal.rows == 0:
             self._path.unlink(missing_ok=True)
             self.part.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _as_text(stream: IO[bytes]) -> Iterator[IO[str]]:
-    """Yield a stream of text onto a stream of bytes, which stays open."""
-    wrapper = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    try:
-        yield wrapper
-    finally:
-        wrapper.detach()
 
 
 @contextlib.contextmanager
