@@ -14,7 +14,6 @@ from surelabel.exceptions import InvalidInputError, ReviewConflictError
 from surelabel.predicting.models import bundle_folder, model_checksum
 from surelabel.review import (
     BlindFigures,
-    CalibrationUpdate,
     IncomingSettings,
     ReviewStore,
     ReviewText,
@@ -73,7 +72,7 @@ class Reviewing:
         self.on_switch: Callable[[Bundle], None] = lambda _: None
         self._labels = frozenset(bundle.label_names)
         self._p_values: dict[tuple[int, str], float] = {}
-        self._update: tuple[CalibrationUpdate, str, Path | None] | None = None
+        self._update: tuple[Bundle, dict[str, Any]] | None = None
         self._changing = threading.Lock()
         if self.folder is not None and self.store.note("model") is None:
             self.store.set_note("model", str(self.folder))
@@ -91,7 +90,6 @@ class Reviewing:
 
     def state(self) -> dict[str, Any]:
         """Return the counts of the queues, and the figures of the blind check."""
-        update = None if self._update is None else _update_values(*self._update)
         return {
             "queues": {queue: dataclasses.asdict(counts) for queue, counts in self.store.counts().items()},
             "significance": self.settings.significance,
@@ -99,13 +97,20 @@ class Reviewing:
             "lease_seconds": self.store.lease_seconds,
             "model": self.model,
             "blind": {**dataclasses.asdict(figures := self._blind()), "error": figures.error},
-            "calibration": {"needed": texts_needed(self.settings.significance), "update": update},
+            "calibration": {
+                "needed": texts_needed(self.settings.significance),
+                "update": None if self._update is None else self._update[1],
+            },
         }
 
-    def lease(self, reviewer: str, queue: str, n: int) -> list[dict[str, Any]]:
+    def lease(self, reviewer: str, queue: str, n: int) -> dict[str, Any]:
         """Return texts for a reviewer, without what must not be seen; texts of other queues are given back."""
         self.store.release(reviewer, keep=queue)
-        return [shown(text) for text in self.store.lease(reviewer, queue, min(n, MOST_LEASED))]
+        return {"texts": [shown(text) for text in self.store.lease(reviewer, queue, min(n, MOST_LEASED))]}
+
+    def renew(self, reviewer: str) -> dict[str, Any]:
+        """Keep a reviewer's texts for longer; return how many there are."""
+        return {"leased": self.store.renew(reviewer)}
 
     def decide(
         self, key: str, number: int, reviewer: str, action: str, labels: list[str] | None, seconds: float | None
@@ -157,20 +162,28 @@ class Reviewing:
             if self.folder is not None:
                 folder = _free_folder(self.folder, update.n_texts)
                 update.bundle.save(folder)
-            self._update = (update, fingerprint_of(update.bundle, folder), folder)
-            return _update_values(*self._update)
+            values = {
+                "model": fingerprint_of(update.bundle, folder),
+                "folder": None if folder is None else str(folder),
+                "n_texts": update.n_texts,
+                "significance": update.significance,
+                "before": dataclasses.asdict(update.before),
+                "after": dataclasses.asdict(update.after),
+            }
+            self._update = update.bundle, values
+            return values
 
     def switch(self, model: str) -> dict[str, Any]:
         """Use the new model from now on, if its fingerprint is the one that was seen."""
         with self._changing:
-            if self._update is None or self._update[1] != model:
+            if self._update is None or self._update[1]["model"] != model:
                 raise ReviewConflictError("There is no such new model. Update the calibration first.")
-            update, fingerprint, folder = self._update
-            self.on_switch(update.bundle)
-            self.bundle, self.model, self._update = update.bundle, fingerprint, None
-            if folder is not None:
-                self.folder = folder
-                self.store.set_note("model", str(folder))
+            bundle, values = self._update
+            self.on_switch(bundle)
+            self.bundle, self.model, self._update = bundle, model, None
+            if values["folder"] is not None:
+                self.folder = Path(values["folder"])
+                self.store.set_note("model", values["folder"])
             n_rerouted = reroute(self.store, self.bundle, self.model, self.settings.significance)
             return {"model": self.model, "rerouted": n_rerouted}
 
@@ -215,15 +228,3 @@ def _free_folder(folder: Path, n_texts: int) -> Path:
     target = folder.resolve()
     names = (f"{target.name}-checked-{n_texts}{suffix}" for suffix in ("", *(f"-{turn}" for turn in range(2, 1000))))
     return next(target.with_name(name) for name in names if not target.with_name(name).exists())
-
-
-def _update_values(update: CalibrationUpdate, model: str, folder: Path | None) -> dict[str, Any]:
-    """Return a new calibration as plain values."""
-    return {
-        "model": model,
-        "folder": None if folder is None else str(folder),
-        "n_texts": update.n_texts,
-        "significance": update.significance,
-        "before": dataclasses.asdict(update.before),
-        "after": dataclasses.asdict(update.after),
-    }
