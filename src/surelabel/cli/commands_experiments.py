@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 def compare(
     corpus: CorpusName,
     *,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Take the classifier of this model; CORPUS is what it was trained on."),
-    ] = None,
+    model: Annotated[Path | None, "Take the classifier of this model; CORPUS is what it was trained on.", "DIR"] = None,
     classifier: Annotated[str, "linear, randinit, word2vec or bert."] = "linear",
     measure: Annotated[
         list[str] | None, "L2, LogLoss, Mahalanobis, Penalised, ..., several times for several [default: all]."

@@ -36,17 +36,13 @@ _MeasureHelp = (
     "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mixture, mahalanobis, "
     "penalised."
 )
-DateColumn = Annotated[
-    str | None, typer.Option("--date", metavar="COLUMN", help="Column with each text's date: errors by month.")
-]
+DateColumn = Annotated[str | None, "Column with each text's date: errors by month.", "COLUMN"]
 FailOnBrokenPromise = Annotated[bool, "End with exit code 6 if there are more errors than chance explains."]
 PartSize = Annotated[
     str | None,
-    typer.Option(
-        metavar="N|SHARE",
-        help="Texts of a file to draw for this part: a number, or a share below 1 "
-        "[default: test 0.2, validation 0.1, calibration 0.15].",
-    ),
+    "Texts of a file to draw for this part: a number, or a share below 1 "
+    "[default: test 0.2, validation 0.1, calibration 0.15].",
+    "N|SHARE",
 ]
 
 
@@ -60,7 +56,7 @@ def train(
         "linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; auto keeps the better of the "
         "two on validation texts; randinit, word2vec and bert are the paper's; blend combines several.",
     ] = "linear",
-    of: Annotated[str | None, typer.Option(metavar="KINDS", help="Members of a blend, e.g. linear,randinit.")] = None,
+    of: Annotated[str | None, "Members of a blend, e.g. linear,randinit.", "KINDS"] = None,
     setting: Annotated[
         list[str] | None, "A setting of the classifier, e.g. epochs=3 or model=minilm; several times for several."
     ] = None,
@@ -82,10 +78,8 @@ def train(
     recalibrate: Annotated[bool, "Correct each label's probabilities on the validation part."] = False,
     listed: Annotated[
         str | None,
-        typer.Option(
-            metavar="N|all",
-            help="Labels whose probabilities are kept for each text [default: all; the highest of over 1,000].",
-        ),
+        "Labels whose probabilities are kept for each text [default: all; the highest of over 1,000].",
+        "N|all",
     ] = None,
     decision: Annotated[
         Literal["exact", "f1", "macro-f1"],
@@ -96,13 +90,10 @@ def train(
     date: DateColumn = None,
     promises: Promises,
     name: Annotated[str | None, "Name of the model [default: corpus and classifier]."] = None,
-    reviewed: Annotated[
+    with_reviews: Annotated[
         str | None,
-        typer.Option(
-            "--with-reviews",
-            metavar="STORE",
-            help="Train with the texts that were decided in a review too; those of its blind check stay out.",
-        ),
+        "Train with the texts that were decided in a review too; those of its blind check stay out.",
+        "STORE",
     ] = None,
     test: PartSize = None,
     validation: PartSize = None,
@@ -157,8 +148,8 @@ def train(
         )
         columns = [*(() if division is None else division.columns), date]
         texts = reading.load(corpus, seed, sizes=drawn, columns=columns)
-        if reviewed is not None:
-            texts = _with_reviews(texts, reviewed)
+        if with_reviews is not None:
+            texts = _with_reviews(texts, with_reviews)
         bundle = models.train_to_folder(texts, out, settings, resume=not fresh)
     own = next(iter(bundle.evaluation.values())) if bundle.evaluation else None
     if as_json:

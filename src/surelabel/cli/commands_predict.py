@@ -59,13 +59,9 @@ def predict(
     assurance: Annotated[
         str | None, "Hold the level for this calibration with this probability, e.g. 0.95; sets are larger."
     ] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
-    ] = None,
+    by: Annotated[str | None, "Column of groups [default: that of calibration].", "COLUMN"] = None,
     group: Annotated[str | None, "Group of all texts, if the model is calibrated by groups; instead of --by."] = None,
-    p_value: Annotated[
-        str | None, typer.Option(metavar="LABELS", help="Also give the p-value of this label-set, e.g. grain,wheat.")
-    ] = None,
+    p_value: Annotated[str | None, "Also give the p-value of this label-set, e.g. grain,wheat.", "LABELS"] = None,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", help="A .jsonl, .csv, .parquet or .xlsx file; a folder for a data set."),
@@ -100,9 +96,7 @@ def predict(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Divide the input among so many processes; --out is a folder.")
     ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="The same on the workers of a Dask scheduler.")
-    ] = None,
+    scheduler: Annotated[str | None, "The same on the workers of a Dask scheduler.", "ADDRESS"] = None,
     text: Text = None,
     id_column: Id = None,
     encoding: Encoding = "utf-8",

@@ -57,8 +57,7 @@ def serve(
         bool, "Check whether texts are like the calibration texts; /metrics has capital and alarm."
     ] = False,
     reviews: Annotated[
-        str | None,
-        typer.Option(metavar="STORE", help="Show a review too, at /review: its file, or postgresql://user@host/name."),
+        str | None, "Show a review too, at /review: its file, or postgresql://user@host/name.", "STORE"
     ] = None,
     adapt: Annotated[
         Literal["aci", "dtaci", "window", "nexcp"] | None,
