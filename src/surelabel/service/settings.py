@@ -12,20 +12,8 @@ from surelabel.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from surelabel.review import IncomingSettings
 
-_WHOLE_NUMBERS = {
-    "workers": 1,
-    "max_body_bytes": 1_024,
-    "max_texts": 1,
-    "max_text_chars": 1,
-    "max_top": 1,
-    "max_label_sets": 1,
-    "max_connections": 8,
-    "max_requests": 1,
-    "max_batch_texts": 1,
-    "max_queue_texts": 1,
-    "max_pending": 1,
-}
-_SECONDS = ("max_wait", "timeout", "head_timeout", "body_timeout", "send_timeout")
+# Whole numbers must be 1 or more, and these larger.
+_LEAST = {"max_body_bytes": 1_024, "max_connections": 8}
 
 
 def is_loopback(host: str) -> bool:
@@ -163,14 +151,14 @@ class ServiceSettings:
                 got = getattr(self, name)
                 raise InvalidInputError(f"The {name!r} setting of a service must be {expected}. Got {got!r} instead.")
 
-        for name, least in _WHOLE_NUMBERS.items():
-            value = getattr(self, name)
+        for field in dataclasses.fields(self):
+            name, value, least = field.name, getattr(self, field.name), _LEAST.get(field.name, 1)
             is_whole = isinstance(value, int) and not isinstance(value, bool)
-            check(name, is_whole and value >= least, f"a whole number of {least:,} or more")
-        for name in _SECONDS:
-            value = getattr(self, name)
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            check(name, is_number and 0 <= value < float("inf"), "seconds, 0 or more")
+            if field.type == "int" and name != "port":
+                check(name, is_whole and value >= least, f"a whole number of {least:,} or more")
+            elif field.type == "float":
+                is_number = is_whole or isinstance(value, float)
+                check(name, is_number and 0 <= value < float("inf"), "seconds, 0 or more")
         check("port", isinstance(self.port, int) and 0 <= self.port <= 65_535, "from 0 to 65535")
         check("watch", isinstance(self.watch, bool), "True or False")
         if self.workers > 1 and self.adapt is not None:
