@@ -62,14 +62,6 @@ def make_measures(names: Sequence[str], parts: Probabilities, seen: BoolArray) -
     return {name: fitted_measure(any_measure_named(name), validation, seen, limits) for name in names}
 
 
-def make_rivals(names: Sequence[str], seen: BoolArray, max_labels: int) -> list[Rival]:
-    """Make rivals by name; those that list candidates have the label-sets of the training texts."""
-    unknown = sorted(set(names) - set(RIVALS))
-    if unknown:
-        raise InvalidInputError(f"Rivals are {', '.join(RIVALS)}. Got {', '.join(unknown)} instead.")
-    return [RIVALS[name](seen, max_labels) for name in names]
-
-
 class _KeptRecords(UserDict[tuple[str, int], list[ComparisonRecord]]):
     """Records kept in a file, as long as probabilities, levels and version stay the same."""
 
@@ -177,7 +169,10 @@ def _compared(
     n_sized: int | None = None,
 ) -> Comparison:
     """Compare on probabilities that are kept in a folder; write table, figure and results."""
-    others = make_rivals(rivals, seen, probabilities.max_labels)
+    unknown = sorted(set(rivals) - set(RIVALS))
+    if unknown:
+        raise InvalidInputError(f"Rivals are {', '.join(RIVALS)}. Got {', '.join(unknown)} instead.")
+    others = [RIVALS[name](seen, probabilities.max_labels) for name in rivals]
     made = make_measures(measures, probabilities, seen)
     done = _KeptRecords(folder / "comparison.json", _key(folder / "probabilities.npz", levels, n_sized))
     compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed, n_sized=n_sized, done=done)

@@ -131,15 +131,6 @@ def _resplit_sizes(predictor: ConformalLabelSets, probabilities: FloatArray) -> 
     }
 
 
-def _underlying(probabilities: Probabilities) -> dict[str, Any]:
-    """Return how good the classifier itself is, on each part but the calibration texts."""
-    return {
-        name: dataclasses.asdict(classification_metrics(part.labels, part.probabilities >= 0.5))
-        for name, part in probabilities.parts.items()
-        if name != "calibration"
-    }
-
-
 def _evaluations(
     settings: Settings, probabilities: Probabilities, measures: Mapping[str, SeparableMeasure]
 ) -> dict[str, dict[str, Any]]:
@@ -199,7 +190,12 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
         "n_texts": {name: len(part) for name, part in probabilities.parts.items()},
         "versions": versions(),
         "machine": machine(),
-        "underlying": _underlying(probabilities),
+        # How good the classifier itself is.
+        "underlying": {
+            name: dataclasses.asdict(classification_metrics(part.labels, part.probabilities >= 0.5))
+            for name, part in probabilities.parts.items()
+            if name != "calibration"
+        },
     }
     for kind, values in _evaluations(settings, probabilities, missing).items() if settings.conformal else ():
         document[kind] = {**document.get(kind, {}), **values}
