@@ -43,8 +43,8 @@ def compare(
     ] = None,
     reading: Reading,
     seed: Seed = 0,
-    runs: Annotated[Path, "Checkpoints and probabilities."] = Path("runs"),
-    results: Annotated[Path, "Result file, table and figure."] = Path("results"),
+    runs: Annotated[Path, "Folder of checkpoints and probabilities."] = Path("runs"),
+    results: Annotated[Path, "Folder of result file, table and figure."] = Path("results"),
     as_json: Json = False,
 ) -> None:
     """Compare measures and rival methods on one corpus: error and size at several levels, same texts for all.

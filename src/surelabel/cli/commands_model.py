@@ -72,7 +72,7 @@ def train(
     constraints: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="JSON file of what label-sets obey: implications, exclusions, ..."
+            exists=True, dir_okay=False, help="JSON file of rules for label-sets: implications, exclusions, ..."
         ),
     ] = None,
     recalibrate: Annotated[bool, "Correct each label's probabilities on the validation part."] = False,
@@ -224,7 +224,7 @@ def _with_members(classifier: str, of: str | None, settings: dict[str, Any]) -> 
 
 
 def _as_settings(given: list[str]) -> dict[str, Any]:
-    """Return settings from name=value, where a value is JSON or else a string."""
+    """Return settings from name=value; a value is JSON, otherwise a string."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")
@@ -244,7 +244,7 @@ def calibrate(
     *,
     measure: Annotated[str | None, f"{_MeasureHelp} [default: the model's]"] = None,
     part: Annotated[str | None, "Part to calibrate with, or all [default: calibration; all of a new file]."] = None,
-    add: Annotated[bool, "Beside the texts that it is calibrated with, which are not needed."] = False,
+    add: Annotated[bool, "Add to the texts that it is calibrated with, which are not needed again."] = False,
     promises: Promises,
     skip_training_texts: Annotated[bool, "Leave out texts of training instead of refusing the file."] = False,
     categories: Categories,
@@ -256,9 +256,9 @@ def calibrate(
 ) -> None:
     """Calibrate a model anew, or with another measure, without training it again.
 
-    CORPUS is what it was trained on, whose calibration part is taken, or new texts with labels, all of which are.
-    Measure, categories, constraints and recalibration stay the model's unless others are asked for; to fit another
-    measure takes what it was trained on.
+    CORPUS is what it was trained on, of which the calibration part is taken, or new texts with labels, of which all
+    are. Measure, categories, constraints and recalibration stay the model's unless others are asked for; to fit
+    another measure, give what it was trained on.
 
     \b
     Examples:
@@ -320,7 +320,7 @@ def evaluate(
     part: Annotated[str | None, "Part to measure on, or all [default: test; all of a new file]."] = None,
     report: Annotated[Path | None, "Write an HTML report to this file."] = None,
     criteria: Annotated[
-        bool, "The paper's S and OF, the work of its searches and whole curves, too: takes minutes."
+        bool, "Also measure the paper's S and OF, the work of its searches and whole curves: takes minutes."
     ] = False,
     date: DateColumn = None,
     fail_on_broken_promise: FailOnBrokenPromise = False,

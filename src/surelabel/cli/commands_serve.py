@@ -64,7 +64,7 @@ def serve(
         "Let the level follow the errors that POST /v1/outcomes shows.",
     ] = None,
     significance: AdaptSignificance = None,
-    state: Annotated[Path | None, "File that answers under an id and their outcomes are kept in."] = None,
+    state: Annotated[Path | None, "File to keep answers under an id and their outcomes in."] = None,
 ) -> None:
     """Serve a model: a page for people at /, and the same for programs under /v1.
 
@@ -203,7 +203,7 @@ def import_reviews(
     *,
     as_json: Json = False,
 ) -> None:
-    """Save the annotations of a JSON export of Label Studio as decisions; read again, it changes nothing.
+    """Save the annotations of a JSON export of Label Studio as decisions; importing it again changes nothing.
 
     \b
     Example:

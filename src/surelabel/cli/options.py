@@ -32,12 +32,12 @@ CorpusName = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, also on a terminal.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random: parts, training.")]
-PartsSeed = Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws: parts, training.")]
+PartsSeed = Annotated[int | None, typer.Option(min=0, help="Seed of the parts [default: that of training].")]
 Text = Annotated[
     list[str] | None, typer.Option("--text", help="Text column of a file [default: text]; several are joined.")
 ]
-Separator = Annotated[str, typer.Option("--separator", help="Between the label names in a cell.")]
+Separator = Annotated[str, typer.Option("--separator", help="Separator of label names in a cell.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column that tells texts apart [default: id, if there is one].")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of a text file.")]
 AdaptSignificance = Annotated[
@@ -230,7 +230,7 @@ class Promises:
     """What is promised about decisions."""
 
     max_wrong: Annotated[str | None, "Share of wrong texts among those that are filed [default: 0.05].", "SHARE"] = None
-    assurance: Annotated[str | None, "How sure it is that no more are wrong [default: 0.95].", "SHARE"] = None
+    assurance: Annotated[str | None, "Probability that no more are wrong [default: 0.95].", "SHARE"] = None
     max_missed: Annotated[
         str | None,
         "Share of true tags that tags to consider may miss [default: 0.05; up to 0.2 if that makes lists short].",

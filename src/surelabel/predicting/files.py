@@ -121,12 +121,12 @@ class PartialFile:
         self._note()
 
     def _note(self) -> None:
-        """Say in the journal what counts."""
+        """Write into the journal what counts."""
         with atomic_file(self._path, clean=False) as temporary:
             temporary.write_text(json.dumps(dataclasses.asdict(self.journal)), encoding="utf-8")
 
     def _take_over(self, earlier: _Journal, *, strict: bool) -> None:
-        """Continue what an earlier run left, if it is of the same identity and all there."""
+        """Continue what an earlier run left, if it has the same identity and is complete."""
         mine = self.journal.identity
         names = {*earlier.identity, *mine}
         differing = sorted(name for name in names if earlier.identity.get(name) != mine.get(name))
@@ -239,7 +239,7 @@ def predict_file(
 ) -> Summary:
     """Answer to all texts of a source in a file (.jsonl, .csv, .parquet or .xlsx), which is whole or not there.
 
-    `resume` continues an interrupted run of the same texts, model and settings, which standard input cannot be;
+    `resume` continues an interrupted run of the same texts, model and settings, but not one that read standard input;
     `advance` is called with each batch when it is written.
     """
     settings = settings or AnswerSettings()

@@ -119,10 +119,10 @@ def _add_pages(routes: Routes, report: bytes | None) -> None:
 
 
 def _add_error_handlers(app: FastAPI) -> None:
-    """Tell every error in one shape, without what only the log should have."""
+    """Report every error in one shape, without what only the log should have."""
 
     @app.exception_handler(ServiceError)
-    async def told(request: Request, error: ServiceError) -> Response:
+    async def expected(request: Request, error: ServiceError) -> Response:
         return error_response(error)
 
     @app.exception_handler(RequestValidationError)

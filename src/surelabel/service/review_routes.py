@@ -106,7 +106,7 @@ def add_review(routes: Routes, reviewing: Reviewing) -> None:
     async def words(number: int, label: str) -> Response:
         return JSONResponse(await _in_thread(reviewing.words, number, label))
 
-    @routes.get("/v1/review/summary", "What the work was")
+    @routes.get("/v1/review/summary", "Figures of the work so far")
     async def summary_of_work() -> Response:
         return JSONResponse(await _in_thread(reviewing.summary))
 

@@ -78,14 +78,14 @@ class Reviewing:
             self.store.set_note("model", str(self.folder))
 
     def take_in(self, source: Any) -> int:
-        """Bring texts into their queues; those that another model has answered and nobody has decided are asked anew.
+        """Bring texts into their queues; answer again those that another model answered and nobody has decided.
 
         Returns how many texts were new.
         """
         n_new = take_in(self.store, self.bundle, source, self.model, self.settings)
         n_rerouted = reroute(self.store, self.bundle, self.model, self.settings.significance)
         if n_rerouted:
-            _log.info("%d waiting texts were answered by another model before; they are asked anew.", n_rerouted)
+            _log.info("%d waiting texts had been answered by another model; they are answered again.", n_rerouted)
         return n_new
 
     def state(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class Reviewing:
         }
 
     def summary(self) -> dict[str, Any]:
-        """Return what the work was."""
+        """Return the figures of the work so far."""
         return closing_figures(self.store.decisions()).to_dict()
 
     def export(self, kind: str, separator: str) -> bytes:

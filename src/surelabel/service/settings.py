@@ -69,14 +69,14 @@ class ServiceSettings:
     host, port
         Where it listens; only this machine can reach the default. Port 0 takes a free one.
     token : str, optional
-        Bearer token that a client must send. Needed where others than this machine can reach the host.
+        Bearer token that a client must send. Needed if other machines can reach the host.
     allow_unprotected : bool
-        Serve other machines without a token all the same.
+        Serve other machines even without a token.
     allowed_hosts : tuple of str, optional
-        Host names that a request may be addressed to, ("*",) for any. None: this machine's names where the host is a
-        loopback address, which keeps other sites' pages in a browser out; else any.
+        Host names that a request may be addressed to, ("*",) for any. None: this machine's names if the host is a
+        loopback address, which keeps other sites' pages in a browser out; otherwise any.
     max_body_bytes, max_texts, max_text_chars, max_top
-        Limits of one request: its body, texts, characters a text, label-sets to name a text.
+        Limits of one request: its body, its texts, characters per text, top label-sets per text.
     max_label_sets : int
         Texts times top of one request.
     max_connections : int
@@ -89,7 +89,7 @@ class ServiceSettings:
     max_wait : float
         Seconds that a request may wait for others to share a batch with.
     max_queue_texts : int
-        Texts of admitted requests that may wait; a request past that is refused with 503.
+        Texts of admitted requests that may wait; a request beyond that is refused with 503.
     timeout : float
         Seconds a request may take after its body has been read. A request that would take longer, as far as recent
         batches tell, is refused at once with 503.
@@ -98,7 +98,7 @@ class ServiceSettings:
     workers : int
         Processes that serve; the limits above are those of each. They share metrics, watch and outcomes.
     watch : bool
-        Watch whether the texts are like those of calibration, and tell it in the metrics.
+        Watch whether the texts are like those of calibration, and report it in the metrics.
     adapt : {"aci", "dtaci", "window", "nexcp"}, optional
         Let the level of requests that name none follow the errors that outcomes show; see `OnlineConformal`.
     adapt_significance : str
@@ -169,7 +169,7 @@ class ServiceSettings:
         self._check_token()
 
     def _check_token(self) -> None:
-        """Check the token, and that there is one where others can reach the service."""
+        """Check the token, and that there is one if others can reach the service."""
         token = self.token
         if token is not None and not (token and token.isascii() and token.isprintable() and token == token.strip()):
             raise InvalidInputError(

@@ -67,8 +67,7 @@ class _JsonlWriter:
 
     def __init__(self, stream: IO[Any]) -> None:
         self._wraps = not isinstance(stream, io.TextIOBase)
-        wrapped = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}
-        self._stream: Any = io.TextIOWrapper(stream, **wrapped) if self._wraps else stream
+        self._stream: Any = io.TextIOWrapper(stream, "utf-8", "surrogateescape", "") if self._wraps else stream
 
     def write(self, records: Iterable[Record]) -> None:
         self._stream.writelines(to_json(record) + "\n" for record in records)

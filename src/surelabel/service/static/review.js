@@ -321,7 +321,7 @@ async function updateCalibration() {
 async function useModel(fingerprint) {
   try {
     const answer = await send("v1/review/switch", { model: fingerprint });
-    say(`The new model is in use. ${answer.rerouted} waiting texts were asked anew.`);
+    say(`The new model is in use. ${answer.rerouted} waiting texts were answered again.`);
     held = [];
     words = new Map();
     await fill();
