@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel import __version__, corpora, plots
+from surelabel import __version__, corpora, plots, rivals
 from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import BoolArray
@@ -28,16 +28,6 @@ from surelabel.models.fitting import any_measure_named, fitted_measure
 from surelabel.models.held_out import bundle_probabilities
 from surelabel.models.steps import fitted_classifier, part_probabilities
 from surelabel.probabilities_file import Probabilities
-from surelabel.rivals import (
-    BonferroniRelevance,
-    CrossConformalRidge,
-    InstanceReproduction,
-    PerLabelRelevance,
-    RecallControl,
-    Rival,
-    SeenPowerset,
-    TransductiveRidge,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -45,14 +35,14 @@ _log = logging.getLogger(__name__)
 FITTED_AND_NOT = (*MEASURES, "Mahalanobis", "Penalised", "Mixture")
 
 # By the names that the command has for them: from the training labels and the largest number of labels of one text.
-RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
-    "seen": lambda seen, most: SeenPowerset(seen, LogLoss()),
-    "bonferroni": lambda seen, most: BonferroniRelevance(1, most),
-    "per-label": lambda seen, most: PerLabelRelevance(1, most),
-    "instance-reproduction": lambda seen, most: InstanceReproduction(1, most),
-    "cross-conformal": lambda seen, most: CrossConformalRidge(candidates=seen, max_labels=most),
-    "transductive": lambda seen, most: TransductiveRidge(candidates=seen, max_labels=most),
-    "recall": lambda seen, most: RecallControl(1, most),
+RIVALS: Mapping[str, Callable[[BoolArray, int], rivals.Rival]] = {
+    "seen": lambda seen, most: rivals.SeenPowerset(seen, LogLoss()),
+    "bonferroni": lambda seen, most: rivals.BonferroniRelevance(1, most),
+    "per-label": lambda seen, most: rivals.PerLabelRelevance(1, most),
+    "instance-reproduction": lambda seen, most: rivals.InstanceReproduction(1, most),
+    "cross-conformal": lambda seen, most: rivals.CrossConformalRidge(candidates=seen, max_labels=most),
+    "transductive": lambda seen, most: rivals.TransductiveRidge(candidates=seen, max_labels=most),
+    "recall": lambda seen, most: rivals.RecallControl(1, most),
 }
 
 

@@ -9,19 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surelabel import review
 from surelabel.answers import exact_level
 from surelabel.exceptions import InvalidInputError, ReviewConflictError
 from surelabel.predicting.models import bundle_folder, model_checksum
-from surelabel.review import (
-    BlindFigures,
-    IncomingSettings,
-    ReviewStore,
-    ReviewText,
-    blind_figures,
-    closing_figures,
-    take_in,
-    update_calibration,
-)
+from surelabel.review import BlindFigures, IncomingSettings, ReviewStore, ReviewText
 from surelabel.review.exporting import FORMATS, exported_bytes
 from surelabel.review.incoming import groups_of, reroute
 from surelabel.review.learning import texts_needed
@@ -82,7 +74,7 @@ class Reviewing:
 
         Returns how many texts were new.
         """
-        n_new = take_in(self.store, self.bundle, source, self.model, self.settings)
+        n_new = review.take_in(self.store, self.bundle, source, self.model, self.settings)
         n_rerouted = reroute(self.store, self.bundle, self.model, self.settings.significance)
         if n_rerouted:
             _log.info("%d waiting texts had been answered by another model; they are answered again.", n_rerouted)
@@ -146,7 +138,7 @@ class Reviewing:
 
     def summary(self) -> dict[str, Any]:
         """Return the figures of the work so far."""
-        return closing_figures(self.store.decisions()).to_dict()
+        return review.closing_figures(self.store.decisions()).to_dict()
 
     def export(self, kind: str, separator: str) -> bytes:
         """Return an export as the content of a file."""
@@ -157,7 +149,7 @@ class Reviewing:
     def update_calibration(self) -> dict[str, Any]:
         """Make a new model from the blind check, and compare it with the one in use, which stays in use."""
         with self._changing:
-            update = update_calibration(self.store, self.bundle, significance=self.settings.significance)
+            update = review.update_calibration(self.store, self.bundle, significance=self.settings.significance)
             folder = None
             if self.folder is not None:
                 folder = _free_folder(self.folder, update.n_texts)
@@ -204,7 +196,7 @@ class Reviewing:
             is_held = bundle.predictor.predict_set(engine, significance=level).contains(chosen)
             for decision, p_value, held in zip(new, p_values.tolist(), is_held.tolist(), strict=True):
                 self._p_values[decision.id, model] = p_value if held else 0.0
-        return blind_figures(decisions, [self._p_values[decision.id, model] for decision in decisions])
+        return review.blind_figures(decisions, [self._p_values[decision.id, model] for decision in decisions])
 
 
 def shown(text: ReviewText) -> dict[str, Any]:
