@@ -75,16 +75,6 @@ class _KeptRecords(UserDict[tuple[str, int], list[ComparisonRecord]]):
             temporary.write_text(json.dumps({**self._key, "records": every}), encoding="utf-8")
 
 
-def _key(probabilities: Path, levels: Sequence[Any], n_sized: int | None) -> dict[str, Any]:
-    """Return what records depend on besides method and split."""
-    return {
-        "version": __version__,
-        "probabilities": hashlib.sha256(probabilities.read_bytes()).hexdigest(),
-        "levels": [str(level) for level in levels],
-        "n_sized": n_sized,
-    }
-
-
 def compare_run(settings: Settings, folders: Folders, out: Path, **asked: Any) -> Comparison:
     """Compare measures and rivals, by name, on the probabilities of a conformal run, which is done first if necessary.
 
@@ -164,7 +154,13 @@ def _compared(
         raise InvalidInputError(f"Rivals are {', '.join(RIVALS)}. Got {', '.join(unknown)} instead.")
     others = [RIVALS[name](seen, probabilities.max_labels) for name in rivals]
     made = make_measures(measures, probabilities, seen)
-    done = _KeptRecords(folder / "comparison.json", _key(folder / "probabilities.npz", levels, n_sized))
+    key = {  # what records depend on besides method and split
+        "version": __version__,
+        "probabilities": hashlib.sha256((folder / "probabilities.npz").read_bytes()).hexdigest(),
+        "levels": [str(level) for level in levels],
+        "n_sized": n_sized,
+    }
+    done = _KeptRecords(folder / "comparison.json", key)
     compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed, n_sized=n_sized, done=done)
     table = comparison_table(compared, name)
     figure = plots.to_svg(

@@ -156,14 +156,19 @@ def rounded(value: Any) -> Any:
     return value
 
 
+def read_result(path: Path) -> dict[str, Any]:
+    """Read a result file; raise if it is damaged or of another version."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ArtifactError(f"it is not of format {FORMAT!r}")
+    return document
+
+
 def _done(path: Path) -> dict[str, Any] | None:
     """Return a run's result, None if there is none of this version."""
     try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return document if document["format"] == FORMAT else None
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return read_result(path) if path.exists() else None
+    except (OSError, ValueError) as error:
         _log.warning("%s is made again: %s", path, error)
         return None
 

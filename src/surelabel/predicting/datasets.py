@@ -17,7 +17,7 @@ from surelabel.models import Bundle
 from surelabel.predicting.files import Summary
 from surelabel.predicting.jobs import Job, run_job
 from surelabel.predicting.models import bundle_folder, forget_model, model_checksum, place_model, predictor_of
-from surelabel.predicting.output import SKIPPED, OutputFolder
+from surelabel.predicting.output import MANIFEST, SKIPPED, OutputFolder
 from surelabel.predicting.partitions import Run, plan_partitions
 from surelabel.predicting.settings import AnswerSettings
 from surelabel.tables.reading import Partition
@@ -142,7 +142,7 @@ def _finish(
     report()
     try:
         if left:
-            output.reopen()
+            output.store.remove(MANIFEST)
             with contextlib.closing(place.do(left)) as done:
                 for job, note in done:
                     notes[job.index] = note
