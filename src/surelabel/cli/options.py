@@ -140,9 +140,9 @@ class Reading:
         more = tuple(column for column in columns if column is not None)
         if not is_file(corpus):
             if more:
-                raise typer.BadParameter(f"it is for files; {corpus} has no column {more[0]!r}", param_hint="CORPUS")
+                raise typer.BadParameter(f"{corpus} is not a file and has no column {more[0]!r}", param_hint="CORPUS")
             if sizes:
-                what = f"it is for files; the parts of {corpus} have fixed sizes"
+                what = f"this option is for files; the parts of {corpus} have fixed sizes"
                 raise typer.BadParameter(what, param_hint=f"--{next(iter(sizes))}")
             return surelabel.corpora.load(corpus, seed=seed)
         if bundle is not None:

@@ -26,8 +26,8 @@ _SETTLE_SECONDS = 2.0
 
 def is_held(store: Store, name: str, token: str) -> bool:
     """Whether a lock still has this token; one that cannot be read at the moment counts as held."""
-    known = store.read_json(name)
-    return known is None or known.get("token") == token
+    lock = store.read_json(name)
+    return lock is None or lock.get("token") == token
 
 
 @contextlib.contextmanager
@@ -59,9 +59,9 @@ def _document(token: str) -> dict[str, Any]:
     return {"time": time.time(), "token": token}
 
 
-def _is_fresh(known: dict[str, Any]) -> bool:
-    """Whether a lock is of a run that may live."""
-    written = known.get("time")
+def _is_fresh(lock: dict[str, Any]) -> bool:
+    """Whether a lock is of a run that may still be alive."""
+    written = lock.get("time")
     return isinstance(written, int | float) and time.time() - written < _LOCK_SECONDS
 
 
@@ -76,16 +76,16 @@ def _take(store: Store, name: str, token: str) -> None:
     """Get a lock, or raise."""
     if _is_made(store, name, token):
         return
-    known = store.read_json(name)
-    if known is None or _is_fresh(known):
+    lock = store.read_json(name)
+    if lock is None or _is_fresh(lock):
         raise _busy(store, name)
-    stale = known.get("token")
+    stale = lock.get("token")
     beside = f"{name.removesuffix('.json')}.{hashlib.sha256(repr(stale).encode()).hexdigest()[:16]}.json"
     _take(store, beside, token)
     try:
         # Only the holder of the lock beside it may remove this one, so it cannot be a newer one now.
-        known = store.read_json(name)
-        if known is not None and known.get("token") == stale and not _is_fresh(known):
+        lock = store.read_json(name)
+        if lock is not None and lock.get("token") == stale and not _is_fresh(lock):
             store.remove(name)
         if not _is_made(store, name, token):
             raise _busy(store, name)

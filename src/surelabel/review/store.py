@@ -91,17 +91,17 @@ class ReviewStore:
                 # Two servers that start at once must not both make the tables.
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7305991)")
             tables.METADATA.create_all(connection)
-            found = {row.name: row.value for row in connection.execute(sa.select(NOTES))}
-            if "version" not in found:
+            notes = {row.name: row.value for row in connection.execute(sa.select(NOTES))}
+            if "version" not in notes:
                 made = {"version": str(tables.VERSION), "salt": secrets.token_hex(16)}
                 connection.execute(NOTES.insert(), [{"name": name, "value": value} for name, value in made.items()])
-                found |= made
-        if int(found["version"]) > tables.VERSION:
+                notes |= made
+        if int(notes["version"]) > tables.VERSION:
             raise ArtifactError(
-                f"{self!r} has version {found['version']}; this surelabel reads up to {tables.VERSION}. Update "
+                f"{self!r} has version {notes['version']}; this surelabel reads up to {tables.VERSION}. Update "
                 "surelabel."
             )
-        self._salt = bytes.fromhex(found["salt"])
+        self._salt = bytes.fromhex(notes["salt"])
 
     def note(self, name: str) -> str | None:
         """Return what was noted under a name."""
@@ -194,8 +194,8 @@ class ReviewStore:
         numbers = [sa.func.sum(sa.case((condition, 1), else_=0)) for condition in (waits, is_leased, ~waits)]
         with self._reads.connect() as connection:
             rows = connection.execute(sa.select(TEXTS.c.queue, *numbers).group_by(TEXTS.c.queue)).all()
-        found = {row[0]: QueueCounts(*map(int, row[1:])) for row in rows}
-        return {queue: found.get(queue, QueueCounts()) for queue in queues.QUEUES}
+        counts = {row[0]: QueueCounts(*map(int, row[1:])) for row in rows}
+        return {queue: counts.get(queue, QueueCounts()) for queue in queues.QUEUES}
 
     def lease(self, reviewer: str, queue: str, n: int = 10) -> list[ReviewText]:
         """Give a reviewer up to `n` texts of a queue, those that the reviewer has already first.

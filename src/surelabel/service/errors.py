@@ -55,7 +55,7 @@ def as_validation_error(details: list[Any]) -> ServiceError:
     """Turn pydantic's list of what is wrong into one error about the first of it."""
     first = details[0]
     place = _place(first["loc"])
-    others = sorted({_place(each["loc"]) for each in details} - {place})
+    others = sorted({_place(one["loc"]) for one in details} - {place})
     more = f" Wrong too: {', '.join(others)[:200]}." if others else ""
     message = str(first["msg"]).removeprefix("Value error, ")
     return ServiceError(
