@@ -78,11 +78,15 @@ def statistics(corpus: Corpus) -> Statistics:
     >>> statistics(Corpus.from_label_sets("two", texts, [{"oil"}, {"gold", "oil"}])).avg_words
     4.5
     """
+    sizes = {name: len(corpus.parts.get(name, ())) for name in ("train", "calibration", "test", "validation")}
     cardinalities = np.diff(corpus.label_matrix.indptr)
     words = sum(sum(1 for _ in _TOKEN.finditer(text)) for text in corpus.texts)
     return Statistics(
-        len(corpus),
-        *(len(corpus.parts.get(name, ())) for name in ("train", "calibration", "test", "validation")),
+        docs=len(corpus),
+        proper_train=sizes["train"],
+        calibration=sizes["calibration"],
+        test=sizes["test"],
+        validation=sizes["validation"],
         labels=len(corpus.label_names),
         avg_labels=float(cardinalities.mean()),
         avg_words=words / len(corpus),
