@@ -248,14 +248,17 @@ async def _warm_up(app: FastAPI, answerer: Answerer) -> None:
 def _add_description(routes: Routes, model: schemas.ModelResponse) -> None:
     """Add the OpenAPI description, made once; without the token it has neither texts of the corpus nor label names."""
     app, settings = routes.app, routes.settings
+    shown: dict[bool, bytes] = {}
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description(request: Request) -> Response:
+        return Response(shown[has_token(request, settings.token)], media_type="application/json")
+
+    # After the last route: FastAPI describes an application anew when it has got another one.
     plain, by_groups = app.openapi(), model.groups is not None
     whole, generic = (
         complete_description(plain, settings, texts, labels, bodies=routes.bodies, by_groups=by_groups)
         for texts, labels in ((model.examples, model.labels), (list(GENERIC_TEXTS), []))
     )
     app.openapi_schema = whole
-    shown = {True: json.dumps(whole).encode(), False: json.dumps(generic).encode()}
-
-    @app.get("/openapi.json", include_in_schema=False)
-    async def description(request: Request) -> Response:
-        return Response(shown[has_token(request, settings.token)], media_type="application/json")
+    shown |= {True: json.dumps(whole).encode(), False: json.dumps(generic).encode()}
