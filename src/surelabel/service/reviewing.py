@@ -82,6 +82,7 @@ class Reviewing:
 
     def state(self) -> dict[str, Any]:
         """Return the counts of the queues, and the figures of the blind check."""
+        _, update = self._update or (None, None)
         return {
             "queues": {queue: dataclasses.asdict(counts) for queue, counts in self.store.counts().items()},
             "significance": self.settings.significance,
@@ -89,10 +90,7 @@ class Reviewing:
             "lease_seconds": self.store.lease_seconds,
             "model": self.model,
             "blind": {**dataclasses.asdict(figures := self._blind()), "error": figures.error},
-            "calibration": {
-                "needed": texts_needed(self.settings.significance),
-                "update": None if self._update is None else self._update[1],
-            },
+            "calibration": {"needed": texts_needed(self.settings.significance), "update": update},
         }
 
     def lease(self, reviewer: str, queue: str, n: int) -> dict[str, Any]:
