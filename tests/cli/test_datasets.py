@@ -24,7 +24,7 @@ def test_a_folder_in_this_process_and_on_workers(run, model, texts, tmp_path):
     assert rows_of(tmp_path / "two") == rows_of(tmp_path / "one")
     assert "Traceback" not in found.err
     again = run("predict", model, texts, "--out", tmp_path / "one", "--top", 2, "--resume")
-    assert "(3 of them were there)" in again.out
+    assert "(3 of them were there before)" in again.out
 
 
 def test_rows_that_cannot_be_read(run, model, texts, tmp_path):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from label_studio_cases import interface
 from service_running import make_bundle
 from surelabel.exceptions import InvalidInputError
 from surelabel.predicting.label_studio import LabelConfig
@@ -92,10 +93,10 @@ def test_what_cannot_be_imported_is_named(store):
         from_label_studio(store, [{"data": {"text": "x"}, "annotations": []}])
 
 
-def test_interfaces_are_read_and_written():
+def test_interfaces_are_read():
     config = LabelConfig.parse("<View>\n<Choices  toName='t' name='c'/><Text value='$body' name='t'/></View>")
     assert config == LabelConfig("c", "t", "body")
-    assert LabelConfig.parse(config.xml(['a "quoted" <name> & more'])) == config
+    assert LabelConfig.parse(interface(config, ['a "quoted" <name> & more'])) == config
     assert LabelConfig.parse(None) == LabelConfig()
     assert LabelConfig.parse("no xml <") == LabelConfig()
 

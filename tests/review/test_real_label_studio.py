@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from label_studio_cases import interface
 from service_running import make_bundle, serving
 from surelabel.predicting.label_studio import LabelConfig
 from surelabel.review import IncomingSettings, ReviewStore, from_label_studio, label_studio_tasks, take_in
@@ -96,7 +97,7 @@ def test_tasks_in_and_annotations_back(studio, tmp_path):
         take_in(store, bundle, rows, "m", IncomingSettings(significance="0.2", check_share=0))
         tasks = label_studio_tasks(store, queues=("choose", "read"))
         assert len(tasks) == 4
-        config = LabelConfig().xml(bundle.label_names)
+        config = interface(LabelConfig(), bundle.label_names)
         project = told(studio.post("/api/projects", json={"title": "review", "label_config": config}), 201)["id"]
         told(studio.post(f"/api/projects/{project}/import", json=tasks), 201)
         listed = told(studio.get("/api/tasks", params={"project": project, "fields": "all"}), 200)["tasks"]
@@ -121,7 +122,7 @@ def test_tasks_in_and_annotations_back(studio, tmp_path):
 
 def test_our_service_is_a_backend(studio):
     bundle = make_bundle()
-    config = LabelConfig().xml(bundle.label_names)
+    config = interface(LabelConfig(), bundle.label_names)
     project = told(studio.post("/api/projects", json={"title": "backend", "label_config": config}), 201)["id"]
     told(studio.post(f"/api/projects/{project}/import", json=[{"data": {"text": "corn wheat maybe"}}]), 201)
     with serving(bundle) as running:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from service_running import make_bundle, serving
-from surelabel.service import ServiceSettings
+from surelabel.service import ServiceSettings, create_app
 
 TOKEN = "for-the-test"
 
@@ -36,6 +36,13 @@ def test_made_up_requests_never_break_it_or_surprise(tmp_path):
         assert found.returncode == 0, found.stdout[-6_000:] + found.stderr[-2_000:]
         assert answered("surelabel_requests_total", {"endpoint": "/v1/predict", "status": "200"}) > 20
         assert answered("surelabel_requests_total", {"endpoint": "/v1/predict", "status": "422"}) > 20
+
+
+def test_the_application_describes_itself_as_it_is_served(client):
+    served = client.get("/openapi.json").json()
+    described = create_app(make_bundle()).openapi()
+    assert described["paths"].keys() == served["paths"].keys()
+    assert described["components"]["schemas"].keys() == served["components"]["schemas"].keys()
 
 
 def test_every_status_is_described(client):

@@ -9,24 +9,34 @@ import numpy as np
 from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.wording import count_words
 from surelabel.experiments.tables import (
-    NORMS,
     Result,
     Table,
     by_corpus,
     is_counted,
-    mean_size,
-    mean_size_words,
     measures_of,
     point_at,
+    resplit_sizes,
     spread,
     three,
 )
 from surelabel.plots import BAND, error_band
 from surelabel.report import judge
 
-__all__ = ["guarantee", "log_loss_against_norms"]
+__all__ = ["NORMS", "guarantee", "log_loss_against_norms", "mean_size", "mean_size_words"]
 
+NORMS = ("L2", "L4", "L8")
 _VERDICTS = {"held": "held", "chance": "within chance", "above": "above"}
+
+
+def mean_size(group: list[Result], measure: str, level: str) -> float:
+    """Return the mean number of label-sets over re-splits, an upper bound unless `is_counted`."""
+    return float(np.mean(resplit_sizes(group, measure, level)))
+
+
+def mean_size_words(group: list[Result], measure: str, level: str) -> str:
+    """Write the mean number of label-sets over re-splits, as a bound if it is one."""
+    most = "" if is_counted(group, measure, level) else "at most "
+    return most + count_words(mean_size(group, measure, level))
 
 
 def guarantee(results: Iterable[Result]) -> Table:

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from publish.comparisons import sizes_table
+from publish.findings import NORMS, mean_size, mean_size_words
 from surelabel._core.wording import count_words
 from surelabel.evaluation.compare import Comparison
 from surelabel.experiments.tables import (
-    NORMS,
     Result,
     Table,
     by_corpus,
     is_counted,
-    mean_size,
-    mean_size_words,
     paper_figures,
     point_at,
     spread,

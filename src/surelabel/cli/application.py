@@ -77,7 +77,7 @@ class _State:
 
     @property
     def stopped(self) -> str:
-        """What is said after Ctrl-C."""
+        """The last line after Ctrl-C."""
         return f"stopped. Files are whole; {self.to_resume}"
 
 

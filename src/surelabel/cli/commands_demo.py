@@ -35,7 +35,7 @@ def demo(
 ) -> None:
     """Show the whole journey in about two minutes, without torch: train, calibrate, evaluate, decide about three texts.
 
-    Takes the Reuters news collection where it can be had, else a made-up corpus that needs nothing.
+    Takes the Reuters news collection if it can be fetched, otherwise a made-up corpus that needs nothing.
 
     \b
     Example:
@@ -86,7 +86,7 @@ def _tell(bundle: Bundle, probabilities: Any, test: Part, *, is_later: bool) -> 
     later = "These texts are later in time than the others. " if is_later else ""
     say(
         _indented(
-            f"{later}A fixed level misses {seen.fixed:.1%} of them where {float(level):.0%} was asked for (mean size "
+            f"{later}A fixed level misses {seen.fixed:.1%} of them; {float(level):.0%} was asked for (mean size "
             f"{count_words(seen.fixed_size)}). If labels arrive after the answers and the calibration follows them "
             f"(OnlineConformal), {seen.adapting:.1%} are missed (mean size {count_words(seen.adapting_size)}).",
             "   ",
@@ -101,7 +101,7 @@ def _tell(bundle: Bundle, probabilities: Any, test: Part, *, is_later: bool) -> 
 
 
 def _program() -> str:
-    """Return what to type for this program: its name where the shell finds it, else its path."""
+    """Return what to type for this program: its name if the shell finds it, else its path."""
     own, in_path = Path(sys.argv[0]), shutil.which("surelabel")
     is_script = own.name == "surelabel" and own.is_file()
     return str(own) if is_script and (in_path is None or not own.samefile(in_path)) else "surelabel"

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 def compare(
     corpus: CorpusName,
     *,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Take the classifier of this model; CORPUS is what it was trained on."),
-    ] = None,
+    model: Annotated[Path | None, "Take the classifier of this model; CORPUS is what it was trained on.", "DIR"] = None,
     classifier: Annotated[str, "linear, randinit, word2vec or bert."] = "linear",
     measure: Annotated[
         list[str] | None, "L2, LogLoss, Mahalanobis, Penalised, ..., several times for several [default: all]."
@@ -46,8 +43,8 @@ def compare(
     ] = None,
     reading: Reading,
     seed: Seed = 0,
-    runs: Annotated[Path, "Checkpoints and probabilities."] = Path("runs"),
-    results: Annotated[Path, "Result file, table and figure."] = Path("results"),
+    runs: Annotated[Path, "Folder of checkpoints and probabilities."] = Path("runs"),
+    results: Annotated[Path, "Folder of result file, table and figure."] = Path("results"),
     as_json: Json = False,
 ) -> None:
     """Compare measures and rival methods on one corpus: error and size at several levels, same texts for all.

@@ -36,17 +36,13 @@ _MeasureHelp = (
     "LogLoss, L and a number (L2, L4, L8, Linf), or one that is fitted on the validation part: mixture, mahalanobis, "
     "penalised."
 )
-DateColumn = Annotated[
-    str | None, typer.Option("--date", metavar="COLUMN", help="Column with each text's date: errors by month.")
-]
+DateColumn = Annotated[str | None, "Column with each text's date: errors by month.", "COLUMN"]
 FailOnBrokenPromise = Annotated[bool, "End with exit code 6 if there are more errors than chance explains."]
 PartSize = Annotated[
     str | None,
-    typer.Option(
-        metavar="N|SHARE",
-        help="Texts of a file to draw for this part: a number, or a share below 1 "
-        "[default: test 0.2, validation 0.1, calibration 0.15].",
-    ),
+    "Texts of a file to draw for this part: a number, or a share below 1 "
+    "[default: test 0.2, validation 0.1, calibration 0.15].",
+    "N|SHARE",
 ]
 
 
@@ -60,7 +56,7 @@ def train(
         "linear takes seconds and no torch; hybrid adds the vectors of a frozen encoder; auto keeps the better of the "
         "two on validation texts; randinit, word2vec and bert are the paper's; blend combines several.",
     ] = "linear",
-    of: Annotated[str | None, typer.Option(metavar="KINDS", help="Members of a blend, e.g. linear,randinit.")] = None,
+    of: Annotated[str | None, "Members of a blend, e.g. linear,randinit.", "KINDS"] = None,
     setting: Annotated[
         list[str] | None, "A setting of the classifier, e.g. epochs=3 or model=minilm; several times for several."
     ] = None,
@@ -76,16 +72,14 @@ def train(
     constraints: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="JSON file of what label-sets obey: implications, exclusions, ..."
+            exists=True, dir_okay=False, help="JSON file of rules for label-sets: implications, exclusions, ..."
         ),
     ] = None,
     recalibrate: Annotated[bool, "Correct each label's probabilities on the validation part."] = False,
     listed: Annotated[
         str | None,
-        typer.Option(
-            metavar="N|all",
-            help="Labels whose probabilities are kept for each text [default: all; the highest of over 1,000].",
-        ),
+        "Labels whose probabilities are kept for each text [default: all; the highest of over 1,000].",
+        "N|all",
     ] = None,
     decision: Annotated[
         Literal["exact", "f1", "macro-f1"],
@@ -96,13 +90,10 @@ def train(
     date: DateColumn = None,
     promises: Promises,
     name: Annotated[str | None, "Name of the model [default: corpus and classifier]."] = None,
-    reviewed: Annotated[
+    with_reviews: Annotated[
         str | None,
-        typer.Option(
-            "--with-reviews",
-            metavar="STORE",
-            help="Train with the texts that were decided in a review too; those of its blind check stay out.",
-        ),
+        "Train with the texts that were decided in a review too; those of its blind check stay out.",
+        "STORE",
     ] = None,
     test: PartSize = None,
     validation: PartSize = None,
@@ -157,8 +148,8 @@ def train(
         )
         columns = [*(() if division is None else division.columns), date]
         texts = reading.load(corpus, seed, sizes=drawn, columns=columns)
-        if reviewed is not None:
-            texts = _with_reviews(texts, reviewed)
+        if with_reviews is not None:
+            texts = _with_reviews(texts, with_reviews)
         bundle = models.train_to_folder(texts, out, settings, resume=not fresh)
     own = next(iter(bundle.evaluation.values())) if bundle.evaluation else None
     if as_json:
@@ -233,7 +224,7 @@ def _with_members(classifier: str, of: str | None, settings: dict[str, Any]) -> 
 
 
 def _as_settings(given: list[str]) -> dict[str, Any]:
-    """Return settings from name=value, where a value is JSON or else a string."""
+    """Return settings from name=value; a value is JSON, otherwise a string."""
     settings: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")
@@ -253,7 +244,7 @@ def calibrate(
     *,
     measure: Annotated[str | None, f"{_MeasureHelp} [default: the model's]"] = None,
     part: Annotated[str | None, "Part to calibrate with, or all [default: calibration; all of a new file]."] = None,
-    add: Annotated[bool, "Beside the texts that it is calibrated with, which are not needed."] = False,
+    add: Annotated[bool, "Add to the texts that it is calibrated with, which are not needed again."] = False,
     promises: Promises,
     skip_training_texts: Annotated[bool, "Leave out texts of training instead of refusing the file."] = False,
     categories: Categories,
@@ -265,9 +256,9 @@ def calibrate(
 ) -> None:
     """Calibrate a model anew, or with another measure, without training it again.
 
-    CORPUS is what it was trained on, whose calibration part is taken, or new texts with labels, all of which are.
-    Measure, categories, constraints and recalibration stay the model's unless others are asked for; to fit another
-    measure takes what it was trained on.
+    CORPUS is what it was trained on, of which the calibration part is taken, or new texts with labels, of which all
+    are. Measure, categories, constraints and recalibration stay the model's unless others are asked for; to fit
+    another measure, give what it was trained on.
 
     \b
     Examples:
@@ -329,7 +320,7 @@ def evaluate(
     part: Annotated[str | None, "Part to measure on, or all [default: test; all of a new file]."] = None,
     report: Annotated[Path | None, "Write an HTML report to this file."] = None,
     criteria: Annotated[
-        bool, "The paper's S and OF, the work of its searches and whole curves, too: takes minutes."
+        bool, "Also measure the paper's S and OF, the work of its searches and whole curves: takes minutes."
     ] = False,
     date: DateColumn = None,
     fail_on_broken_promise: FailOnBrokenPromise = False,

@@ -59,13 +59,9 @@ def predict(
     assurance: Annotated[
         str | None, "Hold the level for this calibration with this probability, e.g. 0.95; sets are larger."
     ] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
-    ] = None,
+    by: Annotated[str | None, "Column of groups [default: that of calibration].", "COLUMN"] = None,
     group: Annotated[str | None, "Group of all texts, if the model is calibrated by groups; instead of --by."] = None,
-    p_value: Annotated[
-        str | None, typer.Option(metavar="LABELS", help="Also give the p-value of this label-set, e.g. grain,wheat.")
-    ] = None,
+    p_value: Annotated[str | None, "Also give the p-value of this label-set, e.g. grain,wheat.", "LABELS"] = None,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", help="A .jsonl, .csv, .parquet or .xlsx file; a folder for a data set."),
@@ -81,7 +77,7 @@ def predict(
     ] = None,
     input_format: Annotated[
         Literal["txt", "jsonl", "csv", "tsv", "parquet", "xlsx"] | None,
-        "If the names of files do not say it; - is txt.",
+        "Format of the input, if the names of files do not say it; - is txt.",
     ] = None,
     with_text: Annotated[bool, "Repeat the text in the output."] = False,
     describe: Annotated[
@@ -98,11 +94,9 @@ def predict(
     raw_cells: Annotated[bool, "Leave cells of csv that begin with = + - @ as they are, without a ' before."] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at a time.")] = 512,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Divide the input among so many processes; --out is a folder.")
+        int | None, typer.Option(min=1, help="Number of processes to divide the input among; --out is a folder.")
     ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="The same on the workers of a Dask scheduler.")
-    ] = None,
+    scheduler: Annotated[str | None, "The same on the workers of a Dask scheduler.", "ADDRESS"] = None,
     text: Text = None,
     id_column: Id = None,
     encoding: Encoding = "utf-8",
@@ -238,7 +232,7 @@ def _say_what_was_made(made: Summary, *, as_json: bool) -> None:
     files = ""
     if made.n_partitions > 1 or Path(made.out).is_dir():
         files = f", in {made.n_partitions} file{'s' if made.n_partitions > 1 else ''}"
-        files += f" ({made.n_found} of them were there)" if made.n_found else ""
+        files += f" ({made.n_found} of them were there before)" if made.n_found else ""
     say(f"{made.n_rows:,} answers are in {made.out}{files}.")
     if made.n_skipped:
         say(f"{made.n_skipped:,} rows have none; {made.skipped} says why.")

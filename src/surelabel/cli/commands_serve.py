@@ -57,15 +57,14 @@ def serve(
         bool, "Check whether texts are like the calibration texts; /metrics has capital and alarm."
     ] = False,
     reviews: Annotated[
-        str | None,
-        typer.Option(metavar="STORE", help="Show a review too, at /review: its file, or postgresql://user@host/name."),
+        str | None, "Show a review too, at /review: its file, or postgresql://user@host/name.", "STORE"
     ] = None,
     adapt: Annotated[
         Literal["aci", "dtaci", "window", "nexcp"] | None,
         "Let the level follow the errors that POST /v1/outcomes shows.",
     ] = None,
     significance: AdaptSignificance = None,
-    state: Annotated[Path | None, "File that answers under an id and their outcomes are kept in."] = None,
+    state: Annotated[Path | None, "File to keep answers under an id and their outcomes in."] = None,
 ) -> None:
     """Serve a model: a page for people at /, and the same for programs under /v1.
 
@@ -204,7 +203,7 @@ def import_reviews(
     *,
     as_json: Json = False,
 ) -> None:
-    """Save the annotations of a JSON export of Label Studio as decisions; read again, it changes nothing.
+    """Save the annotations of a JSON export of Label Studio as decisions; importing it again changes nothing.
 
     \b
     Example:

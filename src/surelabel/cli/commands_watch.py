@@ -40,7 +40,7 @@ def watch(
         "Let the level, or the calibration, follow the errors seen; see docs/promises.md.",
     ] = None,
     significance: AdaptSignificance = None,
-    state: Annotated[Path | None, "File that a watch resumes from and is written to; made if there is none."] = None,
+    state: Annotated[Path | None, "File to resume a watch from and to save it to; made if there is none."] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="With --adapt: a .jsonl file of each text's level and size.")
     ] = None,

@@ -32,12 +32,12 @@ CorpusName = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, also on a terminal.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random: parts, training.")]
-PartsSeed = Annotated[int | None, typer.Option(min=0, help="Of the parts [default: that of training].")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws: parts, training.")]
+PartsSeed = Annotated[int | None, typer.Option(min=0, help="Seed of the parts [default: that of training].")]
 Text = Annotated[
     list[str] | None, typer.Option("--text", help="Text column of a file [default: text]; several are joined.")
 ]
-Separator = Annotated[str, typer.Option("--separator", help="Between the label names in a cell.")]
+Separator = Annotated[str, typer.Option("--separator", help="Separator of label names in a cell.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column that tells texts apart [default: id, if there is one].")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of a text file.")]
 AdaptSignificance = Annotated[
@@ -46,19 +46,20 @@ AdaptSignificance = Annotated[
 
 
 def _as_option(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter that is annotated with its type and its help alone as an option; a flag has no --no-..."""
+    """Return a parameter that is annotated with its type, help and perhaps metavar as an option; a flag has no --no."""
     kind, *more = get_args(parameter.annotation) or (None,)
     if not more or not isinstance(more[0], str):
         return parameter
     names = [f"--{parameter.name.replace('_', '-')}"] if kind is bool else []
-    return parameter.replace(annotation=Annotated[kind, typer.Option(*names, help=more[0])])
+    option = typer.Option(*names, help=more[0], metavar=more[1] if len(more) > 1 else None)
+    return parameter.replace(annotation=Annotated[kind, option])
 
 
 def command(name: str | None = None, group: typer.Typer = app) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a command, with --quiet and --debug.
 
-    A parameter that is annotated with a string is an option with that help. One whose type is a dataclass becomes one
-    option per field.
+    A parameter that is annotated with a string is an option with that help, and with a second string as its metavar.
+    One whose type is a dataclass becomes one option per field.
     """
 
     def made(function: Callable[..., None]) -> Callable[..., None]:
@@ -139,9 +140,9 @@ class Reading:
         more = tuple(column for column in columns if column is not None)
         if not is_file(corpus):
             if more:
-                raise typer.BadParameter(f"it is for files; {corpus} has no column {more[0]!r}", param_hint="CORPUS")
+                raise typer.BadParameter(f"{corpus} is not a file and has no column {more[0]!r}", param_hint="CORPUS")
             if sizes:
-                what = f"it is for files; the parts of {corpus} have fixed sizes"
+                what = f"this option is for files; the parts of {corpus} have fixed sizes"
                 raise typer.BadParameter(what, param_hint=f"--{next(iter(sizes))}")
             return surelabel.corpora.load(corpus, seed=seed)
         if bundle is not None:
@@ -186,18 +187,14 @@ def is_file(corpus: str) -> bool:
 class Categories:
     """How a model is calibrated by categories."""
 
-    by: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Keep the promise in every group: a column such as source or customer."),
-    ] = None
+    by: Annotated[str | None, "Keep the promise in every group: a column such as source or customer.", "COLUMN"] = None
     by_cardinality: Annotated[bool, "Keep the promise for label-sets of one, two, and three or more labels."] = False
-    cardinality_edges: Annotated[
-        str | None, typer.Option(metavar="N,N", help="The same, with kinds that begin at other numbers of labels.")
-    ] = None
+    cardinality_edges: Annotated[str | None, "The same, with kinds that begin at other numbers of labels.", "N,N"] = (
+        None
+    )
     by_rarity: Annotated[bool, "Keep the promise for label-sets of rare labels too (10, 100 training texts)."] = False
     rarity_edges: Annotated[
-        str | None,
-        typer.Option(metavar="N,N", help="The same, with kinds that begin at other numbers of training texts."),
+        str | None, "The same, with kinds that begin at other numbers of training texts.", "N,N"
     ] = None
     min_texts: Annotated[
         int,
@@ -232,24 +229,14 @@ def _edges(given: str | None, option: str, is_asked: bool, usual: tuple[int, ...
 class Promises:
     """What is promised about decisions."""
 
-    max_wrong: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Share of wrong texts among those that are filed [default: 0.05]."),
-    ] = None
-    assurance: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="How sure it is that no more are wrong [default: 0.95].")
-    ] = None
+    max_wrong: Annotated[str | None, "Share of wrong texts among those that are filed [default: 0.05].", "SHARE"] = None
+    assurance: Annotated[str | None, "Probability that no more are wrong [default: 0.95].", "SHARE"] = None
     max_missed: Annotated[
         str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of true tags that tags to consider may miss [default: 0.05; up to 0.2 if that makes lists "
-            "short].",
-        ),
+        "Share of true tags that tags to consider may miss [default: 0.05; up to 0.2 if that makes lists short].",
+        "SHARE",
     ] = None
-    max_false: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="Share of tags to assign that may be false [default: 0.05].")
-    ] = None
+    max_false: Annotated[str | None, "Share of tags to assign that may be false [default: 0.05].", "SHARE"] = None
     max_choices: Annotated[
         int | None, typer.Option(min=1, help="Longest list of label-sets that a person chooses from [default: 9].")
     ] = None

@@ -55,23 +55,20 @@ class _Bar:
         self.progress = Progress(*columns, TextColumn("left:"), TimeRemainingColumn(), console=errors, transient=True)
         self._task: TaskID | None = None
         self._name: str | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def report(self, name: str, done: int, total: int | None) -> None:
         with self._lock:
             if name != self._name or self._task is None:
-                self._end()
+                self.rest()
                 self._task, self._name = self.progress.add_task(name, total=total), name
             self.progress.update(self._task, completed=done, total=total)
 
     def rest(self) -> None:
         with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        if self._task is not None:
-            self.progress.remove_task(self._task)
-        self._task = self._name = None
+            if self._task is not None:
+                self.progress.remove_task(self._task)
+            self._task = self._name = None
 
 
 class _Lines:

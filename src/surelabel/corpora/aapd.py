@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from surelabel.corpora.corpus import Corpus
-from surelabel.corpora.files import as_path, provenance_of, read_lines, read_text
+from surelabel.corpora.files import as_path, parse_json, provenance_of, read_lines, read_text
 from surelabel.exceptions import CorpusError
 
 _PARTS = {"train": ("train",), "validation": ("val", "validation", "dev"), "test": ("test",)}
@@ -65,7 +63,7 @@ def _names_in(folder: Path) -> list[str]:
     file = folder / "labels.json"
     if not file.exists():
         return []
-    numbers = _parsed(file)
+    numbers = parse_json(read_text(file), file.name)
     if not isinstance(numbers, dict) or not all(isinstance(number, int) for number in numbers.values()):
         raise CorpusError("'labels.json' of AAPD must be an object of label name to number. Got another form instead.")
     return sorted(numbers, key=lambda name: (numbers[name], name))
@@ -120,7 +118,7 @@ def _read_tsv(file: Path, names: list[str]) -> _Rows:
 
 
 def _read_json(file: Path) -> _Rows:
-    records = _parsed(file)
+    records = parse_json(read_text(file), file.name)
     rows: _Rows = []
     for number, record in enumerate(records if isinstance(records, list) else [None], start=1):
         fields = record if isinstance(record, dict) else {}
@@ -132,11 +130,3 @@ def _read_json(file: Path) -> _Rows:
             )
         rows.append((text, [str(label) for label in labels]))
     return rows
-
-
-def _parsed(file: Path) -> Any:
-    text = read_text(file)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(f"{file.name!r} must be JSON. Got an error instead: {error}.") from error

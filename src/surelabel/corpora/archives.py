@@ -44,7 +44,7 @@ def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
 
 
 def _check_rest(archive: tarfile.TarFile, path: Path) -> None:
-    """Read on to the very end: what was packed is checked against its checksum only there."""
+    """Read on to the very end: only there is what was packed checked against its checksum."""
     rest = 0
     while archive.fileobj is not None and (block := archive.fileobj.read(1 << 20)):
         rest += len(block)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from surelabel._core.storage import cache_root
 from surelabel.corpora.corpus import Provenance
@@ -81,6 +83,14 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     except OSError as error:
         raise CorpusError(f"{path.name!r} cannot be read: {error.strerror or error}.") from error
     return decode(data, path.name, encoding).replace("\r\n", "\n")
+
+
+def parse_json(text: str, name: str) -> Any:
+    """Return what the text of a file says in JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"{name!r} must be JSON. Got an error instead: {error}.") from error
 
 
 def decode(data: bytes, name: str, encoding: str = "utf-8") -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import html
-import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from surelabel.corpora.archives import read_members
 from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.corpora.files import as_path, decode
+from surelabel.corpora.files import as_path, decode, parse_json
 from surelabel.exceptions import CorpusError, DataWarning
 
 N_TRAIN, N_TEST, N_LABELS = 7_770, 3_019, 90
@@ -124,9 +123,12 @@ def source_files(source: Path) -> dict[str, bytes]:
     """Return the SGML files, or else the JSON files, of an archive or folder, by name in order."""
     if source.is_dir():
         candidates = [file for file in sorted(source.rglob("*")) if file.is_file()]
-        files = {file.as_posix(): file.read_bytes() for file in candidates if _SGML_NAME.search(file.as_posix())} or {
-            file.as_posix(): file.read_bytes() for file in _json_files(candidates)
-        }
+        sgml, records = (
+            [file for file in candidates if name.search(file.as_posix())] for name in (_SGML_NAME, _JSON_NAME)
+        )
+        # The package has other forms beside its full records.
+        chosen = sgml or [file for file in records if file.parent.name == "full"] or records
+        files = {file.as_posix(): file.read_bytes() for file in chosen}
         archives = [file for file in candidates if _ARCHIVE_NAME.fullmatch(file.name)]
         if archives and not files:
             return source_files(archives[-1])  # the official one, if there are two
@@ -141,12 +143,6 @@ def source_files(source: Path) -> dict[str, bytes]:
             f"package). Got none in {source.name!r} instead."
         )
     return files
-
-
-def _json_files(candidates: Iterable[Path]) -> list[Path]:
-    """Keep the package's full records if other forms lie beside them."""
-    named = [file for file in candidates if _JSON_NAME.search(file.as_posix())]
-    return [file for file in named if file.parent.name == "full"] or named
 
 
 def _sgml_documents(files: dict[str, bytes]) -> Iterator[_Document]:
@@ -183,10 +179,7 @@ def _sgml_text(document: str) -> str:
 def _json_documents(files: dict[str, bytes]) -> Iterator[_Document]:
     """Yield the documents of the ModApte split that have topics, by the rule on ids."""
     for name, data in files.items():
-        try:
-            records = json.loads(decode(data, name))
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise CorpusError(f"{Path(name).name!r} must be JSON. Got an error instead: {error}.") from error
+        records = parse_json(decode(data, name), Path(name).name)
         if not isinstance(records, list) or not all(isinstance(r, dict) and "id" in r for r in records):
             raise CorpusError(f"{Path(name).name!r} must be a list of records with an id. Got another form instead.")
         for record in records:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -44,13 +44,6 @@ _COMMON_WORDS = (
 )
 _COMMON = _COMMON_WORDS.split()
 _SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
-
-
-class Vocabulary(Protocol):
-    """Name and words of each label, by its number."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, label: int, /) -> tuple[str, list[str]]: ...
 
 
 def generate_synthetic(n_texts: int = 2_000, n_labels: int = 24, seed: int = 0) -> Corpus:
@@ -120,8 +113,8 @@ def draw_labels(state: np.random.RandomState, cumulative: npt.NDArray[np.float64
     return list(dict.fromkeys(labels))
 
 
-def draw_text(state: np.random.RandomState, labels: list[int], vocabulary: Vocabulary) -> str:
-    """Draw the words of a text from its labels', others' and the common ones."""
+def draw_text(state: np.random.RandomState, labels: list[int], vocabulary: Sequence[tuple[str, list[str]]]) -> str:
+    """Draw the words of a text from its labels', others' and the common ones; `vocabulary` has each label's."""
     n_words = 15 + int(state.random_sample() * 46)
     words = []
     for kind, which, place in state.random_sample((n_words, 3)):

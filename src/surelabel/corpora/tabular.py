@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from surelabel.corpora.corpus import PARTS, Corpus
 from surelabel.corpora.files import as_path, provenance_of
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 from surelabel.tables.reading import SUFFIXES, Partition, Row, TableReader, format_of
-from surelabel.tables.texts import check_encoding, group_of, join_texts, looks_like_data
+from surelabel.tables.texts import check_encoding, group_of, is_missing, join_texts, looks_like_data
 
 _Text = TypeVar("_Text")
 
@@ -82,10 +81,9 @@ def read_table(
     (('gold', 'oil'), frozenset({'oil'}))
     """
     files = {None: as_path(path)} if not isinstance(path, Mapping) else _check_part_files(path)
-    asked = _Asked.of(text, labels, id, part, separator, columns, numeric_labels=numeric_labels)
-    texts: list[_LabelledText] = []
-    for part_name, file in files.items():
-        texts += _read_file(file, part_name, encoding, asked, on_error)
+    more = tuple(dict.fromkeys(columns))
+    asked = _asked(text, labels, id=id, part=part, separator=separator, numeric_labels=numeric_labels, more=more)
+    texts = [one for part_name, file in files.items() for one in _read_file(file, part_name, encoding, asked, on_error)]
     _check_ids(texts)
     parts = np.array([one.part for one in texts], dtype=object)
     return Corpus.from_label_sets(
@@ -105,40 +103,27 @@ class _Asked(NamedTuple):
 
     text: tuple[str, ...]
     labels: tuple[str, ...]
-    id: str | None
-    part: str | None
-    separator: str | None
     is_one_column: bool
+    id: str | None
+    separator: str | None
     numeric_labels: bool
-    more: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        text: str | Sequence[str],
-        labels: str | Sequence[str],
-        id: str | None,  # noqa: A002
-        part: str | None,
-        separator: str | None,
-        more: Sequence[str],
-        *,
-        numeric_labels: bool,
-    ) -> _Asked:
-        """Return what a caller asked for."""
-        texts, names = ((columns,) if isinstance(columns, str) else tuple(columns) for columns in (text, labels))
-        for role, columns in (("text", texts), ("labels", names)):
-            if not columns:
-                raise InvalidInputError(
-                    f"The {role!r} parameter of load must name at least one column. Got none instead."
-                )
-        one_column = isinstance(labels, str)
-        return cls(texts, names, id, part, separator, one_column, numeric_labels, tuple(dict.fromkeys(more)))
+    part: str | None = None
+    more: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, str]:
         """Return the role of each column that must be there."""
         roles = dict.fromkeys(self.text, "text") | dict.fromkeys(self.labels, "labels")
         roles |= {column: role for role, column in (("id", self.id), ("part", self.part)) if column}
         return dict.fromkeys(self.more, "columns") | roles
+
+
+def _asked(text: str | Sequence[str], labels: str | Sequence[str], **more: Any) -> _Asked:
+    """Return what a caller asked for."""
+    texts, names = ((columns,) if isinstance(columns, str) else tuple(columns) for columns in (text, labels))
+    for role, columns in (("text", texts), ("labels", names)):
+        if not columns:
+            raise InvalidInputError(f"The {role!r} parameter of load must name at least one column. Got none instead.")
+    return _Asked(texts, names, isinstance(labels, str), **more)
 
 
 class _Parsed(NamedTuple):
@@ -168,7 +153,7 @@ def _converted(
     asked: _Asked,
     on_error: str,
     convert: Callable[[_Parsed], _Text],
-    check: Callable[[TableReader, list[Row]], None] | None = None,
+    check: Callable[[list[Row], _Asked, TableReader], None] | None = None,
 ) -> Iterator[_Text]:
     """Yield what `convert` makes of each row; a row that it refuses is an error, or is left out with a warning."""
     kind = format_of(path)
@@ -180,7 +165,7 @@ def _converted(
     reader = TableReader(Partition(str(path), kind), encoding)
     rows, problems = _rows(reader, asked)
     if check is not None:
-        check(reader, rows)
+        check(rows, asked, reader)
     for row in rows:
         try:
             yield convert(_parsed(reader, row, asked))
@@ -206,15 +191,11 @@ def _parsed(reader: TableReader, row: Row, asked: _Asked) -> _Parsed:
         names = _as_label_set(cells[asked.labels[0]], asked.separator, place)
     else:
         names = {column for column, cell in cells.items() if _is_present(cell, column, place)}
-    return _Parsed(place, text, names, not all(map(_is_missing, cells.values())), row)
+    return _Parsed(place, text, names, not all(map(is_missing, cells.values())), row)
 
 
 def _read_file(path: Path, part_name: str | None, encoding: str, asked: _Asked, on_error: str) -> list[_LabelledText]:
     """Return the texts of a file with their labels."""
-
-    def check(reader: TableReader, rows: list[Row]) -> None:
-        if asked.is_one_column:
-            _check_label_cells(rows, asked, reader)
 
     def convert(parsed: _Parsed) -> _LabelledText:
         cells, place = parsed.row.cells, parsed.place
@@ -225,6 +206,7 @@ def _read_file(path: Path, part_name: str | None, encoding: str, asked: _Asked, 
         more = tuple(_filled(cells.get(column), column, place) for column in asked.more)
         return _LabelledText(parsed.text, parsed.labels, str(identity), part, place, more)
 
+    check = _check_label_cells if asked.is_one_column else None
     texts = list(_converted(path, encoding, asked, on_error, convert, check))
     if not texts:
         raise CorpusError(f"{path.name!r} must have at least one text. Got an empty file instead.")
@@ -258,14 +240,13 @@ def read_events(
     # without a text has the labels of an earlier text with its id. In JSONL and Parquet a list without names is the
     # empty label-set. `group` is the column that says the group of each text; other parameters are those of
     # `read_table`.
-    asked = _Asked.of(
-        text, labels, id, None, separator, () if group is None else (group,), numeric_labels=numeric_labels
-    )
+    more = () if group is None else (group,)
+    asked = _asked(text, labels, id=id, separator=separator, numeric_labels=numeric_labels, more=more)
 
     def convert(parsed: _Parsed) -> Event:
         cells, place, text = parsed.row.cells, parsed.place, parsed.text
         identity = cells.get(asked.id or "id")
-        name = None if _is_missing(identity) else str(identity)
+        name = None if is_missing(identity) else str(identity)
         if not text and not parsed.is_labelled:
             raise CorpusError(f"{place} must have a text, labels, or both. Got neither.")
         if not text and name is None:
@@ -330,8 +311,7 @@ def _check_ids(texts: list[_LabelledText]) -> None:
 
 
 def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]:
-    unknown = [name for name in paths if name not in PARTS]
-    if unknown or not paths:
+    if not paths or not set(paths) <= set(PARTS):
         raise InvalidInputError(
             f"The files of load must be named by part, of {list(PARTS)}. Got {list(paths)} instead."
         )
@@ -341,7 +321,7 @@ def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]
 def _check_label_cells(rows: list[Row], asked: _Asked, reader: TableReader) -> None:
     """Raise if a label column holds numbers, seldom a label's name; warn if it seems to have another separator."""
     column, separator = asked.labels[0], asked.separator
-    filled = [(row, cell) for row in rows if not _is_missing(cell := row.cells.get(column))]
+    filled = [(row, cell) for row in rows if not is_missing(cell := row.cells.get(column))]
     numbers = [(row, cell) for row, cell in filled if _is_number(cell)]
     typed = [(row, cell) for row, cell in numbers if not isinstance(cell, str)]
     if not asked.numeric_labels and (typed or (numbers and len(numbers) == len(filled))):
@@ -370,7 +350,7 @@ def _check_label_cells(rows: list[Row], asked: _Asked, reader: TableReader) -> N
 
 def _as_label_set(cell: Any, separator: str | None, place: str) -> set[str]:
     """Turn a list or a separated string into label names."""
-    if _is_missing(cell):
+    if is_missing(cell):
         return set()
     if isinstance(cell, str):
         names = [cell] if separator is None else cell.split(separator)
@@ -387,7 +367,7 @@ def _as_label_set(cell: Any, separator: str | None, place: str) -> set[str]:
 
 def _is_present(cell: Any, column: str, place: str) -> bool:
     """Read a cell of 0 or 1."""
-    present = _INDICATORS.get("" if _is_missing(cell) else str(cell).strip().lower())
+    present = _INDICATORS.get("" if is_missing(cell) else str(cell).strip().lower())
     if present is None:
         raise CorpusError(
             f"{place} must have 0 or 1 in the label column {column!r}, as one of several columns. "
@@ -402,10 +382,6 @@ def _part_name(cell: Any, place: str) -> str:
     if name not in PARTS:
         raise CorpusError(f"{place} must have a part of {list(PARTS)}. Got {name!r} instead.")
     return name
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _is_number(cell: Any) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel import __version__, corpora, plots
+from surelabel import __version__, corpora, plots, rivals
 from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.storage import atomic_file
 from surelabel._core.validation import BoolArray
@@ -28,16 +28,6 @@ from surelabel.models.fitting import any_measure_named, fitted_measure
 from surelabel.models.held_out import bundle_probabilities
 from surelabel.models.steps import fitted_classifier, part_probabilities
 from surelabel.probabilities_file import Probabilities
-from surelabel.rivals import (
-    BonferroniRelevance,
-    CrossConformalRidge,
-    InstanceReproduction,
-    PerLabelRelevance,
-    RecallControl,
-    Rival,
-    SeenPowerset,
-    TransductiveRidge,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -45,14 +35,14 @@ _log = logging.getLogger(__name__)
 FITTED_AND_NOT = (*MEASURES, "Mahalanobis", "Penalised", "Mixture")
 
 # By the names that the command has for them: from the training labels and the largest number of labels of one text.
-RIVALS: Mapping[str, Callable[[BoolArray, int], Rival]] = {
-    "seen": lambda seen, most: SeenPowerset(seen, LogLoss()),
-    "bonferroni": lambda seen, most: BonferroniRelevance(1, most),
-    "per-label": lambda seen, most: PerLabelRelevance(1, most),
-    "instance-reproduction": lambda seen, most: InstanceReproduction(1, most),
-    "cross-conformal": lambda seen, most: CrossConformalRidge(candidates=seen, max_labels=most),
-    "transductive": lambda seen, most: TransductiveRidge(candidates=seen, max_labels=most),
-    "recall": lambda seen, most: RecallControl(1, most),
+RIVALS: Mapping[str, Callable[[BoolArray, int], rivals.Rival]] = {
+    "seen": lambda seen, most: rivals.SeenPowerset(seen, LogLoss()),
+    "bonferroni": lambda seen, most: rivals.BonferroniRelevance(1, most),
+    "per-label": lambda seen, most: rivals.PerLabelRelevance(1, most),
+    "instance-reproduction": lambda seen, most: rivals.InstanceReproduction(1, most),
+    "cross-conformal": lambda seen, most: rivals.CrossConformalRidge(candidates=seen, max_labels=most),
+    "transductive": lambda seen, most: rivals.TransductiveRidge(candidates=seen, max_labels=most),
+    "recall": lambda seen, most: rivals.RecallControl(1, most),
 }
 
 
@@ -60,14 +50,6 @@ def make_measures(names: Sequence[str], parts: Probabilities, seen: BoolArray) -
     """Make measures by name; those that are fitted are so on the validation part and the training labels."""
     validation, limits = parts.parts.get("validation"), (1, parts.max_labels)
     return {name: fitted_measure(any_measure_named(name), validation, seen, limits) for name in names}
-
-
-def make_rivals(names: Sequence[str], seen: BoolArray, max_labels: int) -> list[Rival]:
-    """Make rivals by name; those that list candidates have the label-sets of the training texts."""
-    unknown = sorted(set(names) - set(RIVALS))
-    if unknown:
-        raise InvalidInputError(f"Rivals are {', '.join(RIVALS)}. Got {', '.join(unknown)} instead.")
-    return [RIVALS[name](seen, max_labels) for name in names]
 
 
 class _KeptRecords(UserDict[tuple[str, int], list[ComparisonRecord]]):
@@ -91,16 +73,6 @@ class _KeptRecords(UserDict[tuple[str, int], list[ComparisonRecord]]):
         every = [dataclasses.asdict(record) for kept in self.data.values() for record in kept]
         with atomic_file(self._path) as temporary:
             temporary.write_text(json.dumps({**self._key, "records": every}), encoding="utf-8")
-
-
-def _key(probabilities: Path, levels: Sequence[Any], n_sized: int | None) -> dict[str, Any]:
-    """Return what records depend on besides method and split."""
-    return {
-        "version": __version__,
-        "probabilities": hashlib.sha256(probabilities.read_bytes()).hexdigest(),
-        "levels": [str(level) for level in levels],
-        "n_sized": n_sized,
-    }
 
 
 def compare_run(settings: Settings, folders: Folders, out: Path, **asked: Any) -> Comparison:
@@ -177,9 +149,18 @@ def _compared(
     n_sized: int | None = None,
 ) -> Comparison:
     """Compare on probabilities that are kept in a folder; write table, figure and results."""
-    others = make_rivals(rivals, seen, probabilities.max_labels)
+    unknown = sorted(set(rivals) - set(RIVALS))
+    if unknown:
+        raise InvalidInputError(f"Rivals are {', '.join(RIVALS)}. Got {', '.join(unknown)} instead.")
+    others = [RIVALS[name](seen, probabilities.max_labels) for name in rivals]
     made = make_measures(measures, probabilities, seen)
-    done = _KeptRecords(folder / "comparison.json", _key(folder / "probabilities.npz", levels, n_sized))
+    key = {  # what records depend on besides method and split
+        "version": __version__,
+        "probabilities": hashlib.sha256((folder / "probabilities.npz").read_bytes()).hexdigest(),
+        "levels": [str(level) for level in levels],
+        "n_sized": n_sized,
+    }
+    done = _KeptRecords(folder / "comparison.json", key)
     compared = compare(probabilities, made, others, levels, n_splits=n_splits, seed=seed, n_sized=n_sized, done=done)
     table = comparison_table(compared, name)
     figure = plots.to_svg(

@@ -131,15 +131,6 @@ def _resplit_sizes(predictor: ConformalLabelSets, probabilities: FloatArray) -> 
     }
 
 
-def _underlying(probabilities: Probabilities) -> dict[str, Any]:
-    """Return how good the classifier itself is, on each part but the calibration texts."""
-    return {
-        name: dataclasses.asdict(classification_metrics(part.labels, part.probabilities >= 0.5))
-        for name, part in probabilities.parts.items()
-        if name != "calibration"
-    }
-
-
 def _evaluations(
     settings: Settings, probabilities: Probabilities, measures: Mapping[str, SeparableMeasure]
 ) -> dict[str, dict[str, Any]]:
@@ -165,14 +156,19 @@ def rounded(value: Any) -> Any:
     return value
 
 
+def read_result(path: Path) -> dict[str, Any]:
+    """Read a result file; raise if it is damaged or of another version."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ArtifactError(f"it is not of format {FORMAT!r}")
+    return document
+
+
 def _done(path: Path) -> dict[str, Any] | None:
     """Return a run's result, None if there is none of this version."""
     try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return document if document["format"] == FORMAT else None
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return read_result(path) if path.exists() else None
+    except (OSError, ValueError) as error:
         _log.warning("%s is made again: %s", path, error)
         return None
 
@@ -199,7 +195,12 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
         "n_texts": {name: len(part) for name, part in probabilities.parts.items()},
         "versions": versions(),
         "machine": machine(),
-        "underlying": _underlying(probabilities),
+        # How good the classifier itself is.
+        "underlying": {
+            name: dataclasses.asdict(classification_metrics(part.labels, part.probabilities >= 0.5))
+            for name, part in probabilities.parts.items()
+            if name != "calibration"
+        },
     }
     for kind, values in _evaluations(settings, probabilities, missing).items() if settings.conformal else ():
         document[kind] = {**document.get(kind, {}), **values}

@@ -23,14 +23,11 @@ from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.storage import atomic_file
 from surelabel._core.wording import bounds_words, count_words, markdown_table
 from surelabel.evaluation.evaluate import Evaluation
-from surelabel.exceptions import ArtifactError
-from surelabel.experiments.run import FORMAT
+from surelabel.experiments.run import read_result
 from surelabel.experiments.settings import CLASSIFIERS, CORPORA
 from surelabel.measures import MEASURES
 
 _log = logging.getLogger(__name__)
-
-NORMS = ("L2", "L4", "L8")
 
 Result = dict[str, Any]
 
@@ -85,9 +82,7 @@ def load_results(folder: Path) -> list[Result]:
     results = []
     for path in sorted(folder.glob("*.json")):
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(document, dict) or document.get("format") != FORMAT:
-                raise ArtifactError(f"it is not of format {FORMAT!r}")
+            document = read_result(path)
             for values in document.get("evaluations", {}).values():
                 Evaluation.from_dict(values)
             results.append(document)
@@ -126,20 +121,9 @@ def measures_of(group: list[Result]) -> list[str]:
     return [name for name in MEASURES if all(name in result["evaluations"] for result in group)]
 
 
-def _resplit_sizes(group: list[Result], measure: str, level: str) -> list[float]:
+def resplit_sizes(group: list[Result], measure: str, level: str) -> list[float]:
     """Return the mean number of label-sets of each re-split of a group's results."""
     return [sizes["mean_size"][level] for result in group for sizes in result["resplits"][measure]["sizes"]]
-
-
-def mean_size(group: list[Result], measure: str, level: str) -> float:
-    """Return the mean number of label-sets over re-splits, an upper bound unless `is_counted`."""
-    return float(np.mean(_resplit_sizes(group, measure, level)))
-
-
-def mean_size_words(group: list[Result], measure: str, level: str) -> str:
-    """Write the mean number of label-sets over re-splits, as a bound if it is one."""
-    most = "" if is_counted(group, measure, level) else "at most "
-    return most + count_words(mean_size(group, measure, level))
 
 
 def point_at(result: Result, measure: str, level: str) -> dict[str, Any]:
@@ -284,7 +268,7 @@ def _sizes(group: list[Result], measure: str, level: str) -> list[str]:
         spread([point["error"] for point in points], three),
         spread(errors, three),
         own,
-        most + spread(_resplit_sizes(group, measure, level), count_words),
+        most + spread(resplit_sizes(group, measure, level), count_words),
         most + count_words(float(np.mean([point["sizes"]["median"] for point in points]))),
     ]
 

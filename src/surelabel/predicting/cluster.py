@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -140,15 +140,15 @@ def _translated_errors() -> Iterator[None]:
         raise DatasetError("The Dask scheduler went away. Start it again.") from error
 
 
-def do_jobs(client: Client, jobs: list[Job], is_done: Callable[[Job, dict[str, Any]], None]) -> None:
-    """Do jobs on the workers, each once; the first error stops those that have not begun."""
+def do_jobs(client: Client, jobs: list[Job]) -> Generator[tuple[Job, dict[str, Any]]]:
+    """Do jobs on the workers, each once, and yield them with their notes; an error stops those that have not begun."""
     token = uuid.uuid4().hex
     futures = client.map(run_job, jobs, key=[f"surelabel-{job.index}-{token}" for job in jobs], pure=False)
     job_of = dict(zip((future.key for future in futures), jobs, strict=True))
     try:
         with _translated_errors():
             for future in as_completed(futures, loop=client.loop):
-                is_done(job_of[future.key], future.result())
+                yield job_of[future.key], future.result()
                 future.release()
     except BaseException:
         with contextlib.suppress(Exception):

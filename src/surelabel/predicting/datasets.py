@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from surelabel.models import Bundle
 from surelabel.predicting.files import Summary
 from surelabel.predicting.jobs import Job, run_job
 from surelabel.predicting.models import bundle_folder, forget_model, model_checksum, place_model, predictor_of
-from surelabel.predicting.output import SKIPPED, OutputFolder
+from surelabel.predicting.output import MANIFEST, SKIPPED, OutputFolder
 from surelabel.predicting.partitions import Run, plan_partitions
 from surelabel.predicting.settings import AnswerSettings
 from surelabel.tables.reading import Partition
@@ -138,16 +138,15 @@ def _finish(
         if advance is not None:
             advance(sum(partitions[index].n_rows for index in notes), total)
 
-    def is_done(job: Job, note: dict[str, Any]) -> None:
-        notes[job.index] = note
-        report()
-
     left = [job for job in jobs if job.index not in notes]
     report()
     try:
         if left:
-            output.reopen()
-            place.do(left, is_done)
+            output.store.remove(MANIFEST)
+            with contextlib.closing(place.do(left)) as done:
+                for job, note in done:
+                    notes[job.index] = note
+                    report()
         output.complete(notes)
     except (CorpusError, DatasetError, OSError) as error:
         stays = f"{len(notes)} of {len(jobs)} partitions are finished; --resume continues from there."
@@ -170,10 +169,10 @@ def _finish(
 
 @dataclasses.dataclass(frozen=True)
 class _Workplace:
-    """Where functions and jobs run."""
+    """Where functions and jobs run; `do` yields each job with its note when it is done."""
 
     run: Run
-    do: Callable[[list[Job], Callable[[Job, dict[str, Any]], None]], None]
+    do: Callable[[list[Job]], Generator[tuple[Job, dict[str, Any]]]]
     is_here: bool
 
 
@@ -183,7 +182,7 @@ def _workplace(workers: Any, checksum: str, folder: Path) -> Iterator[_Workplace
     if workers is None:
         place_model(checksum, folder)
         try:
-            yield _Workplace(map, _do_here, is_here=True)
+            yield _Workplace(map, lambda jobs: ((job, run_job(job)) for job in jobs), is_here=True)
         finally:
             forget_model(checksum)
         return
@@ -192,9 +191,3 @@ def _workplace(workers: Any, checksum: str, folder: Path) -> Iterator[_Workplace
     with cluster.client_of(workers) as client, cluster.model_on_workers(client, checksum, folder):
         run, do = functools.partial(cluster.run_everywhere, client), functools.partial(cluster.do_jobs, client)
         yield _Workplace(run, do, is_here=False)
-
-
-def _do_here(jobs: list[Job], is_done: Callable[[Job, dict[str, Any]], None]) -> None:
-    """Do jobs sequentially in this process."""
-    for job in jobs:
-        is_done(job, run_job(job))

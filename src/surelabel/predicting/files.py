@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import io
 import itertools
 import json
 import logging
@@ -122,12 +121,12 @@ class PartialFile:
         self._note()
 
     def _note(self) -> None:
-        """Say in the journal what counts."""
+        """Write into the journal what counts."""
         with atomic_file(self._path, clean=False) as temporary:
             temporary.write_text(json.dumps(dataclasses.asdict(self.journal)), encoding="utf-8")
 
     def _take_over(self, earlier: _Journal, *, strict: bool) -> None:
-        """Continue what an earlier run left, if it is of the same identity and all there."""
+        """Continue what an earlier run left, if it has the same identity and is complete."""
         mine = self.journal.identity
         names = {*earlier.identity, *mine}
         differing = sorted(name for name in names if earlier.identity.get(name) != mine.get(name))
@@ -159,11 +158,10 @@ class PartialFile:
             shutil.copyfileobj(self._file, stream)
             return []
         records = kept()
-        with _as_text(stream) if kind in {"jsonl", "csv"} else contextlib.nullcontext(stream) as out:
-            writer = answer_writer(out, kind, settings, self.journal.fields)
-            while some := list(itertools.islice(records, _ROWS_AT_A_TIME)):
-                writer.write(some)
-            writer.close()
+        writer = answer_writer(stream, kind, settings, self.journal.fields)
+        while some := list(itertools.islice(records, _ROWS_AT_A_TIME)):
+            writer.write(some)
+        writer.close()
         return skipped
 
     def __enter__(self) -> Self:
@@ -175,16 +173,6 @@ class PartialFile:
         if kind is None or self.journal.rows == 0:
             self._path.unlink(missing_ok=True)
             self.part.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _as_text(stream: IO[bytes]) -> Iterator[IO[str]]:
-    """Yield a stream of text onto a stream of bytes, which stays open."""
-    wrapper = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    try:
-        yield wrapper
-    finally:
-        wrapper.detach()
 
 
 @contextlib.contextmanager
@@ -251,7 +239,7 @@ def predict_file(
 ) -> Summary:
     """Answer to all texts of a source in a file (.jsonl, .csv, .parquet or .xlsx), which is whole or not there.
 
-    `resume` continues an interrupted run of the same texts, model and settings, which standard input cannot be;
+    `resume` continues an interrupted run of the same texts, model and settings, but not one that read standard input;
     `advance` is called with each batch when it is written.
     """
     settings = settings or AnswerSettings()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -38,26 +37,6 @@ class LabelConfig:
         to_name = choices.get("toName") or next((name for name in texts if name), None) or cls.to_name
         field = texts.get(to_name, {}).get("value", "").removeprefix("$") or cls.field
         return cls(choices.get("name") or cls.from_name, to_name, field)
-
-    def xml(self, label_names: Sequence[str]) -> str:
-        """Return an interface for texts and labels.
-
-        Examples
-        --------
-        >>> print(LabelConfig().xml(["oil & gas"]))
-        <View>
-          <Text name="text" value="$text"/>
-          <Choices name="labels" toName="text" choice="multiple">
-            <Choice value="oil &amp; gas"/>
-          </Choices>
-        </View>
-        """
-        control = f'<Choices name="{self.from_name}" toName="{self.to_name}" choice="multiple">'
-        choices = "".join(f'    <Choice value="{html.escape(name)}"/>\n' for name in label_names)
-        return (
-            f'<View>\n  <Text name="{self.to_name}" value="${self.field}"/>\n'
-            f"  {control}\n{choices}  </Choices>\n</View>"
-        )
 
 
 def predictions_of(

@@ -1,9 +1,9 @@
 """A lock in a remote store: a file that only one run can make, with the time in it, written anew now and then.
 
-Where the store can make a file only if there is none, two runs cannot both get the lock. An old one is of a run that
-died; it is taken over by who gets a lock on that, a file beside it, so that two that find it at the same time cannot
-both have it. Where the store cannot, whoever writes last has the lock, and the other one sees that: at once, or at its
-next partition.
+If the store can make a file only if there is none, two runs cannot both get the lock. An old lock is of a run that
+died. To take it over, a run needs a second lock, a file beside it, so that two runs that find it at the same time
+cannot both have it. If the store cannot do that, whoever writes last has the lock, and the other run sees it: at once,
+or at its next partition.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.tables.stores import Store
 
 _LOCK_SECONDS = 120.0
-# Where locks cannot be made exclusively: others that began at the same time have written theirs by then.
+# If locks cannot be made exclusively: others that began at the same time have written theirs by then.
 _SETTLE_SECONDS = 2.0
 
 
 def is_held(store: Store, name: str, token: str) -> bool:
-    """Whether a lock is still that of this token; one that is not to be seen at this moment is."""
-    known = store.read_json(name)
-    return known is None or known.get("token") == token
+    """Whether a lock still has this token; one that cannot be read at the moment counts as held."""
+    lock = store.read_json(name)
+    return lock is None or lock.get("token") == token
 
 
 @contextlib.contextmanager
@@ -59,9 +59,9 @@ def _document(token: str) -> dict[str, Any]:
     return {"time": time.time(), "token": token}
 
 
-def _is_fresh(known: dict[str, Any]) -> bool:
-    """Whether a lock is of a run that may live."""
-    written = known.get("time")
+def _is_fresh(lock: dict[str, Any]) -> bool:
+    """Whether a lock is of a run that may still be alive."""
+    written = lock.get("time")
     return isinstance(written, int | float) and time.time() - written < _LOCK_SECONDS
 
 
@@ -76,16 +76,16 @@ def _take(store: Store, name: str, token: str) -> None:
     """Get a lock, or raise."""
     if _is_made(store, name, token):
         return
-    known = store.read_json(name)
-    if known is None or _is_fresh(known):
+    lock = store.read_json(name)
+    if lock is None or _is_fresh(lock):
         raise _busy(store, name)
-    stale = known.get("token")
+    stale = lock.get("token")
     beside = f"{name.removesuffix('.json')}.{hashlib.sha256(repr(stale).encode()).hexdigest()[:16]}.json"
     _take(store, beside, token)
     try:
-        # Only who has the lock beside it may remove this one, so that it cannot be a newer one now.
-        known = store.read_json(name)
-        if known is not None and known.get("token") == stale and not _is_fresh(known):
+        # Only the holder of the lock beside it may remove this one, so it cannot be a newer one now.
+        lock = store.read_json(name)
+        if lock is not None and lock.get("token") == stale and not _is_fresh(lock):
             store.remove(name)
         if not _is_made(store, name, token):
             raise _busy(store, name)
@@ -94,7 +94,7 @@ def _take(store: Store, name: str, token: str) -> None:
 
 
 def _is_made(store: Store, name: str, token: str) -> bool:
-    """Make a lock where there is none; where a store cannot do that in one step, who writes last has it."""
+    """Make a lock if there is none; if a store cannot do that in one step, whoever writes last has it."""
     is_made = store.create_json(name, _document(token))
     if is_made is None:
         store.write_json(name, _document(token))

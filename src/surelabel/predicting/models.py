@@ -63,7 +63,7 @@ def with_groups_of(folder: Path, columns: InputColumns) -> InputColumns:
     column = columns.group or BundleInfo.from_dict(check_folder(folder).get("info")).group_column
     if column is None:
         raise InvalidInputError(
-            "The model is calibrated by groups, and does not know the column that says them. Name it with --by."
+            "The model is calibrated by groups, but does not know the column that says them. Name it with --by."
         )
     return dataclasses.replace(columns, group=column, groups=None if categories.has_others else categories.groups)
 

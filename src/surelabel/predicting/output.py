@@ -136,10 +136,6 @@ class OutputFolder:
         self.store.write_json(f"{_NOTES}/part-{index:06d}.json", document)
         return document
 
-    def reopen(self) -> None:
-        """Take back that all partitions are there."""
-        self.store.remove(MANIFEST)
-
     def complete(self, notes: dict[int, dict[str, Any]]) -> None:
         """Remove partitions of an earlier, larger input; list skipped rows; write the manifest."""
         self.check_lock()

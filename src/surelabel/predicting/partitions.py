@@ -50,7 +50,7 @@ def plan_partitions(
 
 
 def _count(task: tuple[Partition, AnswerSettings]) -> tuple[int, str]:
-    """Return the number of rows of a partition, and their hash. What is wrong with them is said by who answers."""
+    """Return the number of rows of a partition, and their hash. Whoever answers them says what is wrong with them."""
     partition, settings = task
     n_rows, digest = 0, ""
     for batch in TextSource(partition, settings.columns).batches(_COUNTED_AT_A_TIME, on_error="mark"):

@@ -152,7 +152,7 @@ class _FlatWriter:
 
 
 def answer_writer(stream: IO[Any], kind: str, settings: AnswerSettings, fields: Sequence[str]) -> TableWriter:
-    """Return a writer of records with some fields: onto a stream of text for jsonl and csv, of bytes for others."""
+    """Return a writer of records with some fields, onto a stream as `open_writer` takes it."""
     if kind == "parquet":
         return _FlatWriter(open_writer(stream, kind, schema=_PARQUET_SCHEMA), _as_parquet)
     if kind == "jsonl":

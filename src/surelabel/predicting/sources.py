@@ -90,7 +90,6 @@ class _Examples:
 class _Texts:
     """Texts that are read from beginning to end, in batches."""
 
-    is_stdin = False
     name: str
 
     def __init__(self) -> None:
@@ -176,7 +175,6 @@ class TextSource(_Texts):
         super().__init__()
         self.columns = columns or InputColumns()
         self.partition = source if isinstance(source, Partition) else _whole_file(os.fspath(source), kind)
-        self.is_stdin = self.partition.url == STDIN
         self.name = self.partition.name
 
     @property

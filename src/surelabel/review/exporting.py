@@ -77,8 +77,7 @@ def _write(stream: IO[bytes], kind: str, store: ReviewStore, separator: str) -> 
     if kind != "jsonl":
         for row in exported_rows(store):
             headings.update(dict.fromkeys(name for name in row if name not in ADDED))
-    as_text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
-    writer = open_writer(stream if kind == "xlsx" else as_text, kind, headings=(*headings, *ADDED))
+    writer = open_writer(stream, kind, headings=(*headings, *ADDED))
     n_rows = 0
     for row in exported_rows(store):
         labels = row["final_labels"]
@@ -93,5 +92,4 @@ def _write(stream: IO[bytes], kind: str, store: ReviewStore, separator: str) -> 
         writer.write([row])
         n_rows += 1
     writer.close()
-    as_text.detach()
     return n_rows

@@ -1,4 +1,4 @@
-"""What decisions tell: about the model (by the blind check), and about the work."""
+"""What decisions say about the model (by the blind check), and about the work."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def blind_figures(decisions: Iterable[Decision], p_values: Sequence[float]) -> B
 
 @dataclasses.dataclass(frozen=True)
 class ClosingFigures:
-    """What the work was: for the screen at its end.
+    """Figures of the work, for the screen at its end.
 
     Attributes
     ----------

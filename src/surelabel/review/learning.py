@@ -107,7 +107,7 @@ def update_calibration(
             f"A calibration at significance {level} needs {least:,} texts of the blind check. "
             f"There are {len(checked):,}: check more, or draw a larger share."
         )
-    # Folds by a fixed order, drawn anew from nothing that the texts say.
+    # Folds in a fixed order, which depends on nothing that the texts say.
     folds = np.random.default_rng(0).permutation(len(checked)) % _N_FOLDS
     after: list[tuple[Answer, bool, bool]] = []
     for fold in range(_N_FOLDS):

@@ -15,40 +15,10 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from surelabel.exceptions import ArtifactError, InvalidInputError, ReviewConflictError
+from surelabel.review import queues, tables
 from surelabel.review.databases import engine_of, opening
-from surelabel.review.queues import (
-    ACCEPT,
-    ACTIONS,
-    NONE_FITS,
-    QUEUES,
-    SKIP,
-    UNDO,
-    Decision,
-    NewText,
-    Offer,
-    QueueCounts,
-    ReviewText,
-    hash_of,
-    is_drawn,
-    queue_of,
-)
-from surelabel.review.tables import (
-    DECISIONS,
-    METADATA,
-    NOTES,
-    TEXTS,
-    VERSION,
-    as_decision,
-    as_text,
-    check_free,
-    checked_name,
-    checked_queue,
-    insert_if_new,
-    plain,
-    record_of,
-    storable,
-    with_decisions,
-)
+from surelabel.review.queues import SKIP, UNDO, Decision, NewText, Offer, QueueCounts, ReviewText, hash_of, queue_of
+from surelabel.review.tables import DECISIONS, NOTES, TEXTS, as_decision, as_text, checked_name, checked_queue
 
 _UNDOINGS = DECISIONS.alias("undoings")
 _STANDS = sa.not_(sa.exists().where(_UNDOINGS.c.undoes == DECISIONS.c.id))
@@ -120,17 +90,18 @@ class ReviewStore:
             if connection.dialect.name == "postgresql":
                 # Two servers that start at once must not both make the tables.
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7305991)")
-            METADATA.create_all(connection)
-            found = {row.name: row.value for row in connection.execute(sa.select(NOTES))}
-            if "version" not in found:
-                made = {"version": str(VERSION), "salt": secrets.token_hex(16)}
+            tables.METADATA.create_all(connection)
+            notes = {row.name: row.value for row in connection.execute(sa.select(NOTES))}
+            if "version" not in notes:
+                made = {"version": str(tables.VERSION), "salt": secrets.token_hex(16)}
                 connection.execute(NOTES.insert(), [{"name": name, "value": value} for name, value in made.items()])
-                found |= made
-        if int(found["version"]) > VERSION:
+                notes |= made
+        if int(notes["version"]) > tables.VERSION:
             raise ArtifactError(
-                f"{self!r} has version {found['version']}; this surelabel reads up to {VERSION}. Update surelabel."
+                f"{self!r} has version {notes['version']}; this surelabel reads up to {tables.VERSION}. Update "
+                "surelabel."
             )
-        self._salt = bytes.fromhex(found["salt"])
+        self._salt = bytes.fromhex(notes["salt"])
 
     def note(self, name: str) -> str | None:
         """Return what was noted under a name."""
@@ -146,7 +117,7 @@ class ReviewStore:
 
     def is_drawn(self, text_id: str, text: str, share: float) -> bool:
         """Say whether a text is drawn for the blind check, before anything is known of its answer."""
-        return is_drawn(self._salt, text_id, hash_of(text), share)
+        return queues.is_drawn(self._salt, text_id, hash_of(text), share)
 
     def unknown(self, texts: Iterable[tuple[str, str]]) -> list[int]:
         """Return the places of the texts, given as (id, text), that the store does not have."""
@@ -168,8 +139,8 @@ class ReviewStore:
             {
                 "text_id": text_id,
                 "text_hash": text_hash,
-                "text": storable(new.text),
-                "columns": plain(new.columns),
+                "text": tables.storable(new.text),
+                "columns": tables.plain(new.columns),
                 "queue": queue_of(new.offer, is_blind=new.is_blind),
                 "is_blind": new.is_blind,
                 "offered": new.offer.to_dict(),
@@ -180,7 +151,7 @@ class ReviewStore:
             for (text_id, text_hash), new in rows.items()
         ]
         with self._engine.begin() as connection:
-            return insert_if_new(connection, values)
+            return tables.insert_if_new(connection, values)
 
     def reroute(self, offers: Iterable[tuple[int, Offer, str]]) -> int:
         """Replace the offers of texts (number, offer, model) that nobody has decided; return how many there were.
@@ -206,7 +177,7 @@ class ReviewStore:
         """Yield all texts with the decisions that stand, in the order in which they came."""
         last = 0
         while True:
-            query = with_decisions().where(TEXTS.c.number > last).order_by(TEXTS.c.number).limit(_MANY)
+            query = tables.with_decisions().where(TEXTS.c.number > last).order_by(TEXTS.c.number).limit(_MANY)
             if queue is not None:
                 query = query.where(TEXTS.c.queue == checked_queue(queue))
             with self._reads.connect() as connection:
@@ -223,8 +194,8 @@ class ReviewStore:
         numbers = [sa.func.sum(sa.case((condition, 1), else_=0)) for condition in (waits, is_leased, ~waits)]
         with self._reads.connect() as connection:
             rows = connection.execute(sa.select(TEXTS.c.queue, *numbers).group_by(TEXTS.c.queue)).all()
-        found = {row[0]: QueueCounts(*map(int, row[1:])) for row in rows}
-        return {queue: found.get(queue, QueueCounts()) for queue in QUEUES}
+        counts = {row[0]: QueueCounts(*map(int, row[1:])) for row in rows}
+        return {queue: counts.get(queue, QueueCounts()) for queue in queues.QUEUES}
 
     def lease(self, reviewer: str, queue: str, n: int = 10) -> list[ReviewText]:
         """Give a reviewer up to `n` texts of a queue, those that the reviewer has already first.
@@ -247,7 +218,7 @@ class ReviewStore:
                 return []
             change = TEXTS.update().where(TEXTS.c.number.in_(numbers))
             connection.execute(change.values(lease_owner=reviewer, lease_until=now + self.lease_seconds))
-            rows = connection.execute(with_decisions().where(TEXTS.c.number.in_(numbers))).all()
+            rows = connection.execute(tables.with_decisions().where(TEXTS.c.number.in_(numbers))).all()
         place = {number: order for order, number in enumerate(numbers)}
         return sorted(map(as_text, rows), key=lambda text: place[text.number])
 
@@ -297,9 +268,9 @@ class ReviewStore:
         ReviewConflictError
             The text is decided already, or is with another reviewer, or the key was used for something else.
         """
-        if action not in ACTIONS:
-            raise InvalidInputError(f"The 'action' must be one of {', '.join(ACTIONS)}. Got {action!r} instead.")
-        if labels and action in {SKIP, NONE_FITS}:
+        if action not in queues.ACTIONS:
+            raise InvalidInputError(f"The 'action' must be one of {', '.join(queues.ACTIONS)}. Got {action!r} instead.")
+        if labels and action in {SKIP, queues.NONE_FITS}:
             raise InvalidInputError(f"The action {action!r} takes no labels. Got {list(labels)[:3]} instead.")
         checked_name(key, "key of a decision")
         checked_name(reviewer, "reviewer's name")
@@ -311,9 +282,9 @@ class ReviewStore:
                 earlier = self._earlier(connection, key)
                 if earlier is not None:
                     return _same(earlier, number, reviewer, action, chosen)
-                check_free(text, reviewer, now)
+                tables.check_free(text, reviewer, now)
                 who: dict[str, Any] = {"key": key, "reviewer": reviewer, "at": now, "seconds": seconds}
-                record = record_of(text, action=action, chosen=chosen, **who)
+                record = tables.record_of(text, action=action, chosen=chosen, **who)
                 identity = connection.execute(DECISIONS.insert().values(record).returning(DECISIONS.c.id)).scalar_one()
                 change: dict[str, Any] = {"lease_owner": None, "lease_until": None}
                 change |= {"skips": text["skips"] + 1} if action == SKIP else {"decided": identity}
@@ -342,8 +313,8 @@ class ReviewStore:
             if connection.execute(sa.select(DECISIONS.c.id).where(DECISIONS.c.undoes == last["id"])).first():
                 raise ReviewConflictError("The last decision was just taken back. Reload what you see.")
             if last["action"] == SKIP:
-                check_free(text, reviewer, now)
-            record = record_of(text, key=key, reviewer=reviewer, action=UNDO, chosen=None, at=now, seconds=None)
+                tables.check_free(text, reviewer, now)
+            record = tables.record_of(text, key=key, reviewer=reviewer, action=UNDO, chosen=None, at=now, seconds=None)
             connection.execute(DECISIONS.insert().values({**record, "undoes": last["id"]}))
             change: dict[str, Any] = {"lease_owner": reviewer, "lease_until": now + self.lease_seconds}
             change |= {"skips": max(0, text["skips"] - 1)} if last["action"] == SKIP else {"decided": None}
@@ -367,7 +338,7 @@ class ReviewStore:
 
     def _one(self, connection: sa.Connection, number: int) -> ReviewText:
         """Return a text by its number, or raise."""
-        return as_text(_found(connection.execute(with_decisions().where(TEXTS.c.number == number)), number))
+        return as_text(_found(connection.execute(tables.with_decisions().where(TEXTS.c.number == number)), number))
 
     def _locked(self, connection: sa.Connection, number: int) -> Mapping[str, Any]:
         """Return the row of a text, which nobody else can change until the transaction ends."""
@@ -392,7 +363,7 @@ def _chosen(text: Mapping[str, Any], action: str, labels: Sequence[str] | None) 
     """Return the labels that a decision leaves a text with; None if it is skipped."""
     if action == SKIP:
         return None
-    if action == ACCEPT and labels is None:
+    if action == queues.ACCEPT and labels is None:
         labels = text["offered"]["labels"]
     return sorted(set(labels or ()))
 

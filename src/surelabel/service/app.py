@@ -118,39 +118,31 @@ def _add_pages(routes: Routes, report: bytes | None) -> None:
         return Response(report, media_type="text/html; charset=utf-8", headers=policy)
 
 
-def _add_error_handlers(app: FastAPI) -> None:
-    """Tell every error in one shape, without what only the log should have."""
-
-    @app.exception_handler(ServiceError)
-    async def told(request: Request, error: ServiceError) -> Response:
-        return error_response(error)
-
-    @app.exception_handler(RequestValidationError)
-    async def misfit(request: Request, error: RequestValidationError) -> Response:
+def _as_service_error(error: Exception) -> ServiceError:
+    """Return an error as a client sees it, without what only the log should have."""
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, RequestValidationError):
         # Of parameters in the address; bodies are read by hand. The first part of a place says where it is.
-        return error_response(as_validation_error([{**one, "loc": one["loc"][1:]} for one in error.errors()]))
-
-    @app.exception_handler(ClientDisconnect)
-    async def hung_up(request: Request, error: ClientDisconnect) -> Response:
-        # Nobody reads this; the status is for the metrics, as nginx counts it.
-        return Response(status_code=499)
-
-    @app.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> Response:
+        return as_validation_error([{**one, "loc": one["loc"][1:]} for one in error.errors()])
+    if isinstance(error, HTTPException):
         code, what_to_do = {
             404: ("not_found", "See /openapi.json for what there is."),
             405: ("wrong_method", "See /openapi.json for the methods of each address."),
         }.get(error.status_code, ("refused", "See /openapi.json."))
         message = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
-        return error_response(
-            ServiceError(error.status_code, code, message, what_to_do, None, dict(error.headers or {}))
-        )
+        return ServiceError(error.status_code, code, message, what_to_do, None, dict(error.headers or {}))
+    return ServiceError(500, "internal", "The service failed to answer.", "Tell whoever runs it; the log says why.")
 
-    @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> Response:
-        return error_response(
-            ServiceError(500, "internal", "The service failed to answer.", "Tell whoever runs it; the log says why.")
-        )
+
+async def _report(request: Request, error: Exception) -> Response:
+    """Report an error in the one shape that all of them have."""
+    return error_response(_as_service_error(error))
+
+
+async def _hung_up(request: Request, error: Exception) -> Response:
+    """Answer a client that is gone: nobody reads this; the status is for the metrics, as nginx counts it."""
+    return Response(status_code=499)
 
 
 def create_app(
@@ -214,6 +206,10 @@ def create_app(
         redoc_url=None,
         openapi_url=None,
         lifespan=lifespan,
+        exception_handlers={
+            **dict.fromkeys((ServiceError, RequestValidationError, HTTPException, Exception), _report),
+            ClientDisconnect: _hung_up,
+        },
     )
     app.state.ready = False
     app.state.has_process = False
@@ -229,7 +225,6 @@ def create_app(
 
         add_review(routes, reviewing)
         reviewing.on_switch = answerer.switch
-    _add_error_handlers(app)
     app.add_middleware(Guard, settings=settings, metrics=metrics)
     _add_description(routes, schemas.describe_model(bundle, settings))
     return app
@@ -253,14 +248,17 @@ async def _warm_up(app: FastAPI, answerer: Answerer) -> None:
 def _add_description(routes: Routes, model: schemas.ModelResponse) -> None:
     """Add the OpenAPI description, made once; without the token it has neither texts of the corpus nor label names."""
     app, settings = routes.app, routes.settings
+    shown: dict[bool, bytes] = {}
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description(request: Request) -> Response:
+        return Response(shown[has_token(request, settings.token)], media_type="application/json")
+
+    # After the last route: FastAPI describes an application anew when it has got another one.
     plain, by_groups = app.openapi(), model.groups is not None
     whole, generic = (
         complete_description(plain, settings, texts, labels, bodies=routes.bodies, by_groups=by_groups)
         for texts, labels in ((model.examples, model.labels), (list(GENERIC_TEXTS), []))
     )
     app.openapi_schema = whole
-    shown = {True: json.dumps(whole).encode(), False: json.dumps(generic).encode()}
-
-    @app.get("/openapi.json", include_in_schema=False)
-    async def description(request: Request) -> Response:
-        return Response(shown[has_token(request, settings.token)], media_type="application/json")
+    shown |= {True: json.dumps(whole).encode(), False: json.dumps(generic).encode()}

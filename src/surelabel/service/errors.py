@@ -1,4 +1,4 @@
-"""Errors that a client is told, in one shape: what is wrong and what to do."""
+"""Errors as clients see them, in one shape: what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class ServiceError(Exception):
 
 
 def error_response(error: ServiceError) -> Response:
-    """Return the answer that tells an error."""
-    told = {"code": error.code, "message": error.message, "what_to_do": error.what_to_do, "field": error.field}
+    """Return the response that reports an error."""
+    details = {"code": error.code, "message": error.message, "what_to_do": error.what_to_do, "field": error.field}
     # ASCII: a message may quote anything, even half a surrogate pair.
-    content = json.dumps({"error": told}).encode("ascii")
+    content = json.dumps({"error": details}).encode("ascii")
     return Response(content, error.status, error.headers, media_type="application/json")
 
 
@@ -55,7 +55,7 @@ def as_validation_error(details: list[Any]) -> ServiceError:
     """Turn pydantic's list of what is wrong into one error about the first of it."""
     first = details[0]
     place = _place(first["loc"])
-    others = sorted({_place(each["loc"]) for each in details} - {place})
+    others = sorted({_place(one["loc"]) for one in details} - {place})
     more = f" Wrong too: {', '.join(others)[:200]}." if others else ""
     message = str(first["msg"]).removeprefix("Value error, ")
     return ServiceError(

@@ -1,4 +1,4 @@
-"""What every request passes: host name, headers of every answer, metrics; and the token."""
+"""What every request passes: the host name, headers of the response, metrics; and the token."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Guard:
 
 
 def has_token(request: Request, token: str | None, *, basic: bool = False) -> bool:
-    """Tell whether a request brings the token, if there is one; the comparison takes the same time for any.
+    """Tell whether a request brings the token, if there is one; the comparison takes as long for a wrong one.
 
     With `basic`, the password of HTTP Basic counts too, which a browser can ask for.
     """

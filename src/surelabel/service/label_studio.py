@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from surelabel._version import __version__
 from surelabel.predicting.label_studio import LabelConfig, predictions_of
@@ -21,26 +21,21 @@ _MOST_PREDICTIONS = 9
 VERSION = f"surelabel {__version__}"
 
 
-class _Lenient(BaseModel):
-    """Label Studio sends more than is used here, and more with each version."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class Task(_Lenient):
+# These bodies are not strict: Label Studio sends more than is used here, and more with each version.
+class Task(BaseModel):
     """A task; its labelling interface says which field of its data is the text."""
 
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-class PredictTasksRequest(_Lenient):
+class PredictTasksRequest(BaseModel):
     """Tasks to predict for, and the labelling interface of their project."""
 
     tasks: list[Task]
     label_config: str | None = None
 
 
-class SetupRequest(_Lenient):
+class SetupRequest(BaseModel):
     """A project that is set up."""
 
 

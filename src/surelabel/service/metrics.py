@@ -1,4 +1,4 @@
-"""What a service tells Prometheus, in a registry of its own."""
+"""The metrics of a service for Prometheus, in a registry of their own."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _values_of(shared: Shared) -> Iterator[tuple[str, str, float]]:
 
 
 def _forget_dead(folder: Path) -> None:
-    """Remove what processes that are gone said of the moment; what they counted stays."""
+    """Remove the gauges of processes that are gone; what they counted stays."""
     for path in folder.glob("gauge_live*.db"):
         process = int(re.findall(r"[0-9]+", path.name)[-1])
         try:

@@ -45,11 +45,6 @@ def static_files() -> dict[str, StaticFile]:
     return files
 
 
-def _words(name: str) -> str:
-    """Write a label's name as words."""
-    return " ".join(name.replace("_", " ").replace("-", " ").replace("/", " ").split())
-
-
 def example_texts(label_names: Sequence[str]) -> list[str]:
     """Return texts to try: two that use names of labels as words, and one about something else.
 
@@ -58,7 +53,8 @@ def example_texts(label_names: Sequence[str]) -> list[str]:
     >>> example_texts(["corn", "grain"])[0]
     'A note on corn and grain: corn is up again this week, and so is the talk about grain.'
     """
-    named = [words for words in map(_words, label_names) if words][:4]
+    as_words = (" ".join(re.sub("[-_/]", " ", name).split()) for name in label_names)
+    named = [words for words in as_words if words][:4]
     texts = []
     if len(named) >= 2:
         first, second = named[:2]

@@ -63,36 +63,14 @@ class SwitchRequest(StrictRequest):
     model: Name
 
 
-# What can be posted: its body, what it does, and how.
-_POSTS: dict[str, tuple[type[BaseModel] | None, str, Callable[[Reviewing, Any], Any]]] = {
-    "lease": (
-        LeaseRequest,
-        "Texts of a queue for a reviewer",
-        lambda reviewing, body: {"texts": reviewing.lease(body.reviewer, body.queue, body.n)},
-    ),
-    "renew": (
-        ReviewerRequest,
-        "Keep a reviewer's texts for longer",
-        lambda reviewing, body: {"leased": reviewing.store.renew(body.reviewer)},
-    ),
-    "decisions": (
-        DecisionRequest,
-        "Save a decision; sending it again changes nothing",
-        lambda reviewing, body: reviewing.decide(
-            body.key, body.number, body.reviewer, body.action, body.labels, body.seconds
-        ),
-    ),
-    "undo": (
-        UndoRequest,
-        "Take back the last decision of a reviewer",
-        lambda reviewing, body: reviewing.undo(body.key, body.reviewer),
-    ),
-    "calibration": (
-        None,
-        "Make a new model from the blind check, without using it yet",
-        lambda reviewing, _: reviewing.update_calibration(),
-    ),
-    "switch": (SwitchRequest, "Use the new model from now on", lambda reviewing, body: reviewing.switch(body.model)),
+# What can be posted: its body, the method that takes the fields of the body, and what it does.
+_POSTS: dict[str, tuple[type[BaseModel] | None, Callable[..., Any], str]] = {
+    "lease": (LeaseRequest, Reviewing.lease, "Texts of a queue for a reviewer"),
+    "renew": (ReviewerRequest, Reviewing.renew, "Keep a reviewer's texts for longer"),
+    "decisions": (DecisionRequest, Reviewing.decide, "Save a decision; sending it again changes nothing"),
+    "undo": (UndoRequest, Reviewing.undo, "Take back the last decision of a reviewer"),
+    "calibration": (None, Reviewing.update_calibration, "Make a new model from the blind check, without using it yet"),
+    "switch": (SwitchRequest, Reviewing.switch, "Use the new model from now on"),
 }
 
 
@@ -116,15 +94,9 @@ async def _in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
 
 def add_review(routes: Routes, reviewing: Reviewing) -> None:
     """Add the addresses of a review."""
-    for name, (body, summary, work) in _POSTS.items():
-        routes.post(
-            f"/v1/review/{name}",
-            body,
-            functools.partial(_in_thread, work, reviewing),
-            summary,
-            409,
-            operation_id=f"review_{name}",
-        )
+    for name, (body, method, summary) in _POSTS.items():
+        work = functools.partial(_in_thread, lambda body, method=method: method(reviewing, **dict(body or ())))
+        routes.post(f"/v1/review/{name}", body, work, summary, 409, operation_id=f"review_{name}")
 
     @routes.get("/v1/review", "What waits in a review, and what its blind check says")
     async def state() -> Response:
@@ -134,7 +106,7 @@ def add_review(routes: Routes, reviewing: Reviewing) -> None:
     async def words(number: int, label: str) -> Response:
         return JSONResponse(await _in_thread(reviewing.words, number, label))
 
-    @routes.get("/v1/review/summary", "What the work was")
+    @routes.get("/v1/review/summary", "Figures of the work so far")
     async def summary_of_work() -> Response:
         return JSONResponse(await _in_thread(reviewing.summary))
 

@@ -9,20 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surelabel import review
 from surelabel.answers import exact_level
 from surelabel.exceptions import InvalidInputError, ReviewConflictError
 from surelabel.predicting.models import bundle_folder, model_checksum
-from surelabel.review import (
-    BlindFigures,
-    CalibrationUpdate,
-    IncomingSettings,
-    ReviewStore,
-    ReviewText,
-    blind_figures,
-    closing_figures,
-    take_in,
-    update_calibration,
-)
+from surelabel.review import BlindFigures, IncomingSettings, ReviewStore, ReviewText
 from surelabel.review.exporting import FORMATS, exported_bytes
 from surelabel.review.incoming import groups_of, reroute
 from surelabel.review.learning import texts_needed
@@ -73,25 +64,25 @@ class Reviewing:
         self.on_switch: Callable[[Bundle], None] = lambda _: None
         self._labels = frozenset(bundle.label_names)
         self._p_values: dict[tuple[int, str], float] = {}
-        self._update: tuple[CalibrationUpdate, str, Path | None] | None = None
+        self._update: tuple[Bundle, dict[str, Any]] | None = None
         self._changing = threading.Lock()
         if self.folder is not None and self.store.note("model") is None:
             self.store.set_note("model", str(self.folder))
 
     def take_in(self, source: Any) -> int:
-        """Bring texts into their queues; those that another model has answered and nobody has decided are asked anew.
+        """Bring texts into their queues; answer again those that another model answered and nobody has decided.
 
         Returns how many texts were new.
         """
-        n_new = take_in(self.store, self.bundle, source, self.model, self.settings)
+        n_new = review.take_in(self.store, self.bundle, source, self.model, self.settings)
         n_rerouted = reroute(self.store, self.bundle, self.model, self.settings.significance)
         if n_rerouted:
-            _log.info("%d waiting texts were answered by another model before; they are asked anew.", n_rerouted)
+            _log.info("%d waiting texts had been answered by another model; they are answered again.", n_rerouted)
         return n_new
 
     def state(self) -> dict[str, Any]:
         """Return the counts of the queues, and the figures of the blind check."""
-        update = None if self._update is None else _update_values(*self._update)
+        _, update = self._update or (None, None)
         return {
             "queues": {queue: dataclasses.asdict(counts) for queue, counts in self.store.counts().items()},
             "significance": self.settings.significance,
@@ -102,10 +93,14 @@ class Reviewing:
             "calibration": {"needed": texts_needed(self.settings.significance), "update": update},
         }
 
-    def lease(self, reviewer: str, queue: str, n: int) -> list[dict[str, Any]]:
+    def lease(self, reviewer: str, queue: str, n: int) -> dict[str, Any]:
         """Return texts for a reviewer, without what must not be seen; texts of other queues are given back."""
         self.store.release(reviewer, keep=queue)
-        return [shown(text) for text in self.store.lease(reviewer, queue, min(n, MOST_LEASED))]
+        return {"texts": [shown(text) for text in self.store.lease(reviewer, queue, min(n, MOST_LEASED))]}
+
+    def renew(self, reviewer: str) -> dict[str, Any]:
+        """Keep a reviewer's texts for longer; return how many there are."""
+        return {"leased": self.store.renew(reviewer)}
 
     def decide(
         self, key: str, number: int, reviewer: str, action: str, labels: list[str] | None, seconds: float | None
@@ -140,8 +135,8 @@ class Reviewing:
         }
 
     def summary(self) -> dict[str, Any]:
-        """Return what the work was."""
-        return closing_figures(self.store.decisions()).to_dict()
+        """Return the figures of the work so far."""
+        return review.closing_figures(self.store.decisions()).to_dict()
 
     def export(self, kind: str, separator: str) -> bytes:
         """Return an export as the content of a file."""
@@ -152,25 +147,33 @@ class Reviewing:
     def update_calibration(self) -> dict[str, Any]:
         """Make a new model from the blind check, and compare it with the one in use, which stays in use."""
         with self._changing:
-            update = update_calibration(self.store, self.bundle, significance=self.settings.significance)
+            update = review.update_calibration(self.store, self.bundle, significance=self.settings.significance)
             folder = None
             if self.folder is not None:
                 folder = _free_folder(self.folder, update.n_texts)
                 update.bundle.save(folder)
-            self._update = (update, fingerprint_of(update.bundle, folder), folder)
-            return _update_values(*self._update)
+            values = {
+                "model": fingerprint_of(update.bundle, folder),
+                "folder": None if folder is None else str(folder),
+                "n_texts": update.n_texts,
+                "significance": update.significance,
+                "before": dataclasses.asdict(update.before),
+                "after": dataclasses.asdict(update.after),
+            }
+            self._update = update.bundle, values
+            return values
 
     def switch(self, model: str) -> dict[str, Any]:
         """Use the new model from now on, if its fingerprint is the one that was seen."""
         with self._changing:
-            if self._update is None or self._update[1] != model:
+            if self._update is None or self._update[1]["model"] != model:
                 raise ReviewConflictError("There is no such new model. Update the calibration first.")
-            update, fingerprint, folder = self._update
-            self.on_switch(update.bundle)
-            self.bundle, self.model, self._update = update.bundle, fingerprint, None
-            if folder is not None:
-                self.folder = folder
-                self.store.set_note("model", str(folder))
+            bundle, values = self._update
+            self.on_switch(bundle)
+            self.bundle, self.model, self._update = bundle, model, None
+            if values["folder"] is not None:
+                self.folder = Path(values["folder"])
+                self.store.set_note("model", values["folder"])
             n_rerouted = reroute(self.store, self.bundle, self.model, self.settings.significance)
             return {"model": self.model, "rerouted": n_rerouted}
 
@@ -191,7 +194,7 @@ class Reviewing:
             is_held = bundle.predictor.predict_set(engine, significance=level).contains(chosen)
             for decision, p_value, held in zip(new, p_values.tolist(), is_held.tolist(), strict=True):
                 self._p_values[decision.id, model] = p_value if held else 0.0
-        return blind_figures(decisions, [self._p_values[decision.id, model] for decision in decisions])
+        return review.blind_figures(decisions, [self._p_values[decision.id, model] for decision in decisions])
 
 
 def shown(text: ReviewText) -> dict[str, Any]:
@@ -215,15 +218,3 @@ def _free_folder(folder: Path, n_texts: int) -> Path:
     target = folder.resolve()
     names = (f"{target.name}-checked-{n_texts}{suffix}" for suffix in ("", *(f"-{turn}" for turn in range(2, 1000))))
     return next(target.with_name(name) for name in names if not target.with_name(name).exists())
-
-
-def _update_values(update: CalibrationUpdate, model: str, folder: Path | None) -> dict[str, Any]:
-    """Return a new calibration as plain values."""
-    return {
-        "model": model,
-        "folder": None if folder is None else str(folder),
-        "n_texts": update.n_texts,
-        "significance": update.significance,
-        "before": dataclasses.asdict(update.before),
-        "after": dataclasses.asdict(update.after),
-    }

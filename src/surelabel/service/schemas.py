@@ -68,9 +68,9 @@ class PredictRequest(StrictRequest):
     groups: Annotated[list[str], FailFast()] = Field([], description="Group of each text; or give `group`.")
     picture: bool = Field(False, description="Whether to add a picture of the plausible label-sets.")
     id: Identity = Field(
-        "", description="Under which the text is remembered, for POST /v1/outcomes once its true labels are known."
+        "", description="Name to remember the text by, for POST /v1/outcomes once its true labels are known."
     )
-    ids: Annotated[list[Identity], FailFast()] = Field([], description="The same of several texts.", max_length=10_000)
+    ids: Annotated[list[Identity], FailFast()] = Field([], description="The same for several texts.", max_length=10_000)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -145,7 +145,7 @@ class OutcomesRequest(StrictRequest):
 
 
 class OutcomesResponse(BaseModel):
-    """What outcomes came to."""
+    """What outcomes add up to."""
 
     missed: list[bool] = Field(description="For each outcome, whether the answer did not hold the true label-set.")
     n_settled: int = Field(description="Texts settled so far.")
@@ -275,7 +275,7 @@ class EvaluationResponse(BaseModel):
     """Figures on the test texts."""
 
     n_texts: int
-    accuracy: float = Field(description="Share of texts whose forced label-set is right as a whole.")
+    accuracy: float = Field(description="Share of texts whose forced prediction is exactly right.")
     f1_micro: float
     f1_macro: float
     levels: list[LevelResponse]
@@ -305,7 +305,7 @@ class ModelResponse(BaseModel):
     )
     verdict: list[str] = Field(description="What the model is good for, in plain words; empty if that is not known.")
     notes: list[str] = Field(description="What a user of the model should know.")
-    evaluation: EvaluationResponse | None = Field(description="Figures of its evaluation, where the bundle has them.")
+    evaluation: EvaluationResponse | None = Field(description="Figures of its evaluation; null if the bundle has none.")
     has_report: bool = Field(description="Whether /report has something to show.")
     has_review: bool = Field(description="Whether texts are reviewed here, at /review.")
     examples: list[str] = Field(description="Texts to try.")
@@ -324,7 +324,7 @@ class ErrorDetails(BaseModel):
     code: str
     message: str
     what_to_do: str
-    field: str | None = Field(description="Which part of the request is wrong, where it is one part.")
+    field: str | None = Field(description="Which part of the request is wrong; null if it is not one part.")
 
 
 class ErrorResponse(BaseModel):
@@ -339,7 +339,7 @@ def text_answer(answer: Answer) -> TextAnswer:
 
 
 def _evaluated(bundle: Bundle) -> EvaluationResponse | None:
-    """Return the main figures of the bundle's own measure, where it was evaluated."""
+    """Return the main figures of the bundle's own measure, if it was evaluated."""
     if not bundle.evaluation:
         return None
     figures = next(iter(bundle.evaluation.values()))

@@ -29,7 +29,7 @@ _SHORT_TOKEN = 16
 
 
 def _listen(settings: ServiceSettings) -> socket.socket:
-    """Open the socket, so that a port that is taken is told before anything is loaded."""
+    """Open the socket, so that a port in use is reported before anything is loaded."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # The protocol is named for asyncio to see that it is TCP: it then sends small answers without delay.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -91,7 +91,7 @@ def run(
     host, port
         Where to listen; port 0 takes a free one. The log says the address.
     token : str, optional
-        Bearer token; that of the environment variable SURELABEL_TOKEN where None.
+        Bearer token; by default that of the environment variable SURELABEL_TOKEN.
     allow_unprotected : bool
         Serve other machines without a token.
     review : ReviewPlan, optional
@@ -101,7 +101,7 @@ def run(
 
     Examples
     --------
-    Until Ctrl-C, so there is no more to be seen here than what it refuses:
+    It serves until Ctrl-C, so this example shows only what it refuses:
 
     >>> from surelabel.service import run
     >>> run("models/tickets", host="0.0.0.0")
@@ -118,7 +118,7 @@ def run(
         )
     if token is not None and len(token) < _SHORT_TOKEN:
         _log.warning("The token has fewer than %d characters: it can be guessed.", _SHORT_TOKEN)
-    # A client chooses the level: too few calibration texts for it is news to the client, whom /v1/model tells.
+    # A client chooses the level, and /v1/model says whether there are enough calibration texts for it.
     warnings.filterwarnings("ignore", category=CalibrationWarning)
     raise_file_limit(settings.max_connections)
     with _listen(settings) as listening, contextlib.ExitStack() as opened:

@@ -12,20 +12,8 @@ from surelabel.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from surelabel.review import IncomingSettings
 
-_WHOLE_NUMBERS = {
-    "workers": 1,
-    "max_body_bytes": 1_024,
-    "max_texts": 1,
-    "max_text_chars": 1,
-    "max_top": 1,
-    "max_label_sets": 1,
-    "max_connections": 8,
-    "max_requests": 1,
-    "max_batch_texts": 1,
-    "max_queue_texts": 1,
-    "max_pending": 1,
-}
-_SECONDS = ("max_wait", "timeout", "head_timeout", "body_timeout", "send_timeout")
+# Whole numbers must be 1 or more, and these larger.
+_LEAST = {"max_body_bytes": 1_024, "max_connections": 8}
 
 
 def is_loopback(host: str) -> bool:
@@ -81,14 +69,14 @@ class ServiceSettings:
     host, port
         Where it listens; only this machine can reach the default. Port 0 takes a free one.
     token : str, optional
-        Bearer token that a client must send. Needed where others than this machine can reach the host.
+        Bearer token that a client must send. Needed if other machines can reach the host.
     allow_unprotected : bool
-        Serve other machines without a token all the same.
+        Serve other machines even without a token.
     allowed_hosts : tuple of str, optional
-        Host names that a request may be addressed to, ("*",) for any. None: this machine's names where the host is a
-        loopback address, which keeps other sites' pages in a browser out; else any.
+        Host names that a request may be addressed to, ("*",) for any. None: this machine's names if the host is a
+        loopback address, which keeps other sites' pages in a browser out; otherwise any.
     max_body_bytes, max_texts, max_text_chars, max_top
-        Limits of one request: its body, texts, characters a text, label-sets to name a text.
+        Limits of one request: its body, its texts, characters per text, top label-sets per text.
     max_label_sets : int
         Texts times top of one request.
     max_connections : int
@@ -101,7 +89,7 @@ class ServiceSettings:
     max_wait : float
         Seconds that a request may wait for others to share a batch with.
     max_queue_texts : int
-        Texts of admitted requests that may wait; a request past that is refused with 503.
+        Texts of admitted requests that may wait; a request beyond that is refused with 503.
     timeout : float
         Seconds a request may take after its body has been read. A request that would take longer, as far as recent
         batches tell, is refused at once with 503.
@@ -110,7 +98,7 @@ class ServiceSettings:
     workers : int
         Processes that serve; the limits above are those of each. They share metrics, watch and outcomes.
     watch : bool
-        Watch whether the texts are like those of calibration, and tell it in the metrics.
+        Watch whether the texts are like those of calibration, and report it in the metrics.
     adapt : {"aci", "dtaci", "window", "nexcp"}, optional
         Let the level of requests that name none follow the errors that outcomes show; see `OnlineConformal`.
     adapt_significance : str
@@ -163,14 +151,14 @@ class ServiceSettings:
                 got = getattr(self, name)
                 raise InvalidInputError(f"The {name!r} setting of a service must be {expected}. Got {got!r} instead.")
 
-        for name, least in _WHOLE_NUMBERS.items():
-            value = getattr(self, name)
+        for field in dataclasses.fields(self):
+            name, value, least = field.name, getattr(self, field.name), _LEAST.get(field.name, 1)
             is_whole = isinstance(value, int) and not isinstance(value, bool)
-            check(name, is_whole and value >= least, f"a whole number of {least:,} or more")
-        for name in _SECONDS:
-            value = getattr(self, name)
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            check(name, is_number and 0 <= value < float("inf"), "seconds, 0 or more")
+            if field.type == "int" and name != "port":
+                check(name, is_whole and value >= least, f"a whole number of {least:,} or more")
+            elif field.type == "float":
+                is_number = is_whole or isinstance(value, float)
+                check(name, is_number and 0 <= value < float("inf"), "seconds, 0 or more")
         check("port", isinstance(self.port, int) and 0 <= self.port <= 65_535, "from 0 to 65535")
         check("watch", isinstance(self.watch, bool), "True or False")
         if self.workers > 1 and self.adapt is not None:
@@ -181,7 +169,7 @@ class ServiceSettings:
         self._check_token()
 
     def _check_token(self) -> None:
-        """Check the token, and that there is one where others can reach the service."""
+        """Check the token, and that there is one if others can reach the service."""
         token = self.token
         if token is not None and not (token and token.isascii() and token.isprintable() and token == token.strip()):
             raise InvalidInputError(

@@ -162,12 +162,8 @@ class _Hub(BaseManager):
     """Where processes meet: a socket that only they have the key to."""
 
 
-class _Visitor(BaseManager):
-    """A process that comes to the hub."""
-
-
-_Visitor.register("watch")
-_Visitor.register("outcomes")
+_Hub.register("watch")
+_Hub.register("outcomes")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -199,6 +195,6 @@ class Shared:
     @classmethod
     def connect(cls, address: str, *, has_watch: bool) -> Shared:
         """Return those of the process that started this one; calls cross over to it."""
-        hub: Any = _Visitor(address)
+        hub: Any = _Hub(address)
         hub.connect()
         return cls(hub.watch() if has_watch else None, hub.outcomes())

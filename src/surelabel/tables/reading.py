@@ -359,9 +359,8 @@ def parquet_file(stream: Any, name: str) -> Any:
         raise CorpusError(f"{name!r} must be a Parquet file. Got an error instead: {error}.") from error
 
 
-def check_format(kind: str | None, name: str, *, is_stdin: bool = False) -> str:
-    """Return a format if there is such a one."""
+def check_format(kind: str | None, name: str, *, is_stdin: bool = False) -> None:
+    """Raise unless there is such a format."""
     allowed = [known for known in FORMATS if not (is_stdin and known in {"parquet", "xlsx"})]
     if kind not in allowed:
         raise InvalidInputError(f"The format of {name} must be one of {', '.join(allowed)}. Got {kind!r}.")
-    return kind

@@ -64,6 +64,11 @@ class TextRow(NamedTuple):
     group: str | None = None
 
 
+def is_missing(cell: Any) -> bool:
+    """Whether a cell says nothing: it is empty, null, or not a number."""
+    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+
+
 def group_of(cell: Any, column: str) -> tuple[str, str | None]:
     """Return what a cell of a column says as a string, or what is wrong with it.
 
@@ -72,8 +77,7 @@ def group_of(cell: Any, column: str) -> tuple[str, str | None]:
     >>> group_of(" mail ", "source"), group_of(None, "source")[1]
     (('mail', None), "must have a value in the column 'source'. Got nothing; fill it in, or remove the row.")
     """
-    is_missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
-    value = "" if is_missing else str(cell).strip()
+    value = "" if is_missing(cell) else str(cell).strip()
     if value:
         return value, None
     return "", f"must have a value in the column {column!r}. Got nothing; fill it in, or remove the row."
@@ -155,7 +159,7 @@ def join_texts(cells: Sequence[Any]) -> tuple[str, str | None]:
     for cell in cells:
         if isinstance(cell, str):
             texts.append(cell)
-        elif not (cell is None or (isinstance(cell, float) and math.isnan(cell))):
+        elif not is_missing(cell):
             return "", f"{type(cell).__name__} {cell!r:.40}"
     return "\n".join(filter(None, texts)), None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -62,10 +63,11 @@ def neutral(cell: Any) -> Any:
 
 
 class _JsonlWriter:
-    """One JSON object per line."""
+    """One JSON object per line, onto a stream of text or of bytes."""
 
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
+    def __init__(self, stream: IO[Any]) -> None:
+        self._wraps = not isinstance(stream, io.TextIOBase)
+        self._stream: Any = io.TextIOWrapper(stream, "utf-8", "surrogateescape", "") if self._wraps else stream
 
     def write(self, records: Iterable[Record]) -> None:
         self._stream.writelines(to_json(record) + "\n" for record in records)
@@ -73,14 +75,16 @@ class _JsonlWriter:
 
     def close(self) -> None:
         self._stream.flush()
+        if self._wraps:
+            self._stream.detach()  # which leaves the stream of bytes open
 
 
 class _CsvWriter(_JsonlWriter):
     """One line per record, after a line of headings."""
 
-    def __init__(self, stream: IO[str], headings: Sequence[str], *, raw_cells: bool) -> None:
+    def __init__(self, stream: IO[Any], headings: Sequence[str], *, raw_cells: bool) -> None:
         super().__init__(stream)
-        self._writer = csv.writer(stream, lineterminator="\n")
+        self._writer = csv.writer(self._stream, lineterminator="\n")
         self._headings = headings
         self._shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else neutral
         self._writer.writerow(map(self._shown, headings))
@@ -168,7 +172,7 @@ def open_writer(
     schema: Mapping[str, Any] | None = None,
     raw_cells: bool = False,
 ) -> TableWriter:
-    """Return a writer onto a stream: of text for jsonl and csv, of bytes for parquet and xlsx.
+    """Return a writer onto a stream of bytes, for jsonl and csv also one of text.
 
     `headings` are the columns of csv and xlsx; `schema` are those of parquet, with their types (or a list of one type,
     or a mapping of fields). With `raw_cells` cells of csv that begin like a formula stay as they are.

@@ -1,17 +1,17 @@
 // The page: what happens when something is entered, moved or pressed.
 
 import { showAnswer } from "./answer.js";
-import { Problem, getModel, predict } from "./client.js";
+import { getModel, predict } from "./client.js";
 import { byId, make, number } from "./dom.js";
+import { calm, complain, listenForRetry } from "./problem.js";
 import { TableMode } from "./table.js";
-import { askForToken, endAsking, listenForToken } from "./token.js";
+import { endAsking, listenForToken } from "./token.js";
 import { DEFAULT_LEVEL, LEVELS, percent, placeOf, promise, spoken } from "./words.js";
 
 const TOP = 10;
 const DEBOUNCE = 200;
 let model = null;
 let asking = null;
-let again = null;
 let waiting = 0;
 let moved = false;
 
@@ -19,25 +19,6 @@ const welcome = [...byId("answer").children];
 const level = () => LEVELS[Number(byId("confidence").value)];
 const group = () => byId("group").value;
 const say = (text) => { byId("status").textContent = text; };
-
-function calm() {
-  byId("problem").hidden = true;
-  again = null;
-}
-
-/** Show what went wrong; what was shown before stays. */
-function complain(problem, retry) {
-  const known = problem instanceof Problem;
-  if (known && problem.status === 401) {
-    askForToken();
-    return;
-  }
-  byId("problem-title").textContent = known ? problem.message : "Something went wrong on this page.";
-  byId("problem-text").textContent = known ? problem.whatToDo : "Reload the page and try again.";
-  byId("again").hidden = !retry;
-  byId("problem").hidden = false;
-  again = retry;
-}
 
 /** Learn about the model, and show what depends on it. */
 async function begin() {
@@ -171,7 +152,7 @@ function listen() {
   byId("group").addEventListener("change", () => {
     if (!byId("panel-text").hidden && byId("text").value.trim()) askNow({ scroll: false });
   });
-  byId("again").addEventListener("click", () => again?.());
+  listenForRetry("Reload the page and try again.");
   listenForToken(begin);
   for (const tab of ["text", "table"]) {
     const other = tab === "text" ? "table" : "text";

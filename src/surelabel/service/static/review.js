@@ -2,6 +2,7 @@
 
 import { Problem, ask, getFile, getModel, send } from "./client.js";
 import { byId, make } from "./dom.js";
+import { calm, complain, listenForRetry } from "./problem.js";
 import { Outbox } from "./review_outbox.js";
 import { TagField } from "./review_tags.js";
 import { NAMES, QUEUES, showBlind, showChosen, showClosing, showConsidered, showCounts, showEmpty, showList, showOptions, showText, showTitle } from "./review_view.js";
@@ -27,32 +28,12 @@ let wordsOf = null;
 let active = false;
 let filling = false;
 let more = false;
-let again = null;
 let view = "texts";
 
 const reviewer = () => localStorage.getItem("surelabel-reviewer") ?? "";
 const singleKeys = () => byId("single-keys").checked;
 const current = () => held[at] ?? null;
 const say = (message) => { byId("status").textContent = message; };
-
-function calm() {
-  byId("problem").hidden = true;
-  again = null;
-}
-
-/** Show what went wrong; what was shown before stays. */
-function complain(problem, retry = null) {
-  if (problem instanceof Problem && problem.status === 401) {
-    askForToken();
-    return;
-  }
-  const known = problem instanceof Problem;
-  byId("problem-title").textContent = known ? problem.message : "Something went wrong on this page.";
-  byId("problem-text").textContent = known ? problem.whatToDo : "Reload the page: what you decided is kept.";
-  byId("again").hidden = !retry;
-  byId("problem").hidden = false;
-  again = retry;
-}
 
 const outbox = new Outbox({
   saved: (item, answer) => {
@@ -321,7 +302,7 @@ async function updateCalibration() {
 async function useModel(fingerprint) {
   try {
     const answer = await send("v1/review/switch", { model: fingerprint });
-    say(`The new model is in use. ${answer.rerouted} waiting texts were asked anew.`);
+    say(`The new model is in use. ${answer.rerouted} waiting texts were answered again.`);
     held = [];
     words = new Map();
     await fill();
@@ -409,7 +390,7 @@ function listen() {
   byId("skip").addEventListener("click", () => decide("skip", null));
   byId("undo").addEventListener("click", undo);
   byId("summary").addEventListener("click", () => showSummary());
-  byId("again").addEventListener("click", () => again?.());
+  listenForRetry("Reload the page: what you decided is kept.");
   byId("change-name").addEventListener("click", askForName);
   byId("name-form").addEventListener("submit", (event) => {
     event.preventDefault();

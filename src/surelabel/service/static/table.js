@@ -129,7 +129,7 @@ export class TableMode {
     return fits.map((fit) => (fit ? answers.next().value : { problem: `longer than ${most.toLocaleString("en")} characters` }));
   }
 
-  /** Ask, and where the server is busy, ask again a little later. */
+  /** Ask; if the server is busy, ask again a little later. */
   async patiently(texts, signal) {
     for (let attempt = 0; ; attempt += 1) {
       try {
