@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
@@ -193,14 +194,14 @@ class DenseEngine(Engine):
     def members(self, row: int, threshold: Threshold, limit: int) -> BoolArray:
         """List by walking and sort if all members fit; take the best by a heap if they are few, or do not fit."""
         absent, present, at = self._one(row, threshold)
-        size = self.n_candidates
-        if not np.isposinf(threshold):
-            _, size = self.counted(absent[None, :], present[None, :], np.array([at]))[0]
+        one = absent[None, :], present[None, :], np.array([at])
+        size = self.n_candidates if threshold == math.inf else self.counted(*one)[0][1]
         if size > limit:
             return np.asarray(super().members(row, threshold, limit))
         if size <= _MOST_AT_ONCE and not self.is_maximum:
-            best = self[row : row + 1].top(size, np.array([threshold], dtype=np.float64), np.zeros(1, dtype=np.int64))
-            return np.asarray(self.as_rows([member for _, member in best[0]]))
+            best, left_out = best_of_rows(*one, self.limits, size)
+            if len(left_out) == 0:
+                return unpack(best.words, self.n_labels)
         words = np.empty((size, n_words(self.n_labels)), dtype=np.uint64)
         n_found = walk.list_row(absent, present, at, self.limits, words, np.empty(0))
         words = words[:n_found]
