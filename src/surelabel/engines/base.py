@@ -26,6 +26,7 @@ from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.calibration import Calibration, totals_of
 from surelabel.engines.bounds import as_float
 from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.labels.counting import count_by_size
 
 # Steps per text that counting may take before it answers with bounds: some 5 ms, as long as a table of bounds takes.
 WORK_LIMIT = 1_000_000
@@ -85,10 +86,13 @@ class Engine:
         Steps that counting one text may take.
     n_jobs : int or None
         Threads.
+    barred : (d,) bool or None
+        Labels that no candidate has; None for none, unless `without`.
     """
 
     search = "exact"
     inner: Engine
+    barred: BoolArray | None = None
 
     def __init__(
         self, calibration: Calibration, probabilities: Any, work_limit: int = WORK_LIMIT, n_jobs: int | None = None
@@ -109,6 +113,10 @@ class Engine:
     def limited(self, limits: Bounds) -> Self:
         """Return the engine of the same texts for candidates with so many labels: (fewest, most), within 0..d."""
         return self._changed(lambda part: part.limited(limits), limits=limits)
+
+    def without(self, barred: BoolArray) -> Self:
+        """Return the engine of the same texts for candidates without some labels, (d,) bool; totals stay the same."""
+        return self._changed(lambda part: part.without(barred), barred=barred)
 
     def with_work_limit(self, work_limit: int) -> Self:
         """Return the engine of the same texts with another limit on the steps that counting may take."""
@@ -141,7 +149,18 @@ class Engine:
     @property
     def n_candidates(self) -> int:
         """Number of candidates within the limits."""
-        return self.calibration.count_candidates(self.limits)
+        if self.barred is None:
+            return self.calibration.count_candidates(self.limits)
+        return count_by_size(self.n_free, *self.limits)
+
+    @property
+    def n_free(self) -> int:
+        """Number of labels that a candidate may have."""
+        return self.n_labels if self.barred is None else self.n_labels - int(self.barred.sum())
+
+    def is_barred(self, label: int) -> bool:
+        """Tell whether no candidate has a label; -1 stands for one that is not barred."""
+        return self.barred is not None and label >= 0 and bool(self.barred[label])
 
     def as_labels(self, labels: Any, *, who: str) -> Any:
         """Return one label-set per text, checked: a bool array (n, d), a bool CSR array for sparse texts."""

@@ -68,7 +68,6 @@ class MixtureEngine(WrappingEngine):
         assert isinstance(calibration.measure, Mixture)
         self.calibration = calibration
         self._measure = calibration.measure
-        self._barred: BoolArray | None = None
         # Terms of the normaliser that are listed in other states of hubs, (n,).
         self._others: FloatArray | None = None
 
@@ -80,9 +79,9 @@ class MixtureEngine(WrappingEngine):
         """Return the engine of the same texts for one state of hubs, with the terms that are listed in others."""
         return self._with(_others=others)
 
-    def barring(self, barred: BoolArray, inner: Engine) -> MixtureEngine:
-        """Return the engine of the same texts for label-sets without some labels, over an `inner` without them."""
-        return self._with(inner=inner, _barred=barred, _candidates={})
+    def without(self, barred: BoolArray) -> Self:
+        """Bar listed label-sets too."""
+        return super().without(barred)._with(_candidates={})
 
     @property
     def n_candidates(self) -> int:
@@ -96,9 +95,9 @@ class MixtureEngine(WrappingEngine):
             listing = self._measure.listing
             sizes = np.diff(listing.starts)
             chosen = (listing.factors > 0.0) & (sizes >= self.limits[0]) & (sizes <= self.limits[1])
-            if self._barred is not None:
+            if self.barred is not None:
                 nodes = np.repeat(np.arange(len(sizes)), sizes)
-                chosen &= np.bincount(nodes[self._barred[listing.labels]], minlength=len(sizes)) == 0
+                chosen &= np.bincount(nodes[self.barred[listing.labels]], minlength=len(sizes)) == 0
             if self.calibration.constraints is not None:
                 which = np.flatnonzero(chosen)
                 rows = np.zeros((len(which), self.n_labels), dtype=np.bool_)
@@ -118,8 +117,7 @@ class MixtureEngine(WrappingEngine):
         inner: Engine = self.inner[rows]
         if isinstance(inner, DenseEngine):
             inner = inner.priced()
-            # Not those of an engine that bars labels, which are infinite.
-            texts = self._measure.texts_of_costs(*DenseEngine.costs(inner, slice(0, len(inner))))
+            texts = self._measure.texts_of_costs(*inner.own_costs(slice(0, len(inner))))
         else:
             texts = self._measure.texts(inner.probabilities)
         return inner, texts if self._others is None else texts._replace(others=self._others[rows])

@@ -51,13 +51,8 @@ class SparseEngine(Engine):
     probabilities: SparseProbabilities
 
     def _rows(self, rows: slice, n_representatives: int = 0) -> CompressedRows:
-        """Return the short rows of some texts."""
-        return compress(self.calibration.separable, self.probabilities[rows], n_representatives)
-
-    @property
-    def n_free(self) -> int:
-        """Number of labels that a candidate may have."""
-        return self.n_labels
+        """Return the short rows of some texts; barred labels are never present in them."""
+        return compress(self.calibration.separable, self.probabilities[rows], n_representatives, self.barred)
 
     def as_rows(self, members: Sequence[Sequence[int]]) -> SparseLabels:
         """Return label-sets, each as ascending labels, as a bool CSR array (m, d)."""
@@ -126,12 +121,7 @@ class SparseEngine(Engine):
 
     def taken(self, row: int) -> IntArray:
         """Return the labels that do not count as unlisted, ascending."""
-        return self.listed(row)
-
-    @property
-    def n_candidates(self) -> int:
-        """Number of candidates."""
-        return count_by_size(self.n_free, *self.limits)
+        return self.listed(row) if self.barred is None else np.union1d(self.listed(row), np.flatnonzero(self.barred))
 
     def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Count with a listed label's absence made unaffordable; all unlisted labels have one count."""
@@ -139,7 +129,7 @@ class SparseEngine(Engine):
         lo, hi = self.limits
         if np.isposinf(threshold):
             every = count_by_size(self.n_free - 1, max(lo, 1) - 1, hi - 1)
-            return [(every, every)] * len(labels)
+            return [(0, 0) if self.is_barred(label) else (every, every) for label in labels]
         column_of = {label: column for column, label in enumerate(listed.tolist())}
         columns = sorted({column_of[label] for label in labels if label in column_of})
         many = rows.take(np.zeros(len(columns) + 1, dtype=np.int64))
@@ -154,7 +144,7 @@ class SparseEngine(Engine):
             count = _count_of_maximum(fewer, thresholds[:1], (lo - 1, hi - 1))[0] if within else 0
             counts[-1] = (count, count)
         by_label = {int(listed[column]): counts[i] for i, column in enumerate(columns)}
-        return [by_label.get(label, counts[-1]) for label in labels]
+        return [(0, 0) if self.is_barred(label) else by_label.get(label, counts[-1]) for label in labels]
 
     def reaches(self, thresholds: FloatArray, rows: slice) -> list[Reach]:
         """Return which labels members have, for some texts, from a few unlisted labels that stand for all."""
@@ -199,7 +189,7 @@ class SparseEngine(Engine):
     def _dense(self, rows: slice) -> DenseEngine:
         """Return the dense engine of some texts."""
         dense = DenseEngine(self.calibration, self.probabilities[rows].toarray(), self.work_limit, self.n_jobs)
-        return dense.limited(self.limits)
+        return dense._with(limits=self.limits, barred=self.barred)
 
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
         """Write all labels out; `reaches` is the same without arrays of all of them."""
@@ -207,6 +197,9 @@ class SparseEngine(Engine):
         for place, (labels, listed, others) in enumerate(self.reaches(thresholds, rows)):
             reachable[place] = others
             reachable[place, labels] = listed
+        if self.barred is not None:
+            some = self.bounds(thresholds, rows).upper > 0
+            reachable[:, self.barred, 0], reachable[:, self.barred, 1] = some[:, None], False
         return reachable
 
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:

@@ -20,7 +20,6 @@ from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._kernels.kinds import count_kinds
 from surelabel.calibration import threshold_of
 from surelabel.engines import engine_for
-from surelabel.engines.barred import without
 from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold, WrappingEngine
 from surelabel.engines.bounds import as_float
 from surelabel.engines.dense import DenseEngine
@@ -99,7 +98,7 @@ class KindsEngine(WrappingEngine):
             if labels is not None and labels.any():
                 key = int(labels.sum())  # barred labels are nested: their number tells them apart
                 if key not in barred:
-                    barred[key] = without(self.inner, labels)
+                    barred[key] = self.inner.without(labels)
                 engine = barred[key]
             return engine if span.limits == self.limits else engine.limited(span.limits)
 
