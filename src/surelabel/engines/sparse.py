@@ -131,7 +131,8 @@ class SparseEngine(Engine):
             every = count_by_size(self.n_free - 1, max(lo, 1) - 1, hi - 1)
             return [(0, 0) if self.is_barred(label) else (every, every) for label in labels]
         column_of = {label: column for column, label in enumerate(listed.tolist())}
-        columns = sorted({column_of[label] for label in labels if label in column_of})
+        # Of a barred label neither value can be afforded: it is in no member.
+        columns = sorted({column_of[label] for label in labels if label in column_of and not self.is_barred(label)})
         many = rows.take(np.zeros(len(columns) + 1, dtype=np.int64))
         many.absent[many.starts[:-2] + np.array(columns, dtype=np.int64)] = np.inf
         thresholds = np.full(len(many), float(threshold))
