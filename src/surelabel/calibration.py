@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, as_labels
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_labels
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.labels.counting import count_by_size
@@ -221,6 +221,26 @@ def threshold_of(totals: FloatArray, level: Fraction, assurance: Fraction | None
     """Return the largest total of a member among ascending calibration totals; inf if every candidate is one."""
     k = rank_of(len(totals), level, assurance)
     return math.inf if k == 0 else float(totals[len(totals) - k])
+
+
+def thresholds_of(
+    totals: FloatArray,
+    levels: Sequence[Fraction],
+    which: IntArray,
+    assurance: Fraction | None = None,
+    tie_breaks: FloatArray | None = None,
+) -> FloatArray:
+    """Return the largest total of a member for each text, (n,): text i is cut at levels[which[i]].
+
+    Smoothed if tie-breaks, one per text, are given.
+    """
+    if tie_breaks is None:
+        return np.array([threshold_of(totals, level, assurance) for level in levels])[which]
+    thresholds = np.empty(len(which))
+    for place, level in enumerate(levels):
+        rows = which == place
+        thresholds[rows] = smoothed_thresholds_of(totals, level, tie_breaks[rows])
+    return thresholds
 
 
 def smoothed_thresholds_of(totals: FloatArray, level: Fraction, tie_breaks: FloatArray) -> FloatArray:

@@ -17,7 +17,6 @@ from surelabel._core.storage import atomic_file
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import (
     FloatArray,
-    IntArray,
     as_label_names,
     as_levels,
     as_share,
@@ -27,7 +26,7 @@ from surelabel._core.validation import (
     invalid,
     names_of_columns,
 )
-from surelabel.calibration import Calibration, fewest_assured, smoothed_thresholds_of, totals_of
+from surelabel.calibration import Calibration, fewest_assured, thresholds_of, totals_of
 from surelabel.engines import SEARCHES, engine_for
 from surelabel.engines.base import WORK_LIMIT, Engine
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, SearchLimitError
@@ -412,7 +411,11 @@ class ConformalLabelSets:
             raise InvalidInputError("predict_set takes 'assurance' or 'smoothing', not both: give one of them.")
         ties = self._tie_breaks(smoothing, len(engine), "predict_set")
         _warn_of_few(engine, levels[0], assured)
-        return PredictionSets(engine, _thresholds(engine, levels, which, assured, ties), ties)
+        if isinstance(engine, KindsEngine):
+            thresholds = engine.categories.thresholds(levels, which, engine.codes, assured, ties)
+        else:
+            thresholds = thresholds_of(engine.calibration.totals, levels, which, assured, ties)
+        return PredictionSets(engine, thresholds, ties)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated predictor to one file; see `surelabel.predictor_file` for what is in it."""
@@ -442,26 +445,6 @@ class ConformalLabelSets:
             raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the predictor again.") from error
         predictor.calibration_ = calibration
         return predictor
-
-
-def _thresholds(
-    engine: Engine,
-    levels: Sequence[Fraction],
-    which: IntArray,
-    assurance: Fraction | None,
-    tie_breaks: FloatArray | None,
-) -> FloatArray:
-    """Return the largest total of a member for each text, (n,), or for each text and kind of label-set."""
-    if isinstance(engine, KindsEngine):
-        return engine.categories.thresholds(levels, which, engine.codes, assurance, tie_breaks)
-    calibration = engine.calibration
-    if tie_breaks is None:
-        return np.array([calibration.threshold(level, assurance) for level in levels])[which]
-    thresholds = np.empty(len(which))
-    for place, level in enumerate(levels):
-        rows = which == place
-        thresholds[rows] = smoothed_thresholds_of(calibration.totals, level, tie_breaks[rows])
-    return thresholds
 
 
 def _warn_of_few(engine: Engine, level: Fraction, assurance: Fraction | None) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from surelabel._kernels.compiling import kernel, part
 from surelabel._kernels.exact_sum import N_PARTIALS, total_of_members, total_of_row
 from surelabel._kernels.flips import cheapest, price_of_flip
-from surelabel._kernels.packed import pack_member
+from surelabel._kernels.packed import bit, pack_member
 
 Array = Any
 
@@ -30,13 +30,6 @@ def _next_combination(chosen: Array, size: int, n: int) -> bool:
     for j in range(i + 1, size):
         chosen[j] = chosen[j - 1] + 1
     return True
-
-
-@part
-def _write(words: Array, n: int, member: Array) -> None:
-    """Write a label-set packed as row n, where there is room."""
-    if n < words.shape[0]:
-        pack_member(member, words[n])
 
 
 @part
@@ -94,7 +87,8 @@ def ball_row(
             for k in range(n_labels):
                 labels += member[k]
             if limits[0] <= labels <= limits[1] and (total_of_members(absent, present, member, partials) <= threshold):
-                _write(words, found, member)
+                if found < words.shape[0]:
+                    pack_member(member, words[found])
                 found += 1
             _flip(member, chosen, size)
             if not _next_combination(chosen, size, n_labels):
@@ -117,7 +111,7 @@ def fill_combinations(n_labels: int, chosen: Array, state: Array, words: Array) 
             state[2] = 1
         words[written] = 0
         for j in range(size):
-            words[written, chosen[j] >> 6] |= np.uint64(1) << np.uint64(63 - (chosen[j] & 63))
+            words[written, chosen[j] >> 6] |= bit(chosen[j])
         written += 1
         if not _next_combination(chosen, size, n_labels):
             state[0] += 1

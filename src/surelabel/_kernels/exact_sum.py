@@ -149,23 +149,11 @@ def totals_of_rows(absent: Array, present: Array, labels: Array, out: Array) -> 
 
 
 @kernel
-def totals_of_listed(absent: Array, present: Array, ends: Array, words: Array, out: Array) -> None:
-    """Totals of many packed label-sets of rows: absent and present (n, d), words (m, W), out (m,).
-
-    Row i has the label-sets from ends[i - 1] to ends[i].
-    """
-    partials = np.empty(N_PARTIALS)
-    n_labels = absent.shape[1]
-    member = np.empty(n_labels, dtype=np.uint8)
-    row = 0
-    for i in range(words.shape[0]):
-        while i >= ends[row]:
-            row += 1
-        for k in range(n_labels):
-            member[k] = has(words[i], k)
-        out[i] = total_of_members(absent[row], present[row], member, partials)
-
-
 def totals_of_words(absent: Array, present: Array, words: Array, out: Array) -> None:
     """Totals of many packed label-sets of one row: absent and present (d,), words (m, W), out (m,)."""
-    totals_of_listed(absent[None, :], present[None, :], np.array([len(words)]), words, out)
+    partials = np.empty(N_PARTIALS)
+    member = np.empty(absent.shape[0], dtype=np.uint8)
+    for i in range(words.shape[0]):
+        for k in range(member.shape[0]):
+            member[k] = has(words[i], k)
+        out[i] = total_of_members(absent, present, member, partials)

@@ -158,21 +158,6 @@ def forced_rows(absent: Array, present: Array, limits: Any, labels: Array, total
 
 
 @part
-def _holds(absent: Array, present: Array, threshold: float, member: Array, spare: Any, flips: Any) -> bool:
-    """Tell whether a label-set with two labels flipped is within the threshold; exact only where it must be."""
-    approximate, partials = spare
-    for label in flips:
-        if label != _NONE:
-            approximate += _change(absent[label], present[label], member[label])[0]
-    if approximate == np.inf:
-        return False
-    margin = band(absent.shape[0]) * max(threshold, approximate)
-    if abs(approximate - threshold) > margin:
-        return bool(approximate < threshold)
-    return bool(_total_with(absent, present, member, partials, flips[0], flips[1]) <= threshold)
-
-
-@part
 def _reach_row(absent: Array, present: Array, threshold: float, limits: Any, reachable: Array, partials: Array) -> None:
     """Do what `reachable_rows` says for a row of which nothing is written yet."""
     member = np.empty(absent.shape[0], dtype=np.uint8)
@@ -186,18 +171,20 @@ def _reach_row(absent: Array, present: Array, threshold: float, limits: Any, rea
         size += member[k]
     addition = _cheapest_flip(absent, present, member, _OUTSIDE, _FIRST)
     removal = _cheapest_flip(absent, present, member, _INSIDE, _FIRST)
+    drift = band(member.shape[0])
     for k in range(member.shape[0]):
         reachable[k, member[k]] = True
         room = size > limits[0] if member[k] else size < limits[1]
         exchanged = addition if member[k] else removal
-        # Alone if the limits have room for it, else in exchange for another.
-        partner = _NONE if room else exchanged
-        held = False
-        while room or partner != _NONE:
-            held = _holds(absent, present, threshold, member, (best, partials), (k, partner))
-            if held or partner == exchanged:
-                break
-            partner = exchanged
+        total, held = best + _change(absent[k], present[k], member[k])[0], False
+        # Alone if the limits have room for it, else in exchange for another; summed exactly only where it must be.
+        for partner in (_NONE, exchanged):
+            if partner != _NONE:
+                total += _change(absent[partner], present[partner], member[partner])[0]
+            if not held and (room or partner != _NONE) and total < np.inf:
+                held = total < threshold
+                if abs(total - threshold) <= drift * max(threshold, total):
+                    held = _total_with(absent, present, member, partials, k, partner) <= threshold
         reachable[k, 1 - member[k]] = held
 
 

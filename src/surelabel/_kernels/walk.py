@@ -374,47 +374,20 @@ def _make_sink(words: Array, totals: Array, row: Row, scratch: Scratch) -> Sink:
 
 
 @kernel
-def list_rows(
-    absent: Array,
-    present: Array,
-    thresholds: Array,
-    limits: Any,
-    ends: Array,
-    words: Array,
-    totals: Array,
-    counts: Array,
-) -> None:
-    """Write packed label-sets with total <= thresholds[i] of rows (n, d), and how many: counts (n,) int64.
-
-    Row i has the rows of `words` (m, W) from ends[i - 1] to ends[i], and writes until they are full. totals, (m,) or
-    (0,), gets the totals up to rounding.
-    """
-    scratch = make_scratch(absent.shape[1])
-    begin = np.int64(0)
-    for i in range(absent.shape[0]):
-        end = ends[i]
-        counts[i] = 0
-        if begin < end:
-            row, size, budget = _open_row(absent[i], present[i], thresholds[i], scratch)
-            sink = _make_sink(words[begin:end], totals[begin:end], row, scratch)
-            scratch.costs[REMOVED, 0] = budget
-            state = _start_walk()
-            n = np.int64(0)
-            while budget >= 0.0 and n < end - begin and _next_removals(row, scratch, limits, size, _NO_LIMIT, state):
-                pack_member(scratch.member, sink.current)
-                kept = size - state[_DEPTH]
-                left = scratch.costs[REMOVED, state[_DEPTH]]
-                n = _list_additions(row, scratch, sink, left, max(0, limits[0] - kept), limits[1] - kept, n)
-            counts[i] = n
-        begin = end
-
-
 def list_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array, totals: Array) -> int:
-    """Write the packed label-sets of one row (d,) with total <= threshold until `words` is full; return how many.
+    """Write the packed label-sets of a row (d,) with total <= threshold until words (m, W) are full; return how many.
 
-    As `list_rows`.
+    totals, (m,) or (0,), gets the totals up to rounding.
     """
-    counts = np.empty(1, dtype=np.int64)
-    ends, thresholds = np.array([len(words)]), np.array([threshold])
-    list_rows(absent[None, :], present[None, :], thresholds, limits, ends, words, totals, counts)
-    return int(counts[0])
+    scratch = make_scratch(absent.shape[0])
+    row, size, budget = _open_row(absent, present, threshold, scratch)
+    sink = _make_sink(words, totals, row, scratch)
+    scratch.costs[REMOVED, 0] = budget
+    state = _start_walk()
+    n = np.int64(0)
+    while budget >= 0.0 and n < words.shape[0] and _next_removals(row, scratch, limits, size, _NO_LIMIT, state):
+        pack_member(scratch.member, sink.current)
+        kept = size - state[_DEPTH]
+        left = scratch.costs[REMOVED, state[_DEPTH]]
+        n = _list_additions(row, scratch, sink, left, max(0, limits[0] - kept), limits[1] - kept, n)
+    return n

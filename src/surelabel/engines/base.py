@@ -16,7 +16,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.calibration import Calibration, totals_of
 from surelabel.engines.bounds import as_float
+from surelabel.engines.reach import Reach, sorted_labels
 from surelabel.engines.sizes import Bounds, SizeBounds
+from surelabel.labels.counting import count_by_size
+from surelabel.labels.sparse import is_sparse
 
 # Steps per text that counting may take before it answers with bounds: some 5 ms, as long as a table of bounds takes.
 WORK_LIMIT = 1_000_000
@@ -35,22 +38,6 @@ Scored: TypeAlias = tuple[float, Member]
 # The largest total of a member: inf if every candidate is one, -inf if none is. A wrapping engine may take another form
 # of threshold, such as one per kind of label-set: what holds engine and thresholds only hands them on.
 Threshold: TypeAlias = Any
-
-
-class Reach(NamedTuple):
-    """Which labels of one text some members have absent, and some present.
-
-    labels : (m,) int64, ascending
-        Labels that are told apart: all of them, or those that a sparse text lists.
-    reachable : (m, 2) bool
-        Column 0: some member has the label absent; column 1: some member has it present.
-    others : (bool, bool)
-        The same for every other label; (False, False) if there is none.
-    """
-
-    labels: IntArray
-    reachable: BoolArray
-    others: tuple[bool, bool]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,10 +72,13 @@ class Engine:
         Steps that counting one text may take.
     n_jobs : int or None
         Threads.
+    barred : (d,) bool or None
+        Labels that no candidate has; None for none, unless `without`.
     """
 
     search = "exact"
     inner: Engine
+    barred: BoolArray | None = None
 
     def __init__(
         self, calibration: Calibration, probabilities: Any, work_limit: int = WORK_LIMIT, n_jobs: int | None = None
@@ -109,6 +99,10 @@ class Engine:
     def limited(self, limits: Bounds) -> Self:
         """Return the engine of the same texts for candidates with so many labels: (fewest, most), within 0..d."""
         return self._changed(lambda part: part.limited(limits), limits=limits)
+
+    def without(self, barred: BoolArray) -> Self:
+        """Return the engine of the same texts for candidates without some labels, (d,) bool; totals stay the same."""
+        return self._changed(lambda part: part.without(barred), barred=barred)
 
     def with_work_limit(self, work_limit: int) -> Self:
         """Return the engine of the same texts with another limit on the steps that counting may take."""
@@ -141,7 +135,18 @@ class Engine:
     @property
     def n_candidates(self) -> int:
         """Number of candidates within the limits."""
-        return self.calibration.count_candidates(self.limits)
+        if self.barred is None:
+            return self.calibration.count_candidates(self.limits)
+        return count_by_size(self.n_free, *self.limits)
+
+    @property
+    def n_free(self) -> int:
+        """Number of labels that a candidate may have."""
+        return self.n_labels if self.barred is None else self.n_labels - int(self.barred.sum())
+
+    def is_barred(self, label: int) -> bool:
+        """Tell whether no candidate has a label; -1 stands for one that is not barred."""
+        return self.barred is not None and label >= 0 and bool(self.barred[label])
 
     def as_labels(self, labels: Any, *, who: str) -> Any:
         """Return one label-set per text, checked: a bool array (n, d), a bool CSR array for sparse texts."""
@@ -228,8 +233,20 @@ class Engine:
         return self.inner.with_label(row, threshold, labels)
 
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
-        """Return (m, d, 2): whether some member has a label absent, and whether some has it present."""
-        return self.inner.reachable(thresholds, rows)
+        """Return (m, d, 2): whether some member has a label absent, and whether some has it present.
+
+        Of sparse texts, `reaches` written out.
+        """
+        if not is_sparse(self.probabilities):
+            return self.inner.reachable(thresholds, rows)
+        reachable = np.empty((len(thresholds), self.n_labels, 2), dtype=np.bool_)
+        for place, (labels, listed, others) in enumerate(self.reaches(thresholds, rows)):
+            reachable[place] = others
+            reachable[place, labels] = listed
+        if self.barred is not None:
+            some = self.bounds(thresholds, rows).upper > 0
+            reachable[:, self.barred, 0], reachable[:, self.barred, 1] = some[:, None], False
+        return reachable
 
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return costs (d,), twice, and a threshold such that all members are within it; others may be too."""
@@ -293,19 +310,33 @@ class Engine:
         reachable = self.reachable(np.array([threshold]), slice(row, row + 1))[0]
         return Reach(self.listed(row), reachable, (False, False))
 
+    def reaches(self, thresholds: FloatArray, rows: slice) -> list[Reach]:
+        """Return which labels members have, for some texts."""
+        texts = zip(range(rows.start, rows.stop), thresholds, strict=True)
+        return [self.reach(row, threshold) for row, threshold in texts]
+
     def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
         """Return which labels all members have, which some have but not all, (n, d) each, and open labels left out.
 
         Of a sparse text with more than `most` open labels only those that it lists are in its row; the third array,
         (n,), says how many are left out.
         """
+        if is_sparse(self.probabilities):
+            blocks = over_rows(lambda rows: self.reaches(thresholds[rows], rows), len(self), self.n_jobs)
+            return sorted_labels(self, itertools.chain.from_iterable(blocks), most)
         reachable = self.reachable(thresholds, slice(0, len(self)))
         absent, present = reachable[:, :, 0], reachable[:, :, 1]
         return present & ~absent, present & absent, np.zeros(len(self), dtype=np.int64)
 
     def for_description(self, row: int) -> tuple[Engine, int]:
         """Return the engine, and the row in it, that knows every label of a text."""
-        return self, row
+        if not is_sparse(self.probabilities):
+            return self, row
+        return self.dense(slice(row, row + 1)), 0
+
+    def dense(self, rows: slice) -> Engine:
+        """Return the engine that knows every label of some sparse texts; an error if labels are too many."""
+        raise NotImplementedError
 
     def report(self, thresholds: FloatArray) -> SearchReport:
         """Return the numbers of members (upper bounds): the exact search considers few other label-sets."""

@@ -67,7 +67,8 @@ def best_of_rows(
     totals, ends = np.empty(len(words)), np.empty(n_rows, dtype=np.int64)
     n_left_out = kernel.take_rows(absent, present, thresholds, limits, k, words, totals, ends)
     taken, totals = words[: ends[-1]], totals[: ends[-1]]
-    counts = np.diff(ends, prepend=0)
+    counts = ends.copy()
+    counts[1:] -= ends[:-1]
     # A row without members gets none too: it is asked about once more, for nothing.
     left_out = np.flatnonzero(counts == 0) if n_left_out else np.empty(0, dtype=np.int64)
     places = np.repeat(np.arange(n_rows), counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
@@ -79,7 +80,12 @@ class DenseEngine(Engine):
         return self if self._kept is not None else self._with(_kept=costs_of(self._measure, self.probabilities))
 
     def costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Return the (absent, present) costs of some texts.
+        """Return the (absent, present) costs of some texts; having a barred label costs more than any threshold."""
+        absent, present = self.own_costs(rows)
+        return absent, present if self.barred is None else np.where(self.barred[None, :], np.inf, present)
+
+    def own_costs(self, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Return the costs that the measure gives some texts.
 
         They are kept if texts are few, or are asked about one by one; for a pass over many blocks, fresh memory would
         take longer than pricing a block again.
@@ -98,14 +104,20 @@ class DenseEngine(Engine):
         infinite threshold becomes one that no label-set passes.
         """
         absent, present = self.costs(rows)
+        thresholds = self._finite(thresholds, rows)
         if self.is_maximum:
             at = thresholds[:, None]
             over = (absent > at).astype(np.float64), (present > at).astype(np.float64)
             return *over, np.where(np.isneginf(thresholds), -np.inf, 0.0)
-        if np.isposinf(thresholds).any():
-            no_limit = 2.0 * np.maximum(absent, present).sum(axis=1) + 1.0
-            thresholds = np.where(np.isposinf(thresholds), no_limit, thresholds)
         return absent, present, thresholds
+
+    def _finite(self, thresholds: FloatArray, rows: slice) -> FloatArray:
+        """Return thresholds with infinite ones made finite, so large that nothing but barred labels passes them."""
+        if not np.isposinf(thresholds).any():
+            return thresholds
+        largest = np.maximum(*self.own_costs(rows))
+        no_limit = largest.max(axis=1) if self.is_maximum else 2.0 * largest.sum(axis=1) + 1.0
+        return np.where(np.isposinf(thresholds), no_limit, thresholds)
 
     def _one(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return the same for one text: costs (d,) and its threshold."""
@@ -182,8 +194,10 @@ class DenseEngine(Engine):
 
     def iterate(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Yield members by a heap."""
-        absent, present = (costs[0] for costs in self.costs(slice(row, row + 1)))
-        for totals, words in iterate_row(CostRow(absent, present, float(threshold), self.limits, self.is_maximum)):
+        text = slice(row, row + 1)
+        absent, present = (costs[0] for costs in self.costs(text))
+        at = float(self._finite(np.array([threshold], dtype=np.float64), text)[0])
+        for totals, words in iterate_row(CostRow(absent, present, at, self.limits, self.is_maximum)):
             yield from zip(totals.tolist(), self._unpacked(words), strict=True)
 
     def _unpacked(self, words: Words) -> list[Member]:
@@ -193,14 +207,14 @@ class DenseEngine(Engine):
     def members(self, row: int, threshold: Threshold, limit: int) -> BoolArray:
         """List by walking and sort if all members fit; take the best by a heap if they are few, or do not fit."""
         absent, present, at = self._one(row, threshold)
-        size = self.n_candidates
-        if not np.isposinf(threshold):
-            _, size = self.counted(absent[None, :], present[None, :], np.array([at]))[0]
+        one = absent[None, :], present[None, :], np.array([at])
+        size = self.n_candidates if threshold == math.inf else self.counted(*one)[0][1]
         if size > limit:
             return np.asarray(super().members(row, threshold, limit))
         if size <= _MOST_AT_ONCE and not self.is_maximum:
-            best = self[row : row + 1].top(size, np.array([threshold], dtype=np.float64), np.zeros(1, dtype=np.int64))
-            return np.asarray(self.as_rows([member for _, member in best[0]]))
+            best, left_out = best_of_rows(*one, self.limits, size)
+            if len(left_out) == 0:
+                return unpack(best.words, self.n_labels)
         words = np.empty((size, n_words(self.n_labels)), dtype=np.uint64)
         n_found = walk.list_row(absent, present, at, self.limits, words, np.empty(0))
         words = words[:n_found]
@@ -232,8 +246,8 @@ class DenseEngine(Engine):
         """Count the members that have label k with k's absence made unaffordable, for each k of some labels."""
         if np.isposinf(threshold):
             lo, hi = self.limits
-            every = count_by_size(self.n_labels - 1, max(lo, 1) - 1, hi - 1)
-            return [(every, every)] * len(labels)
+            every = count_by_size(self.n_free - 1, max(lo, 1) - 1, hi - 1)
+            return [(0, 0) if self.is_barred(label) else (every, every) for label in labels]
         absent, present, at = self._one(row, threshold)
         step = max(1, _HELD_CELLS // self.n_labels)
         bounds: list[Bounds] = []

@@ -64,10 +64,6 @@ class HubsEngine(Engine):
             self._is_complete = True
         return self._states
 
-    def without(self, change: Callable[[Any], Any]) -> Self:
-        """Return the engine over parts that a change bars labels from."""
-        return self._changed(change)
-
     def _changed(self, change: Callable[[Any], Any], **own: Any) -> Self:
         """Change the parts too."""
         return self._with(_states=[change(part) for part in self._parts], _every=change(self._every), **own)

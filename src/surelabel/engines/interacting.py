@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from surelabel.engines.sizes import Bounds, SizeBounds
 from surelabel.engines.sums import counts_of_row
 from surelabel.engines.walker import Walker
 from surelabel.exceptions import SearchLimitError
+from surelabel.labels.constraints import LabelConstraints
 
 # Finding the best label-sets has no bounds to fall back on: it may take so many times the work of counting.
 _PATIENCE = 64
@@ -43,6 +46,12 @@ class InteractingEngine(Engine):
     def _problem(self) -> Problem:
         """Base, penalties and rules of the measure."""
         return problem_of(self.calibration, self.limits)
+
+    def without(self, barred: BoolArray) -> Self:
+        """Take it as a constraint."""
+        rules = self.calibration.constraints or LabelConstraints()
+        ruled = dataclasses.replace(rules, at_most=(*rules.at_most, (0, tuple(np.flatnonzero(barred).tolist()))))
+        return self._with(calibration=dataclasses.replace(self.calibration, constraints=ruled))
 
     def forced(self) -> tuple[BoolArray, FloatArray]:
         """Take the two best without a threshold; the work that may take does not depend on `work_limit`."""

@@ -13,7 +13,7 @@ import heapq
 import itertools
 import math
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,12 +23,13 @@ from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._kernels import mixture as kernel
 from surelabel._kernels import mixture_lanes
 from surelabel.calibration import Calibration
-from surelabel.engines.base import WORK_LIMIT, Engine, Member, Reach, Scored, Threshold, WrappingEngine, as_members
+from surelabel.engines.base import WORK_LIMIT, Engine, Member, Scored, Threshold, WrappingEngine, as_members
 from surelabel.engines.best_first import most_tied
 from surelabel.engines.dense import FEW_TEXTS, DenseEngine
 from surelabel.engines.interacting import InteractingEngine
+from surelabel.engines.reach import Reach
 from surelabel.engines.sizes import Bounds, SizeBounds
-from surelabel.engines.sparse import SparseEngine, sorted_labels
+from surelabel.engines.sparse import SparseEngine
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures.mixture import Mixture
 
@@ -68,7 +69,6 @@ class MixtureEngine(WrappingEngine):
         assert isinstance(calibration.measure, Mixture)
         self.calibration = calibration
         self._measure = calibration.measure
-        self._barred: BoolArray | None = None
         # Terms of the normaliser that are listed in other states of hubs, (n,).
         self._others: FloatArray | None = None
 
@@ -80,9 +80,9 @@ class MixtureEngine(WrappingEngine):
         """Return the engine of the same texts for one state of hubs, with the terms that are listed in others."""
         return self._with(_others=others)
 
-    def barring(self, barred: BoolArray, inner: Engine) -> MixtureEngine:
-        """Return the engine of the same texts for label-sets without some labels, over an `inner` without them."""
-        return self._with(inner=inner, _barred=barred, _candidates={})
+    def without(self, barred: BoolArray) -> Self:
+        """Bar listed label-sets too."""
+        return super().without(barred)._with(_candidates={})
 
     @property
     def n_candidates(self) -> int:
@@ -96,9 +96,9 @@ class MixtureEngine(WrappingEngine):
             listing = self._measure.listing
             sizes = np.diff(listing.starts)
             chosen = (listing.factors > 0.0) & (sizes >= self.limits[0]) & (sizes <= self.limits[1])
-            if self._barred is not None:
+            if self.barred is not None:
                 nodes = np.repeat(np.arange(len(sizes)), sizes)
-                chosen &= np.bincount(nodes[self._barred[listing.labels]], minlength=len(sizes)) == 0
+                chosen &= np.bincount(nodes[self.barred[listing.labels]], minlength=len(sizes)) == 0
             if self.calibration.constraints is not None:
                 which = np.flatnonzero(chosen)
                 rows = np.zeros((len(which), self.n_labels), dtype=np.bool_)
@@ -118,8 +118,7 @@ class MixtureEngine(WrappingEngine):
         inner: Engine = self.inner[rows]
         if isinstance(inner, DenseEngine):
             inner = inner.priced()
-            # Not those of an engine that bars labels, which are infinite.
-            texts = self._measure.texts_of_costs(*DenseEngine.costs(inner, slice(0, len(inner))))
+            texts = self._measure.texts_of_costs(*inner.own_costs(slice(0, len(inner))))
         else:
             texts = self._measure.texts(inner.probabilities)
         return inner, texts if self._others is None else texts._replace(others=self._others[rows])
@@ -207,22 +206,23 @@ class MixtureEngine(WrappingEngine):
         if not isinstance(self.inner, DenseEngine) or k > _FEW_MEMBERS:
             return super().top(k, thresholds, rows)
         tops = []
-        shift, node_of = self._measure.settings.shift, self._measure.node_of
+        shift = self._measure.settings.shift
         for row, best in zip(rows.tolist(), self.inner.top(number, self._shifted(thresholds), rows), strict=True):
-            unlisted = [(total + shift, member) for total, member in best if node_of(member) < 0]
-            scored = [*itertools.islice(self._listed(row, thresholds[row]), k), *unlisted]
+            scored = [*itertools.islice(self._listed(row, thresholds[row]), k), *self._new(best)]
             scored.sort(key=best_first_key)
             # What comes after the last of the independent part may have its total.
             is_whole = len(best) < number or (len(scored) > k and scored[k - 1][0] < best[-1][0] + shift)
             tops.append(scored[:k] if is_whole else list(itertools.islice(self.iterate(row, thresholds[row]), k)))
         return tops
 
+    def _new(self, scored: Iterable[Scored]) -> Iterator[Scored]:
+        """Yield what the independent part finds and is not listed, with the mixture's totals."""
+        shift, node_of = self._measure.settings.shift, self._measure.node_of
+        return ((total + shift, member) for total, member in scored if node_of(member) < 0)
+
     def _unlisted(self, row: int, threshold: Threshold) -> Iterator[Scored]:
         """Yield members that are not listed, best first; shifting may make totals equal that were not."""
-        shift = self._measure.settings.shift
-        at = self._shifted_one(threshold)
-        known = self._measure.node_of
-        shifted = ((total + shift, member) for total, member in self.inner.iterate(row, at) if known(member) < 0)
+        shifted = self._new(self.inner.iterate(row, self._shifted_one(threshold)))
         most = most_tied(self.n_labels)
         for _, tied in itertools.groupby(shifted, key=lambda scored: scored[0]):
             while run := list(itertools.islice(tied, most)):
@@ -264,9 +264,8 @@ class MixtureEngine(WrappingEngine):
             return
         thresholds = np.full(len(inner), -1.0)
         thresholds[which] = self._shifted(limits[which])
-        shift, node_of = self._measure.settings.shift, self._measure.node_of
         for i, best in zip(which.tolist(), inner.top(_FIRST, thresholds, which), strict=True):
-            unlisted = [(total + shift, member) for total, member in best if node_of(member) < 0]
+            unlisted = list(self._new(best))
             if len(best) < _FIRST or (len(unlisted) > 2 and unlisted[1][0] < unlisted[-1][0]):
                 yield sorted(unlisted, key=best_first_key)[:2]
             else:
@@ -294,14 +293,7 @@ class MixtureEngine(WrappingEngine):
     def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
         """Add what listed members have to what the independent part's have."""
         if is_sparse(self.probabilities):
-            reachable = self.inner.reachable(self._shifted(thresholds), rows)
-            for place, row in enumerate(range(rows.start, rows.stop)):
-                chosen = self._flags(row, thresholds[place]) & kernel.MEMBER
-                n_members, counts = int(np.count_nonzero(chosen)), self._with_each_label(chosen)
-                with_label = np.zeros(self.n_labels, dtype=np.int64)
-                with_label[list(counts)] = list(counts.values())
-                reachable[place] |= np.column_stack([with_label < n_members, with_label > 0])
-            return reachable
+            return super().reachable(thresholds, rows)
         shifted = self._shifted(thresholds)
         reachable = np.empty((len(thresholds), self.n_labels, 2), dtype=np.bool_)
 
@@ -338,23 +330,10 @@ class MixtureEngine(WrappingEngine):
         hidden = len(every) < self.n_labels
         return Reach(every, both, (hidden, others[1]) if hidden else (False, False))
 
-    def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
-        """Sort labels by what members have; of sparse texts into bool CSR arrays."""
-        if not isinstance(self.inner, SparseEngine):
-            return super().certain_and_open(thresholds, most)
-        return sorted_labels(self, (self.reach(row, at) for row, at in enumerate(thresholds.tolist())), most)
-
-    def for_description(self, row: int) -> tuple[Engine, int]:
-        """Return a dense engine of one text, if texts are sparse."""
-        if not is_sparse(self.probabilities):
-            return self, row
-        self.inner.for_description(row)  # raises if labels are too many
-        return self._dense(slice(row, row + 1)), 0
-
-    def _dense(self, rows: slice) -> MixtureEngine:
-        """Return the dense engine of some sparse texts."""
-        dense = MixtureEngine(self.calibration, self.probabilities[rows].toarray(), self.work_limit, self.n_jobs)
-        return dense.limited(self.limits)
+    def dense(self, rows: slice) -> Self:
+        """Write the independent part's probabilities out."""
+        inner = self.inner.dense(rows)
+        return self[rows]._with(probabilities=inner.probabilities, inner=inner)
 
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return the independent part's costs, and a threshold that listed members are within too."""
@@ -390,14 +369,11 @@ class MixtureEngine(WrappingEngine):
             _, texts = self._part(slice(0, len(self)))
             for j, pair in enumerate(zip(thresholds, shifted, strict=True)):
                 listed = self._count_listed(texts, *(np.full(len(self), at) for at in pair))
-                more, members = listed[:, :1] - listed[:, 1:], listed[:, :1]
-                counts[:, j] = np.maximum(counts[:, j] + more, members)
+                counts[:, j] = _with_listed(counts[:, j], listed[:, 0], listed[:, 1])
             return counts
         for row, (sums, totals) in enumerate(self._sorted_candidates()):
             members = np.searchsorted(totals, thresholds, side="right")
-            more = members - np.searchsorted(sums, shifted, side="right")
-            counts[row, :, 0] = np.maximum(counts[row, :, 0] + more, members)
-            counts[row, :, 1] = np.maximum(counts[row, :, 1] + more, members)
+            counts[row] = _with_listed(counts[row], members, np.searchsorted(sums, shifted, side="right"))
         return counts
 
     def _rank_sums(self, n_cells: int) -> FloatArray:
@@ -411,6 +387,11 @@ class MixtureEngine(WrappingEngine):
             )
             sums[row] = np.maximum(sums[row] + (ranks - counted), ranks)
         return sums
+
+
+def _with_listed(counts: FloatArray, members: Any, within: Any) -> FloatArray:
+    """Return the independent part's counts (m, 2) with listed members (m,) for those that it counted."""
+    return np.maximum(counts + (members - within)[:, None], members[:, None])
 
 
 def _as_members(labels: Any) -> list[Member]:

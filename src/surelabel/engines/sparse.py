@@ -11,9 +11,9 @@ import dataclasses
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,10 +22,11 @@ from surelabel._core.packing import Words, unpack
 from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._kernels import forced, maximum, walk
-from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold
+from surelabel.engines.base import Engine, Member, Scored, Threshold
 from surelabel.engines.best_first import CostRow, iterate_row, most_tied
 from surelabel.engines.bounds import as_float, count_row, rank_sum_of_row, steps_to_rank
 from surelabel.engines.dense import DenseEngine
+from surelabel.engines.reach import Reach
 from surelabel.engines.sizes import Bounds, SizeBounds
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.counting import count_by_size
@@ -51,13 +52,8 @@ class SparseEngine(Engine):
     probabilities: SparseProbabilities
 
     def _rows(self, rows: slice, n_representatives: int = 0) -> CompressedRows:
-        """Return the short rows of some texts."""
-        return compress(self.calibration.separable, self.probabilities[rows], n_representatives)
-
-    @property
-    def n_free(self) -> int:
-        """Number of labels that a candidate may have."""
-        return self.n_labels
+        """Return the short rows of some texts; barred labels are never present in them."""
+        return compress(self.calibration.separable, self.probabilities[rows], n_representatives, self.barred)
 
     def as_rows(self, members: Sequence[Sequence[int]]) -> SparseLabels:
         """Return label-sets, each as ascending labels, as a bool CSR array (m, d)."""
@@ -126,12 +122,7 @@ class SparseEngine(Engine):
 
     def taken(self, row: int) -> IntArray:
         """Return the labels that do not count as unlisted, ascending."""
-        return self.listed(row)
-
-    @property
-    def n_candidates(self) -> int:
-        """Number of candidates."""
-        return count_by_size(self.n_free, *self.limits)
+        return self.listed(row) if self.barred is None else np.union1d(self.listed(row), np.flatnonzero(self.barred))
 
     def with_label(self, row: int, threshold: Threshold, labels: Sequence[int]) -> list[Bounds]:
         """Count with a listed label's absence made unaffordable; all unlisted labels have one count."""
@@ -139,9 +130,10 @@ class SparseEngine(Engine):
         lo, hi = self.limits
         if np.isposinf(threshold):
             every = count_by_size(self.n_free - 1, max(lo, 1) - 1, hi - 1)
-            return [(every, every)] * len(labels)
+            return [(0, 0) if self.is_barred(label) else (every, every) for label in labels]
         column_of = {label: column for column, label in enumerate(listed.tolist())}
-        columns = sorted({column_of[label] for label in labels if label in column_of})
+        # Of a barred label neither value can be afforded: it is in no member.
+        columns = sorted({column_of[label] for label in labels if label in column_of and not self.is_barred(label)})
         many = rows.take(np.zeros(len(columns) + 1, dtype=np.int64))
         many.absent[many.starts[:-2] + np.array(columns, dtype=np.int64)] = np.inf
         thresholds = np.full(len(many), float(threshold))
@@ -154,7 +146,7 @@ class SparseEngine(Engine):
             count = _count_of_maximum(fewer, thresholds[:1], (lo - 1, hi - 1))[0] if within else 0
             counts[-1] = (count, count)
         by_label = {int(listed[column]): counts[i] for i, column in enumerate(columns)}
-        return [by_label.get(label, counts[-1]) for label in labels]
+        return [(0, 0) if self.is_barred(label) else by_label.get(label, counts[-1]) for label in labels]
 
     def reaches(self, thresholds: FloatArray, rows: slice) -> list[Reach]:
         """Return which labels members have, for some texts, from a few unlisted labels that stand for all."""
@@ -182,36 +174,19 @@ class SparseEngine(Engine):
         """Return which labels of one text members have: the listed ones, and once for all others."""
         return self.reaches(np.array([threshold], dtype=np.float64), slice(row, row + 1))[0]
 
-    def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
-        """Return bool CSR arrays, without rows of very many labels."""
-        blocks = over_rows(lambda rows: self.reaches(thresholds[rows], rows), len(self), self.n_jobs)
-        return sorted_labels(self, itertools.chain.from_iterable(blocks), most)
-
-    def for_description(self, row: int) -> tuple[Engine, int]:
-        """Return a dense engine of one text."""
+    def dense(self, rows: slice) -> DenseEngine:
+        """Write probabilities out."""
         if self.n_labels > MOST_DESCRIBED:
             raise InvalidInputError(
                 f"A description names every label, of up to {MOST_DESCRIBED:,}. Got {self.n_labels:,} labels; "
                 "use certain, possible, top and listed_inclusion_bounds instead."
             )
-        return self._dense(slice(row, row + 1)), 0
-
-    def _dense(self, rows: slice) -> DenseEngine:
-        """Return the dense engine of some texts."""
         dense = DenseEngine(self.calibration, self.probabilities[rows].toarray(), self.work_limit, self.n_jobs)
-        return dense.limited(self.limits)
-
-    def reachable(self, thresholds: FloatArray, rows: slice) -> BoolArray:
-        """Write all labels out; `reaches` is the same without arrays of all of them."""
-        reachable = np.empty((len(thresholds), self.n_labels, 2), dtype=np.bool_)
-        for place, (labels, listed, others) in enumerate(self.reaches(thresholds, rows)):
-            reachable[place] = others
-            reachable[place, labels] = listed
-        return reachable
+        return dense._with(limits=self.limits, barred=self.barred)
 
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Return the costs of all labels."""
-        return self._dense(slice(row, row + 1)).relaxation(0, threshold)
+        return self.dense(slice(row, row + 1)).relaxation(0, threshold)
 
     def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
         """Count a threshold at a time."""
@@ -238,31 +213,6 @@ class SparseEngine(Engine):
         for i in np.flatnonzero(_is_cut_short(rows, largest, self.limits)).tolist():
             sums[i][1] = Fraction(self.n_candidates * len(totals))
         return np.array([[as_float(lower), as_float(upper)] for lower, upper in sums])
-
-
-def sorted_labels(engine: Engine, reaches: Iterable[Reach], most: int | None) -> tuple[Any, Any, IntArray]:
-    """Do what `certain_and_open` says for sparse texts, from which labels members have."""
-    certain, still_open, n_more = [], [], []
-    for row, (labels, reachable, others) in enumerate(reaches):
-        absent, present = reachable[:, 0], reachable[:, 1]
-        every, some = labels[present & ~absent], labels[present & absent]
-        n_left = engine.n_labels - len(labels) if others[1] else 0
-        if n_left and not others[0]:
-            every, n_left = _with_unlisted(every, labels, engine.n_labels), 0
-        elif n_left and (most is None or n_left + len(some) <= most):
-            some, n_left = _with_unlisted(some, labels, engine.n_labels), 0
-        elif most is not None and len(some) > most:
-            text = engine.probabilities[row : row + 1].labels
-            n_left, some = n_left + len(np.setdiff1d(some, text)), np.intersect1d(some, text)
-        certain.append(every.tolist())
-        still_open.append(some.tolist())
-        n_more.append(n_left)
-    return engine.as_rows(certain), engine.as_rows(still_open), np.array(n_more, dtype=np.int64)
-
-
-def _with_unlisted(chosen: IntArray, told_apart: IntArray, n_labels: int) -> IntArray:
-    """Return some labels and all that are not told apart, ascending."""
-    return np.union1d(chosen, np.setdiff1d(np.arange(n_labels), told_apart))
 
 
 def _finite(rows: CompressedRows, thresholds: FloatArray) -> FloatArray:

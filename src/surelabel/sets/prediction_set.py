@@ -22,8 +22,6 @@ from surelabel.sets.descriptions import Budget, Description, Facts, Members, bui
 
 # Members that are listed to describe a set; facts of more come from their costs.
 _MAX_DESCRIBED_BY_LIST = 4096
-# Members that are few enough to be found by the search that answers name the best label-sets with.
-_MOST_BY_TOP = 256
 # Labels that a description may name beside the certain ones, of a set that was counted and of one known by bounds.
 _MOST_NAMED, _MOST_NAMED_INEXACT = 24, 6
 
@@ -272,20 +270,10 @@ class PredictionSet:
             n_named=_MOST_NAMED if size_bounds[0] == size_bounds[1] else _MOST_NAMED_INEXACT,
         )
 
-    def _members(self, engine: Engine, row: int) -> BoolArray:
-        """Return all members, which are not many, best first; a few of them as `top` finds them, as answers do."""
-        members: BoolArray
-        if self.size_bounds[1] > _MOST_BY_TOP:
-            members = engine.members(row, self._threshold, _MAX_DESCRIBED_BY_LIST)
-        else:
-            (best,) = engine[row : row + 1].top(_MOST_BY_TOP, np.array([self._threshold]), np.array([0]))
-            members = engine.as_rows([member for _, member in best])
-        return members
-
     def _facts(self, engine: Engine, row: int) -> tuple[Facts | None, BoolArray | None]:
         """Return the members if they are few, else their costs, and the best member; None twice if there is none."""
         if self.size_bounds[1] <= _MAX_DESCRIBED_BY_LIST:
-            members = self._members(engine, row)
+            members = engine.members(row, self._threshold, _MAX_DESCRIBED_BY_LIST)
             return (Members(members), members[0]) if len(members) else (None, None)
         first = next(engine.iterate(row, self._threshold), None)
         if first is None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.validation import FloatArray, IntArray
-from surelabel.calibration import p_values_among, smoothed_thresholds_of, threshold_of
+from surelabel.calibration import p_values_among, thresholds_of
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.taxonomies.kinds import Taxonomy
 
@@ -166,15 +166,11 @@ class Categories:
         Text i is cut at levels[which[i]]; codes are those of `codes_of`.
         """
         thresholds = np.empty((len(codes), self.taxonomy.n_kinds))
-        pairs, places = np.unique(np.column_stack([which, codes]), axis=0, return_inverse=True)
-        for place, (level, code) in enumerate(pairs.tolist()):
-            rows = places.reshape(-1) == place
+        for code in np.unique(codes).tolist():
+            rows = codes == code
+            ties = None if tie_breaks is None else tie_breaks[rows]
             for kind in range(self.taxonomy.n_kinds):
-                totals = self.category(code, kind)
-                if tie_breaks is None:
-                    thresholds[rows, kind] = threshold_of(totals, levels[level], assurance)
-                else:
-                    thresholds[rows, kind] = smoothed_thresholds_of(totals, levels[level], tie_breaks[rows])
+                thresholds[rows, kind] = thresholds_of(self.category(code, kind), levels, which[rows], assurance, ties)
         return thresholds
 
     def p_values(

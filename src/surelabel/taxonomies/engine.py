@@ -20,12 +20,11 @@ from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._kernels.kinds import count_kinds
 from surelabel.calibration import threshold_of
 from surelabel.engines import engine_for
-from surelabel.engines.barred import without
-from surelabel.engines.base import Engine, Member, Reach, Scored, Threshold, WrappingEngine
+from surelabel.engines.base import Engine, Member, Scored, Threshold, WrappingEngine
 from surelabel.engines.bounds import as_float
 from surelabel.engines.dense import DenseEngine
+from surelabel.engines.reach import Reach
 from surelabel.engines.sizes import Bounds, SizeBounds, as_sizes
-from surelabel.engines.sparse import sorted_labels
 from surelabel.labels.label_sets import label_indices
 from surelabel.labels.sparse import is_sparse
 from surelabel.taxonomies.categories import Categories
@@ -99,7 +98,7 @@ class KindsEngine(WrappingEngine):
             if labels is not None and labels.any():
                 key = int(labels.sum())  # barred labels are nested: their number tells them apart
                 if key not in barred:
-                    barred[key] = without(self.inner, labels)
+                    barred[key] = self.inner.without(labels)
                 engine = barred[key]
             return engine if span.limits == self.limits else engine.limited(span.limits)
 
@@ -136,13 +135,9 @@ class KindsEngine(WrappingEngine):
     def __getitem__(self, rows: slice) -> Self:
         return self._again(self.inner[rows], self.codes[rows])
 
-    def limited(self, limits: Bounds) -> Self:
-        """Limit every kind."""
-        return self._again(self.inner.limited(limits), self.codes)
-
-    def with_work_limit(self, work_limit: int) -> Self:
-        """Give every kind another limit."""
-        return self._again(self.inner.with_work_limit(work_limit), self.codes)
+    def _changed(self, change: Callable[[Any], Any], **own: Any) -> Self:
+        """Change the engine of every kind."""
+        return self._again(change(self.inner), self.codes)
 
     def error_rates(self, labels: Any, levels: Sequence[Fraction]) -> FloatArray:
         """Return the share of texts whose given label-set is outside the set, for each of m significances, (m,)."""
@@ -222,10 +217,6 @@ class KindsEngine(WrappingEngine):
         """Yield members by descending p-value, equal ones by ascending total, then in lexicographic order."""
         streams = [self._ranked(row, kind, piece, float(threshold[kind])) for kind, piece in self.kinds]
         return (scored for _, scored in heapq.merge(*streams, key=lambda ranked: ranked[0]))
-
-    def members(self, row: int, threshold: Threshold, limit: int) -> Any:
-        """List members one after the other."""
-        return self.as_rows([member for _, member in itertools.islice(self.iterate(row, threshold), limit)])
 
     def forced(self) -> tuple[Any, FloatArray]:
         """Return the candidates with the highest p-values, and their totals and those of the second best."""
@@ -377,19 +368,9 @@ class KindsEngine(WrappingEngine):
         others = tuple(len(told) < self.n_labels and any(part.others[side] for part in parts) for side in (0, 1))
         return Reach(told, every, (others[0], others[1]))
 
-    def certain_and_open(self, thresholds: FloatArray, most: int | None = None) -> tuple[Any, Any, IntArray]:
-        """Join the kinds, text by text if they are sparse."""
-        if not is_sparse(self.probabilities):
-            return super().certain_and_open(thresholds, most)
-        reaches = (self.reach(row, thresholds[row]) for row in range(len(self)))
-        return sorted_labels(self, reaches, most)
-
-    def for_description(self, row: int) -> tuple[Engine, int]:
-        """Wrap the engine that knows every label of the text."""
-        engine, place = self.inner.for_description(row)
-        if engine is self.inner:
-            return self, row
-        return self._again(engine, np.full(len(engine), self.codes[row])), place
+    def dense(self, rows: slice) -> Self:
+        """Wrap the dense engine of the texts."""
+        return self._again(self.inner.dense(rows), self.codes[rows])
 
     def relaxation(self, row: int, threshold: Threshold) -> tuple[FloatArray, FloatArray, float]:
         """Take the largest threshold of a kind."""
