@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.levels import STANDARD_LEVELS
-from surelabel.corpora.overlap import seen_before
+from surelabel.corpora.overlap import hashes_of, is_among
 from surelabel.evaluation.bands import Verdict, error_band, judge
 from surelabel.evaluation.conditional import Conditional, TextDetails
 from surelabel.evaluation.evaluate import Evaluation, evaluate
@@ -208,8 +208,9 @@ def _notices(given: ReportInput, checked: CheckedInput) -> tuple[str, ...]:
     """Return the caller's warnings, and what is found wrong with the data."""
     notices = [printable(warning) for warning in given.warnings]
     n_texts = len(checked.probabilities)
+    hashes = hashes_of(given.texts or ())
     for part, others in given.other_texts.items():
-        n_seen = 0 if given.texts is None else int(seen_before(given.texts, others).sum())
+        n_seen = int(is_among(hashes, hashes_of(others)).sum())
         if n_seen:
             notices.append(
                 f"{n_seen:,} of the {n_texts:,} texts of this report ({100 * n_seen / n_texts:.2g} %) are "
