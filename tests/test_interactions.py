@@ -14,7 +14,8 @@ import interaction_cases
 import reference
 from surelabel import ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mahalanobis, Mixture, Penalised
 from surelabel.engines import interacting, sums
-from surelabel.evaluation.criteria import counts_at, of_criterion, s_criterion
+from surelabel.engines.bounds import TABLE_CELLS
+from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.evaluation.evaluate import evaluate
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 
@@ -247,14 +248,14 @@ def test_bounds_of_counts_hold_the_counts(monkeypatch, most_counted_one_by_one):
     measure = Mahalanobis().fit(*train)
     predictor = ConformalLabelSets(measure, 0).calibrate(*calibration)
     thresholds = np.unique(predictor.calibration_.totals)[::10]
-    exact = counts_at(predictor.calibration_, test[:5], thresholds)
+    exact = predictor.bind(test[:5]).counts_at(thresholds, TABLE_CELLS)
     assert np.array_equal(exact[..., 0], exact[..., 1])
     label_sets = np.array(list(itertools.product([0, 1], repeat=14)), dtype=bool)
     everyone = np.stack([predictor.totals(np.repeat(row[None], 2**14, axis=0), label_sets) for row in test[:5]])
     assert np.array_equal(exact[..., 0], (everyone[:, None, :] <= thresholds[:, None]).sum(axis=2))
     monkeypatch.setattr(sums, "_MAX_STEPS", 2)
     monkeypatch.setattr(sums, "_STEPS_OF_FEW", 2)
-    bounds = counts_at(predictor.calibration_, test[:5], thresholds)
+    bounds = predictor.bind(test[:5]).counts_at(thresholds, TABLE_CELLS)
     assert np.all(bounds[..., 0] <= exact[..., 0])
     assert np.all(exact[..., 0] <= bounds[..., 1])
     assert np.any(bounds[..., 0] < bounds[..., 1])

@@ -10,6 +10,7 @@ from sklearn import metrics as sk
 
 import reference
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, metrics
+from surelabel.engines import dense
 from surelabel.evaluation.bands import count_band
 from surelabel.exceptions import InvalidInputError
 
@@ -90,6 +91,23 @@ def test_sizes_past_the_walk_are_bounded():
         assert point.mean_lower <= point.mean
         assert point.mean_lower > 1e6
         assert point.mean < 1.2 * point.mean_lower
+
+
+@pytest.mark.parametrize("unsure", [0.0, 1.5, 1e9])
+def test_sizes_whose_count_is_given_up_early_are_bounded(monkeypatch, unsure):
+    rng = np.random.default_rng(3)
+    probabilities = rng.beta(0.5, 0.5, (60, 12))
+    labels = rng.random((60, 12)) < probabilities
+    predictor = ConformalLabelSets(LogLoss(), 0).calibrate(probabilities[:50], labels[:50])
+    exact = predictor.bind(probabilities[50:]).counts_at(predictor.calibration_.totals[10::10], 256)
+    assert np.array_equal(exact[..., 0], exact[..., 1])
+    for name, value in (("FIRST_STEPS", 20), ("_MAX_STEPS", 60), ("_UNSURE", unsure)):
+        monkeypatch.setattr(dense, name, value)
+    bounds = predictor.bind(probabilities[50:]).counts_at(predictor.calibration_.totals[10::10], 256)
+    assert np.all(bounds[..., 0] <= exact[..., 0])
+    assert np.all(exact[..., 0] <= bounds[..., 1])
+    assert np.any(bounds[..., 0] < bounds[..., 1])
+    assert np.any(bounds[..., 0] == bounds[..., 1])
 
 
 @pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")

@@ -67,7 +67,7 @@ def test_a_full_list_stops_with_members_only(row, capacity):
 @given(kernel_rows.rows(), st.integers(1, 200))
 def test_a_count_is_exact_or_given_up_at_the_limit(row, limit):
     size, work = _count(row, limit)
-    if size == walk.OVER_LIMIT:
+    if size < 0:
         assert work > limit
         # One leaf more than the limit, at most: a leaf costs as much as its last exact total.
         assert work <= limit + 4 * len(row[0]) + 4
@@ -81,7 +81,7 @@ def test_ties_at_the_threshold_do_not_pass_the_work_limit(compiled):
     d = 3000 if compiled else 60
     row = np.full(d, 0.25), np.full(d, 0.75), (0, d), math.fsum([0.25] * (d - 2) + [0.75] * 2)
     size, work = _count(row, 10 * d)
-    assert size == walk.OVER_LIMIT
+    assert size <= walk.OVER_LIMIT
     assert work <= 12 * d
     d = 12
     row = np.full(d, 0.25), np.full(d, 0.75), (0, d), math.fsum([0.25] * (d - 2) + [0.75] * 2)

@@ -77,7 +77,7 @@ def _count_without(
                 scratch.index[side, kept[side]] = label
                 kept[side] += 1
     own = Row(absent, present, threshold, 2.0 * margin, kept[ADDITIONS], kept[REMOVALS])
-    return count_opened(own, size, budget, within, limit, scratch)[0]
+    return max(OVER_LIMIT, count_opened(own, size, budget, within, limit, scratch)[0])
 
 
 @kernel
@@ -117,7 +117,8 @@ def count_kinds(
                 continue
             within = (limits[j, 0], limits[j, 1])
             if last == 0:
-                sizes[i, j] = count_row(absent[i], present[i], threshold, within, limit, scratch)[0]
+                counted = count_row(absent[i], present[i], threshold, within, limit, scratch)[0]
+                sizes[i, j] = max(OVER_LIMIT, counted)
                 continue
             if row.threshold == -np.inf:
                 largest = thresholds[i].max()

@@ -204,7 +204,7 @@ def _open_row(absent: Array, present: Array, threshold: float, scratch: Scratch)
 def count_row(absent: Array, present: Array, threshold: float, limits: Any, limit: int, scratch: Scratch) -> Any:
     """Count the label-sets of a row with total <= threshold; return (n, work).
 
-    `limits` is (lo, hi). n is OVER_LIMIT if more than `limit` steps would be needed.
+    `limits` is (lo, hi). If more than `limit` steps would be needed, n is OVER_LIMIT less what was counted until then.
     """
     row, size, budget = _open_row(absent, present, threshold, scratch)
     return count_opened(row, size, budget, limits, limit, scratch)
@@ -227,7 +227,7 @@ def count_opened(row: Row, size: int, budget: float, limits: Any, limit: int, sc
         count += more
         state[_WORK] += steps
     if state[_WORK] > limit:
-        return np.int64(OVER_LIMIT), state[_WORK]
+        return np.int64(OVER_LIMIT) - count, state[_WORK]
     return count, state[_WORK]
 
 
@@ -253,7 +253,7 @@ def count_flat(
     run = quickest(_count_flat, first * len(sizes))
     if run is not _count_flat:
         run(starts, absent, present, thresholds, limits, first, sizes, work)
-        if first == limit or OVER_LIMIT not in sizes:
+        if first == limit or sizes.min() > OVER_LIMIT:
             return
         run = quickest(_count_flat, limit * len(sizes))
     run(starts, absent, present, thresholds, limits, limit, sizes, work)
@@ -262,7 +262,9 @@ def count_flat(
 def count_rows(
     absent: Array, present: Array, thresholds: Array, limits: Any, limit: int, sizes: Array, work: Array
 ) -> None:
-    """Write the number of label-sets with total <= thresholds[i] per row, OVER_LIMIT if it takes over `limit` steps.
+    """Write the number of label-sets with total <= thresholds[i] per row.
+
+    If that takes over `limit` steps, it is OVER_LIMIT less what was counted until then: OVER_LIMIT or below.
 
     absent and present (n, d), thresholds (n,), limits (lo, hi); sizes and work (n,) int64 are written.
     """

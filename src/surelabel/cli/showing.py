@@ -91,7 +91,8 @@ class _Lines:
 
     def _speak(self) -> None:
         """Say how far the step is, for as long as it takes."""
-        wait, begun = _SILENT, self._begun
+        # Python started and read the commands in silence: the first line comes sooner.
+        wait, begun = _SILENT / 2, self._begun
         while not self._ended.wait(wait):
             step = self._step
             if step is None:

@@ -258,6 +258,15 @@ class Corpus(_Labelled):
         The corpus's name, provenance and further columns do not enter. `texts=False` leaves the texts out: two sources
         of one corpus can differ in white space alone.
         """
+        return self._fingerprint if texts else self._digest(texts=False)
+
+    @functools.cached_property
+    def _fingerprint(self) -> str:
+        """What `fingerprint` returns: whoever names the corpus asks for it."""
+        return self._digest(texts=True)
+
+    def _digest(self, *, texts: bool) -> str:
+        """Do what `fingerprint` says."""
         digest = hashlib.sha256()
         parts = {name: self.parts[name].tolist() for name in self.parts}
         header = {"label_names": self.label_names, "parts": parts}

@@ -50,7 +50,7 @@ def count_of_maximum(absent: FloatArray, present: FloatArray, threshold: float, 
 def count_by_walk(
     absent: FloatArray, present: FloatArray, thresholds: FloatArray, limits: Bounds, limit: int
 ) -> IntArray:
-    """Count members of rows (n, d) by walking; -1 if that takes more than `limit` steps."""
+    """Count members of rows (n, d) by walking; past `limit` steps, return -1 less what was counted until then."""
     sizes, work = np.empty((2, len(absent)), dtype=np.int64)
     walk.count_rows(absent, present, thresholds, limits, limit, sizes, work)
     return sizes

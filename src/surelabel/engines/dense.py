@@ -41,8 +41,9 @@ _MOST_AT_ONCE = 256
 FEW_TEXTS = 64
 # Steps of counting after which it is asked whether more can be enough.
 FIRST_STEPS = 30_000
-# Steps that counting one text at one of many thresholds may take.
-_MAX_STEPS = 200_000
+# Steps that counting one text at one of many thresholds may take. It is given up early if it would take so many times
+# as many at the rate of its first steps: the rate changes by less on the way.
+_MAX_STEPS, _UNSURE = 200_000, 1.5
 
 
 def _keep_freed_memory() -> None:
@@ -277,7 +278,7 @@ class DenseEngine(Engine):
     def _counts_at(self, thresholds: FloatArray, n_cells: int) -> FloatArray:
         """Walk from the lowest threshold up, until one takes too many steps; a table bounds the rest of them.
 
-        After some steps the table is asked whether more can be enough.
+        After some steps the table, and what they have counted, tell whether more can be enough.
         """
         absent, present = self.costs(slice(0, len(self)))
         bounds = np.empty((len(self), len(thresholds), 2))
@@ -293,9 +294,9 @@ class DenseEngine(Engine):
             rows = np.flatnonzero(is_left)
             sizes = count_by_walk(absent[rows], present[rows], np.full(len(rows), at), self.limits, FIRST_STEPS)
             bounds[rows, j] = sizes[:, None]
-            for i in rows[sizes < 0].tolist():
-                # A step counts pairs of flips, of which there are no more than labels for one of the two pointers.
-                if table_of(i)[j, 0] <= self.n_labels * _MAX_STEPS:
+            for i, size in zip(rows[sizes < 0].tolist(), sizes[sizes < 0].tolist(), strict=True):
+                counted = max(1, walk.OVER_LIMIT - size)
+                if table_of(i)[j, 0] / counted * FIRST_STEPS <= _UNSURE * _MAX_STEPS:
                     one = slice(i, i + 1)
                     bounds[i, j] = count_by_walk(
                         absent[one], present[one], thresholds[j : j + 1], self.limits, _MAX_STEPS

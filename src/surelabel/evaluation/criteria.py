@@ -18,9 +18,7 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.validation import FloatArray
-from surelabel.calibration import Calibration
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines import engine_for
 from surelabel.engines.bounds import TABLE_CELLS
 
 
@@ -54,16 +52,6 @@ class PValueSums:
         """Mean over texts of the whole sum, as (lower, upper)."""
         lower, upper = self.excess
         return self.floor + lower, self.floor + upper
-
-
-def counts_at(
-    calibration: Calibration, probabilities: Any, thresholds: FloatArray, n_cells: int = TABLE_CELLS
-) -> FloatArray:
-    """Return bounds (n, m, 2) of the numbers of candidates with totals within each of m ascending thresholds.
-
-    Texts are walked from the lowest threshold up, until one takes too many steps; a table bounds the rest of them.
-    """
-    return engine_for(calibration, probabilities, who="counts_at").counts_at(thresholds, n_cells)
 
 
 def p_value_sums(

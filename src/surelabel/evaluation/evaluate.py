@@ -30,7 +30,7 @@ from surelabel.evaluation.metrics import (
     size_statistics,
 )
 from surelabel.evaluation.plain import from_plain
-from surelabel.evaluation.predicted import Predicted, large_enough
+from surelabel.evaluation.predicted import Predicted, from_main_level, large_enough
 from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.labels.sparse import is_sparse
 from surelabel.measures import measure_to_spec
@@ -294,8 +294,7 @@ def _conditional(
     predicted: Predicted, known: Any, counted: tuple[IntArray, Predicted], details: TextDetails | None
 ) -> Conditional:
     """Return figures by kind of text at the main level, or at the smallest that the calibration is large enough for."""
-    enough = large_enough([MAIN_LEVEL, *STANDARD_LEVELS[2:]], predicted.predictor.calibration_.n_texts)
-    level = enough[0] if enough else STANDARD_LEVELS[-1]
+    level = from_main_level(predicted.predictor.calibration_.n_texts)[0]
     rows, sized = counted[1].spread(_MOST_LOOKED_AT)
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         return conditional(predicted, known, level, (counted[0][rows], sized.count([level])[0][:, 1]), details)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._core.levels import STANDARD_LEVELS
+from surelabel._core.levels import MAIN_LEVEL, STANDARD_LEVELS
 from surelabel._core.validation import BoolArray, FloatArray, IntArray, as_level
 from surelabel.conformal import ConformalLabelSets, ForcedPredictions
 from surelabel.engines.interacting import InteractingEngine
@@ -28,6 +28,12 @@ _MANY_LABELS = 200
 def large_enough(levels: Sequence[str], n_calibration: int) -> list[str]:
     """Return the levels at which a calibration excludes something."""
     return [level for level in levels if float(level) * (n_calibration + 1) > 1]
+
+
+def from_main_level(n_calibration: int) -> list[str]:
+    """Return the standard levels from the main one on at which a calibration excludes something; at least the last."""
+    usual = [level for level in STANDARD_LEVELS if float(level) >= float(MAIN_LEVEL)]
+    return large_enough(usual, n_calibration) or usual[-1:]
 
 
 class Predicted:

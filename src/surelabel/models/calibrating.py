@@ -16,7 +16,13 @@ from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import DecisionSettings, settings_of, uncertified
 from surelabel.models.evaluating import calibrated_predictors, completed, place_of
 from surelabel.models.fitting import fitted_measure
-from surelabel.models.held_out import bundle_probabilities, held_out_part, labels_of, without_training_texts
+from surelabel.models.held_out import (
+    bundle_probabilities,
+    held_out_part,
+    is_own_corpus,
+    labels_of,
+    without_training_texts,
+)
 from surelabel.models.settings import Division, division_notes
 from surelabel.models.verdict import judged
 from surelabel.taxonomies.kinds import Taxonomy
@@ -65,7 +71,7 @@ def calibrate_bundle(
     trained with are an error, or are left out. `division` "none" calibrates all texts together. Measure, promises about
     decisions and division are the bundle's own by default.
     """
-    own = corpus.fingerprint() == bundle.info.fingerprint
+    own = is_own_corpus(bundle, corpus)
     bundle, taxonomy = _divided(bundle, corpus if own else None, division)
     held_out = held_out_part(bundle, corpus, "calibration", part)
     held_out = _check_new(bundle, corpus, held_out, skip=skip_training_texts, add=False)

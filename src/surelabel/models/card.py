@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from surelabel._core.levels import STANDARD_LEVELS
 from surelabel._core.wording import at_most_words, count_words, markdown_table
 from surelabel.evaluation.evaluate import Evaluation
 from surelabel.measures.mixture import Mixture
@@ -134,11 +133,9 @@ def _figures(evaluation: Mapping[str, Evaluation] | None) -> list[str]:
         return []
     rows = []
     for name, figures in evaluation.items():
-        for point in figures.curve:
-            if point.significance in STANDARD_LEVELS:
-                mean = at_most_words(point.sizes.mean_lower, point.sizes.mean)
-                median = count_words(point.sizes.median)
-                rows.append((name, point.significance, f"{point.error:.3f}", mean, median))
+        for point in figures.standard:
+            mean = at_most_words(point.sizes.mean_lower, point.sizes.mean)
+            rows.append((name, point.significance, f"{point.error:.3f}", mean, count_words(point.sizes.median)))
     first = next(iter(evaluation.values()))
     summary = (
         f"Best guess exactly right: {first.forced.accuracy:.1%}; micro-F1 {first.forced.f1_micro:.3f}, "

@@ -24,6 +24,7 @@ from surelabel.models.examples import worked_examples
 from surelabel.models.held_out import (
     bundle_probabilities,
     held_out_part,
+    is_own_corpus,
     without_training_texts,
     without_unknown_labels,
 )
@@ -180,7 +181,7 @@ def measure_bundle(
         evaluation = _evaluation(bundle, predicted, new, held_out, date, criteria=criteria).with_unknown(n_unknown)
     verdict = None
     if bundle.decisions is not None:
-        name = held_out.name if corpus.fingerprint() == bundle.info.fingerprint else "held-out"
+        name = held_out.name if is_own_corpus(bundle, corpus) else "held-out"
         verdict = verdict_on(bundle, new, held_out.texts, name, predicted)
     if report is not None:
         info = dataclasses.replace(bundle.info, verdict={} if verdict is None else verdict.to_dict())
@@ -210,7 +211,7 @@ def report_on(
     from surelabel.report import ReportInput, write_report  # noqa: PLC0415 (matplotlib, which may be missing)
 
     info = bundle.info
-    is_own = corpus.fingerprint() == info.fingerprint
+    is_own = is_own_corpus(bundle, corpus)
     others = [name for name in corpus.parts if is_own and name not in held_out.name.split("+")]
     content = ReportInput(
         title=info.name if is_own else f"{info.name} on {corpus.name}",

@@ -27,6 +27,11 @@ def is_same_source(bundle: Bundle, corpus: Corpus) -> bool:
     return bool(own.get("source") == other.source)
 
 
+def is_own_corpus(bundle: Bundle, corpus: Corpus) -> bool:
+    """Tell whether a corpus is the one that the bundle's classifier was trained on, with the same parts."""
+    return corpus.fingerprint() == bundle.info.fingerprint
+
+
 def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None = None) -> Part:
     """Return the texts of a corpus that may calibrate or evaluate a bundle.
 
@@ -34,7 +39,7 @@ def held_out_part(bundle: Bundle, corpus: Corpus, default: str, part: str | None
     that name if it has one, else all of it.
     """
     names = tuple(corpus.parts) if part == "all" else (part or default,)
-    if corpus.fingerprint() == bundle.info.fingerprint:
+    if is_own_corpus(bundle, corpus):
         if not set(names) <= {"calibration", "test"}:
             raise InvalidInputError(
                 f"The model was trained on the {names[0]} part of {corpus.name!r}: take its calibration or test part."
@@ -56,7 +61,7 @@ def without_training_texts(bundle: Bundle, corpus: Corpus, part: Part) -> tuple[
 
     Parts of the corpus of training are known to be held out, and stay as they are.
     """
-    if bundle.seen is None or corpus.fingerprint() == bundle.info.fingerprint:
+    if bundle.seen is None or is_own_corpus(bundle, corpus):
         return part, 0
     is_seen = bundle.seen.in_training(part.texts)
     if is_seen.all():

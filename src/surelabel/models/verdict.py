@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from surelabel._core import progress
-from surelabel._core.levels import MAIN_LEVEL, STANDARD_LEVELS
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._core.wording import count_words
 from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation.conditional import Conditional, TextDetails, conditional
 from surelabel.evaluation.metrics import same_label_sets
-from surelabel.evaluation.predicted import Predicted
+from surelabel.evaluation.predicted import Predicted, from_main_level
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions
 from surelabel.models.bundle import Bundle
@@ -205,15 +204,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
-def _possible_levels(n_calibration: int) -> Sequence[str]:
-    """Return the levels that may be recommended: those that rule something out."""
-    usual = [level for level in STANDARD_LEVELS if float(level) >= float(MAIN_LEVEL)]
-    return [level for level in usual if float(level) * (n_calibration + 1) > 1] or usual[-1:]
-
-
 def _sizes_at(predicted: Predicted, level: str | None, max_choices: int) -> tuple[str, list[tuple[int, int]]]:
     """Return a level and bounds of the sizes of prediction sets there; the recommended level if none is given."""
-    levels = _possible_levels(predicted.predictor.calibration_.n_texts) if level is None else [level]
+    levels = from_main_level(predicted.predictor.calibration_.n_texts) if level is None else [level]
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         predicted.count(levels)
     for one in levels:

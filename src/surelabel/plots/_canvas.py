@@ -1,7 +1,8 @@
 """Figures without global state: one style, one lock, SVG that takes the colour of the page it stands in.
 
 matplotlib's settings are global. Everything that reads them, drawing and writing, runs within `drawing`, which sets
-all of them and holds a lock, so figures do not depend on a user's settings and can be made in threads.
+all of them and holds a lock, so figures do not depend on a user's settings and can be made in threads. Setting them
+takes as long as drawing a small figure: whoever makes several enters `drawing` once around all of them.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ _STYLE: dict[str, Any] = {
 }
 _FONTS = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
 _LOCK = threading.RLock()
+# Resolution at which SVG is written: a point is a pixel.
+_SVG_DPI = 72
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 P = ParamSpec("P")
@@ -80,15 +83,27 @@ def import_matplotlib(module: str) -> Any:
     return import_extra(module, "plots", "A figure")
 
 
+_is_styled = False  # read and written by whoever holds the lock
+
+
 @contextlib.contextmanager
-def _drawing() -> Iterator[None]:
-    """Hold the lock, with matplotlib's defaults and the style of the project."""
+def drawing() -> Iterator[None]:
+    """Hold the lock, with matplotlib's defaults and the style of the project; within itself it does nothing more."""
+    global _is_styled  # noqa: PLW0603
     style = import_matplotlib("matplotlib.style")
-    with _LOCK, style.context(["default", _STYLE]), warnings.catch_warnings():
-        # Text stays text in SVG: a viewer has glyphs that the font of the layout has not.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
-        yield
+    with _LOCK:
+        if _is_styled:
+            yield
+            return
+        with style.context(["default", _STYLE]), warnings.catch_warnings():
+            # Text stays text in SVG: a viewer has glyphs that the font of the layout has not.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+            warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
+            _is_styled = True
+            try:
+                yield
+            finally:
+                _is_styled = False
 
 
 def drawn(function: Callable[P, T]) -> Callable[P, T]:
@@ -96,7 +111,7 @@ def drawn(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def within(*args: P.args, **kwargs: P.kwargs) -> T:
-        with _drawing():
+        with drawing():
             return function(*args, **kwargs)
 
     return within
@@ -172,8 +187,27 @@ def to_png(figure: Figure, *, dpi: int = 200) -> bytes:
     b'PNG'
     """
     stream = io.BytesIO()
-    with _drawing():
+    with drawing():
         figure.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    return stream.getvalue()
+
+
+def _as_written(figure: Figure) -> str:
+    """Return a figure as matplotlib writes it as SVG.
+
+    Unlike `savefig`, which draws the whole figure a first time to lay it out, this only lays it out.
+    """
+    stream = io.StringIO()
+    nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
+    with drawing():
+        canvas = import_matplotlib("matplotlib.backends.backend_svg").FigureCanvasSVG(figure)
+        figure.set_dpi(_SVG_DPI)
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)
+            figure.set_layout_engine("none")
+        canvas.print_svg(stream, metadata=nothing)
+        figure.set_layout_engine(layout)
     return stream.getvalue()
 
 
@@ -202,11 +236,7 @@ def to_svg(
     >>> svg.startswith("<svg"), "Sizes of prediction sets" in svg
     (True, True)
     """
-    stream = io.StringIO()
-    nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
-    with _drawing():
-        figure.savefig(stream, format="svg", metadata=nothing)
-    svg = stream.getvalue()
+    svg = _as_written(figure)
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", svg)

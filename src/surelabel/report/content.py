@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from surelabel._core.levels import STANDARD_LEVELS
-from surelabel.corpora.overlap import seen_before
-from surelabel.evaluation.bands import Verdict, error_band, judge
+from surelabel.corpora.overlap import hashes_of, is_among
+from surelabel.evaluation.bands import Verdict, error_band
 from surelabel.evaluation.conditional import Conditional, TextDetails
 from surelabel.evaluation.evaluate import Evaluation, evaluate
 from surelabel.evaluation.metrics import SizeStatistics
+from surelabel.evaluation.predicted import large_enough
 from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.watch import ExchangeabilityWatch, WatchState
 from surelabel.plots import printable
@@ -154,17 +155,18 @@ def _guarantee(
     evaluation: Evaluation, significance: str, resplits: Mapping[str, Sequence[float]]
 ) -> tuple[GuaranteeRow, ...]:
     """Judge the error rate at each level that was measured."""
-    rows, counts = [], (evaluation.n_texts, evaluation.n_calibration)
+    rows = []
     for level in _with_level(STANDARD_LEVELS, significance):
         try:
             point = evaluation.at(level)
         except KeyError:
-            rows.append(GuaranteeRow(level, None, *error_band(level, *counts), None, "unknown"))
+            band = error_band(level, evaluation.n_texts, evaluation.n_calibration)
+            rows.append(GuaranteeRow(level, None, *band, None, "unknown"))
             continue
-        lower, upper, verdict = judge(point.error, level, *counts)
         errors = resplits.get(level, ())
         redrawn = (float(np.mean(errors)), float(np.std(errors, ddof=1))) if len(errors) > 1 else None
-        rows.append(GuaranteeRow(level, point.error, lower, upper, point.sizes, verdict, redrawn))
+        band, verdict = evaluation.band(point), evaluation.verdict(point)
+        rows.append(GuaranteeRow(level, point.error, *band, point.sizes, verdict, redrawn))
     return tuple(rows)
 
 
@@ -174,13 +176,11 @@ def _measure(given: ReportInput, checked: CheckedInput, name: str) -> MeasureRes
     evaluation = given.evaluations.get(name)
     seconds = None if evaluation is None or evaluation.demand is None else evaluation.demand.exact_seconds
     if evaluation is None:
-        fewest = 1 / (predictor.calibration_.n_texts + 1)
-        levels = [level for level in _with_level(STANDARD_LEVELS, given.significance) if float(level) > fewest]
         evaluation = evaluate(
             predictor,
             checked.predicted if predictor is checked.predicted.predictor else checked.probabilities,
             checked.labels,
-            levels=levels,
+            levels=large_enough(_with_level(STANDARD_LEVELS, given.significance), predictor.calibration_.n_texts),
             criteria=False,
             groups=given.groups,
             details=TextDetails(given.ids),
@@ -208,8 +208,9 @@ def _notices(given: ReportInput, checked: CheckedInput) -> tuple[str, ...]:
     """Return the caller's warnings, and what is found wrong with the data."""
     notices = [printable(warning) for warning in given.warnings]
     n_texts = len(checked.probabilities)
+    hashes = hashes_of(given.texts or ())
     for part, others in given.other_texts.items():
-        n_seen = 0 if given.texts is None else int(seen_before(given.texts, others).sum())
+        n_seen = int(is_among(hashes, hashes_of(others)).sum())
         if n_seen:
             notices.append(
                 f"{n_seen:,} of the {n_texts:,} texts of this report ({100 * n_seen / n_texts:.2g} %) are "

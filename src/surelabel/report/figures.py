@@ -12,6 +12,7 @@ from surelabel import plots
 from surelabel._core.wording import at_most_words, count_words
 from surelabel.evaluation.metrics import same_label_sets
 from surelabel.labels.sparse import is_sparse
+from surelabel.plots._canvas import drawing
 from surelabel.report.content import WATCH_ALPHA, ReportContent
 from surelabel.report.inputs import CheckedInput
 
@@ -162,8 +163,9 @@ def _watch(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
 def build_figures(content: ReportContent, checked: CheckedInput) -> dict[str, ReportFigure]:
     """Draw the figures of a report, by name."""
     figures = {}
-    for draw in (_validity, _watch, _efficiency, _quality):
-        for name, figure, title, caption, seen in draw(content, checked):
-            svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=seen)
-            figures[name] = ReportFigure(svg, caption)
+    with drawing():
+        for draw in (_validity, _watch, _efficiency, _quality):
+            for name, figure, title, caption, seen in draw(content, checked):
+                svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=seen)
+                figures[name] = ReportFigure(svg, caption)
     return figures
