@@ -119,7 +119,9 @@ def test_kinds_of_texts_that_are_missed_are_named():
     kinds = {one.kind for one in verdict.not_kept}
     assert "texts with 3 or more labels" in kinds
     assert "texts whose rarest label has fewer than 10 training texts" in kinds
-    assert "It is not kept for " in " ".join(verdict.words)
+    said = " ".join(verdict.words)
+    assert "It is not kept for " in said
+    assert said.count("--by-cardinality") == said.count("--by-rarity") == 1
 
 
 @pytest.fixture(scope="module")

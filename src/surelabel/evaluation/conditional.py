@@ -31,6 +31,15 @@ _ROUNDING = 1e-12
 _DATES = ("%Y-%m", "%d.%m.%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y")
 
 
+REMEDIES = {
+    "number of true labels": "Calibrate by number of labels (--by-cardinality) to keep it for them too; sets grow.",
+    "rarest label": "Calibrate by rarity (--by-rarity) to keep it for them too; sets grow.",
+    "group": "Calibrate with more texts of it.",
+    "month": "Calibrate with recent texts, or let the level follow the errors (surelabel watch --adapt aci).",
+}
+"""What keeps the promise for kinds of text that are missed too often, by division."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextDetails:
     """What is known of texts beside probabilities and labels; each may be left out.

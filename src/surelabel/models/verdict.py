@@ -13,7 +13,7 @@ from surelabel._core import progress
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel._core.wording import count_words
 from surelabel.conformal import ConformalLabelSets
-from surelabel.evaluation.conditional import Conditional, TextDetails, conditional
+from surelabel.evaluation.conditional import REMEDIES, Conditional, TextDetails, conditional
 from surelabel.evaluation.metrics import same_label_sets
 from surelabel.evaluation.predicted import Predicted, from_main_level
 from surelabel.exceptions import CalibrationWarning
@@ -32,11 +32,12 @@ _MOST_TEXTS = 2_000
 
 @dataclasses.dataclass(frozen=True)
 class Missed:
-    """Texts of one kind, and the share of them whose true label-set is missed."""
+    """Texts of one kind, the share of them whose true label-set is missed, and what helps."""
 
     kind: str
     n_texts: int
     missed: float
+    remedy: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +107,7 @@ class ModelVerdict:
             kinds = "; ".join(f"{one.kind} ({_percent(one.missed)} of {one.n_texts:,} missed)" for one in self.not_kept)
             lines.append(
                 f"The promise of {_percent(float(self.level))} errors is about all texts together. It is not kept for "
-                f"{kinds}."
+                f"{kinds}. {' '.join(dict.fromkeys(one.remedy for one in self.not_kept))}"
             )
         lines.append(f"Recommended: significance {self.level}.")
         return tuple(lines)
@@ -231,5 +232,6 @@ def _not_kept(figures: Conditional) -> list[Missed]:
         if division in words and kind.n_texts >= _FEWEST:
             name = words[division].format(kind.name)
             is_bare = division == "rarest label" and "training" not in kind.name
-            named.append(Missed(f"{name} training texts" if is_bare else name, kind.n_texts, kind.missed))
+            whole = f"{name} training texts" if is_bare else name
+            named.append(Missed(whole, kind.n_texts, kind.missed, REMEDIES[division]))
     return named

@@ -14,7 +14,7 @@ import numpy as np
 from surelabel._core.levels import STANDARD_LEVELS
 from surelabel.corpora.overlap import hashes_of, is_among
 from surelabel.evaluation.bands import Verdict, error_band
-from surelabel.evaluation.conditional import Conditional, TextDetails
+from surelabel.evaluation.conditional import REMEDIES, Conditional, TextDetails
 from surelabel.evaluation.evaluate import Evaluation, evaluate
 from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.evaluation.predicted import large_enough
@@ -31,12 +31,6 @@ _SUBJECTS = {
     "rarest label": "Texts whose rarest label has {}",
     "group": "Texts of {}",
     "month": "Texts of {}",
-}
-_REMEDIES = {
-    "number of true labels": "Calibrate by number of labels (--by-cardinality) to keep it for them too; sets grow.",
-    "rarest label": "Calibrate by rarity (--by-rarity) to keep it for them too; sets grow.",
-    "group": "Calibrate with more texts of it.",
-    "month": "Calibrate with recent texts, or let the level follow the errors (surelabel watch --adapt aci).",
 }
 
 
@@ -199,7 +193,7 @@ def _advice(evaluation: Evaluation) -> tuple[str, ...]:
         subject = _SUBJECTS[division].format(kind.name)
         said.setdefault(
             division,
-            f"{subject} are missed in {100 * kind.missed:.3g} % of {kind.n_texts:,} cases. {_REMEDIES[division]}",
+            f"{subject} are missed in {100 * kind.missed:.3g} % of {kind.n_texts:,} cases. {REMEDIES[division]}",
         )
     return tuple(said.values())
 
