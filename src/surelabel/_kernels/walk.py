@@ -376,7 +376,7 @@ def _make_sink(words: Array, totals: Array, row: Row, scratch: Scratch) -> Sink:
 
 
 @kernel
-def list_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array, totals: Array) -> int:
+def list_row(absent: Array, present: Array, threshold: float, limits: Any, words: Array, totals: Array) -> Any:
     """Write the packed label-sets of a row (d,) with total <= threshold until words (m, W) are full; return how many.
 
     totals, (m,) or (0,), gets the totals up to rounding.

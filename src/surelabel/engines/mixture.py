@@ -391,7 +391,8 @@ class MixtureEngine(WrappingEngine):
 
 def _with_listed(counts: FloatArray, members: Any, within: Any) -> FloatArray:
     """Return the independent part's counts (m, 2) with listed members (m,) for those that it counted."""
-    return np.maximum(counts + (members - within)[:, None], members[:, None])
+    corrected: FloatArray = np.maximum(counts + (members - within)[:, None], members[:, None])
+    return corrected
 
 
 def _as_members(labels: Any) -> list[Member]:

@@ -168,8 +168,11 @@ class BatchWork:
     @staticmethod
     def _show_watch(watch: ServiceWatch, parts: list[Given], questions: _Questions, outcomes: list[Outcome]) -> None:
         """Show the watch the texts of clients that were answered; what goes wrong there is no client's problem."""
-        answered = zip(parts, questions, outcomes, strict=True)
-        seen = [rows for rows, question, outcome in answered if isinstance(outcome, list) and question.is_served]
+        seen = [
+            rows
+            for rows, question, outcome in zip(parts, questions, outcomes, strict=True)
+            if isinstance(question, SetsQuestion) and question.is_served and isinstance(outcome, list)
+        ]
         try:
             if seen:
                 watch.update(stacked(seen))
