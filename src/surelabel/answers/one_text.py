@@ -131,8 +131,8 @@ def one_by_one(
     asked = None if few is None else few.asked(*level, top)
     if few is None or asked is None:
         return []
-    # Values are checked where texts are cut.
-    is_fit = probabilities.shape[1] == calibration.n_labels and probabilities.dtype == np.float64
+    # The values of a single text are checked where it is cut.
+    is_fit = probabilities.shape == (1, calibration.n_labels) and probabilities.dtype == np.float64
     if not is_fit or type(probabilities) is not np.ndarray or not probabilities.flags.c_contiguous:
         probabilities = calibration.as_probabilities(probabilities, who="answer_probabilities")
     known = [1.0] * len(probabilities) if known_words is None else np.asarray(known_words, dtype=np.float64).tolist()
