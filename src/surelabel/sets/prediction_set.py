@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
 import itertools
 import sys
@@ -284,28 +286,32 @@ class PredictionSet:
 def describe_few(members: Sequence[Sequence[int]], name: Callable[[int], str]) -> str:
     """Return what `PredictionSet.describe` says of a set with these members, ascending labels each, best first."""
     # Small sets have few patterns: all but the names is worked out once for each. After the best, any order will do.
-    labels = sorted(set().union(*members))
+    # Labels are in the order of a description, so that sets that differ in names alone have the same pattern.
+    counts = collections.Counter(itertools.chain.from_iterable(members))
+    best = members[0] if members else ()
+    labels = sorted(counts, key=lambda label: (-counts[label], label not in best, label))
     places = {label: place for place, label in enumerate(labels)}
-    pattern = [tuple([places[label] for label in member]) for member in members]
-    return _words_of_pattern((*pattern[:1], *sorted(pattern[1:]))).format(*map(name, labels))
+    pattern = [tuple(sorted([places[label] for label in member])) for member in members]
+    return _words_of_pattern((*pattern[:1], *sorted(pattern[1:]))).format(*map(name, [*labels, *best]))
 
 
 @functools.lru_cache(maxsize=1024)
 def _words_of_pattern(pattern: tuple[tuple[int, ...], ...]) -> str:
-    """Describe members, with {0}, {1}, ... for the names of the labels that they have."""
+    """Describe members, with {0}, {1}, ... for the names of the labels that they have, then of the best member's."""
     n_labels = 1 + max((label for member in pattern for label in member), default=-1)
     rows = np.zeros((len(pattern), n_labels), dtype=np.bool_)
     for row, member in zip(rows, pattern, strict=True):
         row[list(member)] = True
     counts = (rows.sum(axis=0) / max(len(rows), 1)).tolist()
-    return str(
-        build_description(
-            Members(rows) if pattern else None,
-            np.column_stack([(~rows).any(axis=0), rows.any(axis=0)]),
-            rows[0] if pattern else rows,
-            (len(rows), len(rows)),
-            shares=lambda labels: [(counts[k], counts[k]) for k in labels],
-            names=tuple(f"{{{k}}}" for k in range(n_labels)),
-            n_named=_MOST_NAMED,
-        )
+    description = build_description(
+        Members(rows) if pattern else None,
+        np.column_stack([(~rows).any(axis=0), rows.any(axis=0)]),
+        rows[0] if pattern else rows,
+        (len(rows), len(rows)),
+        shares=lambda labels: [(counts[k], counts[k]) for k in labels],
+        names=tuple(f"{{{k}}}" for k in range(n_labels)),
+        n_named=_MOST_NAMED,
     )
+    n_best = len(pattern[0]) if pattern else 0
+    best_guess = tuple(f"{{{k}}}" for k in range(n_labels, n_labels + n_best))
+    return str(dataclasses.replace(description, best_guess=best_guess))
