@@ -147,7 +147,8 @@ def test_a_missing_group_in_training_names_row_and_column(run, table, tmp_path):
     assert "Row 7 (line 8) of 'gap.csv' must have a value in the column 'channel'" in made.err
     wrong = run("train", table, *READING, "--by", "source", "--out", tmp_path / "model")
     assert "'tickets.csv' must have a column 'source'" in wrong.err
-    assert "reuters is not a file and has no column" in run("train", "reuters", "--by", "source", "--out", tmp_path / "model").err
+    named = run("train", "reuters", "--by", "source", "--out", tmp_path / "model")
+    assert "reuters is not a file and has no column" in named.err
 
 
 def test_calibrate_changes_keeps_and_drops_the_division(run, divided, table, tmp_path):
