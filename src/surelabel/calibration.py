@@ -187,6 +187,18 @@ class Calibration:
         """Return the largest total of a member at this significance; inf if every candidate is one."""
         return threshold_of(self.totals, level, assurance)
 
+    def thresholds(
+        self,
+        levels: Sequence[Fraction],
+        which: IntArray,
+        assurance: Fraction | None = None,
+        tie_breaks: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the largest total of a member for each text, (n,), as `thresholds_of`."""
+        if tie_breaks is None:
+            return np.array([self.threshold(level, assurance) for level in levels])[which]
+        return thresholds_of(self.totals, levels, which, assurance, tie_breaks)
+
     def p_values(self, totals: FloatArray, tie_breaks: FloatArray | None = None) -> FloatArray:
         """Return p-values of totals of any shape, smoothed if tie-breaks in [0, 1] are given."""
         return p_values_among(self.totals, totals, tie_breaks)

@@ -26,7 +26,7 @@ from surelabel._core.validation import (
     invalid,
     names_of_columns,
 )
-from surelabel.calibration import Calibration, fewest_assured, thresholds_of, totals_of
+from surelabel.calibration import Calibration, fewest_assured, totals_of
 from surelabel.engines import SEARCHES, engine_for
 from surelabel.engines.base import WORK_LIMIT, Engine
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, SearchLimitError
@@ -414,7 +414,7 @@ class ConformalLabelSets:
         if isinstance(engine, KindsEngine):
             thresholds = engine.categories.thresholds(levels, which, engine.codes, assured, ties)
         else:
-            thresholds = thresholds_of(engine.calibration.totals, levels, which, assured, ties)
+            thresholds = engine.calibration.thresholds(levels, which, assured, ties)
         return PredictionSets(engine, thresholds, ties)
 
     def save(self, path: str | os.PathLike[str]) -> None:

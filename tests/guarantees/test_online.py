@@ -324,3 +324,14 @@ def test_levels_and_weights_by_hand():
     assert levels.level == pytest.approx(0.091)
     totals = WeightedTotals(np.array([2.0, 1.0]), np.array([1.0, 0.5]))
     assert totals.p_values(np.array([1.0, 1.5, 3.0])).tolist() == [1.0, 0.8, 0.4]
+
+
+def test_the_predictor_of_the_moment_cuts_with_its_weights(predictor):
+    probabilities, labels = _texts(np.random.default_rng(31), 400, drift=np.linspace(0.0, 2.0, 400))
+    online = OnlineConformal(predictor, 0.1, "nexcp")
+    for row in range(300):
+        online.predict_set(probabilities[row : row + 1])
+        online.update(labels[row : row + 1])
+    sets = online.current().predict_set(probabilities[300:], significance=0.1)
+    assert sets.sizes().tolist() == online.predict_set(probabilities[300:]).sizes().tolist()
+    assert sets.sizes().sum() != predictor.predict_set(probabilities[300:], significance=0.1).sizes().sum()
