@@ -96,13 +96,37 @@ def test_columns_are_told_apart_as_spreadsheets_write_them(tmp_path, name, delim
 def test_a_separator_that_no_cell_has_is_told_of(tmp_path):
     path = tmp_path / "tickets.csv"
     path.write_text("text,labels\na,x;y\nb,y;z\nc,x\n")
-    with pytest.warns(DataWarning, match=r"'labels' of 'tickets.csv' has ',' .* 2 of 3 have ';', such as 'x;y'"):
-        corpus = read_table(path)
+    with pytest.warns(
+        DataWarning, match=r"^No cell of .*'labels' of 'tickets.csv' has ',' .* 2 of 3 have ';', such as 'x;y'"
+    ):
+        corpus = read_table(path, separator=",")
     assert "x;y" in corpus.label_names
     read_table(path, separator=";")
     read_table(path, separator=None)
     path.write_text('text,labels\na,"x;y,z"\nb,y;z\nc,x\n')
-    read_table(path)
+    read_table(path, separator=",")
+
+
+@pytest.mark.parametrize("mark", [",", ";", "|"])
+def test_the_separator_that_most_cells_have_is_taken(tmp_path, mark):
+    path = tmp_path / "tickets.tsv"
+    path.write_text(f"text\tlabels\na\tx{mark}y\nb\ty {mark} z\nc\tx\n")
+    assert read_table(path).label_names == ("x", "y", "z")
+    assert [event.labels for event in read_events(path)] == [{"x", "y"}, {"y", "z"}, {"x"}]
+
+
+def test_two_usual_separators_are_told_of(tmp_path):
+    path = tmp_path / "tickets.tsv"
+    path.write_text("text\tlabels\na\tx;y, or z\nb\ty, or z;w\nc\tx;w\n")
+    with pytest.warns(DataWarning, match="^3 cells of .* have ';' .* 2 of 3 have ',', such as 'x;y, or z'"):
+        corpus = read_table(path)
+    assert corpus.label_names == ("w", "x", "y, or z")
+
+
+def test_a_seldom_mark_is_a_part_of_a_name(tmp_path):
+    path = tmp_path / "tickets.tsv"
+    path.write_text("text\tlabels\n" + "".join(f"text {k}\tx\n" for k in range(60)) + "b\ty|z\n")
+    assert read_table(path).label_names == ("x", "y|z")
 
 
 def test_indicator_columns(tmp_path):

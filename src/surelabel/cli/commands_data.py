@@ -65,7 +65,7 @@ def stats(corpus: CorpusName, *, reading: Reading, as_json: Json = False) -> Non
     \b
     Examples:
       surelabel data stats reuters
-      surelabel data stats tickets.csv --text body --labels tags --separator ';'
+      surelabel data stats tickets.csv --text body --labels tags
     """
     whole = reading.load_whole(corpus)
     counted = dataclasses.asdict(surelabel.corpora.statistics(whole))

@@ -54,8 +54,8 @@ def compare(
     \b
     Examples:
       surelabel compare reuters20
-      surelabel compare tickets.csv --text body --labels tags --separator ';' --rival none
-      surelabel compare tickets.csv --text body --labels tags --separator ';' --model models/tickets
+      surelabel compare tickets.csv --text body --labels tags --rival none
+      surelabel compare tickets.csv --text body --labels tags --model models/tickets
       surelabel compare reuters --measure LogLoss --rival seen --rival bonferroni --splits 20
     """
     experiments = surelabel.experiments

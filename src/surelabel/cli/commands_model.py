@@ -115,7 +115,7 @@ def train(
     \b
     Examples:
       surelabel train reuters --out models/reuters
-      surelabel train tickets.csv --text subject --text body --labels tags --separator ';' --out models/tickets
+      surelabel train tickets.csv --text subject --text body --labels tags --out models/tickets
       surelabel train tickets.csv --labels tags --classifier auto --out models/tickets
       surelabel train reuters --classifier bert --setting model=minilm --out models/reuters-bert
       surelabel train reuters --classifier blend --of linear,randinit --out models/reuters-blend

@@ -112,7 +112,7 @@ class Reading:
         list[str] | None,
         "Label column of a file [default: labels]; several times: columns of 0 and 1, named as the labels.",
     ] = None
-    separator: Separator = ","
+    separator: Annotated[str, "Separator of label names in a cell; auto: whichever of , ; | most cells have."] = "auto"
     numeric_labels: Annotated[bool, "Numbers in the label column are names."] = False
     id_column: Id = None
     encoding: Encoding = "utf-8"

@@ -24,8 +24,8 @@ _INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False
 
 # What the command line calls the parameters of `read_table`.
 _OPTIONS = {"text": "--text", "labels": "--labels", "id": "--id", "part": "--split-column"}
-# Marks that people put between label names, and the least share of cells with one of them that leads to a warning.
-_SEPARATORS, _SUSPICIOUS_SHARE = (",", ";", "|"), 0.02
+# Marks that people put between label names, and the share of cells above which one of them is taken to be meant so.
+_SEPARATORS, _COMMON_SHARE = (",", ";", "|"), 0.02
 
 
 def read_table(
@@ -33,7 +33,7 @@ def read_table(
     *,
     text: str | Sequence[str] = "text",
     labels: str | Sequence[str] = "labels",
-    separator: str | None = ",",
+    separator: str | None = "auto",
     id: str | None = None,  # noqa: A002  # the column's name in most data
     part: str | None = None,
     encoding: str = "utf-8",
@@ -55,9 +55,10 @@ def read_table(
     labels : str or list of str, default="labels"
         A column that holds lists of label names or separated names; or several columns of 0 and 1, whose names are the
         labels.
-    separator : str or None, default=","
-        What separates label names in a cell. None: a cell is one label. If no cell has it and several have another
-        usual one, a DataWarning says so.
+    separator : str or None, default="auto"
+        What separates label names in a cell: by default whichever of ``,``, ``;`` and ``|`` most cells have. None: a
+        cell is one label. If a separator is given that no cell has, and several have another usual one, a DataWarning
+        says so.
     id : str, optional
         A column of unique ids. Default: "id" if there is such a column, else the row's number from 1.
     part : str, optional
@@ -76,7 +77,7 @@ def read_table(
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "news.csv"
     >>> _ = path.write_text("body,tags\nOil rose,oil\nGold and oil fell,gold;oil\n")
-    >>> corpus = read_table(path, text="body", labels="tags", separator=";")
+    >>> corpus = read_table(path, text="body", labels="tags")
     >>> corpus.label_names, corpus.label_sets[0]
     (('gold', 'oil'), frozenset({'oil'}))
     """
@@ -153,7 +154,6 @@ def _converted(
     asked: _Asked,
     on_error: str,
     convert: Callable[[_Parsed], _Text],
-    check: Callable[[list[Row], _Asked, TableReader], None] | None = None,
 ) -> Iterator[_Text]:
     """Yield what `convert` makes of each row; a row that it refuses is an error, or is left out with a warning."""
     kind = format_of(path)
@@ -164,8 +164,8 @@ def _converted(
         raise InvalidInputError(f"The 'on_error' of load must be 'stop' or 'skip'. Got {on_error!r} instead.")
     reader = TableReader(Partition(str(path), kind), encoding)
     rows, problems = _rows(reader, asked)
-    if check is not None:
-        check(rows, asked, reader)
+    if asked.is_one_column:
+        asked = asked._replace(separator=_settled_separator(rows, asked, reader))
     for row in rows:
         try:
             yield convert(_parsed(reader, row, asked))
@@ -206,8 +206,7 @@ def _read_file(path: Path, part_name: str | None, encoding: str, asked: _Asked, 
         more = tuple(_filled(cells.get(column), column, place) for column in asked.more)
         return _LabelledText(parsed.text, parsed.labels, str(identity), part, place, more)
 
-    check = _check_label_cells if asked.is_one_column else None
-    texts = list(_converted(path, encoding, asked, on_error, convert, check))
+    texts = list(_converted(path, encoding, asked, on_error, convert))
     if not texts:
         raise CorpusError(f"{path.name!r} must have at least one text. Got an empty file instead.")
     return texts
@@ -228,7 +227,7 @@ def read_events(
     *,
     text: str | Sequence[str] = "text",
     labels: str | Sequence[str] = "labels",
-    separator: str | None = ",",
+    separator: str | None = "auto",
     id: str | None = None,  # noqa: A002  # the column's name in most data
     encoding: str = "utf-8",
     numeric_labels: bool = False,
@@ -318,8 +317,8 @@ def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]
     return {name: as_path(path) for name, path in paths.items()}
 
 
-def _check_label_cells(rows: list[Row], asked: _Asked, reader: TableReader) -> None:
-    """Raise if a label column holds numbers, seldom a label's name; warn if it seems to have another separator."""
+def _settled_separator(rows: list[Row], asked: _Asked, reader: TableReader) -> str | None:
+    """Return what separates label names; warn if it may be another separator, raise if cells hold numbers."""
     column, separator = asked.labels[0], asked.separator
     filled = [(row, cell) for row in rows if not is_missing(cell := row.cells.get(column))]
     numbers = [(row, cell) for row, cell in filled if _is_number(cell)]
@@ -331,21 +330,27 @@ def _check_label_cells(rows: list[Row], asked: _Asked, reader: TableReader) -> N
             f"{reader.place(row)} has the number {cell!r}; if numbers are the names, say numeric_labels=True "
             "(--numeric-labels)."
         )
+    if separator is None:
+        return None
     strings = [cell for _, cell in filled if isinstance(cell, str)]
-    if separator is None or any(separator in cell for cell in strings):
-        return
-    for other in _SEPARATORS:
-        with_other = [cell for cell in strings if other in cell]
-        if other != separator and len(with_other) > max(1, _SUSPICIOUS_SHARE * len(strings)):
-            warnings.warn(
-                f"No cell of the label column {column!r} of {reader.name!r} has {separator!r} between labels, but "
-                f"{len(with_other):,} of {len(strings):,} have {other!r}, such as {with_other[0]!r:.60}: each of them "
-                f"counts as one label. If they are several, say separator={other!r} (--separator {other!r} on the "
-                "command line).",
-                DataWarning,
-                stacklevel=5,
-            )
-            return
+    cells = {mark: [cell for cell in strings if mark in cell] for mark in _SEPARATORS}
+    common = [mark for mark in cells if len(cells[mark]) > _COMMON_SHARE * len(strings)]
+    common.sort(key=lambda mark: -len(cells[mark]))
+    chosen = (common[0] if common else ",") if separator == "auto" else separator
+    others = [mark for mark in common if mark != chosen]
+    if not others or (separator != "auto" and any(separator in cell for cell in strings)):
+        return chosen
+    other = others[0]
+    n_chosen, have = (f"{len(cells[chosen]):,} cells", "have") if separator == "auto" else ("No cell", "has")
+    warnings.warn(
+        f"{n_chosen} of the label column {column!r} of {reader.name!r} {have} {chosen!r} between labels, and "
+        f"{len(cells[other]):,} of {len(strings):,} have {other!r}, such as {cells[other][0]!r:.60}: {chosen!r} is "
+        f"taken as the separator. If it is {other!r}, say separator={other!r} (--separator {other!r} on the command "
+        "line).",
+        DataWarning,
+        stacklevel=5,
+    )
+    return chosen
 
 
 def _as_label_set(cell: Any, separator: str | None, place: str) -> set[str]:
