@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import os
 import warnings
@@ -37,8 +38,10 @@ class Weighted:
     superfluous: tuple[float, ...] = dataclasses.field(default=(0.3, 1.0, 1.0, 0.0, 0.2, 5.0, 0.3), repr=False)
 
     def costs(self, probabilities: Any) -> Any:
-        d = probabilities.shape[1]
-        return np.array(self.missed[:d]) * probabilities, np.array(self.superfluous[:d]) * (1.0 - probabilities)
+        missed, superfluous = (
+            np.resize(weights, probabilities.shape[1]) for weights in (self.missed, self.superfluous)
+        )
+        return missed * probabilities, superfluous * (1.0 - probabilities)
 
     def score(self, totals: Any) -> Any:
         return totals
@@ -54,8 +57,8 @@ def costs_of(measure: Any, row: Any) -> tuple[list[float], list[float]]:
         return reference.lp_costs(row, measure.p)
     if isinstance(measure, Weighted):
         return (
-            [w * o for w, o in zip(measure.missed, row, strict=False)],
-            [w * (1.0 - o) for w, o in zip(measure.superfluous, row, strict=False)],
+            [w * o for w, o in zip(itertools.cycle(measure.missed), row, strict=False)],
+            [w * (1.0 - o) for w, o in zip(itertools.cycle(measure.superfluous), row, strict=False)],
         )
     absent, present = measure.costs(np.array([row]))
     return absent[0].tolist(), present[0].tolist()

@@ -41,16 +41,27 @@ def _tail(count, n, p):
     return sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(count + 1))
 
 
-def _threshold_by_definition(scores, wrong, max_wrong, assurance):
-    """Try thresholds one after the other, with exact binomial tails."""
+def _threshold_by_definition(scores, wrong, max_wrong, assurance, share=None):
+    """Try thresholds one after the other, with exact binomial tails; from four places on if no share is given."""
+
+    def fewest(doubt):
+        return next(n for n in range(1, 10**4) if (1 - max_wrong) ** n <= doubt)
+
+    n, doubt = len(scores), 1 - assurance
+    if share is not None:
+        return _sequence(scores, wrong, max_wrong, doubt, max(fewest(doubt), math.ceil(share * n)))
+    places = {max(fewest(doubt / 4), math.ceil(n * percent / 100)) for percent in (5, 10, 20, 40)}
+    places = places if len(places) > 1 else {fewest(doubt)}
+    return min(_sequence(scores, wrong, max_wrong, doubt / len(places), first) for first in places)
+
+
+def _sequence(scores, wrong, max_wrong, doubt, first):
     best = math.inf
-    first = next(n for n in range(1, 10**4) if (1 - max_wrong) ** n <= 1 - assurance)
-    first = max(first, math.ceil(len(scores) / 20))
     for threshold in [*sorted(set(scores), reverse=True), -math.inf]:
         over = [w for s, w in zip(scores, wrong, strict=True) if s > threshold]
         if len(over) < first:
             continue
-        if _tail(sum(over), len(over), max_wrong) > 1 - assurance:
+        if _tail(sum(over), len(over), max_wrong) > doubt:
             break
         best = threshold
     return best
@@ -68,7 +79,7 @@ def test_a_threshold_by_hand():
     # P(Bin(17, .5) <= 7) = .315 does not.
     wrong = np.array([False] * 10 + [True] * 20)
     scores = np.arange(30, 0, -1.0)
-    found = certified_threshold(scores, wrong, Fraction("0.5"), Fraction("0.75"))
+    found = certified_threshold(scores, wrong, Fraction("0.5"), Fraction("0.75"), Fraction(1, 20))
     assert (scores > found).sum() == 16
     assert _tail(6, 16, Fraction(1, 2)) <= Fraction(1, 4) < _tail(7, 17, Fraction(1, 2))
 
@@ -83,8 +94,9 @@ def test_thresholds_are_those_of_the_definition(data):
     wrong = [data.draw(st.integers(0, 1000)) < cut and data.draw(st.booleans()) for _ in range(n)]
     max_wrong, assurance = (Fraction(data.draw(st.sampled_from(["0.05", "0.1", "0.3", "0.5"]))) for _ in range(2))
     assurance = 1 - assurance
-    expected = _threshold_by_definition(scores, wrong, max_wrong, assurance)
-    assert certified_threshold(np.array(scores, float), np.array(wrong), max_wrong, assurance) == expected
+    share = data.draw(st.sampled_from([None, Fraction(1, 20), Fraction(1, 3)]))
+    expected = _threshold_by_definition(scores, wrong, max_wrong, assurance, share)
+    assert certified_threshold(np.array(scores, float), np.array(wrong), max_wrong, assurance, share) == expected
 
 
 @pytest.mark.parametrize("measure", [LogLoss(), LpNorm(2), LpNorm(4), Weighted("sum")], ids=repr)
@@ -111,7 +123,9 @@ def test_nothing_that_can_be_filed_is_no_error():
     assert automation.threshold_ == math.inf
     assert not automation.decide(probabilities).any()
     assert math.isnan(automation.wrong_bound_)
-    assert automation.summary_.startswith("Nothing can be filed with at most 5 % of them wrong (assurance 95 %): 9")
+    assert automation.summary_.startswith(
+        "Nothing can be filed with at most 5 % of them wrong (assurance 95 %): of the 200 "
+    )
     few = Automation(min_labels=0).calibrate(probabilities[:20], labels[:20])
     assert "20 certification texts are too few: 59 are needed even if no best guess is wrong" in few.summary_
     assert not few.select(probabilities).any()
@@ -252,14 +266,14 @@ def _written(path, data):
     return path
 
 
-def _past(rng, n_draws, n_texts, rate, draw):
+def _past(rng, n_draws, n_texts, rate, draw, share):
     """Number of draws in which the share of wrong texts over the threshold passes 5 %."""
     past = 0
     grid = np.arange(10) / 10 if draw is _atoms else (np.arange(2000) + 0.5) / 2000
     for _ in range(n_draws):
         scores = draw(rng, n_texts)
         wrong = rng.random(n_texts) < rate(scores)
-        threshold = certified_threshold(scores, wrong, FIVE, SURE)
+        threshold = certified_threshold(scores, wrong, FIVE, SURE, share)
         if math.isinf(threshold) and threshold > 0:
             continue
         past += rate(grid[grid > threshold]).mean() > 0.05 + 1e-9
@@ -285,16 +299,17 @@ RATES = {
 
 @pytest.mark.parametrize("rate", RATES.values(), ids=RATES.keys())
 @pytest.mark.parametrize("draw", [_uniform, _atoms], ids=["no ties", "ties"])
-def test_the_promise_is_broken_no_more_often_than_the_assurance_allows(rate, draw):
+@pytest.mark.parametrize("share", [None, Fraction(1, 20)], ids=["four places", "one place"])
+def test_the_promise_is_broken_no_more_often_than_the_assurance_allows(rate, draw, share):
     n_draws = 800
-    past = _past(np.random.default_rng(8), n_draws, 400, rate, draw)
+    past = _past(np.random.default_rng(8), n_draws, 400, rate, draw, share)
     assert past <= scipy.stats.binom.isf(DOUBT, n_draws, 0.05)
 
 
 def test_the_assurance_is_not_wasted():
     # If every threshold is just too bad, the first one tried decides: 59 texts without a wrong one, .95^59.
     rate = RATES["always a little too often wrong"]
-    past = _past(np.random.default_rng(9), 1500, 400, rate, _uniform)
+    past = _past(np.random.default_rng(9), 1500, 400, rate, _uniform, Fraction(1, 20))
     assert past >= scipy.stats.binom.ppf(DOUBT, 1500, (1 - 0.0501) ** 59)
 
 
@@ -352,7 +367,8 @@ def test_automation_end_to_end_over_many_splits():
 def test_a_wrong_guess_among_the_surest_ends_nothing_if_the_sequence_starts_later():
     scores = np.arange(400.0)[::-1]
     wrong = np.isin(np.arange(400), [3, 250, 300, *range(350, 400, 2)])
-    assert certified_threshold(scores, wrong, FIVE, SURE) == math.inf
+    assert certified_threshold(scores, wrong, FIVE, SURE, Fraction(1, 20)) == math.inf
+    assert 300 < (scores > certified_threshold(scores, wrong, FIVE, SURE)).sum() < 400
     # From the 200th best on: until P(Bin(k, .05) <= W) passes .05.
     late = certified_threshold(scores, wrong, FIVE, SURE, Fraction(1, 2))
     n_filed = int((scores > late).sum())

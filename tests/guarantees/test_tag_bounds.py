@@ -104,6 +104,19 @@ def test_thresholds_are_those_of_the_definition(data):
     assert np.array_equal((probabilities >= sparse.assign_threshold_) & listed, assign & listed)
 
 
+def test_both_conditions_hold_at_the_threshold():
+    # Half of the tags may be false. From .2 on 1 of 1 is, from .1 on 5 of 11, but then 5 of the 10 texts lose all.
+    probabilities = np.zeros((10, 3))
+    probabilities[[2, 3, 4, 9], 1] = 0.1, 0.1, 0.2, 0.1
+    probabilities[6, 0] = 0.1
+    probabilities[7:9] = 0.1
+    labels = np.zeros((10, 3), dtype=bool)
+    labels[7:9] = True
+    bounds = TagBounds(0.5, 0.5).calibrate(probabilities, labels)
+    assert not bounds.predict(probabilities).assign.any()
+    assert not _assigned_by_definition(probabilities, labels, Fraction(1, 2)).any()
+
+
 def test_sparse_texts_get_sparse_answers():
     rng = np.random.default_rng(1)
     probabilities, labels = _texts(rng, 500)

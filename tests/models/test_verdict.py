@@ -1,6 +1,7 @@
 """What a model is good for: counted by hand, the level that is recommended, and what the commands do with it."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -33,16 +34,16 @@ def _texts(n_texts, noise, seed=0, n_labels=6):
     return 1 / (1 + np.exp(-5 * evidence / noise**2)), labels
 
 
-def _judged(noise, **options):
+def _judged(noise, max_wrong=0.1, name="held-out", **options):
     probabilities, labels = _texts(1_500, noise)
     with calibration_warnings_ignored():
         predictor = ConformalLabelSets(LogLoss()).calibrate(probabilities[:700], labels[:700])
-        plan = Decisions(Automation(0.1), TagBounds(0.1, 0.1), Familiarity())
+        plan = Decisions(Automation(max_wrong), TagBounds(0.1, 0.1), Familiarity())
         decisions = plan.calibrate(probabilities[:700], labels[:700], np.ones(700))
         part = PartProbabilities(probabilities[700:], labels[700:], tuple(map(str, range(800))))
         known = np.ones(800)
         known[:8] = np.nan
-        return predictor, decisions, part, known, judge(predictor, decisions, part, known, name="held-out", **options)
+        return predictor, decisions, part, known, judge(predictor, decisions, part, known, name=name, **options)
 
 
 def test_the_figures_are_those_of_the_decisions():
@@ -100,7 +101,17 @@ def test_where_nothing_can_be_filed_it_says_so():
     assert verdict.file == 0.0
     assert verdict.wrong_filed is None
     assert verdict.filing.startswith("Nothing can be filed with at most 10 % of them wrong")
+    assert "--max-wrong" not in verdict.filing  # the next promises, 20 %, cannot be kept either
     assert verdict.filing in verdict.words
+
+
+def test_where_nothing_can_be_filed_a_weaker_promise_is_named():
+    *_, verdict = _judged(1.4, max_wrong=0.01)
+    share = re.search(r" With at most 10 % wrong \(--max-wrong 0.1\) about (\d+) % could be\.$", verdict.filing)
+    *_, weaker = _judged(1.4, max_wrong=0.1)
+    assert abs(int(share[1]) - 100 * weaker.file) <= 15  # by 800 and by 692 texts
+    *_, unnamed = _judged(1.4, max_wrong=0.01, name="calibration")  # these texts certify it, and must not choose it
+    assert "--max-wrong" not in unnamed.filing
 
 
 def test_kinds_of_texts_that_are_missed_are_named():

@@ -13,8 +13,10 @@ which true hypothesis comes first, and its W is at least as large as a binomial 
 rejected with a probability of at most 1 - assurance, and R of the chosen threshold is over max_wrong no more often.
 
 The first rank m is fixed beforehand: as many texts as a certificate needs, and at least `first_share` of all. If it is
-small, a single wrong guess among the very surest ends the sequence before it begins: `choose_score` takes half the
-share that can be filed on validation texts.
+small, a single wrong guess among the very surest ends the sequence before it begins. So, without a `first_share`, there
+are four sequences, which begin at 5, 10, 20 and 40 % of the texts and divide 1 - assurance among them: the lowest
+threshold of all is taken, and by the union bound the promise is the same. `choose_score` takes half the share that can
+be filed on validation texts, and one sequence.
 
 **A batch** (`select`). A text's p-value is (1 + the number of certification texts with a wrong best guess and at
 least its score) / (n + 1), and Benjamini-Hochberg selects from the batch (Jin & Candès, *Selection by prediction with
@@ -76,8 +78,9 @@ class Automation:
         `reference`.
     reference : ConformalLabelSets, optional
         Calibrated on other texts: its prediction sets at significance `max_wrong` are what "size" counts.
-    first_share : float, str, Decimal or Fraction in (0, 1)
-        The first threshold that is tried files this share of the certification texts.
+    first_share : float, str, Decimal or Fraction in (0, 1), optional
+        The first threshold that is tried files this share of the certification texts. Default: four sequences of
+        thresholds, from 5, 10, 20 and 40 % on.
     label_names : sequence of str, optional
     constraints : LabelConstraints, optional
         What a best guess must obey beside the limits.
@@ -129,7 +132,7 @@ class Automation:
         *,
         score: Score = "total",
         reference: ConformalLabelSets | None = None,
-        first_share: Any = certifying.FIRST_SHARE,
+        first_share: Any = None,
         label_names: Sequence[str] | None = None,
         constraints: LabelConstraints | None = None,
         n_jobs: int | None = None,
@@ -137,7 +140,7 @@ class Automation:
         who = type(self).__name__
         self._max_wrong = as_share(max_wrong, "max_wrong", who=who)
         self._assurance = as_share(assurance, "assurance", who=who)
-        self._first_share = as_share(first_share, "first_share", who=who)
+        self._first_share = None if first_share is None else as_share(first_share, "first_share", who=who)
         if score not in SCORES:
             raise invalid("score", who, f"one of {SCORES}", repr(score))
         if score == "size" and not isinstance(reference, ConformalLabelSets):
@@ -160,9 +163,9 @@ class Automation:
         return float(self._assurance)
 
     @property
-    def first_share(self) -> float:
-        """Share of the certification texts that the first threshold files."""
-        return float(self._first_share)
+    def first_share(self) -> float | None:
+        """Share of the certification texts that the first threshold files; None if several are tried first."""
+        return None if self._first_share is None else float(self._first_share)
 
     @property
     def measure(self) -> Measure:
@@ -222,7 +225,9 @@ class Automation:
         }
         best = max(SCORES, key=lambda score: certifying.ranking(*outcomes[score], self._max_wrong))
         chosen = self.again(best, reference if best == "size" else None)
-        chosen._first_share = max(certifying.FIRST_SHARE, certifying.share_within(*outcomes[best], self._max_wrong) / 2)
+        chosen._first_share = max(
+            certifying.FIRST_SHARES[0], certifying.share_within(*outcomes[best], self._max_wrong) / 2
+        )
         return chosen
 
     def again(self, score: Score | None = None, reference: ConformalLabelSets | None = None) -> Automation:
@@ -360,8 +365,9 @@ class Automation:
         arrays = {"scores": self._scores, "wrong": self._wrong, "predictor": predictor_to_array(predictor)}
         if self.reference is not None:
             arrays["reference"] = predictor_to_array(self.reference)
-        shares = {name: str(getattr(self, f"_{name}")) for name in ("max_wrong", "assurance", "first_share")}
-        _FORMAT.write(path, {**shares, "score": self.score}, arrays)
+        shares = {"max_wrong": self._max_wrong, "assurance": self._assurance, "first_share": self._first_share}
+        header = {name: None if share is None else str(share) for name, share in shares.items()}
+        _FORMAT.write(path, {**header, "score": self.score}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> Automation:
@@ -370,6 +376,7 @@ class Automation:
         predictor = predictor_from_array(arrays["predictor"], path, measure)
         reference = predictor_from_array(arrays["reference"], path, measure) if "reference" in arrays else None
         scores, wrong, given = arrays["scores"], arrays["wrong"], predictor.get_params()
+        first_share = header.get("first_share", "1/20")
         with damaged(path, "Save the automation again."):
             if scores.dtype != np.float64 or wrong.dtype != np.bool_ or scores.ndim != 1 or scores.shape != wrong.shape:
                 raise ValueError("its scores are not those of an automation")
@@ -380,7 +387,7 @@ class Automation:
                 Fraction(header["assurance"]),
                 score=header["score"],
                 reference=reference,
-                first_share=Fraction(header.get("first_share", certifying.FIRST_SHARE)),
+                first_share=None if first_share is None else Fraction(first_share),
                 **{name: given[name] for name in _OF_GUESSES},
             )
         return made._certify(predictor, scores, wrong)

@@ -17,8 +17,8 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.measures import costs_of
 
-FIRST_SHARE = Fraction(1, 20)
-"""Share of the texts, the surest, that the first threshold leaves over it."""
+FIRST_SHARES = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5), Fraction(2, 5))
+"""Shares of the texts, the surest, that the first threshold of each sequence leaves over it, if none is given."""
 
 
 def ranking(scores: FloatArray, wrong: BoolArray, max_wrong: Fraction) -> tuple[int, float]:
@@ -43,7 +43,7 @@ def wrong_bound(n_wrong: int, n_texts: int, assurance: float = 0.95) -> float:
 
 
 def certified_threshold(
-    scores: FloatArray, wrong: BoolArray, max_wrong: Fraction, assurance: Fraction, first_share: Fraction = FIRST_SHARE
+    scores: FloatArray, wrong: BoolArray, max_wrong: Fraction, assurance: Fraction, first_share: Fraction | None = None
 ) -> float:
     """Return the lowest threshold that fixed-sequence testing certifies: inf if none, -inf if all texts are filed."""
     n_texts = len(scores)
@@ -51,14 +51,28 @@ def certified_threshold(
     ranked = scores[order]
     # Of a threshold `ranked[k]`, the k texts before it must all be over it; the last one lies below all texts.
     thresholds = np.append(ranked, -np.inf)
-    first = max(fewest_assured(max_wrong, assurance), math.ceil(first_share * n_texts))
-    tried = np.arange(first, n_texts + 1)
-    tried = tried[thresholds[tried] < thresholds[tried - 1]]
     n_wrong = np.concatenate([[0], np.cumsum(wrong[order])])
-    tails = scipy.special.bdtr(n_wrong[tried].astype(np.float64), tried, float(max_wrong))
-    failed = np.flatnonzero(tails > float(1 - assurance))
-    n_passed = len(tried) if len(failed) == 0 else int(failed[0])
-    return float(thresholds[tried[n_passed - 1]]) if n_passed else math.inf
+    firsts = _first_ranks(n_texts, max_wrong, assurance, first_share)
+    lowest = math.inf
+    for first in firsts:
+        tried = np.arange(first, n_texts + 1)
+        tried = tried[thresholds[tried] < thresholds[tried - 1]]
+        tails = scipy.special.bdtr(n_wrong[tried].astype(np.float64), tried, float(max_wrong))
+        failed = np.flatnonzero(tails > float((1 - assurance) / len(firsts)))
+        n_passed = len(tried) if len(failed) == 0 else int(failed[0])
+        if n_passed:
+            lowest = min(lowest, float(thresholds[tried[n_passed - 1]]))
+    return lowest
+
+
+def _first_ranks(n_texts: int, max_wrong: Fraction, assurance: Fraction, first_share: Fraction | None) -> list[int]:
+    """Return the rank at which each sequence of tests begins; without a share there are several, if texts suffice."""
+    least = fewest_assured(max_wrong, assurance)
+    if first_share is not None:
+        return [max(least, math.ceil(first_share * n_texts))]
+    least_of_each = fewest_assured(max_wrong, 1 - (1 - assurance) / len(FIRST_SHARES))
+    firsts = sorted({max(least_of_each, math.ceil(share * n_texts)) for share in FIRST_SHARES})
+    return firsts if len(firsts) > 1 else [least]
 
 
 def filing_words(n_filed: int, wrong: BoolArray, max_wrong: Fraction, assurance: Fraction) -> str:
@@ -68,7 +82,10 @@ def filing_words(n_filed: int, wrong: BoolArray, max_wrong: Fraction, assurance:
     if n_filed:
         share = f"{100 * n_filed / n_texts:.0f}" if n_filed < n_texts else "100"
         return f"{share} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
-    reason = f"{100 * wrong.mean():.0f} % of best guesses are wrong, and too many of the surest to certify anything"
+    reason = (
+        f"of the {n_texts:,} certification texts {100 * wrong.mean():.0f} % have a wrong best guess, and too many of "
+    )
+    reason += "the surest do"
     if n_texts < least:
         reason = f"{n_texts:,} certification texts are too few: {least:,} are needed even if no best guess is wrong"
     return f"Nothing can be filed with {promise}): {reason}."

@@ -12,7 +12,7 @@ threshold with (sum of the n losses + 1) / (n + 1) <= bound. The expected loss o
 
 A mean over all texts is small if few texts have an assigned tag. So a second condition holds for *assign*: of
 all tags that are assigned to calibration texts, with one more false one added, at most the bound may be false. The
-higher of the two thresholds is taken. This condition has no theorem of its own; it makes the first no weaker.
+lowest threshold that keeps both is taken. This condition has no theorem of its own; it makes the first no weaker.
 
 With `assurance`, thresholds keep the bound with that probability over calibration texts: the mean loss is bounded from
 above by the inequalities of Hoeffding and Bentkus (Bates et al., *Distribution-free, risk-controlling prediction sets*,
@@ -233,16 +233,21 @@ class TagBounds:
         # Jumps at one probability come together: the sum after the last of them counts.
         broken = np.flatnonzero(~self._within(np.cumsum(growth[ranked]), self._max_false, texts.n_texts))
         by_text = math.nextafter(float(points[ranked[broken[0]]]), 2.0) if len(broken) else 0.0
-        return max(by_text, self._by_tags(texts.values, texts.is_true))
+        return self._by_tags(texts.values, texts.is_true, by_text)
 
-    def _by_tags(self, values: FloatArray, is_true: Any) -> float:
-        """Return the lowest threshold with at most the bound of all assigned tags false, one false one added."""
+    def _by_tags(self, values: FloatArray, is_true: Any, least: float) -> float:
+        """Return the lowest threshold from `least` on that keeps false tags, with one more, within the bound of all."""
         order = np.argsort(-values, kind="stable")
         ranked = values[order]
         n_false = np.cumsum(~is_true[order]) + 1.0
         last = np.append(ranked[1:] < ranked[:-1], True)
-        allowed = np.flatnonzero(last & (n_false <= self.max_false * (np.arange(len(ranked)) + 2.0) * (1 + 1e-12)))
-        return float(ranked[allowed[-1]]) if len(allowed) else math.inf
+        allowed = ranked[last & (n_false <= self.max_false * (np.arange(len(ranked)) + 2.0) * (1 + 1e-12))]
+        from_least = allowed[allowed >= least]
+        if len(from_least) == 0:
+            return math.inf
+        # If `least` assigns the same tags and a lower threshold would do too, it is `least`.
+        is_same = len(from_least) < len(allowed) and not ((ranked >= least) & (ranked < from_least[-1])).any()
+        return least if is_same else float(from_least[-1])
 
     def _checked(self, probabilities: Any, who: str) -> Any:
         """Return new texts' probabilities."""

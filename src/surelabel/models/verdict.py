@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from surelabel.evaluation.conditional import REMEDIES, Conditional, TextDetails,
 from surelabel.evaluation.metrics import same_label_sets
 from surelabel.evaluation.predicted import Predicted, from_main_level
 from surelabel.exceptions import CalibrationWarning
+from surelabel.guarantees.automation import Automation
+from surelabel.guarantees.certifying import certified_threshold
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decisions
 from surelabel.models.bundle import Bundle
 from surelabel.models.deciding import label_counts
@@ -24,6 +27,8 @@ from surelabel.probabilities_file import PartProbabilities
 
 # A level is recommended if at least so many texts have a short list of plausible label-sets.
 _MOST = 0.5
+# Shares of wrong texts to try if nothing can be filed.
+_WEAKER = (Fraction(1, 10), Fraction(1, 5))
 # Kinds of fewer texts are not named.
 _FEWEST = 20
 # Texts that are judged: more do not change the words.
@@ -56,7 +61,7 @@ class ModelVerdict:
     wrong_filed, wrong_choose, wrong_read : float or None
         Shares of wrong best guesses among them; None if there is no such text.
     filing : str
-        What can be filed, and how sure that is, or why nothing can.
+        What can be filed, and how sure that is, or why nothing can and how much could with a weaker promise.
     typical_choices, typical_tags : int or None
         Plausible label-sets of the middle text that is to be chosen for; its tags to consider if they are too many.
     considered, n_labels, max_missed
@@ -165,7 +170,7 @@ def judge(
         wrong_filed=_mean(wrong[is_filed]),
         wrong_choose=_mean(wrong[is_chosen]),
         wrong_read=_mean(wrong[is_read]),
-        filing=decisions.automation.summary_,
+        filing=decisions.automation.summary_ + _more_filed(decisions.automation, probabilities, wrong, name),
         typical_choices=typical,
         typical_tags=None if typical is None or typical <= decisions.max_choices else tags,
         considered=float(np.mean([len(answer.consider) for answer in answers])),
@@ -174,6 +179,22 @@ def judge(
         missed=float(missed.mean()),
         not_kept=tuple(_not_kept(figures)),
     )
+
+
+def _more_filed(automation: Automation, probabilities: Any, wrong: BoolArray, name: str) -> str:
+    """Say with which weaker promise something could be filed, if nothing can.
+
+    Calibration texts, which certify the promise, must not be used to choose it.
+    """
+    if automation.share_ or name == "calibration":
+        return ""
+    scores = automation.scores(probabilities)
+    for weaker in (weaker for weaker in _WEAKER if weaker > automation.max_wrong):
+        share = float(np.mean(scores > certified_threshold(scores, wrong, weaker, Fraction(automation.assurance))))
+        if share:
+            promise = f"at most {_percent(float(weaker))} wrong (--max-wrong {float(weaker)})"
+            return f" With {promise} about {_percent(share)} could be."
+    return ""
 
 
 def verdict_on(
