@@ -13,10 +13,10 @@ which true hypothesis comes first, and its W is at least as large as a binomial 
 rejected with a probability of at most 1 - assurance, and R of the chosen threshold is over max_wrong no more often.
 
 The first rank m is fixed beforehand: as many texts as a certificate needs, and at least `first_share` of all. If it is
-small, a single wrong guess among the very surest ends the sequence before it begins. So, without a `first_share`, there
-are four sequences, which begin at 5, 10, 20 and 40 % of the texts and divide 1 - assurance among them: the lowest
-threshold of all is taken, and by the union bound the promise is the same. `choose_score` takes half the share that can
-be filed on validation texts, and one sequence.
+small, a single wrong guess among the very surest ends the sequence before it begins; if it is large, nothing is filed
+where only a few texts can be. So, without a `first_share`, two sequences begin at 10 and at 40 % of the texts and each
+has half of 1 - assurance: the lower of their thresholds is taken, and by the union bound the promise is the same.
+`choose_score` takes half the share that can be filed on validation texts, at least 5 %, and one sequence.
 
 **A batch** (`select`). A text's p-value is (1 + the number of certification texts with a wrong best guess and at
 least its score) / (n + 1), and Benjamini-Hochberg selects from the batch (Jin & Candès, *Selection by prediction with
@@ -54,6 +54,8 @@ SCORES: tuple[Score, ...] = ("total", "margin", "probability", "size")
 _FORMAT = NpzFormat("surelabel-automation", 1, "a file", ("scores", "wrong", "predictor"), ("reference",))
 _DEFAULT_MEASURE = LogLoss()
 _OF_GUESSES = ("measure", "min_labels", "max_labels", "label_names", "constraints", "n_jobs")
+# `choose_score` never begins with fewer of the certification texts.
+_LEAST_SHARE = Fraction(1, 20)
 # Larger sizes count as this one.
 _LARGEST = 2**40
 
@@ -79,8 +81,8 @@ class Automation:
     reference : ConformalLabelSets, optional
         Calibrated on other texts: its prediction sets at significance `max_wrong` are what "size" counts.
     first_share : float, str, Decimal or Fraction in (0, 1), optional
-        The first threshold that is tried files this share of the certification texts. Default: four sequences of
-        thresholds, from 5, 10, 20 and 40 % on.
+        The first threshold that is tried files this share of the certification texts. Default: two sequences of
+        thresholds, from 10 and from 40 % on.
     label_names : sequence of str, optional
     constraints : LabelConstraints, optional
         What a best guess must obey beside the limits.
@@ -107,7 +109,7 @@ class Automation:
     >>> labels = rng.random((2000, 3)) < probabilities
     >>> automation = Automation(max_wrong=0.1, min_labels=0).calibrate(probabilities[:1000], labels[:1000])
     >>> print(automation.summary_)
-    43 % of texts can be filed with at most 10 % of them wrong (assurance 95 %, 1,000 certification texts).
+    42 % of texts can be filed with at most 10 % of them wrong (assurance 95 %, 1,000 certification texts).
     >>> filed = automation.decide(probabilities[1000:])
     >>> guesses = automation.predict(probabilities[1000:]).labels
     >>> wrong = (guesses != labels[1000:]).any(axis=1)
@@ -164,7 +166,7 @@ class Automation:
 
     @property
     def first_share(self) -> float | None:
-        """Share of the certification texts that the first threshold files; None if several are tried first."""
+        """Share of the certification texts that the first threshold files; None if there are two such thresholds."""
         return None if self._first_share is None else float(self._first_share)
 
     @property
@@ -225,9 +227,7 @@ class Automation:
         }
         best = max(SCORES, key=lambda score: certifying.ranking(*outcomes[score], self._max_wrong))
         chosen = self.again(best, reference if best == "size" else None)
-        chosen._first_share = max(
-            certifying.FIRST_SHARES[0], certifying.share_within(*outcomes[best], self._max_wrong) / 2
-        )
+        chosen._first_share = max(_LEAST_SHARE, certifying.share_within(*outcomes[best], self._max_wrong) / 2)
         return chosen
 
     def again(self, score: Score | None = None, reference: ConformalLabelSets | None = None) -> Automation:

@@ -17,7 +17,7 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.labels.sparse import SparseProbabilities
 from surelabel.measures import costs_of
 
-FIRST_SHARES = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5), Fraction(2, 5))
+FIRST_SHARES = (Fraction(1, 10), Fraction(2, 5))
 """Shares of the texts, the surest, that the first threshold of each sequence leaves over it, if none is given."""
 
 
