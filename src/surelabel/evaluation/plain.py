@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import functools
 import types
 import typing
 from typing import Any
+
+
+@functools.cache  # some evaluations hold figures of a hundred thousand labels
+def _type_hints(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def from_plain(kind: Any, value: Any) -> Any:
@@ -19,7 +25,7 @@ def from_plain(kind: Any, value: Any) -> Any:
     """
     make, origin, inner = kind, typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
+        hints = _type_hints(make)
         return make(**{name: from_plain(hints[name], part) for name, part in value.items()})
     if origin is types.UnionType:
         return None if value is None else from_plain(inner[0], value)
