@@ -122,7 +122,9 @@ def conformal_figures(parts: dict[str, PartProbabilities], limits: tuple[int, in
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         predictor = ConformalLabelSets(LogLoss(), *limits).calibrate(calibration.probabilities, calibration.labels)
-        automation = Automation(0.05, 0.95, LogLoss(), *limits).calibrate(calibration.probabilities, calibration.labels)
+        # From one place on, as in the rows that were measured first.
+        automation = Automation(0.05, 0.95, LogLoss(), *limits, first_share=0.05)
+        automation.calibrate(calibration.probabilities, calibration.labels)
     figures: dict[str, Any] = {}
     for level in (0.05, 0.01):
         sets = predictor.predict_set(test.probabilities, significance=level)
