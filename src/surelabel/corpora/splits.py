@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelabel._core import progress
 from surelabel._core.validation import check_count
 from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.label_matrices import LabelMatrix, as_canonical
@@ -84,11 +85,12 @@ def split(
     pool = np.array(corpus.parts["train"])
     parts = dict(corpus.parts)
     state = np.random.RandomState(seed)  # its stream is frozen, unlike the newer generators'
-    for name in _ORDER:
-        if name in numbers:
-            drawn = _draw(corpus.label_matrix[pool], numbers[name], state, stratified=stratified)
-            parts[name] = pool[drawn]
-            pool = pool[~drawn]
+    with progress.step("drawing parts"):
+        for name in _ORDER:
+            if name in numbers:
+                drawn = _draw(corpus.label_matrix[pool], numbers[name], state, stratified=stratified)
+                parts[name] = pool[drawn]
+                pool = pool[~drawn]
     parts["train"] = pool
     earlier = dict(corpus.split.sizes) if corpus.split else {}
     result = corpus.with_parts(parts, split=Split({**earlier, **sizes}, int(seed), stratified))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from surelabel._core import progress
 from surelabel.corpora.corpus import PARTS, Corpus
 from surelabel.corpora.files import as_path, provenance_of
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
@@ -84,7 +85,9 @@ def read_table(
     files = {None: as_path(path)} if not isinstance(path, Mapping) else _check_part_files(path)
     more = tuple(dict.fromkeys(columns))
     asked = _asked(text, labels, id=id, part=part, separator=separator, numeric_labels=numeric_labels, more=more)
-    texts = [one for part_name, file in files.items() for one in _read_file(file, part_name, encoding, asked, on_error)]
+    with progress.step("reading texts"):
+        read = [_read_file(file, part_name, encoding, asked, on_error) for part_name, file in files.items()]
+    texts = [one for of_file in read for one in of_file]
     _check_ids(texts)
     parts = np.array([one.part for one in texts], dtype=object)
     return Corpus.from_label_sets(
