@@ -140,6 +140,44 @@ def test_indicator_columns(tmp_path):
         read_table(path, labels=["oil", "gold"])
 
 
+@pytest.mark.parametrize("form", [".csv", ".jsonl"])
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ("oil..tin", ("oil", "gold", "tin")),
+        (["oil..gold", "t*n"], ("oil", "gold", "tin")),
+        ("?[oi]*", ("oil", "gold", "tin")),
+        ("*", ("oil", "gold", "tin")),
+        (["gold", "oil..tin"], ("gold", "oil", "tin")),
+    ],
+)
+def test_many_indicator_columns_are_named_by_ranges_and_patterns(tmp_path, form, labels, names):
+    rows = [{"id": k, "oil": k % 2, "text": f"text {k}", "gold": int(k > 1), "tin": 1} for k in range(4)]
+    path = tmp_path / f"i{form}"
+    if form == ".csv":
+        path.write_text("\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]))
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)))
+    corpus = read_table(path, labels=labels)
+    assert corpus.label_names == names
+    assert corpus.labels[3].all()
+    assert next(read_events(path, labels=labels)).labels == {"tin"} & set(names)
+
+
+@pytest.mark.parametrize("labels", ["tin..oil", "oil..zinc", "z*", ["oil", "z*"]])
+def test_a_range_or_pattern_without_columns_is_named(tmp_path, labels):
+    path = tmp_path / "i.csv"
+    path.write_text("text,oil,gold,tin\na,1,0,0\nb,0,1,1\n")
+    with pytest.raises(CorpusError, match=r"must be one of .*'oil', 'gold', 'tin'"):
+        read_table(path, labels=labels)
+
+
+def test_a_column_whose_name_looks_like_a_pattern_is_itself(tmp_path):
+    path = tmp_path / "i.csv"
+    path.write_text('text,t*,tag\na,"x,y",1\nb,x,0\n')
+    assert read_table(path, labels="t*").label_names == ("x", "y")
+
+
 def test_indicator_columns_of_parquet(tmp_path):
     import pyarrow
     import pyarrow.parquet

@@ -110,7 +110,8 @@ class Reading:
     text: Text = None
     labels: Annotated[
         list[str] | None,
-        "Label column of a file [default: labels]; several times: columns of 0 and 1, named as the labels.",
+        "Label column of a file [default: labels]; several times, FIRST..LAST or 'topic_*': columns of 0 and 1, named "
+        "as the labels.",
     ] = None
     separator: Annotated[str, "Separator of label names in a cell; auto: whichever of , ; | most cells have."] = "auto"
     numeric_labels: Annotated[bool, "Numbers in the label column are names."] = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 _PART_ALIASES = {"dev": "validation", "val": "validation", "valid": "validation", "training": "train"}
 _INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True, "": False}
 
+# Between the first and the last of several columns.
+_RANGE = ".."
 # What the command line calls the parameters of `read_table`.
 _OPTIONS = {"text": "--text", "labels": "--labels", "id": "--id", "part": "--split-column"}
 # Marks that people put between label names, and the share of cells above which one of them is taken to be meant so.
@@ -55,7 +58,7 @@ def read_table(
         The text column, or several to join by line breaks.
     labels : str or list of str, default="labels"
         A column that holds lists of label names or separated names; or several columns of 0 and 1, whose names are the
-        labels.
+        labels. ``"first..last"`` stands for all columns between two, ``"topic_*"`` for all that fit the pattern.
     separator : str or None, default="auto"
         What separates label names in a cell: by default whichever of ``,``, ``;`` and ``|`` most cells have. None: a
         cell is one label. If a separator is given that no cell has, and several have another usual one, a DataWarning
@@ -85,6 +88,7 @@ def read_table(
     files = {None: as_path(path)} if not isinstance(path, Mapping) else _check_part_files(path)
     more = tuple(dict.fromkeys(columns))
     asked = _asked(text, labels, id=id, part=part, separator=separator, numeric_labels=numeric_labels, more=more)
+    asked = asked.expanded(next(iter(files.values())), encoding)
     with progress.step("reading texts"):
         read = [_read_file(file, part_name, encoding, asked, on_error) for part_name, file in files.items()]
     texts = [one for of_file in read for one in of_file]
@@ -120,6 +124,16 @@ class _Asked(NamedTuple):
         roles |= {column: role for role, column in (("id", self.id), ("part", self.part)) if column}
         return dict.fromkeys(self.more, "columns") | roles
 
+    def expanded(self, path: Path, encoding: str) -> _Asked:
+        """Return the same with names of columns in place of ranges and patterns, as far as a file has such columns."""
+        if not any(mark in name for name in self.labels for mark in (_RANGE, "*", "?")):
+            return self
+        headings = _headings(_reader(path, encoding))
+        taken = {name for name, role in self.columns().items() if role != "labels"} | {self.id or "id"}
+        names = [column for name in self.labels for column in _matching(name, headings, taken)]
+        is_one_column = self.is_one_column and names == list(self.labels)
+        return self._replace(labels=tuple(dict.fromkeys(names)), is_one_column=is_one_column)
+
 
 def _asked(text: str | Sequence[str], labels: str | Sequence[str], **more: Any) -> _Asked:
     """Return what a caller asked for."""
@@ -128,6 +142,30 @@ def _asked(text: str | Sequence[str], labels: str | Sequence[str], **more: Any) 
         if not columns:
             raise InvalidInputError(f"The {role!r} parameter of load must name at least one column. Got none instead.")
     return _Asked(texts, names, isinstance(labels, str), **more)
+
+
+def _headings(reader: TableReader) -> list[str]:
+    """Return the columns of a file, of JSONL those of its first row."""
+    headings: list[str] = []
+
+    def choose(names: list[str]) -> list[str]:
+        headings.extend(names)
+        return names
+
+    first = next(reader.rows(choose), None)
+    return headings or ([] if first is None else list(first.cells))
+
+
+def _matching(name: str, headings: list[str], taken: set[str]) -> list[str]:
+    """Return the columns that a name, a range or a pattern stands for; the name itself if there are none."""
+    if name in headings:
+        return [name]
+    first, _, last = name.partition(_RANGE)
+    if first in headings and last in headings:
+        found = headings[headings.index(first) : headings.index(last) + 1]
+    else:
+        found = fnmatch.filter(headings, name)
+    return [column for column in found if column not in taken] or [name]
 
 
 class _Parsed(NamedTuple):
@@ -151,6 +189,15 @@ class _LabelledText(NamedTuple):
     more: tuple[str, ...]
 
 
+def _reader(path: Path, encoding: str) -> TableReader:
+    """Return a reader of a corpus file; raise if it is none."""
+    kind = format_of(path)
+    if kind is None or kind == "txt":
+        raise CorpusError(f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}.")
+    check_encoding(encoding)
+    return TableReader(Partition(str(path), kind), encoding)
+
+
 def _converted(
     path: Path,
     encoding: str,
@@ -159,13 +206,9 @@ def _converted(
     convert: Callable[[_Parsed], _Text],
 ) -> Iterator[_Text]:
     """Yield what `convert` makes of each row; a row that it refuses is an error, or is left out with a warning."""
-    kind = format_of(path)
-    if kind is None or kind == "txt":
-        raise CorpusError(f"A corpus file must end in one of {list(FORMATS)} (or these and .gz). Got {path.name!r}.")
-    check_encoding(encoding)
     if on_error not in {"stop", "skip"}:
         raise InvalidInputError(f"The 'on_error' of load must be 'stop' or 'skip'. Got {on_error!r} instead.")
-    reader = TableReader(Partition(str(path), kind), encoding)
+    reader = _reader(path, encoding)
     rows, problems = _rows(reader, asked)
     if asked.is_one_column:
         asked = asked._replace(separator=_settled_separator(rows, asked, reader))
@@ -244,6 +287,7 @@ def read_events(
     # `read_table`.
     more = () if group is None else (group,)
     asked = _asked(text, labels, id=id, separator=separator, numeric_labels=numeric_labels, more=more)
+    asked = asked.expanded(as_path(path), encoding)
 
     def convert(parsed: _Parsed) -> Event:
         cells, place, text = parsed.row.cells, parsed.place, parsed.text
