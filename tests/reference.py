@@ -42,9 +42,14 @@ def total(costs, labels, aggregate="sum"):
 
 def quadratic_total(matrix, probabilities, labels):
     """e' M e with e = |o - y|, in exact arithmetic, rounded once."""
+    return float(exact_quadratic_total(matrix, probabilities, labels))
+
+
+def exact_quadratic_total(matrix, probabilities, labels):
+    """The same, not rounded."""
     errors = [Fraction(1.0 - o if y else o) for o, y in zip(probabilities, labels, strict=True)]
     d = len(errors)
-    return float(sum(Fraction(float(matrix[i][j])) * errors[i] * errors[j] for i in range(d) for j in range(d)))
+    return sum(Fraction(float(matrix[i][j])) * errors[i] * errors[j] for i in range(d) for j in range(d))
 
 
 def penalty(labels, seen, weights):

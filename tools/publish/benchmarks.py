@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from publish.promises import PROMISES
 from surelabel._core.wording import count_words
 from surelabel.experiments.tables import Table, three
 
@@ -267,6 +268,7 @@ _TABLES: dict[str, tuple[Callable[[Document], Table], ...]] = {
     "lean_ball": (lean_ball,),
     "text_throughput": (text_throughput,),
     "classifiers": (classifiers, classifiers_plain),
+    "promises": PROMISES,
     "review_day": (review_day,),
     "service": (service,),
     "watch": (watch,),
