@@ -12,7 +12,7 @@ MEASURED := --cov --cov-append --cov-report=term --cov-fail-under=90
 # Kernels whose arrays are filled by loops of their own: an index past an end is an error here, not a crash elsewhere.
 CHECKED_TESTS := $(addprefix tests/kernels/test_,walk.py listing.py forced.py best_first.py shortlist.py compressed.py)
 
-.PHONY: help demo test check format docs wheel release bench load slow reproduce publish clean
+.PHONY: help demo test check format docs wheel release bench load slow search reproduce publish clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -92,6 +92,9 @@ load: $(BENCH_VENV)/bin/.bench  ## the service under load beside another checkou
 
 slow: $(BIN)/.dev  ## statistical tests of the theorem and other tests of minutes
 	$(BIN)/pytest -q -m slow
+
+search: $(BIN)/.dev  ## new examples of every property, twenty times as many as in a test run: half an hour
+	HYPOTHESIS_PROFILE=search $(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(shell grep -rl 'import hypothesis\|from hypothesis' tests --include='test_*.py')
 
 CORPUS ?= reuters20
 CLASSIFIER ?= linear
