@@ -269,7 +269,8 @@ def measured(corpus: Any, name: str, kind: str, folder: Path | None, plain: bool
         part: PartProbabilities(values, labels[part], tuple(map(str, by_part[part].ids)))
         for part, values in probabilities.items()
     }
-    described = {"corpus": name, "classifier": kind, "plain": plain, "seed": 0, **made}
+    counts = [int(count) for count in np.asarray(labels["train"].sum(axis=0)).reshape(-1)]
+    described = {"corpus": name, "classifier": kind, "plain": plain, "seed": 0, "train_counts": counts, **made}
     whole = Probabilities(parts, corpus.label_names, limits[1], described)
     if file is not None and not file.is_file():
         whole.save(file)
