@@ -108,10 +108,13 @@ def test_a_separator_that_no_cell_has_is_told_of(tmp_path):
 
 
 @pytest.mark.parametrize("mark", [",", ";", "|"])
-def test_the_separator_that_most_cells_have_is_taken(tmp_path, mark):
+def test_the_separator_that_most_cells_have_is_taken_and_told(tmp_path, mark, caplog):
     path = tmp_path / "tickets.tsv"
     path.write_text(f"text\tlabels\na\tx{mark}y\nb\ty {mark} z\nc\tx\n")
-    assert read_table(path).label_names == ("x", "y", "z")
+    with caplog.at_level("INFO", logger="surelabel"):
+        assert read_table(path).label_names == ("x", "y", "z")
+    told = f"labels in column 'labels' are separated by {mark!r}, in 2 of 3 cells"
+    assert caplog.messages == ([] if mark == "," else [told])
     assert [event.labels for event in read_events(path)] == [{"x", "y"}, {"y", "z"}, {"x"}]
 
 

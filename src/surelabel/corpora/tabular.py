@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from surelabel.tables.reading import SUFFIXES, Partition, Row, TableReader, form
 from surelabel.tables.texts import check_encoding, group_of, is_missing, join_texts, looks_like_data
 
 _Text = TypeVar("_Text")
+_log = logging.getLogger(__name__)
 
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
@@ -384,6 +386,9 @@ def _settled_separator(rows: list[Row], asked: _Asked, reader: TableReader) -> s
     common = [mark for mark in cells if len(cells[mark]) > _COMMON_SHARE * len(strings)]
     common.sort(key=lambda mark: -len(cells[mark]))
     chosen = (common[0] if common else ",") if separator == "auto" else separator
+    if separator == "auto" and common and chosen != ",":
+        n_cells = f"{len(cells[chosen]):,} of {len(strings):,}"
+        _log.info("labels in column %r are separated by %r, in %s cells", column, chosen, n_cells)
     others = [mark for mark in common if mark != chosen]
     if not others or (separator != "auto" and any(separator in cell for cell in strings)):
         return chosen
