@@ -63,7 +63,7 @@ def check_model(folder: Path) -> None:
     from surelabel import corpora
     from surelabel.models import TrainingSettings, train_to_folder
 
-    corpus = corpora.load("synthetic", stratified=False)
+    corpus = corpora.load("synthetic")
     train_to_folder(corpus, folder, TrainingSettings(compared={}))
     test = corpus.part("test")
     sets = surelabel.load_bundle(folder).predict_set(test.texts, significance=0.1)

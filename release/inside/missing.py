@@ -23,10 +23,6 @@ def read_table() -> object:
     return corpora.load("texts.xlsx")
 
 
-def draw_split() -> object:
-    return corpora.split(corpora.load("synthetic"), validation=100, seed=1)
-
-
 def make_report() -> object:
     predictor = surelabel.load_bundle(MODEL).predictor
     n_labels = len(surelabel.load_bundle(MODEL).label_names)
@@ -47,7 +43,7 @@ def run_command_line() -> None:
 
 
 THINGS: dict[str, list[Callable[[], object]]] = {
-    "corpora": [read_table, draw_split],
+    "corpora": [read_table],
     "text": [
         lambda: text.make("randinit"),
         lambda: text.make("word2vec"),
