@@ -36,9 +36,9 @@ $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements
 demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environment without torch
 	$(DEMO_VENV)/bin/surelabel demo --out build/demo
 
-# Tests share the cores by processes; threads of linear algebra beside them would only wait for each other. One process
-# more than cores works while others wait for servers, browsers and locks.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+# Tests share the cores by processes; threads of linear algebra beside them would only wait for each other. Two processes
+# more than cores work while others wait for servers, browsers and locks.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 2)')
 test: export OMP_NUM_THREADS = 1
 # Empty, so that it is not set: each process that a test starts would compile the sources anew.
 test: export PYTHONDONTWRITEBYTECODE =
