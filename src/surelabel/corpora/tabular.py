@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from surelabel._core import progress
+from surelabel.corpora import label_cells
 from surelabel.corpora.corpus import PARTS, Corpus
 from surelabel.corpora.files import as_path, provenance_of
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
@@ -19,19 +18,13 @@ from surelabel.tables.reading import SUFFIXES, Partition, Row, TableReader, form
 from surelabel.tables.texts import check_encoding, group_of, is_missing, join_texts, looks_like_data
 
 _Text = TypeVar("_Text")
-_log = logging.getLogger(__name__)
 
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
 _PART_ALIASES = {"dev": "validation", "val": "validation", "valid": "validation", "training": "train"}
-_INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True, "": False}
 
-# Between the first and the last of several columns.
-_RANGE = ".."
 # What the command line calls the parameters of `read_table`.
 _OPTIONS = {"text": "--text", "labels": "--labels", "id": "--id", "part": "--split-column"}
-# Marks that people put between label names, and the share of cells above which one of them is taken to be meant so.
-_SEPARATORS, _COMMON_SHARE = (",", ";", "|"), 0.02
 
 
 def read_table(
@@ -128,11 +121,11 @@ class _Asked(NamedTuple):
 
     def expanded(self, path: Path, encoding: str) -> _Asked:
         """Return the same with names of columns in place of ranges and patterns, as far as a file has such columns."""
-        if not any(mark in name for name in self.labels for mark in (_RANGE, "*", "?")):
+        if not any(map(label_cells.is_pattern, self.labels)):
             return self
         headings = _headings(_reader(path, encoding))
         taken = {name for name, role in self.columns().items() if role != "labels"} | {self.id or "id"}
-        names = [column for name in self.labels for column in _matching(name, headings, taken)]
+        names = [column for name in self.labels for column in label_cells.columns_of(name, headings, taken)]
         is_one_column = self.is_one_column and names == list(self.labels)
         return self._replace(labels=tuple(dict.fromkeys(names)), is_one_column=is_one_column)
 
@@ -156,18 +149,6 @@ def _headings(reader: TableReader) -> list[str]:
 
     first = next(reader.rows(choose), None)
     return headings or ([] if first is None else list(first.cells))
-
-
-def _matching(name: str, headings: list[str], taken: set[str]) -> list[str]:
-    """Return the columns that a name, a range or a pattern stands for; the name itself if there are none."""
-    if name in headings:
-        return [name]
-    first, _, last = name.partition(_RANGE)
-    if first in headings and last in headings:
-        found = headings[headings.index(first) : headings.index(last) + 1]
-    else:
-        found = fnmatch.filter(headings, name)
-    return [column for column in found if column not in taken] or [name]
 
 
 class _Parsed(NamedTuple):
@@ -213,7 +194,8 @@ def _converted(
     reader = _reader(path, encoding)
     rows, problems = _rows(reader, asked)
     if asked.is_one_column:
-        asked = asked._replace(separator=_settled_separator(rows, asked, reader))
+        label_cells.check_names(rows, asked.labels[0], reader, numeric_labels=asked.numeric_labels)
+        asked = asked._replace(separator=label_cells.separator_of(rows, asked.labels[0], reader, asked.separator))
     for row in rows:
         try:
             yield convert(_parsed(reader, row, asked))
@@ -236,9 +218,9 @@ def _parsed(reader: TableReader, row: Row, asked: _Asked) -> _Parsed:
         raise CorpusError(f"{place} must hold text. Got {wrong} instead.")
     cells = {column: row.cells.get(column) for column in asked.labels}
     if asked.is_one_column:
-        names = _as_label_set(cells[asked.labels[0]], asked.separator, place)
+        names = label_cells.as_label_set(cells[asked.labels[0]], asked.separator, place)
     else:
-        names = {column for column, cell in cells.items() if _is_present(cell, column, place)}
+        names = {column for column, cell in cells.items() if label_cells.is_present(cell, column, place)}
     return _Parsed(place, text, names, not all(map(is_missing, cells.values())), row)
 
 
@@ -366,87 +348,9 @@ def _check_part_files(paths: Mapping[str, str | Path]) -> dict[str | None, Path]
     return {name: as_path(path) for name, path in paths.items()}
 
 
-def _settled_separator(rows: list[Row], asked: _Asked, reader: TableReader) -> str | None:
-    """Return what separates label names; warn if it may be another separator, raise if cells hold numbers."""
-    column, separator = asked.labels[0], asked.separator
-    filled = [(row, cell) for row in rows if not is_missing(cell := row.cells.get(column))]
-    numbers = [(row, cell) for row, cell in filled if _is_number(cell)]
-    typed = [(row, cell) for row, cell in numbers if not isinstance(cell, str)]
-    if not asked.numeric_labels and (typed or (numbers and len(numbers) == len(filled))):
-        row, cell = (typed or numbers)[0]
-        raise CorpusError(
-            f"The label column {column!r} of {reader.name!r} must hold label names (lists, or separated names). "
-            f"{reader.place(row)} has the number {cell!r}; if numbers are the names, say numeric_labels=True "
-            "(--numeric-labels)."
-        )
-    if separator is None:
-        return None
-    strings = [cell for _, cell in filled if isinstance(cell, str)]
-    cells = {mark: [cell for cell in strings if mark in cell] for mark in _SEPARATORS}
-    common = [mark for mark in cells if len(cells[mark]) > _COMMON_SHARE * len(strings)]
-    common.sort(key=lambda mark: -len(cells[mark]))
-    chosen = (common[0] if common else ",") if separator == "auto" else separator
-    if separator == "auto" and common and chosen != ",":
-        n_cells = f"{len(cells[chosen]):,} of {len(strings):,}"
-        _log.info("labels in column %r are separated by %r, in %s cells", column, chosen, n_cells)
-    others = [mark for mark in common if mark != chosen]
-    if not others or (separator != "auto" and any(separator in cell for cell in strings)):
-        return chosen
-    other = others[0]
-    n_chosen, have = (f"{len(cells[chosen]):,} cells", "have") if separator == "auto" else ("No cell", "has")
-    warnings.warn(
-        f"{n_chosen} of the label column {column!r} of {reader.name!r} {have} {chosen!r} between labels, and "
-        f"{len(cells[other]):,} of {len(strings):,} have {other!r}, such as {cells[other][0]!r:.60}: {chosen!r} is "
-        f"taken as the separator. If it is {other!r}, say separator={other!r} (--separator {other!r} on the command "
-        "line).",
-        DataWarning,
-        stacklevel=5,
-    )
-    return chosen
-
-
-def _as_label_set(cell: Any, separator: str | None, place: str) -> set[str]:
-    """Turn a list or a separated string into label names."""
-    if is_missing(cell):
-        return set()
-    if isinstance(cell, str):
-        names = [cell] if separator is None else cell.split(separator)
-    elif isinstance(cell, list | tuple):
-        if any(isinstance(item, list | dict) or item is None for item in cell):
-            raise CorpusError(f"{place} must have names as labels. Got {cell!r:.60} instead.")
-        names = [str(item) for item in cell]
-    elif _is_number(cell):
-        names = [str(cell)]
-    else:
-        raise CorpusError(f"{place} must have a list or separated names as labels. Got {type(cell).__name__} instead.")
-    return {name.strip() for name in names if name.strip()}
-
-
-def _is_present(cell: Any, column: str, place: str) -> bool:
-    """Read a cell of 0 or 1."""
-    present = _INDICATORS.get("" if is_missing(cell) else str(cell).strip().lower())
-    if present is None:
-        raise CorpusError(
-            f"{place} must have 0 or 1 in the label column {column!r}, as one of several columns. "
-            f"Got {cell!r:.40} instead."
-        )
-    return present
-
-
 def _part_name(cell: Any, place: str) -> str:
     name = str(cell).strip().lower()
     name = _PART_ALIASES.get(name, name)
     if name not in PARTS:
         raise CorpusError(f"{place} must have a part of {list(PARTS)}. Got {name!r} instead.")
     return name
-
-
-def _is_number(cell: Any) -> bool:
-    """Say whether a cell is one number, written or stored."""
-    if isinstance(cell, str):
-        try:
-            float(cell)
-        except ValueError:
-            return False
-        return True
-    return isinstance(cell, int | float)
