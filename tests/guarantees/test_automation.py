@@ -124,7 +124,7 @@ def test_nothing_that_can_be_filed_is_no_error():
     assert not automation.decide(probabilities).any()
     assert math.isnan(automation.wrong_bound_)
     assert automation.summary_.startswith(
-        "Nothing can be filed with at most 5 % of them wrong (assurance 95 %): of the 200 "
+        "Nothing can be filed with at most 5 % of them wrong (assurance 95 %): 98 % of the 200 "
     )
     few = Automation(min_labels=0).calibrate(probabilities[:20], labels[:20])
     assert "20 certification texts are too few: 59 are needed even if no best guess is wrong" in few.summary_

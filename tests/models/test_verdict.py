@@ -107,7 +107,9 @@ def test_where_nothing_can_be_filed_it_says_so():
 
 def test_where_nothing_can_be_filed_a_weaker_promise_is_named():
     *_, verdict = _judged(1.4, max_wrong=0.01)
-    share = re.search(r" With at most 10 % wrong \(--max-wrong 0.1\) about (\d+) % could be\.$", verdict.filing)
+    share = re.search(
+        r" With at most 10 % wrong \(--max-wrong 0.1\) about (\d+) % of texts could be filed\.$", verdict.filing
+    )
     *_, weaker = _judged(1.4, max_wrong=0.1)
     assert abs(int(share[1]) - 100 * weaker.file) <= 15  # by 800 and by 692 texts
     *_, unnamed = _judged(1.4, max_wrong=0.01, name="calibration")  # these texts certify it, and must not choose it

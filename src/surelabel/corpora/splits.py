@@ -172,9 +172,8 @@ def _stratified(strata: LabelMatrix, size: int, state: np.random.RandomState) ->
     drawn, is_left = np.zeros(n_texts, dtype=np.bool_), np.ones(n_texts, dtype=np.bool_)
 
     def deal(text: int, stay: float, draw: float) -> None:
-        to_draw = draw > stay if draw != stay else missing[1] > missing[0]
-        if draw == stay and missing[0] == missing[1]:
-            to_draw = bool(state.choice(2))
+        staying, drawing = (stay, missing[0]), (draw, missing[1])
+        to_draw = drawing > staying if drawing != staying else bool(state.choice(2))
         drawn[text], is_left[text] = to_draw, False
         missing[to_draw] -= 1
         for label in labels_of[text].tolist():

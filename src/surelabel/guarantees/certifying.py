@@ -66,7 +66,7 @@ def certified_threshold(
 
 
 def _first_ranks(n_texts: int, max_wrong: Fraction, assurance: Fraction, first_share: Fraction | None) -> list[int]:
-    """Return the rank at which each sequence of tests begins; without a share there are several, if texts suffice."""
+    """Return the ranks at which sequences of tests begin: one for a share, else two if there are enough texts."""
     least = fewest_assured(max_wrong, assurance)
     if first_share is not None:
         return [max(least, math.ceil(first_share * n_texts))]
@@ -82,12 +82,11 @@ def filing_words(n_filed: int, wrong: BoolArray, max_wrong: Fraction, assurance:
     if n_filed:
         share = f"{100 * n_filed / n_texts:.0f}" if n_filed < n_texts else "100"
         return f"{share} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
-    reason = (
-        f"of the {n_texts:,} certification texts {100 * wrong.mean():.0f} % have a wrong best guess, and too many of "
-    )
-    reason += "the surest do"
     if n_texts < least:
         reason = f"{n_texts:,} certification texts are too few: {least:,} are needed even if no best guess is wrong"
+    else:
+        of_texts = f"{100 * wrong.mean():.0f} % of the {n_texts:,} certification texts"
+        reason = f"{of_texts} have a wrong best guess, and so have too many of the surest"
     return f"Nothing can be filed with {promise}): {reason}."
 
 

@@ -189,11 +189,12 @@ def _more_filed(automation: Automation, probabilities: Any, wrong: BoolArray, na
     if automation.share_ or name == "calibration":
         return ""
     scores = automation.scores(probabilities)
-    for weaker in (weaker for weaker in _WEAKER if weaker > automation.max_wrong):
-        share = float(np.mean(scores > certified_threshold(scores, wrong, weaker, Fraction(automation.assurance))))
-        if share:
+    for weaker in _WEAKER:
+        threshold = certified_threshold(scores, wrong, weaker, Fraction(automation.assurance))
+        share = float(np.mean(scores > threshold))
+        if weaker > automation.max_wrong and share:
             promise = f"at most {_percent(float(weaker))} wrong (--max-wrong {float(weaker)})"
-            return f" With {promise} about {_percent(share)} could be."
+            return f" With {promise} about {_percent(share)} of texts could be filed."
     return ""
 
 
