@@ -5,48 +5,49 @@ BIN := $(VENV)/bin
 DEMO_VENV ?= .venv-demo
 BENCH_VENV ?= .venv-bench
 PIP_INSTALL := pip install --quiet --disable-pip-version-check -c constraints.txt
-# Coverage sees inside kernels only if they are not compiled: their tests run a second time for it.
 COVERAGE ?=
-KERNEL_TESTS := tests/kernels
-MEASURED := --cov --cov-append --cov-report=term --cov-fail-under=90
-# Kernels whose arrays are filled by loops of their own: an index past an end is an error here, not a crash elsewhere.
-CHECKED_TESTS := $(addprefix tests/kernels/test_,walk.py listing.py forced.py best_first.py shortlist.py compressed.py)
 
-.PHONY: help demo test check format docs wheel release bench load slow search reproduce publish clean
+.PHONY: help demo test docs-test slow search check format docs wheel bench reproduce publish clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
+# torch is asked for by its version, as anything open-ended takes gigabytes.
 $(BIN)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/$(PIP_INSTALL) torch==2.13.0
 	$(BIN)/$(PIP_INSTALL) -e '.[dev]'
 	@touch $@
 
 $(DEMO_VENV)/bin/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO_VENV)
-	$(DEMO_VENV)/bin/$(PIP_INSTALL) -e '.[cli,plots,service]'
+	$(DEMO_VENV)/bin/$(PIP_INSTALL) -e '.[app]'
 	@touch $@
 
 $(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/$(PIP_INSTALL) torch==2.13.0
-	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[cli,corpora,distributed,minilm,service]'
+	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[all,minilm]'
 	@touch $@
 
-demo: $(DEMO_VENV)/bin/.demo  ## the whole journey in two minutes, in an environment without torch
+demo: $(DEMO_VENV)/bin/.demo  ## train, file, choose: the whole job on one screen, without torch
 	$(DEMO_VENV)/bin/surelabel demo --out build/demo
 
-# Tests share the cores by processes; threads of linear algebra beside them would only wait for each other. Two processes
-# more than cores work while others wait for servers, browsers and locks.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 2)')
-test: export OMP_NUM_THREADS = 1
-# Empty, so that it is not set: each process that a test starts would compile the sources anew.
-test: export PYTHONDONTWRITEBYTECODE =
-test: $(BIN)/.dev  ## all quick tests, those of kernels with checked bounds too; COVERAGE=1 measures coverage, as CI does
-	$(if $(COVERAGE),$(BIN)/coverage erase)
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=)
-	$(if $(COVERAGE),NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m kernels $(KERNEL_TESTS) $(MEASURED))
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked $(BIN)/pytest -q -n auto --dist loadfile $(CHECKED_TESTS)
+# Tests share the cores by processes; threads of linear algebra beside them would only wait for each other.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+test docs-test slow search: export OMP_NUM_THREADS = 1
+test: $(BIN)/.dev  ## all quick tests; COVERAGE=1 measures coverage
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(if $(COVERAGE),--cov --cov-report=term)
+
+docs-test: $(BIN)/.dev  ## the code of every page of the site
+	$(BIN)/pytest -q -n $(WORKERS) -m docs tests/docs
+
+slow: $(BIN)/.dev  ## statistical tests of the theorem, tests of minutes, and kernels with checked bounds
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m slow
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked $(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/core
+
+search: $(BIN)/.dev  ## new examples of every property: half an hour
+	HYPOTHESIS_PROFILE=search $(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(shell grep -rl 'from hypothesis' tests --include='test_*.py')
 
 check: $(BIN)/.dev  ## linters, types, import order, the site and its links
 	$(BIN)/ruff check .
@@ -64,37 +65,11 @@ format: $(BIN)/.dev  ## rewrite files as check wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-wheel: $(BIN)/.dev  ## build the package, try it in a clean environment without extras and with [cli,plots]
+wheel: $(BIN)/.dev  ## build the package and try it in a clean environment
 	$(BIN)/python release/check.py
 
-release: $(BIN)/.dev  ## the same, every extra alone, and the core's tests on every Python found (PATH, PYTHONS)
-	$(BIN)/python release/check.py --all
-
-bench: $(BENCH_VENV)/bin/.bench  ## benchmarks against rivals; JSON under results/
-	$(BENCH_VENV)/bin/python benchmarks/engine.py --out results/engine.json
-	$(BENCH_VENV)/bin/python benchmarks/lean_ball.py --out results/lean_ball.json
-	$(BENCH_VENV)/bin/python benchmarks/many_labels.py --out results/many_labels.json --page docs/scaling.md
-	$(BENCH_VENV)/bin/python benchmarks/shortlists.py --out results/shortlists.json --page docs/scaling.md
-	$(BENCH_VENV)/bin/python benchmarks/catalogue.py --out results/catalogue.json --page docs/scaling.md
-	$(BENCH_VENV)/bin/python benchmarks/mulaconf_agreement.py --out results/mulaconf.json
-	$(BENCH_VENV)/bin/python benchmarks/interactions.py --out results/interactions.json
-	$(BENCH_VENV)/bin/python benchmarks/watch.py --out results/watch.json
-	$(BENCH_VENV)/bin/python benchmarks/streaming.py --out results/streaming.json
-	$(BENCH_VENV)/bin/python benchmarks/scaling.py --out results/scaling.json --page docs/scaling.md
-	$(BENCH_VENV)/bin/python benchmarks/service_load.py --out results/service.json
-	$(BENCH_VENV)/bin/python benchmarks/attacks.py --out results/attacks.json
-	$(BENCH_VENV)/bin/python benchmarks/text_throughput.py --plain-batches 40 --out results/text_throughput.json
-
-BEFORE ?= ../before
-load: $(BENCH_VENV)/bin/.bench  ## the service under load beside another checkout, BEFORE=folder: twelve quiet minutes
-	$(BENCH_VENV)/bin/python benchmarks/service_limits.py --before $(BEFORE) --out results/service_limits.json
-	$(BENCH_VENV)/bin/python benchmarks/service_load.py --out results/service.json --seconds 5
-
-slow: $(BIN)/.dev  ## statistical tests of the theorem and other tests of minutes
-	$(BIN)/pytest -q -m slow
-
-search: $(BIN)/.dev  ## new examples of every property, twenty times as many as in a test run: half an hour
-	HYPOTHESIS_PROFILE=search $(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(shell grep -rl 'import hypothesis\|from hypothesis' tests --include='test_*.py')
+bench: $(BENCH_VENV)/bin/.bench  ## the environment of benchmarks/ (benchmarks/README.md lists them)
+	@cat benchmarks/README.md
 
 CORPUS ?= reuters20
 CLASSIFIER ?= linear
