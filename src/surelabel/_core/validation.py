@@ -1,7 +1,7 @@
-"""Inputs checked and cast: the only place where that is done.
+"""Inputs checked and converted, in one place: `as_*` converts, `check_*` raises.
 
-`as_*` converts, `check_*` raises. Every message names the parameter and the function, says what was expected and what
-came, and for arrays the first offending row and column.
+Every message names the parameter and the function, says what was expected and what came, and gives the first offending
+row and column. Columns of data frames are matched by name, and rows by index where both sides have one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import numbers
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -17,12 +17,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surelabel import exceptions
 from surelabel.exceptions import InvalidInputError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+Names: TypeAlias = tuple[str, ...]
+
+# Decimal places of a level: more cannot matter, and exponents of millions would take all memory.
+_MOST_DIGITS = 30
 
 
 def invalid(parameter: str, who: str, expected: str, got: str) -> InvalidInputError:
@@ -30,88 +33,57 @@ def invalid(parameter: str, who: str, expected: str, got: str) -> InvalidInputEr
     return InvalidInputError(f"The '{parameter}' parameter of {who} must be {expected}. Got {got} instead.")
 
 
-def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the first True of a 2-d mask as (row, column)."""
-    row, column = np.unravel_index(int(np.argmax(mask)), mask.shape)
-    return int(row), int(column)
+def check_count(parameter: str, value: Any, who: str, least: int = 0, most: int | None = None) -> None:
+    """Raise unless `value` is a whole number from `least` to `most`."""
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_whole or value < least or (most is not None and value > most):
+        limits = f", {least} or more" if most is None else f" from {least} to {most:,}"
+        raise invalid(parameter, who, f"a whole number{limits}", repr(value))
 
 
-def _check_plain(values: Any, parameter: str, who: str, expected: str) -> None:
-    """Raise for arrays whose mask or imaginary part a cast would drop silently."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise invalid(parameter, who, expected, "a masked array; fill it or leave masked texts out")
-    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-        raise invalid(parameter, who, expected, f"complex numbers ({values.dtype}); give their real part")
+def as_fraction(value: Any, parameter: str, who: str) -> Fraction:
+    """Return a number in (0, 1) as the decimal that was typed: 0.07 is 7/100, not the nearest double."""
+    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
+        raise invalid(parameter, who, "a number in (0, 1)", repr(value))
+    return _read_fraction(value if isinstance(value, Fraction) else str(value), parameter, who)
 
 
-def names_of_columns(values: Any) -> tuple[str, ...] | None:
-    """Return the column names of a data frame, None for anything else."""
-    columns = getattr(values, "columns", None)
-    if columns is None or not hasattr(values, "to_numpy"):
-        return None
-    return tuple(str(column) for column in columns)
+@functools.lru_cache(maxsize=256)
+def _read_fraction(value: Fraction | str, parameter: str, who: str) -> Fraction:
+    """Return a fraction, or a decimal as text, as a fraction in (0, 1)."""
+    if isinstance(value, Fraction):
+        exact = value
+    else:
+        try:
+            decimal = Decimal(value)
+        except InvalidOperation as error:
+            raise invalid(parameter, who, "a number in (0, 1)", repr(value)) from error
+        if not decimal.is_finite() or not 0 < decimal < 1:
+            raise invalid(parameter, who, "in (0, 1)", value)
+        if -int(decimal.as_tuple().exponent) > _MOST_DIGITS:
+            raise invalid(parameter, who, f"in (0, 1), with at most {_MOST_DIGITS} decimal places", value[:50])
+        exact = Fraction(decimal)
+    if not 0 < exact < 1:
+        raise invalid(parameter, who, "in (0, 1)", str(value))
+    return exact
 
 
-def rows_of(values: Any, rows: Any) -> Any:
-    """Return some rows of an array, data frame, sparse matrix or list, by their numbers."""
-    if hasattr(values, "iloc"):
-        return values.iloc[rows]
-    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows]
+def as_significance(significance: Any, confidence_level: Any, who: str) -> Fraction:
+    """Return the significance as an exact fraction, from exactly one of the two ways to give it."""
+    if (significance is None) == (confidence_level is None):
+        got = "neither" if significance is None else "both"
+        raise InvalidInputError(f"{who} takes exactly one of 'significance' and 'confidence_level'. Got {got}.")
+    if significance is not None:
+        return as_fraction(significance, "significance", who)
+    return 1 - as_fraction(confidence_level, "confidence_level", who)
 
 
-def _positive_class(values: Any, who: str) -> Any:
-    """Reduce what scikit-learn's multi-output classifiers return to the probabilities of the positive class."""
-    expected = "a list with one (n_texts, 2) array per label, as scikit-learn's multi-output classifiers return"
-    columns: list[npt.NDArray[Any]] = []
-    for label, column in enumerate(values):
-        array = np.asarray(column)
-        if array.ndim != 2 or array.shape[1] != 2:
-            raise invalid("probabilities", who, expected, f"an array of shape {array.shape} for label {label}")
-        if columns and len(array) != len(columns[0]):
-            raise invalid("probabilities", who, expected, f"{len(array)} rows for label {label}")
-        columns.append(array[:, 1])
-    return np.column_stack(columns) if columns else np.empty((0, 0))
-
-
-def as_probabilities(values: Any, *, who: str, n_labels: int | None = None) -> FloatArray:
-    """Return probabilities as a C-ordered float64 array (n_texts, n_labels), all within [0, 1]."""
-    # Accepts arrays and nested sequences (n, d), data frames, and the list of (n, 2) arrays, or that list stacked to
-    # (d, n, 2), that scikit-learn's multi-output classifiers return.
-    expected = "a (n_texts, n_labels) array of numbers in [0, 1]"
-    if hasattr(values, "toarray"):
-        raise invalid("probabilities", who, f"{expected}, dense", f"sparse {type(values).__name__}; use its toarray()")
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    _check_plain(values, "probabilities", who, expected)
-    if isinstance(values, (list, tuple)) and values and all(np.ndim(part) == 2 for part in values):
-        values = _positive_class(values, who)
-    try:
-        array = np.asarray(values)
-        _check_plain(array, "probabilities", who, expected)
-        if array.ndim == 3:
-            array = _positive_class(array, who)
-        array = np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise invalid("probabilities", who, expected, f"{type(values).__name__} ({error})") from error
-    if array.ndim != 2:
-        hint = "; reshape one text to (1, n_labels)" if array.ndim == 1 else ""
-        raise invalid("probabilities", who, expected, f"an array of shape {np.shape(values)}{hint}")
-    if array.shape[0] == 0 or array.shape[1] == 0:
-        raise invalid("probabilities", who, "at least one text and one label", f"shape {array.shape}")
-    if n_labels is not None and array.shape[1] != n_labels:
-        raise invalid("probabilities", who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
-    if not (array.min() >= 0.0 and array.max() <= 1.0):  # False for NaN, too
-        row, column = _first(~((array >= 0.0) & (array <= 1.0)))
-        raise invalid("probabilities", who, expected, f"{array[row, column]} in row {row}, column {column}")
-    return array
-
-
-def as_label_names(names: Iterable[Any] | None, n_labels: int, *, who: str) -> tuple[str, ...] | None:
+def as_names(names: Iterable[Any] | None, n_labels: int, who: str) -> Names | None:
     """Return label names as a tuple of n_labels different strings, or None."""
     if names is None:
         return None
+    if isinstance(names, str):
+        raise invalid("label_names", who, "a sequence of names", repr(names))
     checked = tuple(str(name) for name in names)
     if len(checked) != n_labels:
         raise invalid("label_names", who, f"{n_labels} names, one per label", f"{len(checked)}")
@@ -121,191 +93,213 @@ def as_label_names(names: Iterable[Any] | None, n_labels: int, *, who: str) -> t
     return checked
 
 
-def is_named(values: Any) -> bool:
-    """Tell whether labels come as one collection of names per text instead of a 0/1 row per text."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        return isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1
-    if values and all(isinstance(row, (list, tuple)) and not row for row in values):
-        return True
-    collections = (list, tuple, set, frozenset)
-    return any(
-        isinstance(row, (str, set, frozenset))
-        or (isinstance(row, collections) and any(isinstance(item, str) for item in row))
-        for row in values
-    )
+def column_names(values: Any) -> Names | None:
+    """Return the column names of a data frame; None for arrays, and for frames whose columns are numbered."""
+    columns = _columns(values)
+    return None if columns is None or _are_numbers(columns) else tuple(map(str, columns))
 
 
-def indices_of_names(
-    values: Any, index: Mapping[Any, int] | None, n_labels: int, parameter: str, who: str
-) -> list[set[int]]:
-    """Turn collections of label names, whose columns `index` has, into columns; if it is None, they hold columns."""
-    columns: list[set[int]] = []
-    for i, row in enumerate(values):
-        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
-            raise invalid(parameter, who, "one collection of label names per text", f"{row!r} in row {i}")
-        columns.append(set())
-        for item in row:
-            if index is not None:
-                column = index.get(item, -1)
-            else:
-                is_number = isinstance(item, (int, float, np.integer, np.floating))
-                is_column = is_number and 0 <= item < n_labels and item == int(item)
-                column = int(item) if is_column else -1
-            if column < 0:
-                of = "names of known labels" if index is not None else f"label indices below {n_labels}"
-                raise invalid(parameter, who, of, f"{item!r} in row {i}")
-            columns[-1].add(column)
-    return columns
+def _columns(values: Any) -> list[Any] | None:
+    """Return the columns of a data frame, None for anything else."""
+    columns = getattr(values, "columns", None)
+    return None if columns is None or not hasattr(values, "to_numpy") else list(columns)
 
 
-def _from_names(values: Any, names: tuple[str, ...] | None, n_labels: int, parameter: str, who: str) -> BoolArray:
-    """Turn collections of label names (or of indices, if no names are known) into 0/1 rows."""
-    index = None if names is None else {name: k for k, name in enumerate(names)}
-    array = np.zeros((len(values), n_labels), dtype=np.bool_)
-    for row, columns in zip(array, indices_of_names(values, index, n_labels, parameter, who), strict=True):
-        row[list(columns)] = True
-    return array
+def _are_numbers(columns: list[Any]) -> bool:
+    """Return whether columns are 0, 1, 2, ... in any order: indices of labels without names."""
+    are_whole = all(isinstance(column, numbers.Integral) for column in columns)
+    return are_whole and sorted(columns) == list(range(len(columns)))
 
 
-def as_labels(
-    values: Any,
-    *,
-    who: str,
-    n_labels: int | None = None,
-    n_texts: int | None = None,
-    label_names: tuple[str, ...] | None = None,
-    parameter: str = "labels",
-) -> BoolArray:
-    """Return labels as a C-ordered bool array (n_texts, n_labels); rows without labels are data."""
-    # Accepts 0/1 or bool arrays, nested sequences, data frames, scipy-sparse matrices, and collections of label names.
-    expected = "a (n_texts, n_labels) array of 0 and 1"
-    if hasattr(values, "toarray"):
-        values = values.toarray()
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    _check_plain(values, parameter, who, expected)
-    if n_labels is not None and is_named(values):
-        array: Any = _from_names(values, label_names, n_labels, parameter, who)
-    else:
-        try:
-            array = np.asarray(values)
-        except ValueError as error:
-            raise invalid(parameter, who, expected, f"rows of different lengths ({error})") from error
+def _in_order(values: Any, names: Names | None, parameter: str, who: str) -> Any:
+    """Return a data frame's values with columns in the order of the labels; other values as they are."""
+    columns = _columns(values)
+    if columns is None:
+        return values.to_numpy() if hasattr(values, "to_numpy") else values
+    own: list[Any] = [str(column) for column in columns]
+    array, wanted = values.to_numpy(), list(names) if names is not None else []
+    if _are_numbers(columns) and set(own) != set(wanted):
+        if names is None:
+            return array[:, np.argsort(np.array(columns))]
+        if columns == list(range(len(columns))):
+            return array
+    if names is None:
+        raise invalid(parameter, who, "without column names, since the labels have none", f"columns {own[:5]}")
+    problems = {
+        "missing": set(wanted) - set(own),
+        "unknown": set(own) - set(wanted),
+        "there twice": {name for name, count in Counter(own).items() if count > 1},
+    }
+    for problem, found in problems.items():
+        if found:
+            raise invalid(parameter, who, "a data frame with one column per label", f"{problem}: {sorted(found)[:5]}")
+    place = {name: k for k, name in enumerate(own)}
+    return array[:, [place[name] for name in wanted]]
+
+
+def aligned_rows(values: Any, like: Any, parameter: str, who: str) -> Any:
+    """Return a data frame or series with its rows in the order of another one's index; other values as they are."""
+    own, wanted = (getattr(side, "index", None) for side in (values, like))
+    if not all(hasattr(index, "equals") for index in (own, wanted)) or own.equals(wanted):  # type: ignore[union-attr]
+        return values
+    if len(own) != len(wanted) or not own.is_unique or set(own) != set(wanted):  # type: ignore[arg-type,union-attr]
+        some = sorted(map(repr, set(own).symmetric_difference(set(wanted))))[:5]  # type: ignore[arg-type]
+        expected = "rows with the index of the probabilities (or use reset_index on both)"
+        raise invalid(parameter, who, expected, f"on one side only: {', '.join(some)}" if some else "rows there twice")
+    return values.loc[list(wanted)]  # type: ignore[arg-type]
+
+
+def _as_matrix(values: Any, parameter: str, who: str, expected: str) -> npt.NDArray[Any]:
+    """Return values as a 2-d array of real numbers with at least one row and column."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise invalid(parameter, who, expected, "a masked array; fill it or leave masked texts out")
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise invalid(parameter, who, expected, f"{type(values).__name__} ({error})") from error
     if array.ndim != 2:
         hint = "; reshape one text to (1, n_labels)" if array.ndim == 1 else ""
         raise invalid(parameter, who, expected, f"an array of shape {array.shape}{hint}")
-    if array.dtype != np.bool_:
-        if array.dtype.kind not in "biuf":
-            raise invalid(parameter, who, expected, f"values of type {array.dtype}")
-        outside = (array != 0) & (array != 1)
-        if outside.any():
-            row, column = _first(outside)
-            raise invalid(parameter, who, expected, f"{array[row, column]} in row {row}, column {column}")
-    if array.shape[0] == 0 or array.shape[1] == 0:
+    if 0 in array.shape:
         raise invalid(parameter, who, "at least one text and one label", f"shape {array.shape}")
-    if n_texts is not None and array.shape[0] != n_texts:
-        raise invalid(parameter, who, f"as many rows as there are texts, {n_texts}", f"{array.shape[0]}")
+    if array.dtype.kind not in "biuf":
+        raise invalid(parameter, who, expected, f"values of type {array.dtype}")
+    return array
+
+
+def _first(mask: BoolArray) -> tuple[int, int]:
+    """Return the first True of a 2-d mask as (row, column)."""
+    row, column = np.unravel_index(int(np.argmax(mask)), mask.shape)
+    return int(row), int(column)
+
+
+def _positive_class(values: Any, who: str) -> Any:
+    """Reduce the output of scikit-learn's multi-output classifiers to the probabilities of the positive class."""
+    expected = "a list with one (n_texts, 2) array per label, as scikit-learn's multi-output classifiers return"
+    shapes = [np.shape(part) for part in values]
+    for label, shape in enumerate(shapes):
+        if len(shape) != 2 or shape[1] != 2 or shape != shapes[0]:
+            raise invalid("probabilities", who, expected, f"an array of shape {shape} for label {label}")
+    return np.column_stack([np.asarray(part)[:, 1] for part in values])
+
+
+def as_probabilities(values: Any, names: Names | None, who: str, n_labels: int | None = None) -> FloatArray:
+    """Return probabilities as a C-ordered float64 array (n_texts, n_labels), all within [0, 1].
+
+    Also takes the list of (n, 2) arrays that scikit-learn's multi-output classifiers return.
+    """
+    expected = "a (n_texts, n_labels) array of numbers in [0, 1]"
+    if hasattr(values, "toarray"):
+        raise invalid("probabilities", who, f"{expected}, or Shortlists", f"sparse {type(values).__name__}")
+    if isinstance(values, (list, tuple)) and len(values) and all(np.ndim(part) == 2 for part in values):
+        values = _positive_class(values, who)
+    array = _as_matrix(_in_order(values, names, "probabilities", who), "probabilities", who, expected)
+    array = np.ascontiguousarray(array, dtype=np.float64)
     if n_labels is not None and array.shape[1] != n_labels:
-        raise invalid(parameter, who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
-    return np.ascontiguousarray(array, dtype=np.bool_)
+        raise invalid("probabilities", who, f"an array with {n_labels} labels (columns)", f"{array.shape[1]}")
+    if not (array.min() >= 0.0 and array.max() <= 1.0):  # False for NaN, too
+        row, column = _first(~((array >= 0.0) & (array <= 1.0)))
+        raise invalid("probabilities", who, expected, f"{array[row, column]} in row {row}, column {column}")
+    return array
 
 
-def as_share(value: Any, parameter: str, *, who: str) -> Fraction:
-    """Return a number in (0, 1) as the decimal that was typed: 0.07 is 7/100, not the nearest double."""
-    if type(value) in (str, float):
-        return _read_decimal(value, parameter, who)
-    return _exact_decimal(value, parameter, who)
+def are_collections(values: Any) -> bool:
+    """Return whether labels come as one collection of labels per text instead of as 0/1 rows."""
+    if isinstance(values, np.ndarray):
+        return values.dtype == object and values.ndim == 1
+    if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
+        return False
+    return any(
+        isinstance(row, (str, set, frozenset))
+        or (isinstance(row, (list, tuple)) and any(isinstance(item, str) for item in row))
+        for row in values
+    ) or all(isinstance(row, (list, tuple)) and not row for row in values)
 
 
-def _exact_decimal(value: Any, parameter: str, who: str) -> Fraction:
-    """Read a number in (0, 1)."""
-    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
-        raise invalid(parameter, who, "a number in (0, 1)", repr(value))
-    try:
-        exact = Fraction(value) if isinstance(value, (Fraction, int)) else Fraction(Decimal(str(value)))
-    except (InvalidOperation, ValueError, OverflowError) as error:
-        raise invalid(parameter, who, "a number in (0, 1)", repr(value)) from error
-    if not 0 < exact < 1:
-        raise invalid(parameter, who, "in (0, 1)", f"{value}")
-    return exact
+def label_places(
+    values: Any, n_texts: int | None, n_labels: int, names: Names | None, who: str, parameter: str = "labels"
+) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return the rows (m,) and label indices (m,) of label-sets, and which texts have an unknown label, (n_texts,).
+
+    Takes 0/1 arrays, data frames, sparse matrices, and one collection of names (indices if labels have none) per text.
+    """
+    expected = "a (n_texts, n_labels) array of 0 and 1, or one collection of labels per text"
+    if not hasattr(values, "tocoo"):
+        values = _in_order(values, names, parameter, who)
+    if are_collections(values):
+        shape, (rows, columns, outside) = (len(values), n_labels), _of_collections(values, n_labels, names, who)
+    else:
+        shape, rows, columns = _of_matrix(values, parameter, who, expected)
+        outside = np.zeros(shape[0], dtype=np.bool_)
+    if shape[1] != n_labels:
+        raise invalid(parameter, who, f"an array with {n_labels} labels (columns)", f"{shape[1]}")
+    if n_texts is not None and shape[0] != n_texts:
+        raise invalid(parameter, who, f"as many rows as there are texts, {n_texts}", f"{shape[0]}")
+    return rows, columns, outside
 
 
-# Most of the levels that are asked for were read before.
-_read_decimal = functools.lru_cache(maxsize=256, typed=True)(_exact_decimal)
+def _of_matrix(values: Any, parameter: str, who: str, expected: str) -> tuple[tuple[int, int], IntArray, IntArray]:
+    """Return the shape of a 0/1 matrix, dense or sparse, and the places of its ones."""
+    if hasattr(values, "tocoo"):
+        matrix = values.tocsr(copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix = matrix.tocoo()
+        wrong = np.flatnonzero(matrix.data != 1)
+        if len(wrong):
+            got = f"{matrix.data[wrong[0]]} in row {matrix.row[wrong[0]]}, column {matrix.col[wrong[0]]}"
+            raise invalid(parameter, who, expected, got)
+        return matrix.shape, matrix.row.astype(np.int64), matrix.col.astype(np.int64)
+    array = _as_matrix(values, parameter, who, expected)
+    if array.dtype != np.bool_:
+        wrong = (array != 0) & (array != 1)
+        if wrong.any():
+            row, column = _first(wrong)
+            raise invalid(parameter, who, expected, f"{array[row, column]} in row {row}, column {column}")
+    rows, columns = np.nonzero(array)
+    return array.shape, rows, columns
 
 
-def as_level(significance: Any, confidence_level: Any, *, who: str) -> Fraction:
-    """Return the significance as an exact fraction, from exactly one of the two ways to give it."""
-    if (significance is None) == (confidence_level is None):
-        got = "neither" if significance is None else "both"
-        raise InvalidInputError(
-            f"Exactly one of 'significance' and 'confidence_level' must be given to {who}. Got {got}."
-        )
-    if significance is not None:
-        return as_share(significance, "significance", who=who)
-    return 1 - as_share(confidence_level, "confidence_level", who=who)
+def _of_collections(
+    values: Any, n_labels: int, names: Names | None, who: str
+) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return the places of collections of names, or of indices, and mark those with unknown labels."""
+    place = {name: k for k, name in enumerate(range(n_labels) if names is None else names)}
+    pairs, outside = [], np.zeros(len(values), dtype=np.bool_)
+    for row, labels in enumerate(values):
+        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+            raise invalid("labels", who, "one collection of labels per text", f"{labels!r} in row {row}")
+        for label in set(labels):
+            column = place.get(label, -1)
+            if column >= 0:
+                pairs.append((row, column))
+            else:
+                outside[row] = True
+    rows, columns = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
+    return rows, columns, outside
 
 
-def as_levels(significance: Any, confidence_level: Any, n_texts: int, *, who: str) -> tuple[list[Fraction], IntArray]:
-    """Return the distinct significances as exact fractions, and which of them each text has, (n,)."""
-    # One number is for all texts; an array or list of numbers has one per text.
-    given = significance if significance is not None else confidence_level
-    if isinstance(significance, np.ndarray) and significance.ndim == 0:
-        significance = given = significance.item()
-    if isinstance(confidence_level, np.ndarray) and confidence_level.ndim == 0:
-        confidence_level = given = confidence_level.item()
-    for_all = given is None or isinstance(given, str) or np.ndim(given) == 0
-    if for_all or (significance is not None and confidence_level is not None):
-        return [as_level(significance, confidence_level, who=who)], np.zeros(n_texts, dtype=np.int64)
-    values = given.tolist() if hasattr(given, "tolist") else list(given)
-    parameter = "significance" if significance is not None else "confidence_level"
-    if np.ndim(given) != 1 or len(values) != n_texts:
-        raise invalid(parameter, who, f"one for all or one per text ({n_texts}), in (0, 1)", f"shape {np.shape(given)}")
-    exact: dict[Any, Fraction] = {}
-    for value in values:
-        if value not in exact:
-            level = as_share(value, parameter, who=who)
-            exact[value] = level if significance is not None else 1 - level
-    levels = sorted(set(exact.values()))
-    places = {level: place for place, level in enumerate(levels)}
-    return levels, np.array([places[exact[value]] for value in values], dtype=np.int64)
+def as_labels(
+    values: Any, n_texts: int | None, n_labels: int, names: Names | None, who: str, parameter: str = "labels"
+) -> tuple[BoolArray, BoolArray]:
+    """Return label-sets as 0/1 rows (n_texts, n_labels), and which texts have an unknown label, (n_texts,)."""
+    rows, columns, outside = label_places(values, n_texts, n_labels, names, who, parameter)
+    dense = np.zeros((len(outside), n_labels), dtype=np.bool_)
+    dense[rows, columns] = True
+    return dense, outside
 
 
-def check_limits(min_labels: Any, max_labels: Any, *, who: str, n_labels: int | None = None) -> None:
-    """Check the limits on the number of labels of a candidate, with each other and with the labels there are."""
-    for parameter, value in (("min_labels", min_labels), ("max_labels", max_labels)):
-        if value is None and parameter == "max_labels":
-            continue
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-            raise invalid(parameter, who, "a whole number of labels, 0 or more", repr(value))
-    if max_labels is not None and max_labels < min_labels:
-        raise invalid("max_labels", who, f"at least min_labels, {min_labels}", f"{max_labels}")
-    if n_labels is not None and min_labels > n_labels:
-        raise invalid("min_labels", who, f"at most the number of labels, {n_labels}", f"{min_labels}")
-
-
-def check_count(parameter: str, value: Any, *, who: str, least: int = 0, most: int | None = None) -> None:
-    """Raise unless `value` is a whole number from `least` to `most`."""
-    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not is_whole or value < least or (most is not None and value > most):
-        limits = f", {least} or more" if most is None else f" from {least} to {most:,}"
-        raise invalid(parameter, who, f"a whole number{limits}", repr(value))
-
-
-def as_texts(probabilities: Any, labels: Any, *, who: str) -> tuple[FloatArray, BoolArray]:
-    """Return the probabilities and the labels of the same texts, both (n_texts, n_labels)."""
-    checked = as_probabilities(probabilities, who=who)
-    return checked, as_labels(labels, who=who, n_labels=checked.shape[1], n_texts=len(checked))
-
-
-def not_calibrated(what: object, method: str) -> exceptions.NotCalibratedError:
-    """Build the error of a method that was called before `calibrate`."""
-    return exceptions.NotCalibratedError(
-        f"This {type(what).__name__} is not calibrated yet. Call 'calibrate' before '{method}'."
-    )
-
-
-def check_calibrated(what: object, attribute: str, method: str) -> None:
-    """Raise if a method was called before `calibrate`, which sets the attribute."""
-    if not hasattr(what, attribute):
-        raise not_calibrated(what, method)
+def as_groups(groups: Any, n_texts: int, who: str) -> npt.NDArray[Any]:
+    """Return the group of each text as an array of strings, (n,); 1 and 1.0 are the same group."""
+    if groups is None:
+        raise invalid("groups", who, "the group of each text, as there is a taxonomy=ByGroup()", "None")
+    values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    if isinstance(groups, str) or len(values) != n_texts:
+        raise invalid("groups", who, f"the group of each of {n_texts} texts", f"{len(values)} groups")
+    for row, value in enumerate(values):
+        if value is None or value != value or value == "":
+            raise invalid("groups", who, "a group for each text", f"{value!r} for text {row}")
+    plain = (int(v) if isinstance(v, numbers.Real) and v == v // 1 and not isinstance(v, bool) else v for v in values)
+    return np.array([str(value) for value in plain], dtype=object)
