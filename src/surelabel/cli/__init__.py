@@ -1,17 +1,19 @@
-"""The command line: parse, call one function, print. One file per group of commands."""
+"""The command line: one module per command. Nothing heavy is imported before a command runs."""
 
-from surelabel.cli import (  # noqa: F401
-    commands_data,
-    commands_demo,
-    commands_experiments,
-    commands_model,
-    commands_predict,
-    commands_serve,
-    commands_watch,
-)
-from surelabel.cli.application import app, main
+from surelabel.cli import demo, train, predict, evaluate, calibrate, serve, review, watch, data, reproduce  # isort: skip
+from surelabel.cli.app import app, main
 
-__all__ = ["app", "main"]
-
-_ORDER = ("demo", "train", "calibrate", "predict", "evaluate", "watch", "compare", "reproduce", "serve", "review")
-app.registered_commands.sort(key=lambda command: _ORDER.index(getattr(command.callback, "__name__", "")))
+__all__ = [
+    "app",
+    "calibrate",
+    "data",
+    "demo",
+    "evaluate",
+    "main",
+    "predict",
+    "reproduce",
+    "review",
+    "serve",
+    "train",
+    "watch",
+]

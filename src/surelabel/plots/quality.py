@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+from scipy import special
 
-from surelabel._core.validation import FloatArray, as_label_names
-from surelabel._core.wording import printable
+from surelabel._core.formatting import plain
+from surelabel._core.validation import FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError
-from surelabel.labels.sparse import SparseProbabilities, as_any_labels, as_any_probabilities
 from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_shares, new_figure
 
 if TYPE_CHECKING:
@@ -33,9 +32,8 @@ def _cloud(axes: Axes, confidence: FloatArray, credibility: FloatArray, least: f
         return
     counts, across, up = np.histogram2d(credibility, confidence, bins=_CELLS, range=[[0, 1], [least, 1]])
     i, j = np.nonzero(counts)
-    areas = 1.5 + 55.0 * counts[i, j] / counts.max()
     middle = (across[i] + across[i + 1]) / 2, (up[j] + up[j + 1]) / 2
-    axes.scatter(*middle, s=areas, color=colour, marker="s", linewidths=0)
+    axes.scatter(*middle, s=1.5 + 55.0 * counts[i, j] / counts.max(), color=colour, marker="s", linewidths=0)
 
 
 @drawn
@@ -47,13 +45,6 @@ def confidence_credibility(confidence: Any, credibility: Any, correct: Any = Non
     confidence, credibility : (n,) array-like in [0, 1]
     correct : (n,) bool array-like, optional
         Whether the forced prediction is the true label-set; right and wrong ones then have separate panels.
-
-    Examples
-    --------
-    >>> from surelabel import plots
-    >>> figure = plots.confidence_credibility([0.99, 0.9, 0.95], [0.8, 0.1, 0.5], correct=[True, False, True])
-    >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['best guess right (2)', 'best guess wrong (1)']
     """
     sure, credible = (np.asarray(values, dtype=np.float64) for values in (confidence, credibility))
     right = None if correct is None else np.asarray(correct, dtype=np.bool_)
@@ -66,150 +57,105 @@ def confidence_credibility(confidence: Any, credibility: Any, correct: Any = Non
     every = np.ones(len(sure), dtype=np.bool_)
     panels = [("", every)] if right is None else [("best guess right", right), ("best guess wrong", ~right)]
     figure = new_figure(5.2, 3.1)
-    drawn_on = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    columns = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     least = min(0.9, float(np.floor(sure.min() * 10) / 10))
     margin = 0.03 * (1 - least)
-    for axes, (name, mask) in zip(drawn_on, panels, strict=True):
+    for axes, (name, mask) in zip(columns, panels, strict=True):
         if mask.any():
             _cloud(axes, sure[mask], credible[mask], least, len(sure) > _MAX_POINTS)
         if name:
             axes.set_title(f"{name} ({int(mask.sum()):,})", loc="left")
         axes.set(xlim=(-0.03, 1.03), ylim=(least - margin, 1 + margin), xlabel="credibility")
-    drawn_on[0].set_ylabel("confidence")
+    columns[0].set_ylabel("confidence")
     return figure
 
 
-def _interval(hits: FloatArray, counts: FloatArray) -> npt.NDArray[np.float64]:
-    """Return a 95 % interval (2, m) of shares seen as hits out of counts (Jeffreys)."""
-    from scipy import special  # noqa: PLC0415 (scipy.stats takes a second to import)
-
-    misses = counts - hits
-    return np.array([special.betaincinv(hits + 0.5, misses + 0.5, tail) for tail in (0.025, 0.975)])
-
-
-def _pooled(probabilities: FloatArray | SparseProbabilities, labels: Any, n_bins: int) -> tuple[Any, Any, Any]:
-    """Return, in bins of probability, numbers of (text, label) pairs, sums of their probabilities, and true ones."""
-    # Pairs that are not listed fall into one bin together.
-    if isinstance(probabilities, SparseProbabilities):
-        values = probabilities.values
-        rows = np.repeat(np.arange(len(probabilities)), probabilities.n_listed)
-        true = np.asarray(labels[rows, probabilities.labels], dtype=np.float64).ravel()
-    else:
-        values, true = probabilities.ravel(), labels.ravel().astype(np.float64)
+def _draw_pooled(axes: Axes, below: Axes, probabilities: FloatArray, labels: FloatArray, n_bins: int) -> None:
+    """Draw the share of true labels in bins of probability with 95 % intervals, and the number of pairs below."""
+    values, true = probabilities.ravel(), labels.ravel()
     bins = np.minimum((values * n_bins).astype(np.int64), n_bins - 1)
-    counts = np.bincount(bins, minlength=n_bins).astype(np.float64)
-    sums = np.bincount(bins, weights=values, minlength=n_bins)
-    hits = np.bincount(bins, weights=true, minlength=n_bins).astype(np.float64)
-    if isinstance(probabilities, SparseProbabilities):
-        n_unlisted = probabilities.shape[0] * probabilities.shape[1] - len(values)
-        place = min(int(probabilities.unlisted * n_bins), n_bins - 1)
-        counts[place] += n_unlisted
-        sums[place] += n_unlisted * probabilities.unlisted
-        hits[place] += labels.sum() - true.sum()
-    return counts, sums, hits
-
-
-def _draw_pooled(
-    axes: Axes, below: Axes, probabilities: FloatArray | SparseProbabilities, labels: Any, n_bins: int
-) -> None:
-    """Draw the share of true labels in bins of probability, and below it how many fall in each."""
-    counts, sums, hits = _pooled(probabilities, labels, n_bins)
+    counts, sums, hits = (
+        np.bincount(bins, weights=weights, minlength=n_bins).astype(np.float64) for weights in (None, values, true)
+    )
     some = counts > 0
     means, seen = sums[some] / counts[some], hits[some] / counts[some]
-    spread = np.abs(_interval(hits[some], counts[some]) - seen)
+    # Jeffreys' interval.
+    ends = [special.betaincinv(hits[some] + 0.5, (counts - hits)[some] + 0.5, tail) for tail in (0.025, 0.975)]
     colour, _, marker = SERIES[0]
     axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8)
-    axes.errorbar(means, seen, yerr=spread, color=colour, marker=marker, linewidth=1.2, elinewidth=0.8, clip_on=False)
+    errors = np.abs(np.array(ends) - seen)
+    axes.errorbar(means, seen, yerr=errors, color=colour, marker=marker, linewidth=1.2, elinewidth=0.8, clip_on=False)
     axes.set(xlim=(0, 1), ylim=(0, 1), ylabel="share true")
     axes.set_title("all labels", loc="left")
     axes.tick_params(labelbottom=False)
     places = (np.arange(n_bins) + 0.5) / n_bins
     below.bar(places[some], counts[some], width=0.8 / n_bins, color=INK, alpha=0.45, bottom=0.5)
-    below.set_yscale("log")
-    below.set(xlim=(0, 1), ylim=(0.5, float(counts.max()) * 3), xlabel="probability given", ylabel="pairs")
+    below.set(xlim=(0, 1), yscale="log", ylim=(0.5, float(counts.max()) * 3), xlabel="probability", ylabel="pairs")
     below.minorticks_off()
-    highest = int(np.ceil(np.log10(counts.max()))) if counts.max() > 1 else 1
+    highest = max(1, int(np.ceil(np.log10(counts.max()))))
     below.set_yticks([1, 10**highest], ["1", f"{10**highest:,}"])
     format_shares(axes.yaxis)
     format_shares(below.xaxis)
 
 
 def _shorten(name: str) -> str:
-    """Cut a name that would take the room of the figure; letters of East Asian scripts are two columns wide."""
+    """Cut a long name; letters of East Asian scripts are two columns wide."""
     widths = np.cumsum([2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in name])
     if not name or widths[-1] <= _MAX_COLUMNS:
         return name
     return name[: int(np.searchsorted(widths, _MAX_COLUMNS - 1, side="right"))] + "…"
 
 
-def _by_label(probabilities: FloatArray | SparseProbabilities) -> tuple[FloatArray, FloatArray]:
-    """Return the expected number of texts of each label and its variance, (d,) each."""
-    if isinstance(probabilities, SparseProbabilities):
-        values, other = probabilities.values, probabilities.unlisted
-        variance = probabilities.sum_by_label(values * (1.0 - values), other * (1.0 - other))
-        return probabilities.sum_by_label(), variance
-    return probabilities.sum(axis=0), (probabilities * (1.0 - probabilities)).sum(axis=0)
-
-
-def worst_labels(probabilities: FloatArray | SparseProbabilities, labels: Any, n_worst: int) -> npt.NDArray[np.int64]:
-    """Return the labels whose number of texts is the most unlike what their probabilities add up to, worst first."""
-    expected, variance = _by_label(probabilities)
-    surprise = np.abs(labels.sum(axis=0) - expected) / np.maximum(np.sqrt(variance), 1e-9)
-    return np.argsort(-surprise, kind="stable")[:n_worst]
+def worst_labels(probabilities: FloatArray, labels: FloatArray, n_worst: int) -> IntArray:
+    """Return the labels whose number of texts differs most from the sum of their probabilities, worst first."""
+    variance = (probabilities * (1.0 - probabilities)).sum(axis=0)
+    surprise = np.abs(labels.sum(axis=0) - probabilities.sum(axis=0)) / np.maximum(np.sqrt(variance), 1e-9)
+    worst: IntArray = np.argsort(-surprise, kind="stable")[:n_worst]
+    return worst
 
 
 @drawn
 def reliability(
     probabilities: Any, labels: Any, label_names: Sequence[str] | None = None, *, n_bins: int = 10, n_worst: int = 8
 ) -> Figure:
-    """Draw whether probabilities are what they say: over all labels, and for the labels where they are least so.
+    """Draw how reliable probabilities are: over all labels, and for the least reliable labels.
 
     Left, the share of true labels among (text, label) pairs of about one probability, on the diagonal if
-    probabilities are calibrated, with a 95 % interval, and the number of pairs below. Right, the labels whose number of
-    texts is most surprising, next to the number that their probabilities add up to.
+    probabilities are calibrated, with a 95 % interval, and the number of pairs below. Right, the labels whose number
+    of texts is most surprising, next to the sum of their probabilities.
 
     Parameters
     ----------
-    probabilities : (n, d) array-like or sparse
-    labels : (n, d) 0/1 array-like or sparse
+    probabilities : (n, d) array-like
+    labels : (n, d) 0/1 array-like
     label_names : sequence of str, optional
     n_bins, n_worst : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from surelabel import plots
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.random((300, 3))
-    >>> figure = plots.reliability(probabilities, rng.random((300, 3)) < probabilities, ["corn", "grain", "wheat"])
-    >>> plots.to_svg(figure).startswith("<svg")
-    True
     """
-    who = "reliability"
-    given = as_any_probabilities(probabilities, who=who)
-    known = as_any_labels(labels, given, who=who)
-    names = as_label_names(label_names, given.shape[1], who=who)
-    names = names or tuple(f"label {k}" for k in range(given.shape[1]))
+    given, known = (np.asarray(values, dtype=np.float64) for values in (probabilities, labels))
+    if given.ndim != 2 or given.size == 0 or given.shape != known.shape:
+        raise InvalidInputError(
+            "The 'probabilities' and 'labels' parameters of reliability must be (n, d) arrays of one shape. "
+            f"Got shapes {given.shape} and {known.shape} instead."
+        )
+    names = [f"label {k}" for k in range(given.shape[1])] if label_names is None else list(label_names)
     figure = new_figure(5.2, 3.4)
     grid = figure.add_gridspec(2, 2, height_ratios=[3, 1], width_ratios=[1.15, 1])
     _draw_pooled(figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0]), given, known, n_bins)
     axes = figure.add_subplot(grid[:, 1])
     worst = worst_labels(given, known, n_worst)
-    expected, seen = _by_label(given)[0][worst], known.sum(axis=0)[worst].astype(np.float64)
+    expected, seen = given.sum(axis=0)[worst], known.sum(axis=0)[worst]
     places = np.arange(len(worst))[::-1]
     axes.hlines(places, np.minimum(expected, seen), np.maximum(expected, seen), color=INK, linewidth=0.8, alpha=0.5)
     axes.plot(expected, places, "o", markerfacecolor="none", color=SERIES[0][0], label="expected", linestyle="none")
     axes.plot(seen, places, "D", color=SERIES[1][0], label="seen", linestyle="none")
-    shown = [printable(names[k]) for k in worst]
-    axes.set_yticks(places, [_shorten(name) for name in shown])
+    axes.set_yticks(places, [_shorten(plain(names[k])) for k in worst])
     axes.tick_params(axis="y", length=0)
     axes.set_xscale("symlog", linthresh=10)
     axes.minorticks_off()
     most = max(10.0, float(max(expected.max(), seen.max())) * 1.4)
     ticks = [0, *(10**power for power in range(1, 1 + int(np.log10(most))))]
     axes.set_xticks(ticks, [count_text(tick) for tick in ticks])
-    axes.set(xlim=(-0.5, most), xlabel="texts with the label")
-    axes.set_ylim(-0.6, len(worst) - 0.4)
+    axes.set(xlim=(-0.5, most), ylim=(-0.6, len(worst) - 0.4), xlabel="texts with the label")
     axes.set_title("least reliable labels", loc="left", pad=18)
     axes.legend(
         loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, handlelength=1, columnspacing=1, handletextpad=0.4
