@@ -1,1 +1,1 @@
-"""What every room stands on: checks of inputs, files that are whole, optional extras, wording, packed label-sets."""
+"""Shared utilities: validation, atomic files, optional packages, progress, threads, numbers and text for people."""
