@@ -1,24 +1,27 @@
-"""An HTTP service and a page for a bundle: `create_app` makes it, `run` runs it."""
+"""A bundle behind HTTP: JSON for programs, a page for questions, and a page for reviews.
 
-from __future__ import annotations
+`create_app` returns an ASGI application; `serve` runs it under uvicorn until it is stopped.
+"""
 
 from typing import TYPE_CHECKING, Any
 
-from surelabel._core.extras import of_extra
-from surelabel.service.settings import ReviewPlan, ServiceSettings
+from surelabel._core.extras import require
+from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from surelabel.service.app import create_app
-    from surelabel.service.server import run
+    from surelabel.service.server import serve
 
-__all__ = ["ReviewPlan", "ServiceSettings", "create_app", "run"]
+__all__ = ["ServiceSettings", "create_app", "serve"]
 
 
-if not TYPE_CHECKING:  # else a type checker would take any name
+def __getattr__(name: str) -> Any:
+    """Import FastAPI and uvicorn when they are first needed."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = {"create_app": "app", "serve": "server"}[name]
+    for needed in ("fastapi", "jinja2", "prometheus_client", "uvicorn"):
+        require(needed, "service", "the service")
+    import importlib  # noqa: PLC0415
 
-    def __getattr__(name: str) -> Any:
-        if name not in {"create_app", "run"}:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        with of_extra("service", "The service"):
-            from surelabel.service import app, server  # noqa: PLC0415
-        return app.create_app if name == "create_app" else server.run
+    return getattr(importlib.import_module(f"surelabel.service.{module}"), name)

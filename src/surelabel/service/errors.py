@@ -1,67 +1,88 @@
-"""Errors as clients see them, in one shape: what is wrong and what to do."""
+"""Errors of requests, all in one shape."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from typing import Any
+import logging
+from collections.abc import Mapping, Sequence
 
-from fastapi.responses import Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
-STATUS_TEXTS = {
-    400: "The body is not JSON.",
-    401: "The token is missing or wrong.",
-    404: "There is nothing at this address.",
-    405: "The address does not take this method.",
-    408: "The body did not come in time.",
-    409: "The id is in use or settled already; in a review, somebody else has decided or holds the text.",
-    413: "The body is larger than the service takes.",
-    415: "The body is of a type other than application/json.",
-    421: "The request is addressed to a host name that the service does not answer for.",
-    422: "The body is JSON, but not a request that can be answered.",
-    500: "The service failed. Its log says why.",
-    503: "The service is busy, starting or stopping: come back after Retry-After seconds.",
+from surelabel.exceptions import ReviewConflictError, SearchLimitError, SurelabelError
+
+_log = logging.getLogger(__name__)
+_KNOWN = {
+    400: ("not_json", "The body is not JSON.", "Send JSON in UTF-8."),
+    404: ("not_found", "There is nothing at this address.", "GET /openapi.json lists the addresses."),
+    405: ("wrong_method", "This address has other methods.", "GET /openapi.json lists the methods of each address."),
 }
-"""What every status that the service answers with means."""
+BUSY = 503
 
 
-@dataclasses.dataclass(eq=False)
-class ServiceError(Exception):
-    """An answer that is not a success: a `code` for programs, two sentences for people, the `field` that is wrong."""
+class ServiceError(HTTPException):
+    """A request that is refused, with what to do about it."""
 
-    status: int
-    code: str
-    message: str
-    what_to_do: str
-    field: str | None = None
-    headers: dict[str, str] | None = None
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        what_to_do: str,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message, headers)
+        self.content = {"code": code, "message": message, "what_to_do": what_to_do, "field": field}
 
-
-def error_response(error: ServiceError) -> Response:
-    """Return the response that reports an error."""
-    details = {"code": error.code, "message": error.message, "what_to_do": error.what_to_do, "field": error.field}
-    # ASCII: a message may quote anything, even half a surrogate pair.
-    content = json.dumps({"error": details}).encode("ascii")
-    return Response(content, error.status, error.headers, media_type="application/json")
-
-
-def _place(location: tuple[Any, ...]) -> str:
-    """Write where in the body something is, like texts[3]; names of types that pydantic adds are left out."""
-    indices = "".join(f"[{part}]" for part in location[1:] if isinstance(part, int))
-    return f"{location[0]}{indices}"[:200] if location else ""
+    def response(self) -> JSONResponse:
+        """Return the error as a client gets it."""
+        return JSONResponse({"error": self.content}, self.status_code, self.headers)
 
 
-def as_validation_error(details: list[Any]) -> ServiceError:
-    """Turn pydantic's list of what is wrong into one error about the first of it."""
-    first = details[0]
-    place = _place(first["loc"])
-    others = sorted({_place(one["loc"]) for one in details} - {place})
-    more = f" Wrong too: {', '.join(others)[:200]}." if others else ""
+def invalid(field: str | None, message: str, what_to_do: str = "Fix the request; see /openapi.json.") -> ServiceError:
+    """Build the error of a request with a wrong value."""
+    return ServiceError(422, "invalid_request", message, what_to_do, field)
+
+
+def busy(message: str, seconds: int = 1) -> ServiceError:
+    """Build the error that asks a client to come back."""
+    headers = {"Retry-After": str(seconds)}
+    return ServiceError(BUSY, "busy", message, f"Try again in {seconds} s.", headers=headers)
+
+
+def as_service_error(error: Exception) -> ServiceError:
+    """Return any error as a client may see it; what only the log should have is logged."""
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, RequestValidationError):
+        return _of_first(error.errors())
+    if isinstance(error, HTTPException):
+        default = ("refused", str(error.detail), "GET /openapi.json describes the service.")
+        return ServiceError(error.status_code, *_KNOWN.get(error.status_code, default), headers=error.headers)
+    if isinstance(error, SearchLimitError):
+        return invalid(None, f"The answer would take too much work: {error}", "Accept more errors, or send fewer texts.")
+    if isinstance(error, ReviewConflictError):
+        return ServiceError(409, "conflict", str(error), "Load the queue again.")
+    if isinstance(error, SurelabelError) and isinstance(error, ValueError):
+        return invalid(None, str(error))
+    _log.error("A request failed.", exc_info=error)
+    return ServiceError(500, "internal", "The service failed to answer.", "Ask who runs it: the log has the reason.")
+
+
+def _of_first(problems: Sequence[Mapping[str, object]]) -> ServiceError:
+    """Return the first of several problems of a body; its field is written like texts[1]."""
+    first = problems[0]
+    if first["type"] == "json_invalid":
+        return ServiceError(400, *_KNOWN[400])
+    location = first["loc"]
+    assert isinstance(location, tuple)
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in _without_unions(location[1:]))
+    field = name.lstrip(".")[:200] or None
     message = str(first["msg"]).removeprefix("Value error, ")
-    return ServiceError(
-        422,
-        "invalid_request",
-        f"{place}: {message}.{more}" if place else f"{message[:1].upper()}{message[1:]}.{more}",
-        "Fix the request; see /openapi.json.",
-        field=place or None,
-    )
+    return invalid(field, f"{field}: {message}." if field else f"{message}.")
+
+
+def _without_unions(location: Sequence[int | str]) -> list[int | str]:
+    """Leave out what pydantic adds for members of a union: only the first name and the numbers after it stay."""
+    return [part for position, part in enumerate(location) if position == 0 or isinstance(part, int)]

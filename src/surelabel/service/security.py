@@ -1,0 +1,156 @@
+"""What every request passes before it is read: token, other sites, type and size of its body; and safe headers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from surelabel.service.errors import ServiceError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from surelabel.service.settings import ServiceSettings
+
+MAX_TABLE_BYTES = 64 * 2**20
+TABLE_PATH = "/v1/table"
+_READ_ON = 4  # times the limit
+_OPEN = ("/static/", "/healthz", "/readyz", "/openapi.json")
+_NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+PAGE_POLICY = (
+    f"{_NOTHING}; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "require-trusted-types-for 'script'; trusted-types surelabel"
+)
+REPORT_POLICY = f"{_NOTHING}; style-src 'unsafe-inline'; img-src data:; sandbox allow-popups allow-top-navigation"
+_HEADERS = {
+    "content-security-policy": _NOTHING,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+
+
+class SecureRequests:
+    """ASGI middleware: refuses what must not reach the application, and adds headers to every response."""
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+        self.app = app
+        self.settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope["path"].startswith("/static/"):
+                    headers["cache-control"] = "no-cache"
+            await send(message)
+
+        headers = Headers(scope=scope)
+        try:
+            self._check_token(scope["path"], headers)
+            if scope["method"] not in ("GET", "HEAD"):
+                _check_site(headers)
+                _check_type(scope["path"], headers)
+            limit = MAX_TABLE_BYTES if scope["path"] == TABLE_PATH else self.settings.max_body_bytes
+            await self.app(scope, _limited(receive, headers, limit), send_secured)
+        except ServiceError as error:  # also of a body that turns out too large, unless the answer has begun
+            await error.response()(scope, receive, send_secured)
+
+    def _check_token(self, path: str, headers: Headers) -> None:
+        """Refuse a request without the token, unless its address is open to all."""
+        token = self.settings.token
+        if token is None or path.startswith(_OPEN):
+            return
+        if not hmac.compare_digest(_given_token(headers).encode("utf-8", "surrogateescape"), token.encode()):
+            scheme = "Bearer" if path.startswith("/v1/") else "Basic"
+            raise ServiceError(
+                401,
+                "unauthorized",
+                "This service needs a token.",
+                "Send 'Authorization: Bearer TOKEN'; in a browser give it as the password.",
+                headers={"WWW-Authenticate": f'{scheme} realm="surelabel"'},
+            )
+
+
+def _given_token(headers: Headers) -> str:
+    """Return the bearer token or the password of HTTP Basic that a request brings."""
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value.strip(), validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""
+
+
+def _check_site(headers: Headers) -> None:
+    """Refuse what a page of another site sends: browsers say where a request comes from."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None:
+        is_own = site in ("same-origin", "none")
+    else:
+        is_own = origin is None or urlsplit(origin).netloc == headers.get("host")
+    if not is_own:
+        raise ServiceError(403, "other_site", "The request comes from another site.", "Open the service's own page.")
+
+
+def _check_type(path: str, headers: Headers) -> None:
+    """Refuse types of bodies that forms of other sites can send."""
+    expected = "application/octet-stream" if path == TABLE_PATH else "application/json"
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if path.startswith("/v1/") and media_type != expected:
+        raise ServiceError(
+            415,
+            "wrong_type",
+            f"The body must be {expected}. Got {media_type[:80] or 'no type'!r}.",
+            f"Send the header 'Content-Type: {expected}'.",
+        )
+
+
+def _limited(receive: Receive, headers: Headers, limit: int) -> Receive:
+    """Return what receives a body up to a limit, whatever its head claims.
+
+    A somewhat larger body is read to its end before it is refused: a client that is still sending would see a broken
+    connection instead of the error.
+    """
+    error = ServiceError(
+        413,
+        "body_too_large",
+        f"A body can have {limit:,} bytes.",
+        "Send fewer or shorter texts.",
+        headers={"Connection": "close"},
+    )
+    claimed = headers.get("content-length", "")
+    if claimed.isdigit() and int(claimed) > _READ_ON * limit:
+        raise error
+    n_bytes = 0
+
+    async def receive_limited() -> Message:
+        nonlocal n_bytes
+        while True:
+            message = await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes <= limit:
+                return message
+            if not message.get("more_body") or n_bytes > _READ_ON * limit:
+                raise error
+
+    return receive_limited
