@@ -1,1 +1,1 @@
-"""Guarantees beyond the plain one, and watching whether its assumption holds."""
+"""Promises about texts: groups, filing, lists of tags, what is done with a text, and texts that drift."""

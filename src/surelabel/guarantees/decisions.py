@@ -1,17 +1,26 @@
-"""What to do with a text: file it, choose from a short list, or read it. The one place that decides.
+"""Decide first, then promise: file a text, let a person choose from its tags to consider, or have it read.
 
-- **file**: the text is familiar and `Automation` has certified its best guess: of all texts that are filed, at most
-  `max_wrong` are wrong. It is certified on the familiar calibration texts, since only familiar texts are filed.
-- **choose**: a person picks from a short list that keeps its promise: up to `max_choices` plausible label-sets at the
-  level; or, if there are more, up to `max_tags` tags to consider, of which `TagBounds` says how many true ones miss.
-  A list of tags is short if a person takes it in at a glance and it leaves out most labels: see `short_list`.
-- **read**: the text is unfamiliar, no label-set is plausible, or the list is too long to help.
+A promise about all texts says little about the texts that people see, because filing takes the easy ones away. So two
+parts of the held-out texts are used one after the other:
+
+1. The *filing* part fixes which texts are filed: `Novelty` flags texts unlike it, and `Automation` certifies best
+   guesses on the rest. Texts that set a limit of `Novelty` themselves certify nothing.
+2. Of the *calibration* part, only the texts that this rule does not file calibrate `TagBounds`. The rule does not
+   depend on them, so they are exchangeable with the new texts that it does not file. The expected share of true tags
+   that a list leaves out is therefore at most max_missed among the texts that people see.
+
+- **file**: the best guess is certified. Of all filed texts at most max_wrong are wrong.
+- **choose**: one to max_tags tags are worth considering.
+- **read**: the text is novel, its list is empty or too long to help, or there are too few calibration texts.
+
+The promise about lists covers chosen and read texts together, and the complete list: `Decision.consider` of a text to
+read has all its tags to consider, however many they are.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,14 +28,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, check_count, rows_of
-from surelabel._core.wording import bounds_words
-from surelabel.engines.one_row import Cut
-from surelabel.exceptions import CalibrationWarning
+from surelabel._core import files
+from surelabel._core.validation import BoolArray, FloatArray, check_count, invalid
+from surelabel.conformal import ConformalLabelSets
+from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, NotCalibratedError
 from surelabel.guarantees.automation import Automation
-from surelabel.guarantees.familiarity import FAMILIAR, FEW_WORDS, NO_WORDS, Familiarity
+from surelabel.guarantees.novelty import FAMILIAR, FEW_WORDS, NO_WORDS, Novelty
 from surelabel.guarantees.tag_bounds import TagBounds
-from surelabel.labels.label_sets import label_indices
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.measures import LogLoss
+from surelabel.sets.forced import ForcedPredictions
 
 Verdict: TypeAlias = Literal["file", "choose", "read"]
 """What can happen to a text."""
@@ -35,229 +46,286 @@ FILE: Verdict = "file"
 CHOOSE: Verdict = "choose"
 READ: Verdict = "read"
 
-AUTOMATION, TAGS, FAMILIARITY = "automation.npz", "tags.npz", "familiarity.npz"
-"""The files of decisions in a folder."""
+_KIND, _POLICY, _AUTOMATION, _TAGS = "filing-policy", "policy.npz", "automation.npz", "tags.npz"
+_DEFAULT_MEASURE = LogLoss()
 
 
-def short_list(n_labels: int) -> int:
-    """Return the longest list of tags that is less work than reading, for a number of labels.
+class Evidence(NamedTuple):
+    """Held-out texts that fix a policy.
 
-    It is a quarter of the labels, so that the list rules most of them out; at most 20, which a person still scans at a
-    glance; and at least 3, which is quick to read whatever the number of labels.
+    probabilities : (n, d) array-like, data frame or Shortlists
+    labels : list of frozenset of names, or (n, d) 0/1 array
+    known_words : (n,) shares of words that the classifier knows, nan without words; None if all words count as known
     """
-    return max(3, min(20, n_labels // 4))
+
+    probabilities: Any
+    labels: Any
+    known_words: Any = None
 
 
 class Decision(NamedTuple):
-    """What to do with one text, and why in a sentence or two; labels and tags by index, the most probable tags first.
+    """What to do with one text, and why in a sentence; labels by index, tags the most probable first.
 
-    `unfamiliar` tells whether the text is unlike the calibration texts; `labels` is the label-set to file, if it is.
+    `labels` is the best guess. `consider` is the complete list, also for texts to read, where it may be longer than
+    max_tags; screens may cut it, but the promise is about all of it.
     """
 
     decision: Verdict
     reason: str
-    assign: list[int]
-    consider: list[int]
-    unfamiliar: bool
-    labels: list[int] | None
+    labels: tuple[int, ...]
+    assign: tuple[int, ...]
+    consider: tuple[int, ...]
 
 
-class Decisions:
-    """Say what to do with texts, from certificates that were made with calibration texts.
+class FilingPolicy:
+    """Decide for each text whether it is filed, chosen or read, with promises for filed and for seen texts.
 
     Parameters
     ----------
-    automation : Automation
-        Certifies what is filed.
-    tag_bounds : TagBounds
-    familiarity : Familiarity
-    max_choices : int
-        Longest list of plausible label-sets that a person is asked to choose from.
-    max_tags : int, optional
-        Longest list of tags to consider that is less work than reading; `short_list` of the labels by default.
+    max_wrong, assurance : float, str, Decimal or Fraction in (0, 1)
+        Of the texts that are filed at most max_wrong are wrong, with this assurance.
+    max_missed, max_false : the same
+        As of `TagBounds`, for the texts that are not filed.
+    max_tags : int
+        Longest list of tags that a person chooses from.
+    measure, min_labels, max_labels, constraints
+        Of best guesses, as of `Automation`.
+    label_names : sequence of str, optional
 
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> probabilities = rng.beta(0.1, 0.4, (1000, 5))
-    >>> labels = rng.random((1000, 5)) < probabilities
-    >>> decisions = Decisions(Automation(max_wrong=0.2, min_labels=0), TagBounds(), Familiarity())
-    >>> decisions = decisions.calibrate(probabilities, labels, known_words=np.ones(1000))
-    >>> new = [[0.99, 0.01, 0.01, 0.01, 0.01], [0.5, 0.5, 0.01, 0.01, 0.01], [0.99, 0.01, 0.01, 0.01, 0.01]]
-    >>> answers = decisions.decide(new, sizes=[(1, 1), (4, 4), (1, 1)], known_words=[1.0, 1.0, np.nan])
-    >>> [answer.decision for answer in answers]
-    ['file', 'choose', 'read']
-    >>> answers[1].reason
-    '4 label-sets are plausible: choose one of them.'
+    Attributes
+    ----------
+    n_filing_, n_seen_ : int
+        Texts of the filing part, and texts of the calibration part that are not filed.
+    share_ : float
+        Share of the calibration part that is filed.
+    advice : str or None
+        What a weaker level would give, in one line. Levels are never weakened by themselves.
+    automation, novelty, tag_bounds
+        The calibrated parts.
     """
+
+    n_filing_: int
+    n_seen_: int
+    share_: float
+    advice: str | None
+    automation: Automation
+    novelty: Novelty
+    tag_bounds: TagBounds
 
     def __init__(
         self,
-        automation: Automation,
-        tag_bounds: TagBounds,
-        familiarity: Familiarity,
-        max_choices: int = 9,
-        max_tags: int | None = None,
+        max_wrong: Any = "0.05",
+        assurance: Any = "0.95",
+        max_missed: Any = "0.1",
+        max_false: Any = "0.05",
+        max_tags: int = 9,
+        measure: Any = _DEFAULT_MEASURE,
+        min_labels: int = 1,
+        max_labels: int | None = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        constraints: LabelConstraints | None = None,
     ) -> None:
-        for name, value in (("max_choices", max_choices), ("max_tags", 1 if max_tags is None else max_tags)):
-            check_count(name, value, who="Decisions", least=1)
-        self.automation, self.tag_bounds, self.familiarity = automation, tag_bounds, familiarity
-        self.max_choices = int(max_choices)
-        self.max_tags = None if max_tags is None else int(max_tags)
-        share = f"{100 * automation.max_wrong:g} %"
-        self._filed_words = f"Certified: of the texts that are filed, at most {share} are wrong."
+        check_count("max_tags", max_tags, "FilingPolicy", 1)
+        self.max_tags = int(max_tags)
+        self.automation = Automation(
+            max_wrong, assurance, measure, min_labels, max_labels, label_names, constraints=constraints
+        )
+        self.novelty = Novelty()
+        self.tag_bounds = TagBounds(max_missed, max_false, label_names)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.automation!r}, {self.tag_bounds!r}, {self.familiarity!r})"
+        bounds = f"max_wrong={self.automation.max_wrong:g}, max_missed={self.tag_bounds.max_missed:g}"
+        return f"FilingPolicy({bounds}, max_tags={self.max_tags})"
 
-    @property
-    def n_labels(self) -> int:
-        """Number of labels that decisions are about."""
-        return self.automation.predictor_.calibration_.n_labels
+    def calibrate(self, filing: Evidence, calibration: Evidence) -> FilingPolicy:
+        """Fix the rule on the filing part, and the lists on the calibration texts that it does not file. Return self.
 
-    @property
-    def longest_list(self) -> int:
-        """Longest list of tags that a person is asked to choose from."""
-        return short_list(self.n_labels) if self.max_tags is None else self.max_tags
-
-    def calibrate(self, probabilities: Any, labels: Any, known_words: Any) -> Decisions:
-        """Return decisions with certificates from calibration texts; parameters are those of this object.
-
-        `known_words`, (n,), are shares of the texts' words that the classifier knows, see `TextClassifier.known_words`.
+        The parts must have no text in common, and neither may have been used to train or choose anything.
         """
-        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # the verdict repeats them
-            automation = self.automation.again().calibrate(probabilities, labels)
-            totals = automation.totals(probabilities)[:, 0]
-            familiarity = Familiarity(self.familiarity.max_flagged).calibrate(totals, known_words)
-            inside = np.flatnonzero(familiarity.within(totals, known_words))
-            if 0 < len(inside) < len(totals):
-                automation = self.automation.again().calibrate(rows_of(probabilities, inside), rows_of(labels, inside))
-            tags = self.tag_bounds.again().calibrate(probabilities, labels)
-        return Decisions(automation, tags, familiarity, self.max_choices, self.max_tags)
+        filing, calibration = Evidence(*filing), Evidence(*calibration)
+        automation = self.automation.calibrate(filing.probabilities, filing.labels)
+        scores = automation.scores(filing.probabilities)
+        known = _as_known_words(filing.known_words, len(scores))
+        self.novelty.calibrate(scores, known)
+        inside = np.flatnonzero(self.novelty.can_certify(scores, known))
+        if 0 < len(inside) < len(scores):
+            automation.calibrate(_rows_of(filing.probabilities, inside), _rows_of(filing.labels, inside))
+        filed = self.file(calibration.probabilities, calibration.known_words)
+        seen = np.flatnonzero(~filed)
+        self.n_filing_, self.n_seen_, self.share_ = len(scores), len(seen), float(np.mean(filed))
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+            # `tag_bounds.problem_` is in the reason of every decision.
+            if len(seen):
+                evidence = _rows_of(calibration.probabilities, seen), _rows_of(calibration.labels, seen)
+                self.tag_bounds.calibrate(*evidence)
+                self.advice = self._weaker(*evidence)
+            else:
+                self.tag_bounds.calibrate_on_none(automation.predictor_.calibration_.n_labels)
+                self.advice = None
+        return self
 
-    def add(self, probabilities: Any, labels: Any, known_words: Any) -> Decisions:
-        """Return decisions with certificates from more texts, a fair sample of those that arrive.
+    def _weaker(self, probabilities: Any, labels: Any) -> str | None:
+        """Return what twice the missed tags would give the texts that people see, None if that changes little."""
+        own, level = self.tag_bounds, 2 * self.tag_bounds.max_missed
+        if level >= 1.0:
+            return None
+        weaker = TagBounds(f"{level:g}", own.max_false, own.label_names).calibrate(probabilities, labels)
+        now, then = (self._share_short(bounds, probabilities) for bounds in (own, weaker))
+        if then < now + 0.05:
+            return None
+        return (
+            f"With --max-missed {level:g}, {100 * then:.0f} % of the texts that people see would get a list of at most "
+            f"{self.max_tags} tags ({100 * now:.0f} % now)."
+        )
 
-        Of the added texts those that are familiar, by the new limits, certify what is filed.
+    def _share_short(self, bounds: TagBounds, probabilities: Any) -> float:
+        """Return the share of texts with 1 to max_tags tags to consider."""
+        return float(np.mean([1 <= len(consider) <= self.max_tags for _, consider in bounds.ranked(probabilities)]))
+
+    def file(self, probabilities: Any, known_words: Any = None) -> BoolArray:
+        """Return which texts are filed, (n,)."""
+        return self._flags_and_filed(self.automation.scores(probabilities), known_words)[1]
+
+    def _flags_and_filed(self, scores: FloatArray, known_words: Any) -> tuple[Any, BoolArray]:
+        """Return the flag of each text by `Novelty`, and which texts are filed, (n,) each."""
+        flags = self.novelty.flags(scores, _as_known_words(known_words, len(scores)))
+        return flags, self.automation.is_sure(scores) & (flags == FAMILIAR)
+
+    def categories(self, filed: BoolArray, groups: Any = None) -> list[str]:
+        """Return the category of each text for `ByGroup`: "filed" or "seen", with its group if there are groups.
+
+        A predictor calibrated with them on the calibration part keeps its promise for the texts that people see.
         """
-        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):  # the verdict repeats them
-            totals = self.automation.totals(probabilities)[:, 0]
-            familiarity = self.familiarity.add(totals, known_words)
-            inside = np.flatnonzero(familiarity.within(totals, known_words))
-            automation = self.automation
-            if len(inside):
-                automation = automation.add(rows_of(probabilities, inside), rows_of(labels, inside))
-            tags = self.tag_bounds.add(probabilities, labels)
-        return Decisions(automation, tags, familiarity, self.max_choices, self.max_tags)
+        names = ["filed" if is_filed else "seen" for is_filed in filed.tolist()]
+        if groups is None:
+            return names
+        if len(groups) != len(names):
+            raise invalid("groups", "categories", f"the group of each of {len(names)} texts", f"{len(groups)} groups")
+        return [f"{name}: {group}" for name, group in zip(names, groups, strict=True)]
+
+    def guesses_as(self, predictor: ConformalLabelSets) -> bool:
+        """Return whether a predictor without classes of cardinality has the same best guesses as this policy."""
+        own = self.automation.predictor_
+        return all(
+            getattr(own, name) is getattr(predictor, name) or getattr(own, name) == getattr(predictor, name)
+            for name in ("measure", "min_labels", "max_labels", "constraints")
+        )
 
     def decide(
-        self, probabilities: Any, sizes: Sequence[tuple[int, int]], known_words: Any = None, best: Any = None
+        self, probabilities: Any, known_words: Any = None, *, guesses: ForcedPredictions | None = None
     ) -> list[Decision]:
         """Return what to do with each text.
 
-        `sizes` bound the number of plausible label-sets of each text at the level that was asked for. All words count
-        as known by default. `best`, (n, d), are the best candidates under the measure and the limits of `automation`,
-        if you have them already.
+        Parameters
+        ----------
+        probabilities : (n, d) array-like, data frame or Shortlists
+        known_words : (n,) array-like, optional
+            Share of each text's words that the classifier knows, nan without words; all count as known by default.
+        guesses : ForcedPredictions, optional
+            The texts' best guesses under the same measure and limits, if you have them already (see `guesses_as`).
         """
-        calibration = self.automation.predictor_.calibration_
-        checked = calibration.as_probabilities(probabilities, who="decide")
-        known = np.ones(len(checked)) if known_words is None else np.asarray(known_words, dtype=np.float64)
-        flags, filed = self._flags_and_filed(checked, known)
-        labels = self._filed_labels(checked, filed, best)
-        assign, consider, n_considered = self._tags(checked)
-        answers = []
-        for row, (flag, is_filed, bounds) in enumerate(zip(flags.tolist(), filed.tolist(), sizes, strict=True)):
-            routed = self._route(is_filed, flag, known[row], bounds, n_considered[row])
-            answers.append(Decision(*routed, assign[row], consider[row], flag != FAMILIAR, labels.get(row)))
-        return answers
+        if not hasattr(self, "advice"):
+            raise NotCalibratedError("This FilingPolicy is not calibrated. Call 'calibrate' before 'decide'.")
+        guesses = self.automation.predict(probabilities) if guesses is None else guesses
+        known = _as_known_words(known_words, len(guesses))
+        flags, filed = self._flags_and_filed(guesses.scores, known)
+        labels = _as_indices(guesses.labels)
+        return [
+            Decision(*self._route(is_filed, flag, share, len(consider)), best, assign, consider)
+            for is_filed, flag, share, best, (assign, consider) in zip(
+                filed.tolist(), flags.tolist(), known.tolist(), labels, self.tag_bounds.ranked(probabilities), strict=True
+            )
+        ]
 
-    def decide_one(self, cut: Cut, known_words: float) -> tuple[Verdict, str, bool] | None:
-        """Return what to do with one text, why, and whether it is unfamiliar, as `decide`; None if that takes long.
-
-        `cut` has its best candidate, prediction set and tags to consider, by a calibration that `automation` fits.
-        """
-        filed, total = self.automation.decide_one(cut)
-        if filed is None:
-            return None
-        flag = self.familiarity.flag(total, known_words)
-        is_filed = filed and flag == FAMILIAR
-        return *self._route(is_filed, flag, known_words, (cut.size, cut.size), len(cut.considered)), flag != FAMILIAR
-
-    def filed(self, probabilities: Any, known_words: Any) -> BoolArray:
-        """Tell for each text, (n,), whether it is filed."""
-        return self._flags_and_filed(probabilities, known_words)[1]
-
-    def _flags_and_filed(self, probabilities: Any, known_words: Any) -> tuple[Any, BoolArray]:
-        """Return the flag of each text, (n,), and whether it is filed, (n,)."""
-        totals = self.automation.totals(probabilities)
-        flags = self.familiarity.flags(totals[:, 0], known_words)
-        return flags, np.asarray(self.automation.decide(probabilities, totals) & (flags == FAMILIAR))
-
-    def _route(
-        self, is_filed: bool, flag: int, known_words: float, bounds: tuple[int, int], n_considered: int
-    ) -> tuple[Verdict, str]:
+    def _route(self, is_filed: bool, flag: int, known: float, n_tags: int) -> tuple[Verdict, str]:
         """Return what to do with a text, and why."""
         if is_filed:
-            return FILE, self._filed_words
-        return self._choose_or_read(bounds, n_considered) if flag == FAMILIAR else (READ, _unlike(flag, known_words))
+            return FILE, f"Certified: of the texts that are filed, at most {100 * self.automation.max_wrong:g} % are wrong."
+        if flag != FAMILIAR:
+            return READ, _describe_novelty(flag, known)
+        if self.tag_bounds.problem_ is not None:
+            return READ, f"{self.tag_bounds.problem_} Read it yourself."
+        missed = f"{100 * self.tag_bounds.max_missed:g} %"
+        if n_tags == 0:
+            return READ, "No tag stands out: read it yourself."
+        if n_tags > self.max_tags:
+            return READ, f"{n_tags:,} tags are worth considering, more than {self.max_tags}: read it yourself."
+        tags = "Check this tag: lists like this leave" if n_tags == 1 else f"Choose from these {n_tags} tags: they leave"
+        return CHOOSE, f"{tags} out at most {missed} of the true tags on average."
 
-    def _choose_or_read(self, bounds: tuple[int, int], n_considered: int) -> tuple[Verdict, str]:
-        """Return what to do with a familiar text that is not filed, and why."""
-        lower, upper = bounds
-        if upper == 0:
-            return READ, "No label-set is plausible at this level."
-        if upper == 1:
-            return CHOOSE, "One label-set is plausible, but filing it is not certified: check it."
-        if upper <= self.max_choices:
-            return CHOOSE, f"{bounds_words(lower, upper)} label-sets are plausible: choose one of them."
-        many = f"{bounds_words(lower, upper)} label-sets are plausible"
-        if 0 < n_considered <= self.longest_list:
-            tags = "the tag to consider" if n_considered == 1 else f"the {n_considered} tags to consider"
-            missed = f"{100 * self.tag_bounds.max_missed:g} %"
-            return CHOOSE, f"{many}: choose among {tags}, which miss at most {missed} of the true tags on average."
-        if n_considered == 0:
-            return READ, f"{many}, and no tag stands out."
-        considered = f"{n_considered:,} of {self.n_labels:,} tags are to be considered"
-        return READ, f"{many}, and {considered}: a short list has at most {self.longest_list}."
-
-    def _filed_labels(self, checked: Any, filed: BoolArray, best: Any) -> dict[int, list[int]]:
-        """Return the label-sets of the filed texts, by row."""
-        rows = np.flatnonzero(filed)
-        if not len(rows):
-            return {}
-        filed_best = self.automation.predictor_.bind(checked[rows]).forced()[0] if best is None else best[rows]
-        return dict(zip(rows.tolist(), label_indices(filed_best), strict=True))
-
-    def _tags(self, checked: Any) -> tuple[list[list[int]], list[list[int]], list[int]]:
-        """Return tags to assign and to consider, the most probable first, and how many to consider, unlisted too."""
-        rows, columns, values, n_more = self.tag_bounds.sorted_tags(checked)
-        counts = np.bincount(rows, minlength=len(checked))
-        n_assigned = np.bincount(rows[values >= self.tag_bounds.assign_threshold_], minlength=len(checked))
-        ends, listed = itertools.accumulate(counts.tolist(), initial=0), columns.tolist()
-        consider = [listed[start:end] for start, end in itertools.pairwise(ends)]
-        assign = [tags[:n] for tags, n in zip(consider, n_assigned.tolist(), strict=True)]
-        return assign, consider, (counts + n_more).tolist()
-
-    def save(self, folder: Path) -> None:
-        """Write the certificates into a folder, one file each."""
-        self.automation.save(folder / AUTOMATION)
-        self.tag_bounds.save(folder / TAGS)
-        self.familiarity.save(folder / FAMILIARITY)
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the calibrated policy into a folder: three files."""
+        if not hasattr(self, "advice"):
+            raise NotCalibratedError("This FilingPolicy is not calibrated. Call 'calibrate' before 'save'.")
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        self.automation.save(path / _AUTOMATION)
+        self.tag_bounds.save(path / _TAGS)
+        header = {
+            "kind": _KIND,
+            "max_tags": self.max_tags,
+            "novelty": self.novelty.to_dict(),
+            "counts": [self.n_filing_, self.n_seen_],
+            "share": self.share_,
+            "advice": self.advice,
+        }
+        files.write_arrays(path / _POLICY, header, {})
 
     @classmethod
-    def load(cls, folder: Path, max_choices: int = 9, max_tags: int | None = None) -> Decisions | None:
-        """Read the certificates of a folder, None if it has none; no code from the files is run."""
-        if not (folder / AUTOMATION).is_file():
-            return None
-        automation, tags = Automation.load(folder / AUTOMATION), TagBounds.load(folder / TAGS)
-        return cls(automation, tags, Familiarity.load(folder / FAMILIARITY), max_choices, max_tags)
+    def load(cls, folder: str | os.PathLike[str], *, measure: Any = None) -> FilingPolicy:
+        """Read a policy written by `save`; no code from the files is run. Your own measure must be given again."""
+        path = Path(folder)
+        header, _ = files.read_arrays(path / _POLICY, _KIND)
+        automation, tags = Automation.load(path / _AUTOMATION, measure=measure), TagBounds.load(path / _TAGS)
+        try:
+            policy = cls(max_tags=header["max_tags"])
+            policy.novelty = Novelty.from_dict(header["novelty"])
+            policy.n_filing_, policy.n_seen_ = header["counts"]
+            policy.share_, policy.advice = header["share"], header["advice"]
+            check_count("counts", min(header["counts"]), "load", 0)
+            if not (isinstance(policy.share_, float) and 0.0 <= policy.share_ <= 1.0):
+                raise ValueError("its share is not one")
+            if not (policy.advice is None or isinstance(policy.advice, str)):
+                raise ValueError("its advice is not a sentence")
+            if policy.n_seen_ != tags.n_texts_:
+                raise ValueError("its lists were calibrated on other texts")
+            if tags.n_labels != automation.predictor_.calibration_.n_labels:
+                raise ValueError("its parts are about different labels")
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the policy again.") from error
+        policy.automation, policy.tag_bounds = automation, tags
+        return policy
 
 
-def _unlike(flag: int, known: float) -> str:
-    """Say why a text is unfamiliar."""
+def _as_known_words(known_words: Any, n_texts: int) -> FloatArray:
+    """Return shares of known words, (n,); all words count as known by default."""
+    known = np.ones(n_texts) if known_words is None else np.asarray(known_words, dtype=np.float64)
+    if known.shape != (n_texts,):
+        raise InvalidInputError(f"There must be one share of known words per text, {n_texts}. Got shape {known.shape}.")
+    return known
+
+
+def _rows_of(values: Any, rows: Any) -> Any:
+    """Return some rows of an array, data frame, Shortlists or list."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    return [values[row] for row in rows] if isinstance(values, (list, tuple)) else values[rows]
+
+
+def _as_indices(labels: BoolArray) -> list[tuple[int, ...]]:
+    """Return 0/1 rows as tuples of indices."""
+    rows, columns = np.nonzero(labels)
+    ends = np.cumsum(np.bincount(rows, minlength=len(labels))).tolist()
+    listed = columns.tolist()
+    return [tuple(listed[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _describe_novelty(flag: int, known: float) -> str:
+    """Return why a text is novel."""
     if flag == NO_WORDS:
         none = "It has no words" if math.isnan(known) else "The model knows none of its words"
         return f"{none}: read it yourself."
     if flag == FEW_WORDS:
         return f"The model knows only {100 * known:.0f} % of its words: read it yourself."
-    return "Unlike the calibration texts: no label-set fits it well. Read it yourself."
+    return "Unlike the calibration texts: no answer fits it well. Read it yourself."

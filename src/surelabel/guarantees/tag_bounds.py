@@ -1,26 +1,24 @@
-"""Tags to assign and tags to consider: a promise about single tags, if whole label-sets are out of reach.
+"""Tags to assign and tags to consider: a promise about single tags, for texts whose whole label-set is out of reach.
 
-A text's tags are cut at two probabilities. Those from `consider_threshold_` on are worth considering, those from
-`assign_threshold_` on are assigned. Both are found by conformal risk control (Angelopoulos et al., *Conformal Risk
-Control*, 2024): a loss in [0, 1] per text that only falls as the threshold becomes more careful, and the least careful
-threshold with (sum of the n losses + 1) / (n + 1) <= bound. The expected loss of a new text is then at most the bound.
+A text's tags are cut at two probabilities: tags at or above `consider_threshold_` are worth considering, those at or
+above `assign_threshold_` are assigned. Both are found by conformal risk control (Angelopoulos et al., *Conformal Risk
+Control*, 2024): each text has a loss in [0, 1] that only falls as the threshold becomes more careful; the least careful
+threshold with (sum of the n losses + 1) / (n + 1) <= level is taken. The expected loss of a new text is then at most
+the level.
 
-- *consider*: the share of the text's true tags that are missing; 0 for a text without tags.
-- *assign*: the share of the assigned tags that are false; 0 if none is assigned. This one may rise and fall with the
-  threshold. The loss that is controlled is the largest share over this threshold and all higher ones, which
-  only falls, and is never smaller.
+- *consider*: the share of the text's true tags that are missing; 0 for a text without tags. A true tag that the
+  classifier does not know is always missing; one that is not on its shortlist is missing unless all tags are considered.
+- *assign*: the share of the assigned tags that are false; 0 if none is assigned. This share can rise and fall with the
+  threshold, so the loss is the largest share over this threshold and all higher ones.
 
-A mean over all texts is small if few texts have an assigned tag. So a second condition holds for *assign*: of
-all tags that are assigned to calibration texts, with one more false one added, at most the bound may be false. The
-lowest threshold that keeps both is taken. This condition has no theorem of its own; it makes the first no weaker.
-
-With `assurance`, thresholds keep the bound with that probability over calibration texts: the mean loss is bounded from
-above by the inequalities of Hoeffding and Bentkus (Bates et al., *Distribution-free, risk-controlling prediction sets*,
-2021), in place of the + 1.
+If few texts have an assigned tag, the mean says little. So *assign* has a second condition: of all tags assigned to
+calibration texts, counting one extra false tag, at most the level may be false. Both conditions must hold at the same
+threshold. The second has no theorem of its own; it makes the first no weaker.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import warnings
@@ -29,43 +27,38 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
 
-from surelabel import exceptions
-from surelabel._core.npz_file import NpzFormat
+from surelabel._core import files
 from surelabel._core.validation import (
+    BoolArray,
     FloatArray,
     IntArray,
-    as_label_names,
-    as_share,
-    check_calibrated,
-    names_of_columns,
+    aligned_rows,
+    as_fraction,
+    as_labels,
+    as_names,
+    as_probabilities,
+    column_names,
+    invalid,
 )
-from surelabel.exceptions import CalibrationWarning, InvalidInputError
-from surelabel.guarantees.files import damaged
-from surelabel.guarantees.tag_texts import ROUNDING, TagTexts, false_shares, tag_texts_of
-from surelabel.labels.sparse import SparseProbabilities, as_any_probabilities
+from surelabel.exceptions import ArtifactError, CalibrationWarning, NotCalibratedError
+from surelabel.labels.shortlists import Shortlists
 
-_ARRAYS = ("true_rows", "true_values", "rows", "values", "is_true")
-_FORMAT = NpzFormat("surelabel-tag-bounds", 1, "a file", ("thresholds",), _ARRAYS)
+_KIND = "tag-bounds"
+# The probability of a true tag that is not on a shortlist: below all others.
+_UNLISTED = -1.0
+# Sums of shares such as 1/3 are rounded.
+_TOLERANCE = 1.0 + 1e-12
 
 
 class TagDecisions(NamedTuple):
-    """Which tags to assign and which to consider, each (n, d) bool; CSR arrays if probabilities were sparse.
+    """Which tags to assign and which to consider: (n, d) bool each, or a list of label indices per text of shortlists.
 
     Tags to assign are to be considered too.
     """
 
     assign: Any
     consider: Any
-
-
-class RankedTag(NamedTuple):
-    """A tag to consider: its name (or index), its probability, and whether it is assigned."""
-
-    tag: str | int
-    probability: float
-    assign: bool
 
 
 class TagBounds:
@@ -77,16 +70,17 @@ class TagBounds:
         Mean share of a text's true tags that may be missing from those to consider.
     max_false : the same
         Mean share of a text's assigned tags that may be false.
-    assurance : the same, optional
-        Probability over calibration texts that the means stay within the bounds. Without it they do on average over
-        calibrations.
     label_names : sequence of str, optional
         Names of the tags; a data frame brings its own.
 
     Attributes
     ----------
     consider_threshold_, assign_threshold_ : float
-        Tags with a probability of this or more are considered, or assigned; inf if none is.
+        Tags with a probability of this or more are considered, or assigned. -inf if all tags are, inf if none is.
+    problem_ : str or None
+        Why `max_missed` cannot be promised, in a sentence. All tags are then considered.
+    n_texts_ : int
+        Number of calibration texts.
     summary_ : str
         The result in plain words.
 
@@ -96,30 +90,23 @@ class TagBounds:
     >>> probabilities = rng.beta(0.1, 0.4, (3000, 20))
     >>> labels = rng.random((3000, 20)) < probabilities
     >>> bounds = TagBounds(max_missed=0.1, max_false=0.1).calibrate(probabilities[:1000], labels[:1000])
-    >>> print(bounds.summary_)
-    Consider 5.0 of 20 tags per text to miss at most 10 % of the true ones; assign 2.8 with at most 10 % of them false.
     >>> assign, consider = bounds.predict(probabilities[1000:])
     >>> missed = (labels[1000:] & ~consider).sum(axis=1) / np.maximum(labels[1000:].sum(axis=1), 1)
     >>> bool(0.08 < missed.mean() < 0.12)
     True
-    >>> [(tag.tag, round(tag.probability, 2), tag.assign) for tag in bounds.ranked([[0.5, 0.99] + [0.0] * 18])[0]]
-    [(1, 0.99, True), (0, 0.5, False)]
     """
 
-    _texts: TagTexts | None
+    consider_threshold_: float
+    assign_threshold_: float
+    problem_: str | None
+    n_texts_: int
+    summary_: str
 
     def __init__(
-        self,
-        max_missed: Any = 0.05,
-        max_false: Any = 0.05,
-        *,
-        assurance: Any = None,
-        label_names: Sequence[str] | None = None,
+        self, max_missed: Any = "0.1", max_false: Any = "0.05", label_names: Sequence[str] | None = None
     ) -> None:
-        who = "TagBounds"
-        self._max_missed = as_share(max_missed, "max_missed", who=who)
-        self._max_false = as_share(max_false, "max_false", who=who)
-        self._assurance = None if assurance is None else as_share(assurance, "assurance", who=who)
+        self._max_missed = as_fraction(max_missed, "max_missed", "TagBounds")
+        self._max_false = as_fraction(max_false, "max_false", "TagBounds")
         self.label_names = label_names
 
     @property
@@ -133,224 +120,267 @@ class TagBounds:
         return float(self._max_false)
 
     @property
-    def assurance(self) -> float | None:
-        """Probability over calibration texts that the bounds hold, None for the mean over calibrations."""
-        return None if self._assurance is None else float(self._assurance)
+    def n_needed(self) -> int:
+        """Fewest calibration texts with which `max_missed` can be promised."""
+        return math.ceil(1 / self._max_missed) - 1
+
+    @property
+    def n_labels(self) -> int:
+        """Number of tags."""
+        return self._n_labels
 
     def __repr__(self) -> str:
         shown = f"TagBounds(max_missed={self.max_missed:g}, max_false={self.max_false:g})"
         return f"<{shown}: {self.summary_}>" if hasattr(self, "summary_") else shown
 
     def calibrate(self, probabilities: Any, labels: Any) -> TagBounds:
-        """Find the two thresholds on texts with known tags, which nothing was trained or chosen on.
+        """Find the two thresholds on texts with known tags that were not used to train or choose anything.
 
         Parameters
         ----------
-        probabilities : (n, d) array-like or sparse
-        labels : (n, d) 0/1 array-like or sparse matrix, or one collection of tag names per text
+        probabilities : (n, d) array-like, data frame or Shortlists
+        labels : (n, d) 0/1 array-like, data frame or sparse matrix, or one collection of tag names per text
+            A tag that is not among the names counts as missed.
 
         Returns
         -------
         self
         """
-        given = (self.label_names, names_of_columns(probabilities), names_of_columns(labels))
+        labels = aligned_rows(labels, probabilities, "labels", "calibrate")
+        given = self.label_names, column_names(probabilities), column_names(labels)
         names = next((names for names in given if names is not None), None)
-        checked, tags, texts = tag_texts_of(probabilities, labels, names, who="calibrate")
-        self._tags, self._n_labels = tags, int(checked.shape[1])
-        return self._fit(texts, checked)
+        values = _as_values(probabilities, None if names is None else tuple(map(str, names)), None, "calibrate")
+        self._names = as_names(names, values.shape[1], "calibrate")
+        truth, outside = as_labels(labels, len(values), values.shape[1], self._names, "calibrate")
+        known = frozenset(range(values.shape[1]) if self._names is None else self._names)
+        return self._fit(values, truth, _count_unknown(labels, outside, known))
 
-    def add(self, probabilities: Any, labels: Any) -> TagBounds:
-        """Return bounds that are calibrated with more texts; these stay as they are.
+    def calibrate_on_none(self, n_labels: int) -> TagBounds:
+        """Keep the promise without calibration texts: all tags are considered and none is assigned. Return self."""
+        self._names = as_names(self.label_names, n_labels, "calibrate_on_none")
+        none = np.zeros((0, n_labels))
+        return self._fit(none, none.astype(np.bool_), np.zeros(0, dtype=np.int64))
 
-        They are what calibrating with all texts at once gives, but that no tag with a probability under 0.01 is
-        assigned: those of the texts before are not kept. What `summary_` says about numbers of tags is counted on the
-        added texts.
-        """
-        check_calibrated(self, "summary_", "add")
-        if self._texts is None:
-            raise exceptions.NotCalibratedError(
-                "These tag bounds come from a file of an older version, without what is needed to add texts. Call "
-                "'calibrate' with all texts instead."
-            )
-        checked, _, texts = tag_texts_of(self._checked(probabilities, "add"), labels, self._tags, who="add")
-        made = self.again()
-        made._tags, made._n_labels = self._tags, self._n_labels
-        return made._fit(self._texts.joined(texts), checked)
-
-    def again(self) -> TagBounds:
-        """Return bounds with the same parameters that are not calibrated."""
-        return type(self)(self._max_missed, self._max_false, assurance=self._assurance, label_names=self.label_names)
-
-    def _fit(self, texts: TagTexts, checked: Any) -> TagBounds:
-        """Find the thresholds, and say in plain words what they give on the checked texts."""
-        self._n_texts, self._texts = texts.n_texts, texts.trimmed()
-        self.consider_threshold_ = self._considered(texts)
-        self.assign_threshold_ = max(self._assigned(texts), math.nextafter(texts.floor, 2.0))
-        thresholds = self.assign_threshold_, self.consider_threshold_
-        n_assigned, n_considered = (_counts(checked, threshold) / len(checked) for threshold in thresholds)
-        missed, false = f"{100 * self.max_missed:g} %", f"{100 * self.max_false:g} %"
-        consider = f"Consider {n_considered:.1f} of {self._n_labels} tags per text to miss at most"
-        assign = f"assign {n_assigned:.1f} with at most {false} of them false"
-        if math.isinf(self.assign_threshold_):
-            assign = f"no tag can be assigned with at most {false} false"
-        self.summary_ = f"{consider} {missed} of the true ones; {assign}."
-        if self.consider_threshold_ == 0.0:
-            warnings.warn(
-                f"All {self._n_labels} tags of every text must be considered to miss at most {missed} of the true "
-                f"ones, as far as {self._n_texts} calibration texts can tell. Calibrate with more texts, or allow more "
-                "misses.",
-                CalibrationWarning,
-                stacklevel=3,
-            )
+    def _fit(self, values: Any, truth: BoolArray, n_outside: IntArray) -> TagBounds:
+        """Find the thresholds for texts with true tags `truth` (n, d) and so many unknown ones, (n,)."""
+        self._n_labels, self.n_texts_, self.problem_ = values.shape[1], len(values), None
+        n_true = truth.sum(axis=1) + n_outside
+        true_rows, true_values = _true_tags(values, truth)
+        always = float((n_outside / np.maximum(n_true, 1)).sum())
+        costs = 1.0 / np.maximum(n_true, 1)[true_rows]
+        threshold = self._highest_to_consider(true_values, costs, always)
+        if threshold is None:
+            self.problem_ = self._describe_problem(always)
+            threshold = -math.inf
+        is_all = threshold <= (_UNLISTED if isinstance(values, Shortlists) else 0.0)
+        self.consider_threshold_ = -math.inf if is_all else threshold
+        self.assign_threshold_ = self._lowest_to_assign(*_all_tags(values, truth))
+        self.summary_ = self._describe(values)
+        if self.problem_ is not None:
+            warnings.warn(self.problem_, CalibrationWarning, stacklevel=3)
         return self
 
-    def _within(self, sums: FloatArray, bound: Fraction, n_texts: int) -> Any:
-        """Tell for sums of losses, ascending, whether the mean loss of new texts is within the bound."""
-        if self._assurance is None:
-            return sums + 1.0 <= float(bound * (n_texts + 1)) * (1.0 + 1e-12)
-        return _tail_bounds(sums / n_texts, float(bound), n_texts) <= float(1 - self._assurance)
+    def _highest_to_consider(self, values: FloatArray, costs: FloatArray, always: float) -> float | None:
+        """Return the highest threshold that keeps missed tags within the level, None if there is none.
 
-    def _considered(self, texts: TagTexts) -> float:
-        """Return the highest threshold that keeps missing tags within the bound; 0 if all tags must be considered."""
-        rows, values = texts.true_rows, texts.true_values
-        # Each true tag that is missed costs its text 1 / (number of its true tags).
-        costs = 1.0 / np.bincount(rows, minlength=texts.n_texts)[rows]
+        values (m,): probabilities of true tags; costs (m,): what missing each adds to its text's loss; always: the sum
+        of what is missed at any threshold.
+        """
         order = np.argsort(values, kind="stable")
-        ranked = values[order]
-        starts = np.flatnonzero(np.append(True, ranked[1:] > ranked[:-1])) if len(ranked) else np.empty(0, np.int64)
-        missed = np.concatenate([[0.0], np.cumsum(costs[order])])[np.append(starts, len(ranked))]
-        allowed = np.flatnonzero(self._within(missed, self._max_missed, texts.n_texts))
-        thresholds = np.append(ranked[starts], math.inf)
-        return float(thresholds[allowed[-1]]) if len(allowed) else 0.0
+        missed = always + np.append(0.0, np.cumsum(costs[order]))
+        ranked = np.append(values[order], np.inf)
+        is_new = np.append(True, ranked[1:] > ranked[:-1])
+        fits = is_new & (missed + 1.0 <= float(self._max_missed * (self.n_texts_ + 1)) * _TOLERANCE)
+        return float(ranked[fits][-1]) if fits.any() else None
 
-    def _assigned(self, texts: TagTexts) -> float:
-        """Return the lowest threshold that keeps false tags within the bound, inf if there is none."""
-        if not self._within(np.zeros(1), self._max_false, texts.n_texts)[0]:
-            return math.inf
-        order = np.lexsort((-texts.values, texts.rows))
-        points, growth = false_shares(texts.rows[order], texts.values[order], ~texts.is_true[order])
-        ranked = np.argsort(-points, kind="stable")
-        # Jumps at one probability come together: the sum after the last of them counts.
-        broken = np.flatnonzero(~self._within(np.cumsum(growth[ranked]), self._max_false, texts.n_texts))
-        by_text = math.nextafter(float(points[ranked[broken[0]]]), 2.0) if len(broken) else 0.0
-        return self._by_tags(texts.values, texts.is_true, by_text)
+    def _lowest_to_assign(self, rows: IntArray, values: FloatArray, is_true: BoolArray) -> float:
+        """Return the lowest threshold at which both conditions hold, inf if there is none.
 
-    def _by_tags(self, values: FloatArray, is_true: Any, least: float) -> float:
-        """Return the lowest threshold from `least` on that keeps false tags, with one more, within the bound of all."""
-        order = np.argsort(-values, kind="stable")
-        ranked = values[order]
-        n_false = np.cumsum(~is_true[order]) + 1.0
-        last = np.append(ranked[1:] < ranked[:-1], True)
-        allowed = ranked[last & (n_false <= self.max_false * (np.arange(len(ranked)) + 2.0) * (1 + 1e-12))]
-        from_least = allowed[allowed >= least]
-        if len(from_least) == 0:
-            return math.inf
-        # If `least` assigns the same tags and a lower threshold would do too, it is `least`.
-        is_same = len(from_least) < len(allowed) and not ((ranked >= least) & (ranked < from_least[-1])).any()
-        return least if is_same else float(from_least[-1])
+        rows, values, is_true (m,): text, probability and truth of all tags that can be assigned.
+        """
+        order = np.lexsort((-values, rows))
+        points, growth = _false_shares(rows[order], values[order], ~is_true[order])
+        by_value = np.argsort(-values, kind="stable")
+        ranked = values[by_value]
+        last = np.append(ranked[1:] < ranked[:-1], True) if len(ranked) else np.zeros(0, dtype=np.bool_)
+        candidates = ranked[last]
+        # Condition 1: the sum of the texts' losses, at each candidate; jumps at one probability come together.
+        falling = np.argsort(-points, kind="stable")
+        sums = np.append(0.0, np.cumsum(growth[falling]))
+        losses = sums[np.searchsorted(-points[falling], -candidates, side="right")]
+        fits = losses + 1.0 <= float(self._max_false * (self.n_texts_ + 1)) * _TOLERANCE
+        # Condition 2: the share of false tags among all assigned ones.
+        n_false, n_assigned = np.cumsum(~is_true[by_value])[last], np.arange(1, len(ranked) + 1)[last]
+        fits &= n_false + 1.0 <= float(self._max_false) * (n_assigned + 1.0) * _TOLERANCE
+        return float(candidates[fits][-1]) if fits.any() else math.inf
+
+    def _describe_problem(self, always: float) -> str:
+        """Return why the promise about missed tags cannot be kept."""
+        level = f"{100 * self.max_missed:g} %"
+        if self.n_texts_ < self.n_needed:
+            return (
+                f"To miss at most {level} of the true tags, at least {self.n_needed:,} calibration texts that people "
+                f"see are needed; there are {self.n_texts_:,}."
+            )
+        unknown = f"{100 * always / self.n_texts_:.1f} %"
+        return (
+            f"Missing at most {level} of the true tags cannot be promised: {unknown} of the calibration texts' true "
+            "tags are unknown to the classifier."
+        )
+
+    def _describe(self, values: Any) -> str:
+        """Return the result in plain words, with mean numbers of tags on the calibration texts."""
+        if self.problem_ is not None or not len(values):
+            return f"All {self._n_labels:,} tags must be considered. {self.problem_ or ''}".strip()
+        counts = [sum(map(len, tags)) / len(values) for tags in zip(*self._ranked(values), strict=True)]
+        false = f"{100 * self.max_false:g} %"
+        assign = f"assign {counts[0]:.1f} with at most {false} of them false"
+        if math.isinf(self.assign_threshold_):
+            assign = f"no tag can be assigned with at most {false} false"
+        consider = f"Consider {counts[1]:.1f} of {self._n_labels:,} tags per text to miss at most"
+        return f"{consider} {100 * self.max_missed:g} % of the true ones; {assign}."
 
     def _checked(self, probabilities: Any, who: str) -> Any:
-        """Return new texts' probabilities."""
-        check_calibrated(self, "summary_", who)
-        return as_any_probabilities(probabilities, who=who, n_labels=self._n_labels)
+        """Return new texts' probabilities, checked; raise before calibration."""
+        if not hasattr(self, "summary_"):
+            raise NotCalibratedError(f"This TagBounds is not calibrated. Call 'calibrate' before '{who}'.")
+        return _as_values(probabilities, self._names, self._n_labels, who)
 
     def predict(self, probabilities: Any) -> TagDecisions:
-        """Return the tags to assign and those to consider for each text: (n, d) bool, sparse if probabilities are."""
-        checked = self._checked(probabilities, "predict")
-        careful = min(self.consider_threshold_, self.assign_threshold_)
-        if isinstance(checked, SparseProbabilities):
-            return TagDecisions(checked.at_least(self.assign_threshold_), checked.at_least(careful))
-        return TagDecisions(checked >= self.assign_threshold_, checked >= careful)
+        """Return the tags to assign and those to consider: (n, d) bool arrays, lists of indices for shortlists."""
+        values = self._checked(probabilities, "predict")
+        if isinstance(values, Shortlists):
+            ranked = self._ranked(values)
+            return TagDecisions([sorted(assign) for assign, _ in ranked], [sorted(consider) for _, consider in ranked])
+        return TagDecisions(values >= self.assign_threshold_, values >= self._careful)
 
-    def ranked(self, probabilities: Any) -> list[list[RankedTag]]:
-        """Return the tags to consider for each text, the most probable first; equal ones in the order of the labels."""
-        checked = self._checked(probabilities, "ranked")
-        rows, columns, values, n_more = self.sorted_tags(checked)
-        if n_more.any():
-            raise InvalidInputError(
-                f"Unlisted labels must have a probability below the threshold of tags to consider. Got "
-                f"{checked.unlisted:g}; list such labels instead."
-            )
-        answers: list[list[RankedTag]] = [[] for _ in range(len(checked))]
-        for row, column, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
-            tag = column if self._tags is None else self._tags[column]
-            answers[row].append(RankedTag(tag, value, value >= self.assign_threshold_))
-        return answers
+    def ranked(self, probabilities: Any) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Return each text's tags to assign and tags to consider by index, the most probable first."""
+        return self._ranked(self._checked(probabilities, "ranked"))
 
-    def sorted_tags(self, checked: Any) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-        """Return texts, tags and probabilities of all that is to be considered, by text, the most probable first.
+    @property
+    def _careful(self) -> float:
+        """The threshold of tags to consider: assigned tags are among them."""
+        return min(self.consider_threshold_, self.assign_threshold_)
 
-        Last, (n,): how many tags to consider each sparse text does not list.
-        """
-        least, n_texts = min(self.consider_threshold_, self.assign_threshold_), len(checked)
-        n_more = np.zeros(n_texts, dtype=np.int64)
-        if isinstance(checked, SparseProbabilities):
-            kept = np.flatnonzero(checked.values >= least)
-            rows = np.repeat(np.arange(n_texts), checked.n_listed)[kept]
-            columns, values = checked.labels[kept], checked.values[kept]
-            if checked.unlisted >= least:
-                n_more = checked.shape[1] - checked.n_listed
-        else:
-            rows, columns = np.nonzero(checked >= least)
-            values = checked[rows, columns]
-        order = np.lexsort((columns, -values, rows))
-        return rows[order], columns[order], values[order], n_more
+    def _ranked(self, values: Any) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Return what `ranked` does, for checked probabilities."""
+        is_short, n_texts = isinstance(values, Shortlists), len(values)
+        probabilities = values.probabilities if is_short else values
+        inside = probabilities >= self._careful
+        if is_short:
+            inside &= values.labels < self._n_labels
+        rows, places = np.nonzero(inside)
+        found = probabilities[rows, places]
+        columns = values.labels[rows, places] if is_short else places
+        order = np.lexsort((columns, -found, rows))
+        ends = np.cumsum(np.bincount(rows, minlength=n_texts)).tolist()
+        n_assigned = np.bincount(rows[found >= self.assign_threshold_], minlength=n_texts).tolist()
+        tags = columns[order].tolist()
+        consider = [tuple(tags[start:end]) for start, end in itertools.pairwise([0, *ends])]
+        assign = [listed[:n] for listed, n in zip(consider, n_assigned, strict=True)]
+        if is_short and self.consider_threshold_ == -math.inf:
+            consider = [(*listed, *_others(listed, self._n_labels)) for listed in consider]
+        return list(zip(assign, consider, strict=True))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the calibrated bounds to one file, whole or not at all."""
-        check_calibrated(self, "summary_", "save")
-        header: dict[str, Any] = {
+        """Write the calibrated bounds to one .npz file."""
+        if not hasattr(self, "summary_"):
+            raise NotCalibratedError("This TagBounds is not calibrated. Call 'calibrate' before 'save'.")
+        header = {
+            "kind": _KIND,
             "max_missed": str(self._max_missed),
             "max_false": str(self._max_false),
-            "assurance": None if self._assurance is None else str(self._assurance),
-            "label_names": self._tags,
+            "label_names": self._names,
             "n_labels": self._n_labels,
-            "n_texts": self._n_texts,
+            "n_texts": self.n_texts_,
+            "problem": self.problem_,
             "summary": self.summary_,
         }
-        arrays = {"thresholds": np.array([self.consider_threshold_, self.assign_threshold_])}
-        if self._texts is not None:
-            arrays |= {name: value for name, value in self._texts._asdict().items() if name in _ARRAYS}
-            header["floor"] = self._texts.floor
-        _FORMAT.write(path, header, arrays)
+        files.write_arrays(path, header, {"thresholds": [self.consider_threshold_, self.assign_threshold_]})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TagBounds:
         """Read a file made by `save`; no code from the file is run."""
-        header, arrays = _FORMAT.read(path)
-        thresholds = arrays.pop("thresholds")
-        with damaged(path, "Save the tag bounds again."):
-            n_labels, assurance = header["n_labels"], header["assurance"]
-            if type(n_labels) is not int or thresholds.dtype != np.float64 or thresholds.shape != (2,):
-                raise ValueError("its values are not those of tag bounds")
-            if np.isnan(thresholds).any() or thresholds.min() < 0.0:
-                raise ValueError("its thresholds are not those of tag bounds")
-            levels = Fraction(header["max_missed"]), Fraction(header["max_false"])
-            names = as_label_names(header["label_names"], n_labels, who="load")
-            made = cls(*levels, assurance=None if assurance is None else Fraction(assurance), label_names=names)
-            made._tags, made._n_labels, made._n_texts = names, n_labels, int(header["n_texts"])
-            made._texts = TagTexts.of(arrays, made._n_texts, header["floor"]) if arrays else None
-            made.summary_ = str(header["summary"])
-        made.consider_threshold_, made.assign_threshold_ = thresholds.tolist()
-        return made
+        header, arrays = files.read_arrays(path, _KIND)
+        try:
+            bounds, thresholds = cls(header["max_missed"], header["max_false"]), arrays["thresholds"]
+            if thresholds.dtype != np.float64 or thresholds.shape != (2,) or np.isnan(thresholds).any():
+                raise ValueError("its thresholds are not two numbers")
+            n_labels, n_texts, problem = header["n_labels"], header["n_texts"], header["problem"]
+            if type(n_labels) is not int or type(n_texts) is not int or n_labels < 1 or n_texts < 0:
+                raise ValueError("its counts are not whole numbers")
+            if not (problem is None or isinstance(problem, str)) or not isinstance(header["summary"], str):
+                raise ValueError("its sentences are not text")
+            if problem is None and n_texts < bounds.n_needed:
+                raise ValueError("it has too few texts for its promise")
+            bounds._names = bounds.label_names = as_names(header["label_names"], n_labels, "load")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the tag bounds again.") from error
+        bounds.consider_threshold_, bounds.assign_threshold_ = thresholds.tolist()
+        bounds._n_labels, bounds.n_texts_, bounds.problem_, bounds.summary_ = n_labels, n_texts, problem, header["summary"]
+        return bounds
 
 
-def _counts(probabilities: Any, threshold: float) -> float:
-    """Return how many tags of all texts have a probability of a threshold or more."""
-    if not isinstance(probabilities, SparseProbabilities):
-        return float(np.count_nonzero(probabilities >= threshold))
-    n_unlisted = probabilities.shape[0] * probabilities.shape[1] - len(probabilities.values)
-    unlisted = n_unlisted if probabilities.unlisted >= threshold else 0
-    return float(np.count_nonzero(probabilities.values >= threshold) + unlisted)
+def _as_values(probabilities: Any, names: Any, n_labels: int | None, who: str) -> Any:
+    """Return probabilities as a checked array (n, d) or as Shortlists."""
+    if not isinstance(probabilities, Shortlists):
+        return as_probabilities(probabilities, names, who, n_labels)
+    if n_labels is not None and probabilities.n_labels != n_labels:
+        raise invalid("probabilities", who, f"shortlists of {n_labels} labels", f"{probabilities.n_labels} labels")
+    return probabilities
 
 
-def _tail_bounds(means: FloatArray, bound: float, n_texts: int) -> FloatArray:
-    """Return p-values of the hypothesis that the mean loss is over a bound: the smaller of Hoeffding's and Bentkus'."""
-    low = np.minimum(means, bound)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.where(low > 0.0, low * np.log(low / bound), 0.0)
-        second = np.where(low < 1.0, (1.0 - low) * np.log((1.0 - low) / (1.0 - bound)), 0.0)
-    hoeffding = np.exp(-n_texts * (first + second))
-    counts = np.minimum(np.ceil(n_texts * means - ROUNDING), n_texts)
-    bentkus = math.e * scipy.special.bdtr(counts, n_texts, bound)
-    return np.asarray(np.minimum(np.minimum(hoeffding, bentkus), 1.0))
+def _count_unknown(labels: Any, outside: BoolArray, known: frozenset[Any]) -> IntArray:
+    """Return how many of each text's true tags are unknown, (n,)."""
+    counts, labels = np.zeros(len(outside), dtype=np.int64), labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+    for row in np.flatnonzero(outside).tolist():
+        counts[row] = len(set(labels[row]) - known)
+    return counts
+
+
+def _true_tags(values: Any, truth: BoolArray) -> tuple[IntArray, FloatArray]:
+    """Return texts and probabilities of true tags; those that are not on a shortlist have the lowest."""
+    rows, columns = np.nonzero(truth)
+    if not isinstance(values, Shortlists):
+        return rows, values[rows, columns]
+    found = np.full(truth.shape, _UNLISTED)
+    listed_rows, places = np.nonzero(values.labels < values.n_labels)
+    found[listed_rows, values.labels[listed_rows, places]] = values.probabilities[listed_rows, places]
+    return rows, found[rows, columns]
+
+
+def _all_tags(values: Any, truth: BoolArray) -> tuple[IntArray, FloatArray, BoolArray]:
+    """Return text, probability and truth of all tags that can be assigned."""
+    if not isinstance(values, Shortlists):
+        return np.repeat(np.arange(len(values)), truth.shape[1]), values.ravel(), truth.ravel()
+    rows, places = np.nonzero(values.labels < values.n_labels)
+    return rows, values.probabilities[rows, places], truth[rows, values.labels[rows, places]]
+
+
+def _others(listed: tuple[int, ...], n_labels: int) -> list[int]:
+    """Return the labels that are not listed."""
+    present = set(listed)
+    return [label for label in range(n_labels) if label not in present]
+
+
+def _false_shares(rows: IntArray, values: FloatArray, is_false: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return at which thresholds, and by how much, a text's largest share of false tags so far grows as they fall.
+
+    Tags (m,) are sorted by text, then by falling probability.
+    """
+    if len(rows) == 0:
+        return np.empty(0), np.empty(0)
+    is_first = np.append(True, rows[1:] != rows[:-1])
+    starts = np.flatnonzero(is_first)
+    first = np.repeat(starts, np.diff(np.append(starts, len(rows))))
+    n_false = np.cumsum(is_false)
+    shares = (n_false - (n_false - is_false)[first]) / (np.arange(len(rows)) - first + 1.0)
+    # Tags of equal probability are assigned together: only the share after the last of them counts.
+    shares[np.append((values[1:] == values[:-1]) & ~is_first[1:], False)] = 0.0
+    # A running maximum per text in one pass: each text is lifted over all that come before it.
+    lift = 2.0 * np.cumsum(is_first)
+    largest = np.maximum.accumulate(shares + lift) - lift
+    growth = largest - np.where(is_first, 0.0, np.append(0.0, largest[:-1]))
+    grows = growth > 1e-9
+    return values[grows], growth[grows]
