@@ -5,6 +5,8 @@
 - A block with `title="output"` is what the block before it must have printed; `...` stands for any text. Any other
   title is the name of a file that the block is written to.
 - `make X` and `pip install` are only checked: the target and the extras must exist.
+
+With UPDATE_PAGES=1 in the environment, outputs are written into the page instead of compared.
 """
 
 import contextlib
@@ -65,12 +67,16 @@ def run_page(page, folder, monkeypatch):
     }
     for name, value in surroundings.items():
         monkeypatch.setenv(name, value)
-    run = _Page(folder)
+    markdown, run = (ROOT / page).read_text(encoding="utf-8"), _Page(folder)
     try:
-        for block in _FENCE.finditer((ROOT / page).read_text(encoding="utf-8")):
-            run.do(block["language"], block["title"], block["text"])
+        for block in _FENCE.finditer(markdown):
+            output = run.do(block["language"], block["title"], block["text"])
+            if output is not None:
+                markdown = markdown.replace(block[0], block[0].replace(block["text"], output))
     finally:
         run.end_servers()
+    if os.environ.get("UPDATE_PAGES"):
+        (ROOT / page).write_text(markdown, encoding="utf-8")
 
 
 class _Page:
@@ -80,16 +86,19 @@ class _Page:
             self.port = str(free.getsockname()[1])
 
     def do(self, language, title, text):
+        """Run or write a block; return what was printed if the page says something else and may be updated."""
         if title == "output":
             printed = self.printed.replace(self.port, "8000")
-            assert doctest.OutputChecker().check_output(text, printed, _FLAGS), f"expected:\n{text}\ngot:\n{printed}"
-            return
+            is_same = doctest.OutputChecker().check_output(text, printed, _FLAGS)
+            assert is_same or os.environ.get("UPDATE_PAGES"), f"expected:\n{text}\ngot:\n{printed}"
+            return None if is_same else printed
         text = text.replace("8000", self.port)
         if title:
             (self.folder / title).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / title).write_text(text, encoding="utf-8")
         elif language in ("python", "pycon", "bash"):
             self.printed = getattr(self, f"_{language}")(text)
+        return None
 
     def _python(self, text):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
