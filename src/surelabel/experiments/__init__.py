@@ -1,25 +1,18 @@
-"""The paper's experiments: settings, runs that can be resumed, and tables and figures from their result files alone."""
+"""The paper's experiments: runs that can be resumed, and tables from their result files alone."""
 
-from surelabel.experiments.compare import FITTED_AND_NOT, RIVALS, compare_corpus, compare_run, comparison_table
-from surelabel.experiments.reports import report_run
-from surelabel.experiments.run import Folders, run
-from surelabel.experiments.settings import Settings, planned
-from surelabel.experiments.tables import all_tables, load_results, write_tables
-from surelabel.measures import MEASURES
+from surelabel.experiments.run import CLASSIFIERS, CORPORA, MEASURES, Folders, Settings, planned, run
+from surelabel.experiments.tables import Table, all_tables, load_results, write_tables
 
 __all__ = [
-    "FITTED_AND_NOT",
+    "CLASSIFIERS",
+    "CORPORA",
     "MEASURES",
-    "RIVALS",
     "Folders",
     "Settings",
+    "Table",
     "all_tables",
-    "compare_corpus",
-    "compare_run",
-    "comparison_table",
     "load_results",
     "planned",
-    "report_run",
     "run",
     "write_tables",
 ]

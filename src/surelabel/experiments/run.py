@@ -1,48 +1,105 @@
 """One run: train, predict, evaluate; every step is kept, and finished steps are skipped.
 
 `runs/<name>/probabilities.npz` is the seam (not for version control), with the classifier's checkpoints beside it;
-`results/runs/<name>.json` holds settings, versions and all figures, from which tables and figures are built.
+`results/runs/<name>.json` holds settings, versions, machine and all figures, from which tables are made.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from surelabel import corpora
-from surelabel._core.levels import STANDARD_LEVELS
-from surelabel._core.storage import atomic_file
-from surelabel._core.validation import FloatArray
+import numpy as np
+
+from surelabel import corpora, text
+from surelabel._core import progress
+from surelabel._core.files import atomic_file
 from surelabel.conformal import ConformalLabelSets
 from surelabel.corpora import Corpus
-from surelabel.evaluation.criteria import p_value_sums
+from surelabel.evaluation.criteria import s_criterion
 from surelabel.evaluation.evaluate import evaluate
-from surelabel.evaluation.metrics import classification_metrics, error_rates, size_curve
-from surelabel.exceptions import ArtifactError
-from surelabel.experiments.settings import Settings
-from surelabel.measures import MEASURES, SeparableMeasure
-from surelabel.models.steps import calibrated, fitted_classifier, part_probabilities, versions
-from surelabel.models.texts import repeated_texts
-from surelabel.probabilities_file import Probabilities
+from surelabel.evaluation.metrics import (
+    CURVE_LEVELS,
+    STANDARD_LEVELS,
+    classification_metrics,
+    error_rates,
+    size_curve,
+)
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.measures import LogLoss, LpNorm, Measure
+from surelabel.models.bundle import versions
+from surelabel.probabilities_file import PartProbabilities, Probabilities
 
 _log = logging.getLogger(__name__)
+Result: TypeAlias = dict[str, Any]
 
 FORMAT = "surelabel-run-2"
+CORPORA = (
+    "reuters", "reuters20", "ctdc", "ctdc20", "arxiv", "arxiv20", "aapd", "aapd20", "goemotions", "synthetic",
+)  # fmt: skip
+CLASSIFIERS = ("linear", "blend", "randinit", "word2vec", "bert")
+MEASURES: Mapping[str, Measure] = {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8), "LogLoss": LogLoss()}
 N_RESPLITS = 100
 """Random re-splits whose error rates are measured; sizes, which take longer, are of the first ten."""
 _N_SIZED = 10
+# An encoder that a package registry carries, and the tokens of nearly all texts.
+_DEFAULT_OPTIONS: Mapping[str, Mapping[str, Any]] = {"bert": {"model": "minilm", "max_tokens": 192, "epochs": 5}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """One run: a corpus (with 20 behind its name for the reduced one), a classifier and its options.
+
+    `conformal` holds the calibration texts out and calibrates with them; without it they are trained with too, as in
+    the paper's tables "without ICP". `seed` is that of the parts (the fold of CTDC) and of training.
+
+    Examples
+    --------
+    >>> Settings("reuters20", "linear").name
+    'reuters20-linear-conformal-seed0'
+    """
+
+    corpus: str
+    classifier: str
+    conformal: bool = True
+    seed: int = 0
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        for parameter, value, known in (("corpus", self.corpus, CORPORA), ("classifier", self.classifier, CLASSIFIERS)):
+            if value not in known:
+                raise InvalidInputError(
+                    f"The {parameter} of an experiment must be one of {', '.join(known)}. Got {value!r} instead."
+                )
+
+    @property
+    def name(self) -> str:
+        """Name of the run's files."""
+        return f"{self.corpus}-{self.classifier}-{'conformal' if self.conformal else 'plain'}-seed{self.seed}"
+
+    def classifier_options(self) -> dict[str, Any]:
+        """Return the classifier's settings: the defaults of experiments, then this run's own."""
+        return {**_DEFAULT_OPTIONS.get(self.classifier, {}), **dict(self.options), "seed": self.seed}
+
+    def load(self) -> Corpus:
+        """Load the corpus in the paper's parts."""
+        name = self.corpus.removesuffix("20")
+        fold = {"fold": self.seed % 5} if name == "ctdc" else {}
+        corpus = corpora.load(name, seed=self.seed, parts="paper", **fold)
+        return corpora.reduce_labels(corpus, 20) if name != self.corpus else corpus
 
 
 @dataclasses.dataclass(frozen=True)
 class Folders:
-    """Where runs keep their working files and their results."""
+    """Folders of working files and of results."""
 
     runs: Path = Path("runs")
     results: Path = Path("results/runs")
@@ -52,96 +109,104 @@ class Folders:
         return self.results / f"{settings.name}.json"
 
 
-def machine() -> dict[str, Any]:
-    """Return what running times depend on."""
-    return {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+def planned(corpora: Iterable[str], classifiers: Iterable[str], seeds: Iterable[int]) -> list[Settings]:
+    """Return all runs of some corpora, classifiers and seeds: conformal ones and plain ones."""
+    return [Settings(*run) for run in itertools.product(corpora, classifiers, (True, False), seeds)]
 
 
-def _train_and_predict(settings: Settings, corpus: Corpus, folder: Path) -> Probabilities:
+def _train_and_predict(settings: Settings, folder: Path) -> Probabilities:
     """Train the classifier (from its last checkpoint if there is one) and run it on the other parts."""
+    corpus = settings.load()
     training = corpus.part("train") if settings.conformal else corpus.part("train", "calibration")
+    validation = corpus.part("validation")
+    classifier = text.make(settings.classifier, **settings.classifier_options())
     start = time.perf_counter()
-    options = settings.classifier_options()
-    classifier = fitted_classifier(corpus, training, settings.classifier, options, folder / "checkpoints")
+    with progress.step(f"{settings.name}: training"):
+        held_out = (validation.texts, validation.labels) if classifier.needs_validation else None
+        classifier.fit(
+            training.texts,
+            training.labels,
+            corpus.label_names,
+            validation=held_out,
+            work_folder=folder / "checkpoints",
+        )
     fit_seconds = time.perf_counter() - start
     names = ("validation", "calibration", "test") if settings.conformal else ("validation", "test")
-    repeated = repeated_texts(corpus, ["test"]).get("test", 0)
-    if repeated:
-        _log.warning("%s: %d test texts also appear in the other parts", settings.name, repeated)
     start = time.perf_counter()
-    parts = {name: part_probabilities(classifier, corpus.part(name)) for name in names}
+    parts = {}
+    for name in names:
+        part = corpus.part(name)
+        with progress.step(f"{settings.name}: predicting {name}"):
+            probabilities = classifier.predict_proba(part.texts)
+        parts[name] = PartProbabilities(probabilities, part.labels, tuple(part.ids))
     described = {
         "run": dataclasses.asdict(settings),
-        "classifier": dataclasses.asdict(classifier.settings),
+        "classifier": {name: _plain(value) for name, value in classifier.get_params().items()},
         "history": classifier.history_,
         "corpus": {"name": corpus.name, "fingerprint": corpus.fingerprint(), "n_training": len(training)},
-        "test_texts_seen_before": repeated,
         "fit_seconds": round(fit_seconds, 1),
         "predict_seconds": round(time.perf_counter() - start, 1),
     }
-    largest = int(corpus.part("train").labels.sum(axis=1).max())
+    largest = int(np.asarray(corpus.part("train").labels.sum(axis=1)).max())
     return Probabilities(parts, tuple(corpus.label_names), largest, described)
 
 
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, type(None), list, tuple)) else str(value)
+
+
 def probabilities_of(settings: Settings, folders: Folders) -> Probabilities:
-    """Return a run's probabilities, from its file if it has got that far."""
-
-    def make() -> Probabilities:
-        corpus = corpora.load(settings.corpus, seed=settings.seed)
-        return _train_and_predict(settings, corpus, folders.runs / settings.name)
-
-    return kept_probabilities(folders.runs / settings.name, make)
-
-
-def kept_probabilities(folder: Path, make: Callable[[], Probabilities]) -> Probabilities:
-    """Return the probabilities in a folder; if there are none, or they are damaged, make and keep them."""
+    """Return a run's probabilities, from its file if that is there and undamaged."""
+    folder = folders.runs / settings.name
     file = folder / "probabilities.npz"
     if file.is_file():
         try:
             return Probabilities.load(file)
         except ArtifactError as error:
             _log.warning("%s; it is made again", error)
-    made = make()
+    folder.mkdir(parents=True, exist_ok=True)
+    made = _train_and_predict(settings, folder)
     made.save(file)
     return made
 
 
-def resplits(measure: SeparableMeasure, probabilities: Probabilities) -> dict[str, Any]:
+def _calibrated(measure: Measure, part: PartProbabilities, max_labels: int) -> ConformalLabelSets:
+    predictor = ConformalLabelSets(measure, min_labels=1, max_labels=max_labels)
+    return predictor.calibrate(part.probabilities, part.labels)
+
+
+def resplits(measure: Measure, probabilities: Probabilities, n_resplits: int = N_RESPLITS) -> dict[str, Any]:
     """Evaluate on random re-splits of calibration and test texts."""
     errors: dict[str, list[float]] = {level: [] for level in STANDARD_LEVELS}
     sized = []
-    for seed in range(N_RESPLITS):
+    for seed in range(n_resplits):
         calibration, test = probabilities.redivided(seed)
-        predictor = calibrated(measure, calibration, max_labels=probabilities.max_labels)
+        predictor = _calibrated(measure, calibration, probabilities.max_labels)
         rates = error_rates(predictor, test.probabilities, test.labels, STANDARD_LEVELS)
         for level, error in zip(STANDARD_LEVELS, rates, strict=True):
             errors[level].append(float(error))
         if seed < _N_SIZED:
-            sized.append(_resplit_sizes(predictor, test.probabilities))
+            sizes = size_curve(predictor, test.probabilities, STANDARD_LEVELS)
+            sized.append(
+                {
+                    "mean_size": {level: size.mean for level, size in zip(STANDARD_LEVELS, sizes, strict=True)},
+                    "median_size": {level: size.median for level, size in zip(STANDARD_LEVELS, sizes, strict=True)},
+                    "s_excess": list(s_criterion(predictor, test.probabilities).excess),
+                }
+            )
     return {"errors": errors, "sizes": sized}
 
 
-def _resplit_sizes(predictor: ConformalLabelSets, probabilities: FloatArray) -> dict[str, Any]:
-    """Return how large the prediction sets of one re-split are."""
-    sizes = size_curve(predictor, probabilities, STANDARD_LEVELS, n_cells=1024)
-    return {
-        "mean_size": {level: size.mean for level, size in zip(STANDARD_LEVELS, sizes, strict=True)},
-        "median_size": {level: size.median for level, size in zip(STANDARD_LEVELS, sizes, strict=True)},
-        "s_excess": list(p_value_sums(predictor, probabilities, n_cells=1024).excess),
-    }
-
-
-def _evaluations(
-    settings: Settings, probabilities: Probabilities, measures: Mapping[str, SeparableMeasure]
-) -> dict[str, dict[str, Any]]:
-    """Return what is measured of conformal prediction with each measure."""
+def _evaluations(settings: Settings, probabilities: Probabilities, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the figures of conformal prediction with each measure."""
     calibration, test = probabilities.parts["calibration"], probabilities.parts["test"]
     evaluations, redrawn = {}, {}
-    for name, measure in measures.items():
-        _log.info("%s: evaluating %s", settings.name, name)
-        predictor = calibrated(measure, calibration, max_labels=probabilities.max_labels)
-        evaluations[name] = evaluate(predictor, test.probabilities, test.labels).to_dict()
-        redrawn[name] = resplits(measure, probabilities)
+    for name in names:
+        with progress.step(f"{settings.name}: evaluating {name}"):
+            predictor = _calibrated(MEASURES[name], calibration, probabilities.max_labels)
+            found = evaluate(predictor, test.probabilities, test.labels, levels=CURVE_LEVELS, criteria=True)
+            evaluations[name] = found.to_dict()
+            redrawn[name] = resplits(MEASURES[name], probabilities)
     return {"evaluations": evaluations, "resplits": redrawn}
 
 
@@ -150,13 +215,11 @@ def rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.7g}")
     if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [rounded(item) for item in value]
-    return value
+        return {str(key): rounded(item) for key, item in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def read_result(path: Path) -> dict[str, Any]:
+def read_result(path: Path) -> Result:
     """Read a result file; raise if it is damaged or of another version."""
     document = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -164,7 +227,7 @@ def read_result(path: Path) -> dict[str, Any]:
     return document
 
 
-def _done(path: Path) -> dict[str, Any] | None:
+def _done(path: Path) -> Result | None:
     """Return a run's result, None if there is none of this version."""
     try:
         return read_result(path) if path.exists() else None
@@ -173,15 +236,15 @@ def _done(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMeasure] = MEASURES) -> Path:
+def run(settings: Settings, folders: Folders, measures: Iterable[str] = tuple(MEASURES)) -> Path:
     """Do one run, or resume it; return its result file.
 
-    A finished run is left alone; in one that lacks some of the measures, those are added.
+    A finished run is left alone; to one that lacks some of the measures, those are added.
     """
     target = folders.result_of(settings)
     done = _done(target)
     evaluated = () if done is None else done.get("evaluations", ())
-    missing = {name: measure for name, measure in measures.items() if settings.conformal and name not in evaluated}
+    missing = [name for name in measures if settings.conformal and name not in evaluated]
     if done is not None and not missing:
         _log.info("%s is done", settings.name)
         return target
@@ -194,8 +257,8 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
         "max_labels": probabilities.max_labels,
         "n_texts": {name: len(part) for name, part in probabilities.parts.items()},
         "versions": versions(),
-        "machine": machine(),
-        # How good the classifier itself is.
+        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
+        # The classifier itself.
         "underlying": {
             name: dataclasses.asdict(classification_metrics(part.labels, part.probabilities >= 0.5))
             for name, part in probabilities.parts.items()
@@ -204,6 +267,7 @@ def run(settings: Settings, folders: Folders, measures: Mapping[str, SeparableMe
     }
     for kind, values in _evaluations(settings, probabilities, missing).items() if settings.conformal else ():
         document[kind] = {**document.get(kind, {}), **values}
-    with atomic_file(target) as temporary:
-        temporary.write_text(json.dumps(rounded(document), separators=(",", ":")) + "\n", encoding="utf-8")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(target) as stream:
+        stream.write(json.dumps(rounded(document), separators=(",", ":")) + "\n")
     return target
