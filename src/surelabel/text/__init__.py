@@ -1,74 +1,89 @@
-"""From raw text to label probabilities: linear classifiers, the paper's three, and blends of them.
+"""From raw text to label probabilities.
 
-========== ==================================================================================
-kind       what it is
-========== ==================================================================================
-`linear`   TF-IDF of words and pairs, one linear score per label; seconds, no torch
-`hybrid`   the same on TF-IDF and the vectors of a frozen encoder; minutes
+========== ======================================================================================
+kind       classifier
+========== ======================================================================================
+`linear`   TF-IDF of words and pairs, one linear score per label: seconds, no torch
+`hybrid`   the same on TF-IDF and the vectors of a frozen encoder: minutes
 `randinit` the paper's CNN, word vectors learnt with the rest (section 3.1)
-`word2vec` the same, started from pre-trained word vectors
+`word2vec` the same, started from trained word vectors
 `bert`     any transformers encoder with a sigmoid layer (section 3.2)
-`blend`    several of these, trained on the same texts and combined on validation texts
-========== ==================================================================================
+`blend`    several of these, combined on validation texts
+`omikuji`  label trees for thousands of labels: shortlists
+`scores`   scores of any tagger that come with the texts
+`annif`    an Annif server
+`http`     any tagger behind an HTTP endpoint
+========== ======================================================================================
 
-Every kind has `fit(texts, labels, validation=...)`, `predict_proba(texts)`, `save(folder)`; `make` and
-`load` give one. Importing this package loads neither torch nor scikit-learn; the kinds do when they are first used.
+Arrays: texts are rows, labels are columns; probabilities are (n_texts, n_labels) float64 or `Shortlists`.
+Names are loaded when they are first used, so importing this package costs nothing.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from surelabel._core.extras import import_extra
-from surelabel.text.base import KINDS, TextClassifier, load, make, probabilities_of
-from surelabel.text.decisions import Thresholds
-from surelabel.text.explaining import Explanation, WordWeight
-from surelabel.text.settings import (
-    BertSettings,
-    BlendSettings,
-    CnnSettings,
-    HybridSettings,
-    LinearSettings,
-    Word2vecSettings,
-)
-
 if TYPE_CHECKING:
-    from surelabel.text.bert import BertClassifier
-    from surelabel.text.blend import BlendClassifier
-    from surelabel.text.cnn import RandinitClassifier, Word2vecClassifier
-    from surelabel.text.hybrid import HybridClassifier
-    from surelabel.text.linear import LinearClassifier
+    from surelabel.text.base import HeldOut, TextClassifier, load, make
+    from surelabel.text.explain import Explanation, WordWeight
+    from surelabel.text.terms import KnownWords
+    from surelabel.text.thresholds import Thresholds
+
+KINDS = {
+    "annif": "surelabel.text.tagger_http:AnnifTagger",
+    "bert": "surelabel.text.bert:BertClassifier",
+    "blend": "surelabel.text.blend:BlendClassifier",
+    "http": "surelabel.text.tagger_http:HttpTagger",
+    "hybrid": "surelabel.text.hybrid:HybridClassifier",
+    "linear": "surelabel.text.linear:LinearClassifier",
+    "omikuji": "surelabel.text.omikuji:OmikujiClassifier",
+    "randinit": "surelabel.text.cnn:RandinitClassifier",
+    "scores": "surelabel.text.taggers:ScoresTagger",
+    "word2vec": "surelabel.text.cnn:Word2vecClassifier",
+}
+"""Module and class of each kind."""
+
+MANY_LABELS = 1_000
+"""Above this number of labels, `omikuji` is the default kind and probabilities are shortlists."""
 
 __all__ = [
-    "BertClassifier",
-    "BertSettings",
-    "BlendClassifier",
-    "BlendSettings",
-    "CnnSettings",
+    "KINDS",
+    "MANY_LABELS",
     "Explanation",
-    "HybridClassifier",
-    "HybridSettings",
-    "LinearClassifier",
-    "LinearSettings",
-    "RandinitClassifier",
+    "HeldOut",
+    "KnownWords",
     "TextClassifier",
     "Thresholds",
-    "Word2vecClassifier",
-    "Word2vecSettings",
     "WordWeight",
+    "default_kind",
     "load",
     "make",
-    "probabilities_of",
 ]
 
+_MODULES = {
+    "Explanation": "explain",
+    "HeldOut": "base",
+    "KnownWords": "terms",
+    "TextClassifier": "base",
+    "Thresholds": "thresholds",
+    "WordWeight": "explain",
+    "load": "base",
+    "make": "base",
+}
 
-if not TYPE_CHECKING:  # else a type checker would take any name
+
+def default_kind(n_labels: int) -> str:
+    """Return the kind to train when none is named."""
+    return "linear" if n_labels <= MANY_LABELS else "omikuji"
+
+
+if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        for module, classifier in KINDS.values():
-            if name == classifier:
-                return getattr(import_extra(module, "text", name), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

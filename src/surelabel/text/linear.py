@@ -1,6 +1,7 @@
-"""TF-IDF and one linear score per label, chosen and turned into probabilities on held-out texts: seconds, no torch.
+"""TF-IDF and one linear score per label, with a curve from scores to probabilities: seconds, no torch.
 
-More than 1,000 labels are learnt and predicted by shortlists (`shortlist.py`).
+Loss, C, curve and refinement are chosen by fits that have not seen the texts they are judged on: training texts are
+divided into five folds, equal texts in the same fold. The last fit uses all training texts.
 """
 
 from __future__ import annotations
@@ -10,219 +11,323 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse
-import scipy.special
+from scipy.special import expit
 
-from surelabel._core.npz_file import read_arrays
-from surelabel._core.validation import FloatArray, IntArray
-from surelabel.labels.sparse import SparseProbabilities
-from surelabel.measures.odds import RefinedOdds
-from surelabel.text.base import History, TextClassifier
-from surelabel.text.curves import ScoreCurve
-from surelabel.text.explaining import Explanation
-from surelabel.text.inputs import FitOptions, LabelledTexts
-from surelabel.text.refining import Refinement
-from surelabel.text.searching import HeldOut, Search
-from surelabel.text.separating import LinearScores, fit_scores
-from surelabel.text.settings import LinearSettings
-from surelabel.text.shortlist import ShortlistModel, fit_shortlists
+from surelabel._core import progress
+from surelabel._core.files import read_arrays, write_arrays
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel.exceptions import InvalidInputError
+from surelabel.text import MANY_LABELS
+from surelabel.text.base import (
+    HeldOut,
+    History,
+    Labelled,
+    TextClassifier,
+    check_arrays,
+    check_choice,
+    check_number,
+)
+from surelabel.text.curve import ScoreCurve, log_loss
+from surelabel.text.explain import Explanation
+from surelabel.text.refinement import LEAST_TEXTS, Refinement
+from surelabel.text.solver import Candidate, LinearScores, Loss, fit_scores
 from surelabel.text.terms import Terms
 
-_ARRAYS = "linear.npz"
 _log = logging.getLogger(__name__)
+
+_ARRAYS, _ARRAYS_KIND = "linear.npz", "linear classifier"
+_FOLDS = 5
+# Up to this many training texts every trial is fitted on all folds, of more only on the first.
+_FEW_TEXTS = 3_000
+# C that are tried, as multiples of the first one.
+_SMALLER, _LARGER = (0.3, 0.1, 0.03, 0.01), (3.0, 10.0, 30.0)
+# C of a logistic regression that is about as smooth as a support vector machine with C = 1.
+_LOGISTIC_FACTOR = 15.0
+# Slope of the curve if there are few texts.
+_SLOPES = {"svm": 2.0, "logistic": 1.0}
 
 
 class LinearClassifier(TextClassifier):
     """One-vs-rest linear scores on TF-IDF, refined by each other, and one curve from scores to probabilities.
 
-    Loss and C are those with the lowest log-loss on the validation texts, on which the curve is fitted too. If `fit`
-    gets none, a fifth of the training texts is held out for that (small corpora are cross-fitted), and the weights are
-    then fitted on all training texts. What labels say about each other is learnt from training texts, each scored by a
-    fit that has not seen it, and kept if it lowers that log-loss. A label with no or only positive training texts gets
-    the same probability for every text, 1/(n+2) or (n+1)/(n+2).
+    A label with no or only positive training texts gets the same probability for every text, 1/(n+2) or (n+1)/(n+2).
+    Each text is computed alone: its probabilities are bit for bit the same in any batch.
 
-    Weights are rounded to float32 when fitted, and every text is computed alone: a saved classifier gives
-    bit for bit the same probabilities, in any batch.
-
-    Examples
-    --------
-    >>> from surelabel.text import LinearClassifier
-    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
-    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
-    >>> classifier = LinearClassifier().fit(texts, labels, label_names=["grain", "money"])
-    >>> classifier.predict_proba(["corn and wheat"]).round(1)
-    array([[1., 0.]])
+    Parameters
+    ----------
+    loss : {"auto", "svm", "logistic"}
+        Squared hinge or logistic loss. "auto" takes the one with the lower log-loss on held-out folds.
+    C : float or None
+        Inverse regularisation. None chooses it on held-out folds.
+    rare_weight : float
+        If m of n training texts have a label, each of them counts ((n - m) / m)^rare_weight times.
+    pair_weight : float
+        Length of the vector of word pairs if that of words is 1. 0 leaves pairs out.
+    language : str or None
+        Replace words by their stems in a language of snowballstemmer, such as "english" or "czech".
+    lemmas : str or None
+        Replace words by their lemmas in a language of simplemma, such as "cs".
+    min_texts, max_features : int
+        Fewest training texts that a term must occur in, and the number of most frequent terms that are kept.
+    seed : int
+        Decides the folds and the order in which the solver visits texts.
     """
 
     kind = "linear"
-    settings_class = LinearSettings
 
-    def _fit(self, training: LabelledTexts, validation: LabelledTexts | None, options: FitOptions) -> History:
+    def __init__(
+        self,
+        *,
+        loss: str = "auto",
+        C: float | None = None,
+        rare_weight: float = 0.3,
+        pair_weight: float = 0.3,
+        language: str | None = None,
+        lemmas: str | None = None,
+        min_texts: int = 2,
+        max_features: int = 200_000,
+        seed: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.rare_weight = rare_weight
+        self.pair_weight = pair_weight
+        self.language = language
+        self.lemmas = lemmas
+        self.min_texts = min_texts
+        self.max_features = max_features
+        self.seed = seed
+
+    def _check_settings(self) -> None:
+        check_choice(self, "loss", ("auto", "svm", "logistic"))
+        check_number(self, "C", 1e-6, 1e9, optional=True, whole=False)
+        check_number(self, "rare_weight", 0, 1, whole=False)
+        check_number(self, "pair_weight", 0, 10, whole=False)
+        check_number(self, "min_texts", 1, 1e9)
+        check_number(self, "max_features", 1, 1e9)
+        check_number(self, "seed", 0, 2**31 - 1)
+        self._new_terms()
+
+    def _fit(self, training: Labelled, validation: Labelled | None, work_folder: Path | None) -> History:
+        labels = training.labels
+        if not isinstance(labels, np.ndarray):
+            raise InvalidInputError(
+                f"The {self.kind} classifier takes at most {MANY_LABELS:,} labels. Got {labels.shape[1]:,}: "
+                "use the 'omikuji' classifier."
+            )
         features = self._fit_features(training.texts)
-        self._shortlists: ShortlistModel | None = None
-        self._refinement: Refinement | None = None
-        if training.labels.shape[1] > self.settings.many_labels:
-            self._shortlists = fit_shortlists(features, scipy.sparse.csr_array(training.labels), self.settings)
+        n_texts = len(labels)
+        counts = labels.sum(axis=0)
+        odds = np.log((counts + 1) / (n_texts - counts + 1))
+        can_learn = (counts > 0) & (counts < n_texts) & (features.shape[1] > 0) & (n_texts > 1)
+        self._fixed = np.where(can_learn, np.nan, odds)
+        learnt = np.flatnonzero(can_learn)
+        if not len(learnt):
             return []
-        n_texts, n_labels = training.labels.shape
-        counts = np.asarray(training.labels.sum(axis=0)).ravel()
-        # A label that cannot be learnt has a fixed logit; NaN marks the others.
-        self._fixed = np.where(
-            (counts == 0) | (counts == n_texts), np.log((counts + 1) / (n_texts - counts + 1)), np.nan
+        search = _Search(features, labels[:, learnt], _folds_of(training.texts, self.seed), self)
+        best = search.best()
+        out_of_fold = search.scores_of(best)
+        self._curve, self._refinement, logits = _fit_curve(
+            out_of_fold, labels[:, learnt], search.shares, _SLOPES[best.loss]
         )
-        learnt = np.flatnonzero(np.isnan(self._fixed))
-        if features.shape[1] == 0 or not len(learnt):
-            self._fixed = np.log((counts + 1) / (n_texts - counts + 1))
-            self._scores = LinearScores(np.zeros((features.shape[1], n_labels), dtype=np.float32), np.zeros(n_labels))
-            self._curve = ScoreCurve(np.zeros(9), np.zeros(n_labels), np.zeros(2))
-            return []
-        return self._search(features, training, validation, learnt)
+        with progress.step(f"fitting {len(learnt):,} labels on all texts", len(learnt)) as advance:
+            self._scores = fit_scores(features, labels[:, learnt], best, self.seed, advance)
+        all_logits = np.tile(self._fixed, (n_texts, 1))
+        all_logits[:, learnt] = logits
+        self.held_out_ = HeldOut(np.arange(n_texts), expit(all_logits))
+        _log.info("%s has the lowest log-loss of %d trials", best, len(search.history))
+        return search.history
 
-    def _search(
-        self, features: Any, training: LabelledTexts, validation: LabelledTexts | None, learnt: IntArray
-    ) -> History:
-        """Choose loss and C, fit the learnt labels; return what was tried."""
-        n_labels = training.labels.shape[1]
-        labels = training.labels[:, learnt]
-        held = None if validation is None else (self._features(validation.texts), validation.labels[:, learnt])
-        search = Search(HeldOut.of(features, labels, held, seed=self.settings.seed), self.settings)
-        best = search.refined(features, labels)
-        lowest = min(loss for _, loss in search.tried)
-        _log.info("of %d ways to fit, %s has the lowest log-loss: %.4f", len(search.tried), best.candidate, lowest)
-        if best.refinement is not None:
-            _log.info("with what labels say about each other it is %.4f", best.log_loss)
-        scores = best.scores or fit_scores(features, labels, best.candidate, self.settings.seed)
-        self._scores = LinearScores(
-            _spread(scores.weights, learnt, n_labels), _spread(scores.intercepts, learnt, n_labels)
+    def _new_terms(self) -> Terms:
+        return Terms(
+            pair_weight=self.pair_weight,
+            min_texts=self.min_texts,
+            max_features=self.max_features,
+            language=self.language,
+            lemmas=self.lemmas,
         )
-        self._refinement = best.refinement
-        frequencies = _spread(best.curve.frequencies, learnt, n_labels)
-        self._curve = ScoreCurve(best.curve.coefficients, frequencies, best.curve.limits)
-        return search.history()
 
     def _fit_features(self, texts: list[str]) -> Any:
         """Choose the features; return those of the training texts, a float32 CSR array."""
-        self._terms = Terms(self.settings)
+        self._terms = self._new_terms()
         return self._terms.fit(texts)
 
     def _features(self, texts: list[str]) -> Any:
-        """Return the features of texts."""
+        """Return the features of texts, a float32 CSR array."""
         return self._terms.transform(texts)
 
-    def _known(self, texts: list[str]) -> list[float]:
-        return self._terms.known(texts)
-
-    def listed_for(self, n_labels: int) -> int | None:
-        """Return as many as a shortlist has if labels are learnt by shortlists: no others have probabilities."""
-        return self.settings.shortlist if n_labels > self.settings.many_labels else super().listed_for(n_labels)
-
-    def _predict_sparse(self, texts: list[str], k: int, batch_size: int | None) -> SparseProbabilities:
-        if self._shortlists is None:
-            return super()._predict_sparse(texts, k, batch_size)
-        return self._shortlists.predict(self._features(texts), self.settings.shortlist, k)
+    @property
+    def _n_features(self) -> int:
+        return self._terms.n_features
 
     def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
-        if self._shortlists is not None:
-            return self._predict_sparse(texts, self.settings.shortlist, batch_size).toarray()
         learnt = np.flatnonzero(np.isnan(self._fixed))
         logits = np.tile(self._fixed, (len(texts), 1))
         if len(learnt):
-            scores = self._scores(self._features(texts))[:, learnt]
-            if self._refinement is not None:
-                scores = self._refinement(scores)
-            curve = ScoreCurve(self._curve.coefficients, self._curve.frequencies[learnt], self._curve.limits)
-            logits[:, learnt] = curve.logits(scores)
-        return np.asarray(scipy.special.expit(logits), dtype=np.float64)
+            logits[:, learnt] = self._logits(self._scores(self._features(texts)))
+        return np.asarray(expit(logits), dtype=np.float64)
 
-    def _explain(self, text: str, number: int, label: str | int) -> Explanation:
+    def _logits(self, scores: FloatArray) -> FloatArray:
+        """Return the log-odds (n, d) of scores (n, d) of the labels that were learnt."""
+        return self._curve.logits(scores if self._refinement is None else self._refinement(scores))
+
+    def _explain(self, text: str, number: int) -> Explanation:
+        name = self.label_names_[number]
+        if not np.isnan(self._fixed[number]):
+            return Explanation(name, float(self._fixed[number]), (), rest=float(self._fixed[number]))
+        place = int(np.isnan(self._fixed[:number]).sum())
         features = self._features([text])
-        if self._shortlists is not None:
-            weights = self._shortlists.weights[[number]].toarray()[0]
-            intercept = float(self._shortlists.intercepts[number])
-        elif np.isnan(self._fixed[number]):
-            weights, intercept = self._scores.weights[:, number], float(self._scores.intercepts[number])
-        else:
-            return Explanation(label, float(self._fixed[number]), (), intercept=float(self._fixed[number]))
-        values = features.data.astype(np.float64) * weights[features.indices]
+        scores = self._scores(features)
+        log_odds = float(self._logits(scores)[0, place])
+        # Contributions to the label's log-odds: the gradient in the scores of all labels, times what terms add to them.
+        step = 1e-4
+        gradient = (self._logits(scores + step * np.eye(scores.shape[1]))[:, place] - log_odds) / step
+        values = features.data.astype(np.float64) * (
+            self._scores.weights[features.indices].astype(np.float64) @ gradient
+        )
         of_terms = features.indices < self._terms.n_features
         words = self._terms.word_weights(text, features.indices[of_terms], values[of_terms])
-        rest = float(values[~of_terms].sum())
-        return Explanation(label, float(values.sum()) + intercept, words, intercept, rest)
+        return Explanation(name, log_odds, words, rest=log_odds - sum(word.weight for word in words))
 
     def _write(self, folder: Path) -> None:
-        if self._shortlists is not None:
-            learnt = self._shortlists.arrays()
-        else:
-            learnt = {
-                "weights": self._scores.weights,
-                "intercepts": self._scores.intercepts,
-                "fixed": self._fixed,
-                "curve": self._curve.coefficients,
-                "curve_frequencies": self._curve.frequencies,
-                "curve_limits": self._curve.limits,
-            }
+        arrays = {"fixed": self._fixed, **self._terms.write(folder)}
+        if np.isnan(self._fixed).any():
+            arrays |= {"weights": self._scores.weights, "intercepts": self._scores.intercepts}
+            arrays |= _curve_arrays(self._curve, "curve")
             if self._refinement is not None:
-                learnt |= {
-                    "refined": self._refinement.odds.table,
-                    "refined_curve": self._refinement.curve.coefficients,
-                    "refined_limits": self._refinement.curve.limits,
-                }
-        np.savez(folder / _ARRAYS, allow_pickle=False, idf=self._terms.idf, **learnt)
-        self._terms.write(folder)
+                arrays |= _curve_arrays(self._refinement.curve, "refined") | {"refined_table": self._refinement.table}
+        write_arrays(folder / _ARRAYS, {"kind": _ARRAYS_KIND}, arrays)
 
     def _read(self, folder: Path) -> None:
-        arrays = read_arrays(folder / _ARRAYS)
-        self._terms = Terms(self.settings)
-        self._terms.read(folder, arrays["idf"])
-        self._shortlists, self._refinement = None, None
-        if self.n_labels_ > self.settings.many_labels:
-            self._shortlists = ShortlistModel.from_arrays(arrays, self._n_features(), self.n_labels_)
+        _, arrays = read_arrays(folder / _ARRAYS, _ARRAYS_KIND)
+        self._terms = self._new_terms()
+        self._terms.read(folder, arrays)
+        self._fixed = arrays["fixed"]
+        check_arrays((np.nan_to_num(self._fixed, posinf=np.inf, neginf=-np.inf), (self.n_labels_,)))
+        n_learnt = int(np.isnan(self._fixed).sum())
+        if n_learnt:
+            self._scores = LinearScores(arrays["weights"], arrays["intercepts"])
+            check_arrays((self._scores.weights, (self._n_features, n_learnt)), (self._scores.intercepts, (n_learnt,)))
+            self._curve = _read_curve(arrays, "curve", n_learnt)
+            self._refinement = None
+            if "refined_table" in arrays:
+                check_arrays((arrays["refined_table"], (1 + n_learnt, n_learnt)))
+                self._refinement = Refinement(_read_curve(arrays, "refined", n_learnt), arrays["refined_table"])
+
+
+class _Search:
+    """Trials of loss and C on held-out folds, by the settings of a linear classifier."""
+
+    def __init__(self, features: Any, labels: BoolArray, folds: list[IntArray], settings: LinearClassifier) -> None:
+        self._features, self._labels, self._folds, self._settings = features, labels, folds, settings
+        self._trial_folds = folds if len(labels) <= _FEW_TEXTS else folds[:1]
+        self._tried: dict[Candidate, tuple[float, list[FloatArray]]] = {}
+        self.shares = labels.mean(axis=0)
+        self.history: History = []
+
+    def best(self) -> Candidate:
+        """Return the candidate with the lowest log-loss on the held-out folds.
+
+        C is searched downhill or uphill from 1 by steps of about 3 with the squared hinge, then downhill from the C
+        of a logistic regression that usually corresponds.
+        """
+        loss, c = self._settings.loss, self._settings.C
+        losses: tuple[Loss, ...] = ("svm", "logistic") if loss == "auto" else (loss,)  # type: ignore[assignment]
+        if c is not None:
+            for one in losses:
+                self._try(one, c)
         else:
-            self._read_scores(arrays)
+            self._climb(losses[0], _LOGISTIC_FACTOR if losses[0] == "logistic" else 1.0, (_SMALLER, _LARGER))
+            if loss == "auto":
+                self._climb("logistic", _LOGISTIC_FACTOR * self._lowest().c, (_SMALLER,))
+        return self._lowest()
 
-    def _n_features(self) -> int:
-        """Columns of the features."""
-        return self._terms.n_features
+    def scores_of(self, candidate: Candidate) -> FloatArray:
+        """Return the scores (n, d) of all texts, each by a fit that has not seen it."""
+        parts = self._tried[candidate][1]
+        parts = parts + self._fit_folds(candidate, self._folds[len(parts) :])
+        scores = np.empty(self._labels.shape)
+        for rows, part in zip(self._folds, parts, strict=True):
+            scores[rows] = part
+        return scores
 
-    def _read_scores(self, arrays: Any) -> None:
-        """Restore weights and curve; older files have no curve, and their scores are log-odds."""
-        n_labels = self.n_labels_
-        self._scores = LinearScores(arrays["weights"], arrays["intercepts"])
-        if "curve" in arrays:
-            parts = (arrays["curve"], arrays["curve_frequencies"], arrays["curve_limits"])
-            self._fixed = arrays["fixed"]
-        else:
-            parts = (np.eye(9)[0], np.zeros(n_labels), np.zeros(2))
-            self._fixed = np.full(n_labels, np.nan)
-        self._curve = ScoreCurve(*parts)
-        check_arrays(
-            (self._scores.weights, (self._n_features(), n_labels)),
-            (self._scores.intercepts, (n_labels,)),
-            (np.nan_to_num(self._fixed), (n_labels,)),
-            *zip(parts, ((9,), (n_labels,), (2,)), strict=True),
-        )
-        if "refined" in arrays:
-            frequencies = self._curve.frequencies[np.isnan(self._fixed)]
-            n_learnt = len(frequencies)
-            table, coefficients, limits = (arrays[f"refined{part}"] for part in ("", "_curve", "_limits"))
-            check_arrays((table, (1 + n_learnt, n_learnt)), (coefficients, (9,)), (limits, (2,)))
-            self._refinement = Refinement(ScoreCurve(coefficients, frequencies, limits), RefinedOdds(table))
+    def _lowest(self) -> Candidate:
+        return min(self._tried, key=lambda candidate: self._tried[candidate][0])
+
+    def _climb(self, loss: Loss, start: float, directions: tuple[tuple[float, ...], ...]) -> None:
+        """Try C from the start in the first direction as long as the log-loss falls, otherwise in the next."""
+        lowest = self._try(loss, start)
+        for steps in directions:
+            falls = False
+            for step in steps:
+                following = self._try(loss, step * start)
+                if following >= lowest:
+                    break
+                lowest, falls = following, True
+            if falls:
+                return
+
+    def _try(self, loss: Loss, c: float) -> float:
+        """Fit one candidate on the folds of trials; return its log-loss."""
+        candidate = Candidate(loss, float(c), self._settings.rare_weight)
+        parts = self._fit_folds(candidate, self._trial_folds)
+        scores, own = np.concatenate(parts), self._labels[np.concatenate(self._trial_folds)]
+        curve = ScoreCurve.fit(scores, own, self.shares, _SLOPES[loss])
+        value = log_loss(curve.logits(scores), own)
+        self._tried[candidate] = value, parts
+        self.history.append({"is_logistic": float(loss == "logistic"), "C": candidate.c, "log_loss": value})
+        return value
+
+    def _fit_folds(self, candidate: Candidate, folds: list[IntArray]) -> list[FloatArray]:
+        """Return the scores of each fold by a fit on all other folds."""
+        scores = []
+        n_labels = self._labels.shape[1]
+        with progress.step(f"fitting {n_labels:,} labels: {candidate}", len(folds) * n_labels) as advance:
+            for rows in folds:
+                kept = np.setdiff1d(np.arange(len(self._labels)), rows)
+                fitted = fit_scores(self._features[kept], self._labels[kept], candidate, self._settings.seed, advance)
+                scores.append(fitted(self._features[rows]))
+        return scores
 
 
-def check_arrays(*expected: tuple[npt.NDArray[Any], tuple[int, ...]]) -> None:
-    """Raise ValueError unless arrays that were read have these shapes and hold finite numbers."""
-    for array, shape in expected:
-        if array.shape != shape:
-            raise ValueError("its arrays do not fit together")
-        if not np.isfinite(array).all():
-            raise ValueError("its weights are not all numbers")
+def _folds_of(texts: list[str], seed: int) -> list[IntArray]:
+    """Return the rows of each of five folds, or of fewer if there are fewer different texts."""
+    _, group = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    n_groups = int(group.max()) + 1
+    n_folds = min(_FOLDS, n_groups)
+    if n_folds == 1:  # one text, many times
+        group, n_groups, n_folds = np.arange(len(texts)), len(texts), min(_FOLDS, len(texts))
+    fold_of = np.random.default_rng(seed).permutation(n_groups) % n_folds
+    return [np.flatnonzero(fold_of[group] == fold) for fold in range(n_folds)]
 
 
-def _spread(values: Any, columns: IntArray, n_columns: int) -> Any:
-    """Put the columns of some labels in their places among all labels; the others are 0."""
-    if len(columns) == n_columns:
-        return values
-    spread = np.zeros((*values.shape[:-1], n_columns), dtype=values.dtype)
-    spread[..., columns] = values
-    return spread
+def _fit_curve(
+    scores: FloatArray, labels: BoolArray, shares: FloatArray, slope: float
+) -> tuple[ScoreCurve, Refinement | None, FloatArray]:
+    """Return the curve, the refinement if it lowers the log-loss, and the log-odds (n, d) of the held-out scores.
+
+    Whether the refinement helps is seen on halves, each refined by a fit on the other.
+    """
+    plain = ScoreCurve.fit(scores, labels, shares, slope)
+    logits = plain.logits(scores)
+    if len(scores) < LEAST_TEXTS or scores.shape[1] < 2:
+        return plain, None, logits
+    with progress.step("fitting what labels say about each other"):
+        refined, is_odd = np.empty(scores.shape), np.arange(len(scores)) % 2 == 1
+        for half in (is_odd, ~is_odd):
+            refined[half] = Refinement.fit(scores[~half], labels[~half], shares, slope)(scores[half])
+        curve = ScoreCurve.fit(refined, labels, shares)
+        refined_logits = curve.logits(refined)
+        if log_loss(refined_logits, labels) >= log_loss(logits, labels):
+            return plain, None, logits
+        return curve, Refinement.fit(scores, labels, shares, slope), refined_logits
+
+
+def _curve_arrays(curve: ScoreCurve, name: str) -> dict[str, FloatArray]:
+    return {f"{name}_{part}": getattr(curve, part) for part in ("coefficients", "frequencies", "limits")}
+
+
+def _read_curve(arrays: dict[str, Any], name: str, n_labels: int) -> ScoreCurve:
+    curve = ScoreCurve(*(arrays[f"{name}_{part}"] for part in ("coefficients", "frequencies", "limits")))
+    check_arrays((curve.coefficients, (9,)), (curve.frequencies, (n_labels,)), (curve.limits, (2,)))
+    return curve

@@ -1,178 +1,196 @@
-"""TF-IDF of words, word pairs and character n-grams: the features of the linear kinds."""
+"""TF-IDF of words and pairs of words, as they are, stemmed or lemmatised; and the words of the training texts."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import json
+import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from surelabel._core.extras import import_extra
-from surelabel.exceptions import InvalidInputError
-from surelabel.text.explaining import Occurrences, WordWeight, sequences_of, word_weights
+from surelabel._core.extras import require
+from surelabel._core.files import read_arrays, write_arrays
+from surelabel._core.validation import FloatArray
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.text.explain import Occurrences, WordWeight, word_weights
 
-_WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+"
-_VOCABULARY, _CHARACTERS = "vocabulary.json", "characters.json"
-# Different words whose stems are remembered.
-_STEMS_KEPT = 200_000
-# Characters of a text that are read to tell which of its words are terms.
-_READ = 20_000
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+")
+_VOCABULARY = "vocabulary.json"
+_REDUCED_KEPT = 200_000  # different words whose stems or lemmas are remembered
+_CHARACTERS_READ = 20_000  # of a text, to tell which of its words are known
+_MOST_KNOWN = 500_000
 
 
-def _stemmer(language: str) -> Callable[[str], str]:
-    """Return a function that replaces every word of a text by its stem."""
-    library = import_extra("snowballstemmer", "stems", "The 'language' setting")
-    if language not in library.algorithms():
-        raise InvalidInputError(
-            f"The 'language' setting must be one of {', '.join(sorted(library.algorithms()))}. "
-            f"Got {language!r} instead."
-        )
-    stem = functools.lru_cache(_STEMS_KEPT)(library.stemmer(language).stemWord)
-    words = re.compile(_WORD)
-    return lambda text: " ".join(stem(word) for word in words.findall(text.lower()))
+def words_of(text: str) -> list[str]:
+    """Return the words and numbers of a text in lower case."""
+    return _WORD.findall(text.lower())
+
+
+def word_reducer(language: str | None, lemmas: str | None) -> Callable[[str], str] | None:
+    """Return a function from words to stems or lemmas, None if words stay as they are."""
+    if language is not None and lemmas is not None:
+        raise InvalidInputError("Set either 'language' (stems) or 'lemmas', not both.")
+    if language is not None:
+        library = require("snowballstemmer", "stems", "The 'language' setting")
+        if language not in library.algorithms():
+            known = ", ".join(sorted(library.algorithms()))
+            raise InvalidInputError(f"The 'language' setting must be one of {known}. Got {language!r} instead.")
+        return functools.lru_cache(_REDUCED_KEPT)(library.stemmer(language).stemWord)
+    if lemmas is not None:
+        library = require("simplemma", "lemmas", "The 'lemmas' setting")
+        lemmatize = functools.partial(library.lemmatize, lang=lemmas)
+        try:
+            lemmatize("a")
+        except ValueError as error:
+            raise InvalidInputError(
+                f"The 'lemmas' setting must be a language code of simplemma, such as 'cs'. Got {lemmas!r} instead."
+            ) from error
+        return functools.lru_cache(_REDUCED_KEPT)(lambda word: str(lemmatize(word)).lower())
+    return None
 
 
 class Terms:
-    """Words, pairs and character n-grams of training texts, and their weights, by the settings of a linear kind."""
+    """Words and pairs of the training texts with their weights."""
 
-    def __init__(self, settings: Any) -> None:
-        self._settings = settings
-        self._stem = None if settings.language is None else _stemmer(settings.language)
-        self._pattern = re.compile(_WORD)
+    def __init__(
+        self, *, pair_weight: float, min_texts: int, max_features: int, language: str | None, lemmas: str | None
+    ) -> None:
+        self._pair_weight, self._min_texts, self._max_features = pair_weight, min_texts, max_features
+        self._reduce = word_reducer(language, lemmas)
 
     @property
     def n_features(self) -> int:
-        """Columns of the features."""
-        return len(self.vocabulary) + len(self.characters)
+        """Number of terms."""
+        return len(self.vocabulary)
 
     def fit(self, texts: list[str]) -> Any:
         """Choose terms and weights; return the features of the texts, a float32 CSR array."""
-        self.vocabulary, counts = self._choose(texts, self._words_and_pairs)
-        self.characters: list[str] = []
-        if self._settings.character_weight:
-            self.characters, others = self._choose(texts, _sequences)
-            counts = scipy.sparse.csr_array(scipy.sparse.hstack([counts, others]))
+        from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 (predictions do without it)
+
+        least = min(self._min_texts, len(texts))
+        vectorizer = CountVectorizer(
+            analyzer=self._terms_of, min_df=least, max_features=self._max_features, dtype=np.float32
+        )
+        try:
+            counts = scipy.sparse.csr_array(vectorizer.fit_transform(texts))
+            self.vocabulary = list(vectorizer.get_feature_names_out())
+        except ValueError:  # no term is frequent enough
+            counts, self.vocabulary = scipy.sparse.csr_array((len(texts), 0), dtype=np.float32), []
         self._prepare()
         in_texts = np.bincount(counts.indices, minlength=counts.shape[1])
         self.idf = (np.log((1 + len(texts)) / (1 + in_texts)) + 1).astype(np.float32)
         return self._weigh(counts)
 
     def transform(self, texts: list[str]) -> Any:
-        """Return the features of new texts, each of which is computed alone."""
-        columns, values, ends = [], [], [0]
+        """Return the features of new texts. Each text is computed alone."""
+        columns: list[int] = []
+        values: list[int] = []
+        ends = [0]
         for text in texts:
-            counts: Counter[Any] = Counter()
-            for column_of, terms_of in self._counted:
-                counts.update(map(column_of.get, terms_of(text)))
-            del counts[None]  # what is not a term
-            for column in sorted(counts):
+            counts: Counter[Any] = Counter(map(self._columns.get, self._terms_of(text)))
+            del counts[None]  # words that are no terms
+            for column, count in sorted(counts.items()):
                 columns.append(column)
-                values.append(counts[column])
+                values.append(count)
             ends.append(len(columns))
         arrays = (np.array(values, dtype=np.float32), np.array(columns, dtype=np.int32), np.array(ends, dtype=np.int32))
         return self._weigh(scipy.sparse.csr_array(arrays, shape=(len(texts), self.n_features)))
 
     def word_weights(self, text: str, columns: Any, values: Any) -> tuple[WordWeight, ...]:
-        """Distribute the values of a text's columns, (m,) each, over its words."""
-        occurrences = Occurrences(text, _WORD, self._stem)
-        characters = occurrences.add_characters() if self.characters else {}
-        n_words = len(self.vocabulary)
-        places = [
-            occurrences.places[self.vocabulary[column]]
-            if column < n_words
-            else characters[self.characters[column - n_words]]
-            for column in columns.tolist()
-        ]
+        """Distribute the values (m,) of a text's columns (m,) over its words."""
+        occurrences = Occurrences(text, _WORD, self._reduce)
+        places = [occurrences.places[self.vocabulary[column]] for column in columns.tolist()]
         return word_weights(text, occurrences.spans, zip(places, values.tolist(), strict=True))
 
-    def known(self, texts: list[str]) -> list[float]:
-        """Return the share of each text's words that are terms; of a long text its beginning is read."""
-        by_text = [self._words(text[:_READ]) for text in texts]
-        return [sum(word in self._terms for word in words) / max(len(words), 1) for words in by_text]
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write the terms as JSON; return the arrays that the caller stores."""
+        (folder / _VOCABULARY).write_text(json.dumps(self.vocabulary, ensure_ascii=False), encoding="utf-8")
+        return {"idf": self.idf}
 
-    def write(self, folder: Path) -> None:
-        """Write the terms as JSON; their weights are the caller's to write."""
-        files = [(_VOCABULARY, self.vocabulary), (_CHARACTERS, self.characters)]
-        for name, terms in files if self._settings.character_weight else files[:1]:
-            (folder / name).write_text(json.dumps(terms, ensure_ascii=False), encoding="utf-8")
-
-    def read(self, folder: Path, idf: npt.NDArray[np.float32]) -> None:
+    def read(self, folder: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Restore what `write` wrote; ValueError if it is not a list of terms with a weight each."""
-        self.vocabulary = _read_terms(folder / _VOCABULARY)
-        self.characters = _read_terms(folder / _CHARACTERS) if self._settings.character_weight else []
-        self.idf = idf
-        if idf.shape != (self.n_features,) or idf.dtype != np.float32:
-            raise ValueError("its arrays do not fit together")
-        # A term that every text has weighs 1, others more.
-        if not np.all((idf >= 1) & (idf < np.inf)):
-            raise ValueError("the weights of its terms must be finite, and at least 1")
+        terms = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
+        if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
+            raise ValueError(f"{_VOCABULARY} is not a list of terms")
+        self.vocabulary, self.idf = terms, arrays["idf"]
+        if self.idf.shape != (len(terms),) or self.idf.dtype != np.float32 or len(set(terms)) < len(terms):
+            raise ValueError("terms and their weights do not fit together")
+        if not np.all((self.idf >= 1) & (self.idf < np.inf)):
+            raise ValueError("the weights of terms must be finite, and at least 1")
         self._prepare()
 
-    def _words(self, text: str) -> list[str]:
-        """Return the words of a text, or their stems."""
-        return self._pattern.findall((self._stem or str.lower)(text))
-
-    def _words_and_pairs(self, text: str) -> list[str]:
+    def _terms_of(self, text: str) -> list[str]:
         """Return the words of a text, then the pairs of neighbours if they count."""
-        words = self._words(text)
-        if self._settings.pair_weight:
-            words += list(map(" ".join, itertools.pairwise(words)))
-        return words
-
-    def _choose(self, texts: list[str], terms_of: Callable[[str], list[str]]) -> tuple[list[str], Any]:
-        """Return the terms that are kept, and how often each text has them."""
-        from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 (predictions do without it)
-
-        least, most = min(self._settings.min_texts, len(texts)), self._settings.max_features
-        vectorizer = CountVectorizer(analyzer=terms_of, min_df=least, max_features=most, dtype=np.float32)
-        try:
-            counts = vectorizer.fit_transform(texts)
-        except ValueError:  # no term is frequent enough
-            return [], scipy.sparse.csr_array((len(texts), 0), dtype=np.float32)
-        return list(vectorizer.get_feature_names_out()), scipy.sparse.csr_array(counts)
+        words = words_of(text)
+        if self._reduce is not None:
+            words = list(map(self._reduce, words))
+        return words + list(map(" ".join, itertools.pairwise(words))) if self._pair_weight else words
 
     def _prepare(self) -> None:
-        """Set where terms are counted, and the group of each column: 0 words, 1 pairs, 2 characters."""
-        n_words = len(self.vocabulary)
-        self._terms = {term: column for column, term in enumerate(self.vocabulary)}
-        self._counted: list[tuple[dict[str, int], Callable[[str], list[str]]]] = [(self._terms, self._words_and_pairs)]
-        if self.characters:
-            columns = {term: column for column, term in enumerate(self.characters, n_words)}
-            self._counted.append((columns, _sequences))
-        pairs = np.array([" " in term for term in self.vocabulary], dtype=np.int8)
-        self._groups = np.concatenate([pairs, np.full(len(self.characters), 2, dtype=np.int8)])
+        """Set the column of each term, and which columns are pairs."""
+        self._columns: dict[str, int] = {term: column for column, term in enumerate(self.vocabulary)}
+        self._is_pair = np.array([" " in term for term in self.vocabulary], dtype=bool)
 
     def _weigh(self, counts: Any) -> Any:
-        """Turn counts into TF-IDF with logarithmic term frequencies, each group of terms scaled to its own length."""
-        # Words have length 1, pairs `pair_weight` and characters `character_weight`: many pairs do not drown the words.
+        """Turn counts into TF-IDF: words are scaled to length 1, pairs to length `pair_weight`."""
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         values = ((1 + np.log(counts.data)) * self.idf[counts.indices]).astype(np.float64)
-        groups = self._groups[counts.indices]
-        lengths = (1.0, self._settings.pair_weight, self._settings.character_weight)
-        for group, length in enumerate(lengths):
-            members = groups == group
+        is_pair = self._is_pair[counts.indices]
+        for members, length in ((~is_pair, 1.0), (is_pair, self._pair_weight)):
             squares = np.bincount(rows[members], weights=values[members] ** 2, minlength=counts.shape[0])
-            scale = length / np.sqrt(np.where(squares > 0, squares, 1))
-            values[members] *= scale[rows[members]]
+            values[members] *= (length / np.sqrt(np.where(squares > 0, squares, 1)))[rows[members]]
         return scipy.sparse.csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _sequences(text: str) -> list[str]:
-    """Return the character n-grams of all words of a text."""
-    return [sequence for word in text.lower().split() for sequence in sequences_of(word)]
+class KnownWords:
+    """The words of the training texts, kept as hashes.
+
+    Examples
+    --------
+    >>> KnownWords.from_texts(["wheat and corn"]).share(["Corn and gold", "..."])
+    array([0.66666667,        nan])
+    """
+
+    def __init__(self, hashes: npt.NDArray[np.uint64]) -> None:
+        self._hashes = hashes
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str]) -> Self:
+        """Return the words of texts, of very many the most frequent."""
+        counts = Counter(itertools.chain.from_iterable(map(words_of, texts)))
+        return cls(np.unique(_hashes(word for word, _ in counts.most_common(_MOST_KNOWN))))
+
+    def share(self, texts: Iterable[str]) -> FloatArray:
+        """Return the share of each text's words that are known (n_texts,), NaN for a text without words."""
+        by_text = [words_of(text[:_CHARACTERS_READ]) for text in texts]
+        distinct = sorted(set(itertools.chain.from_iterable(by_text)))
+        known = dict(zip(distinct, np.isin(_hashes(distinct), self._hashes).tolist(), strict=True))
+        return np.array([np.mean([known[word] for word in words]) if words else np.nan for words in by_text])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the hashes to a file."""
+        write_arrays(path, {"kind": "known words"}, {"hashes": self._hashes})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return what `save` wrote; ArtifactError if the file holds something else."""
+        _, arrays = read_arrays(path, "known words")
+        hashes = arrays.get("hashes", np.empty(0))
+        if hashes.ndim != 1 or hashes.dtype != np.uint64 or np.any(hashes[1:] <= hashes[:-1]):
+            raise ArtifactError(f"{path} does not hold the sorted hashes of known words.")
+        return cls(hashes)
 
 
-def _read_terms(path: Path) -> list[str]:
-    """Read a list of different terms; ValueError if the file holds something else."""
-    terms = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms) or len(set(terms)) < len(terms):
-        raise ValueError(f"{path.name} is not a list of different terms")
-    return terms
+def _hashes(words: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """Return a 64-bit hash of each word."""
+    digests = b"".join(hashlib.blake2b(word.encode(), digest_size=8).digest() for word in words)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

@@ -1,8 +1,7 @@
 """From the scores of linear classifiers to probabilities: one logistic curve for all labels, fitted on held-out texts.
 
-Platt's curve sees one label's score alone. This one also sees how frequent the label is in training, and how high the
-text's two best other labels score: a rare label's margin means something else than a frequent one's, and a label with
-no rival on its text is more likely than one with a strong rival. It has nine numbers, whatever the number of labels.
+Platt's curve uses one label's score alone. This one also uses the label's frequency in training and the scores of the
+two best other labels of the text. It has nine coefficients, whatever the number of labels.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ import scipy.special
 
 from surelabel._core.validation import FloatArray
 
-# Inputs of the curve, simplest last: score, frequency, rivals, products, and a bend at 0.
+# Sets of inputs, simplest last: score, frequency, rivals, products, and a bend at 0.
 _FULL, _MIDDLE, _PLAIN = (0, 1, 2, 3, 4, 5, 6, 7), (0, 1, 3), (0,)
 _N_INPUTS = 8
 # (text, label) pairs that a curve is fitted on.
 _MOST_PAIRS = 1_000_000
-_RIDGE, _MOST_STEPS, _SETTLED = 1.0, 50, 1e-7
+_RIDGE, _MOST_STEPS, _SMALLEST_GAIN = 1.0, 50, 1e-7
 _LEAST_SLOPE = 0.05
 
 
@@ -34,7 +33,7 @@ class ScoreCurve:
     """A fitted curve: coefficients (9,) of the eight inputs and the constant, frequencies (d,) and limits (2,).
 
     Frequencies are logarithms of each label's share of the training texts, less their mean. Scores of rivals are
-    clipped to the limits, between which the curve rises with the score for every label.
+    clipped to the limits. Within them the curve rises with the score of every label.
     """
 
     coefficients: FloatArray
@@ -45,7 +44,7 @@ class ScoreCurve:
     def fit(cls, scores: FloatArray, labels: Any, shares: FloatArray, slope: float = 1.0) -> ScoreCurve:
         """Fit on held-out texts: scores (n, d), labels (n, d) bool; shares (d,) of training texts with each label.
 
-        `slope` is what the curve is drawn to if there are few texts.
+        `slope` is the prior slope, which decides if there are few texts.
         """
         step = max(1, -(-scores.size // _MOST_PAIRS))
         scores, labels = scores[::step], np.asarray(labels[::step])
@@ -83,7 +82,7 @@ class ScoreCurve:
         return np.asarray(scipy.special.expit(self.logits(scores)), dtype=np.float64)
 
     def _parts(self, scores: FloatArray) -> tuple[FloatArray, ...]:
-        """Return what the curve sees of every (text, label) pair: nine inputs, (n, d) each; the last is 1."""
+        """Return the nine inputs of the curve, (n, d) each; the last is 1."""
         frequency = np.broadcast_to(self.frequencies, scores.shape)
         first, second = (np.clip(rival, *self.limits) for rival in _rivals(scores))
         return (
@@ -142,8 +141,8 @@ def fit_regression(inputs: FloatArray, target: FloatArray, start: FloatArray, pe
         else:
             break
         coefficients = coefficients - length * step
-        settled = now - following <= _SETTLED * max(1.0, now)
+        is_settled = now - following <= _SMALLEST_GAIN * max(1.0, now)
         now = following
-        if settled:
+        if is_settled:
             break
     return coefficients

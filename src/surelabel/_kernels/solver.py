@@ -1,4 +1,4 @@
-"""One-vs-rest linear classifiers: coordinate descent on the dual, one label after another, each with its own order.
+"""One-vs-rest linear classifiers by coordinate descent on the dual, one label at a time.
 
 Texts are sparse rows (starts, columns, values), row i at starts[i]..starts[i + 1]. The order in which texts are visited
 comes from the label's own stream of random numbers, so results depend neither on threads nor on other labels.
@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._kernels.compiling import kernel, part
-from surelabel._kernels.shortlist import _dual_step
+from surelabel._kernels.compile import kernel, part
 
 Array = Any
 
 # Constants of Steele, Lea & Flood's SplitMix64.
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+# Newton's steps in one dual variable: most, the change that ends them, and the largest log-odds of a dual's share.
+_MAX_STEPS, _SETTLED, _FAR = 30, 1e-3, 30.0
 
 
 @part
@@ -50,6 +51,34 @@ def _add(texts: Any, i: int, change: float, weights: Array) -> None:
     for at in range(starts[i], starts[i + 1]):
         weights[features[at]] += change * values[at]
     weights[weights.shape[0] - 1] += change
+
+
+@part
+def _dual_step(square: float, margin: float, old: float, most: float) -> float:
+    """Minimise the dual of a logistic loss in one variable, 0 < a < most.
+
+    With a = most s(t), s the logistic function, the derivative t + square (most s(t) - old) + margin increases with a
+    slope of 1 or more: Newton's steps, kept within a bracket. t is as exact as the next pass over the texts can use.
+    """
+    shift = margin - square * old
+    high = -shift
+    low = high - square * most
+    t = np.log(old / (most - old))
+    for _ in range(_MAX_STEPS):
+        share = 1.0 / (1.0 + np.exp(-t))
+        derivative = t + square * most * share + shift
+        if derivative > 0.0:
+            high = min(high, t)
+        else:
+            low = max(low, t)
+        following = t - derivative / (1.0 + square * most * share * (1.0 - share))
+        if not low <= following <= high:
+            following = 0.5 * (low + high)
+        settled = abs(following - t) <= _SETTLED
+        t = following
+        if settled:
+            break
+    return most / (1.0 + np.exp(-min(max(t, -_FAR), _FAR)))
 
 
 @kernel
