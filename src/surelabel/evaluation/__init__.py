@@ -1,1 +1,1 @@
-"""Evaluation: metrics, S and OF criteria, one predictor evaluated, methods compared."""
+"""Predictors measured on texts with known labels: metrics, criteria of efficiency, promises by subgroup, sentences."""

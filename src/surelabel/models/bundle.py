@@ -3,18 +3,73 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surelabel import text
+from surelabel._core.files import atomic_folder, check_manifest, check_overwrite, write_manifest
+from surelabel._core.validation import BoolArray, FloatArray, as_fraction
+from surelabel.answers import Answer, build_answers
+from surelabel.conformal import ConformalLabelSets
+from surelabel.evaluation.evaluate import as_dataclass
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.guarantees.decisions import FilingPolicy
+from surelabel.models.evidence import HeldOutTexts
+from surelabel.models.seen import SeenTexts
+from surelabel.models.settings import LEVELS
+from surelabel.recalibration import Recalibration
+from surelabel.sets.forced import ForcedPredictions
+from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.text import Explanation, KnownWords, TextClassifier, Thresholds
+
 if TYPE_CHECKING:
-    from surelabel.answers import Answer
+    from surelabel.models.evaluate import BundleEvaluation
+
+_FORMAT = "surelabel bundle"
+_DESCRIPTION, _CARD, _REPORT, _EVALUATION = "bundle.json", "README.md", "report.html", "evaluation.json"
+_CLASSIFIER, _POLICY = "classifier", "policy"
+_PREDICTOR, _SEEN, _FILING, _CALIBRATION = "predictor.npz", "seen.npz", "filing.npz", "calibration.npz"
+_WORDS, _RECALIBRATION, _THRESHOLDS = "known_words.npz", "recalibration.npz", "thresholds.json"
 
 
 @dataclasses.dataclass(frozen=True)
 class BundleInfo:
-    """Where a bundle comes from and how it was made: plain values."""
+    """Where a bundle comes from and how it was made: plain values.
+
+    Attributes
+    ----------
+    name, classifier : str
+        Of the model, for people, and the kind of its classifier.
+    created : str
+        Date and time in UTC, ISO 8601.
+    versions, settings : mapping
+        Of packages, and of the classifier.
+    corpus : str
+    provenance : mapping
+        Where the corpus comes from.
+    part_sizes : mapping of part name to number of texts
+    n_train, seed : int
+    measure : str
+        Name of the nonconformity measure.
+    levels : mapping
+        "significance", "max_wrong", "max_missed", "max_false" and "assurance", as they were typed.
+    max_tags : int
+        A text with more tags to consider is to be read.
+    best_guess : str
+        "exact", the most plausible label-set, or thresholds for "f1" or "macro-f1".
+    group_column : str or None
+        Column with the group of each text, if prediction sets keep their promise in every group.
+    categories : tuple of str
+        Categories of texts that are calibrated apart; empty if all texts are one.
+    label_texts : mapping of label name to number of training texts
+    notes, verdict : tuple of str
+        What a user of the model should know, and what it is good for.
+    examples : tuple of str
+        Texts to try the model with, if they were asked for.
+    """
 
     name: str
     classifier: str
@@ -31,35 +86,176 @@ class BundleInfo:
     max_tags: int = 9
     best_guess: str = "exact"
     group_column: str | None = None
+    categories: tuple[str, ...] = ()
     label_texts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     verdict: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self), default=str))
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Any) -> BundleInfo:
+        """Return the inverse of `to_dict`; anything else is an ArtifactError."""
+        info: BundleInfo = as_dataclass(cls, values)
+        if set(info.levels) != set(LEVELS):
+            raise ArtifactError(f"The levels of a bundle must be {', '.join(LEVELS)}. Got {', '.join(info.levels)}.")
+        for name, level in info.levels.items():
+            as_fraction(level, name, "bundle")
+        return info
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bundle:
-    """A text classifier, what is calibrated on its probabilities, and what is known of both."""
+    """A text classifier, what is calibrated on its probabilities, and what is known of both.
 
-    classifier: Any
-    predictor: Any
-    policy: Any
+    Made by `surelabel.train`, or by `load_bundle` from a folder.
+
+    Attributes
+    ----------
+    classifier : TextClassifier
+    predictor : ConformalLabelSets
+        Calibrated, with label names. If something is filed, it is calibrated apart for filed texts and for texts that
+        people see, so that prediction sets keep their promise for both.
+    policy : FilingPolicy
+        Which texts are filed, and the tags to consider for all others.
+    info : BundleInfo
+    known_words : KnownWords or None
+        Words of the training texts.
+    recalibration : Recalibration or None
+        Correction of the classifier's probabilities.
+    thresholds : Thresholds or None
+        Rule for the best guess, if it is made for F1.
+    evaluation : BundleEvaluation or None
+        Figures on test texts.
+    seen : SeenTexts
+        Hashes of the texts of each part.
+    filing, calibration : HeldOutTexts
+        Figures of the texts that the promises are calibrated on; no text.
+    report : bytes or None
+        The HTML report.
+
+    Examples
+    --------
+    >>> import surelabel
+    >>> bundle = surelabel.train(surelabel.corpora.load("synthetic", n_texts=600, n_labels=5))
+    >>> bundle.label_names
+    ('trade', 'oil', 'elections', 'football', 'medicine')
+    """
+
+    classifier: TextClassifier
+    predictor: ConformalLabelSets
+    policy: FilingPolicy
     info: BundleInfo
-    known_words: Any = None
-    recalibration: Any = None
-    thresholds: Any = None
-    evaluation: Any = None  # BundleEvaluation
-    seen: Any = None
+    known_words: KnownWords | None = None
+    recalibration: Recalibration | None = None
+    thresholds: Thresholds | None = None
+    evaluation: BundleEvaluation | None = None
+    seen: SeenTexts = dataclasses.field(default_factory=SeenTexts.of)
+    filing: HeldOutTexts | None = None
+    calibration: HeldOutTexts | None = None
     report: bytes | None = None
+
+    def __post_init__(self) -> None:
+        names = self.predictor.calibration_.label_names
+        if names is None or tuple(self.classifier.label_names_) != names:
+            raise InvalidInputError(
+                "The classifier and the predictor of a bundle must have the same label names. "
+                f"Got {_first(self.classifier.label_names_)} and {_first(names)}."
+            )
+        if self.policy.automation.predictor_.calibration_.label_names != names:
+            raise InvalidInputError("The policy and the predictor of a bundle must have the same label names.")
+
+    def __repr__(self) -> str:
+        return (
+            f"<Bundle {self.info.name!r}: {self.info.classifier}, {len(self.label_names)} labels, {self.info.measure}, "
+            f"{self.predictor.calibration_.n_texts} calibration texts>"
+        )
 
     @property
     def label_names(self) -> tuple[str, ...]:
         """Names of the labels, in the order of the columns of probabilities."""
-        raise NotImplementedError
+        return tuple(self.predictor.calibration_.label_names or ())
+
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """The groups that the bundle is calibrated with, None if it is not calibrated by groups."""
+        if self.info.group_column is None:
+            return None
+        return tuple(sorted({category.partition(": ")[2] for category in self.info.categories}))
 
     def predict_proba(self, texts: Iterable[str], scores: Any = None) -> Any:
-        """Return the probability of each label for each text: (n, d) float64, or Shortlists."""
-        raise NotImplementedError
+        """Return the probability of each label for each text, (n, d) float64 or Shortlists, recalibrated if asked.
+
+        `scores` are those of a tagger, one mapping of label to score per text, for a bundle of the kind "scores".
+        """
+        given = list(texts) if not isinstance(texts, str) else texts
+        probabilities = self.classifier.predict_proba(given, scores=scores)
+        if self.recalibration is None or len(probabilities) == 0:
+            return probabilities
+        return self.recalibration.transform(probabilities)
+
+    def share_known(self, texts: Sequence[str]) -> FloatArray | None:
+        """Return the share of each text's words that occur in the training texts, (n,); None if that is unknown."""
+        return None if self.known_words is None else self.known_words.share(texts)
+
+    def categories(self, probabilities: Any, known_words: Any, groups: Any = None) -> list[str] | None:
+        """Return the category of each text, None if all texts are one.
+
+        A filed text of a group that has no filed calibration text is compared with those of the group that people see.
+        """
+        if groups is not None and self.info.group_column is None:
+            raise InvalidInputError("This model is not calibrated by groups: leave the groups out, or train with one.")
+        if groups is None and self.info.group_column is not None:
+            raise InvalidInputError(
+                f"This model is calibrated by groups: give the group of each text, as in {self.info.group_column!r}."
+            )
+        if not self.info.categories:
+            return None
+        filed = self.policy.file(probabilities, known_words)
+        return as_categories(self.policy, filed, groups, self.info.categories)
+
+    def predict(self, texts: Iterable[str], *, groups: Any = None, scores: Any = None) -> ForcedPredictions:
+        """Return the most plausible label-set of each text, with confidence and credibility.
+
+        Here and below `groups` has the group of each text if the bundle is calibrated by groups.
+        """
+        probabilities, categories = self._prepared(texts, groups, scores)
+        return self.predictor.predict(probabilities, groups=categories)
+
+    def predict_set(
+        self,
+        texts: Iterable[str],
+        *,
+        significance: Any = None,
+        confidence_level: Any = None,
+        groups: Any = None,
+        assurance: Any = None,
+        scores: Any = None,
+    ) -> PredictionSets:
+        """Return the prediction set of each text; exactly one of significance and confidence_level must be given."""
+        probabilities, categories = self._prepared(texts, groups, scores)
+        return self.predictor.predict_set(
+            probabilities,
+            significance=significance,
+            confidence_level=confidence_level,
+            groups=categories,
+            assurance=assurance,
+        )
+
+    def predict_p(self, texts: Iterable[str], labels: Any, *, groups: Any = None, scores: Any = None) -> FloatArray:
+        """Return the p-value of one given label-set per text, (n,): 0/1 rows, or collections of label names."""
+        probabilities, categories = self._prepared(texts, groups, scores)
+        return self.predictor.predict_p(probabilities, labels, groups=categories)
+
+    def _prepared(self, texts: Iterable[str], groups: Any, scores: Any) -> tuple[Any, list[str] | None]:
+        """Return probabilities and categories of texts."""
+        given = list(texts) if not isinstance(texts, str) else texts
+        probabilities = self.predict_proba(given, scores)
+        return probabilities, self.categories(probabilities, self.share_known(given), groups)
 
     def answers(
         self,
@@ -71,40 +267,145 @@ class Bundle:
         assurance: Any = None,
         top: int = 5,
         scores: Any = None,
+        probabilities: Any = None,
     ) -> list[Answer]:
-        """Return what a user reads about each text."""
-        raise NotImplementedError
+        """Return what a user reads about each text; see `surelabel.answers.Answer`.
 
-    def predict(self, texts: Iterable[str], *, groups: Any = None, scores: Any = None) -> Any:
-        """Return the most plausible label-set of each text, with confidence and credibility."""
-        raise NotImplementedError
+        Parameters
+        ----------
+        significance, confidence_level, assurance
+            As in `ConformalLabelSets.predict_set`; without a level an answer has no prediction set.
+        groups : (n,) sequence, optional
+        top : int
+            Most plausible label-sets to name for each text.
+        scores : sequence of mappings, optional
+            Scores of a tagger.
+        probabilities : optional
+            What `predict_proba` returned for the texts.
+        """
+        given = list(texts) if not isinstance(texts, str) else texts
+        if probabilities is None:
+            probabilities = self.predict_proba(given, scores)
+        if len(probabilities) == 0:
+            return []
+        known = self.share_known(given)
+        return build_answers(
+            self.predictor,
+            probabilities,
+            policy=self.policy,
+            known_words=known,
+            groups=self.categories(probabilities, known, groups),
+            significance=significance,
+            confidence_level=confidence_level,
+            assurance=assurance,
+            top=top,
+            best_guesses=self.best_guesses(probabilities),
+        )
 
-    def predict_set(
-        self,
-        texts: Iterable[str],
-        *,
-        significance: Any = None,
-        confidence_level: Any = None,
-        groups: Any = None,
-        assurance: Any = None,
-        scores: Any = None,
-    ) -> Any:
-        """Return the prediction set of each text."""
-        raise NotImplementedError
+    def best_guesses(self, probabilities: Any) -> BoolArray | None:
+        """Return the labels of each text by thresholds, None if best guesses are the most plausible label-sets."""
+        return None if self.thresholds is None else self.thresholds.predict(probabilities)
 
-    def predict_p(self, texts: Iterable[str], labels: Any, *, groups: Any = None, scores: Any = None) -> Any:
-        """Return the p-value of one given label-set per text, (n,)."""
-        raise NotImplementedError
-
-    def explain(self, text: str, label: str | int) -> Any:
-        """Explain which words of a text speak for a label."""
-        raise NotImplementedError
+    def explain(self, text: str, label: str | int) -> Explanation:
+        """Explain which words of a text speak for a label; see `surelabel.text.TextClassifier.explain`."""
+        return self.classifier.explain(text, label)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the bundle into a folder, atomically; an older bundle there is replaced."""
-        raise NotImplementedError
+        from surelabel.models.card import model_card  # noqa: PLC0415 (cards describe bundles)
+
+        target = check_overwrite(folder)
+        with atomic_folder(target) as temporary:
+            _write_json(temporary / _DESCRIPTION, {"format": _FORMAT, **self.info.to_dict()})
+            (temporary / _CLASSIFIER).mkdir()
+            self.classifier.write_files(temporary / _CLASSIFIER)
+            self.predictor.save(temporary / _PREDICTOR)
+            self.policy.save(temporary / _POLICY)
+            self.seen.save(temporary / _SEEN)
+            for name, part in ((_FILING, self.filing), (_CALIBRATION, self.calibration)):
+                if part is not None:
+                    part.save(temporary / name, self.label_names)
+            if self.known_words is not None:
+                self.known_words.save(temporary / _WORDS)
+            if self.recalibration is not None:
+                self.recalibration.save(temporary / _RECALIBRATION)
+            if self.thresholds is not None:
+                _write_json(temporary / _THRESHOLDS, self.thresholds.to_dict())
+            if self.evaluation is not None:
+                _write_json(temporary / _EVALUATION, self.evaluation.to_dict())
+            if self.report is not None:
+                (temporary / _REPORT).write_bytes(self.report)
+            (temporary / _CARD).write_text(model_card(self), encoding="utf-8")
+            write_manifest(temporary)
+        return target
+
+
+def as_categories(
+    policy: FilingPolicy, filed: BoolArray, groups: Any, known: Iterable[str] | None = None
+) -> list[str] | None:
+    """Return the category of each text: filed or seen, and its group; only those that are `known`."""
+    categories = policy.categories(filed, groups)
+    if known is None:
+        return categories
+    present = set(known)
+    return [
+        category if category in present else category.replace("filed", "seen", 1) for category in categories
+    ]
 
 
 def load_bundle(path: str | os.PathLike[str]) -> Bundle:
-    """Load a bundle from its folder: every file is verified in place, nothing is written, no code is run."""
-    raise NotImplementedError
+    """Load a bundle from its folder: every file is verified in place, nothing is written, no code is run.
+
+    Raises
+    ------
+    ArtifactError
+        There is no bundle, or it is damaged or changed.
+    MissingDependencyError
+        The classifier is a neural one, and surelabel[text] is not installed.
+    """
+    from surelabel.models.evaluate import BundleEvaluation  # noqa: PLC0415 (evaluations need bundles)
+
+    folder = Path(path)
+    names = set(check_manifest(folder))
+    try:
+        document = _read_json(folder / _DESCRIPTION)
+        if not isinstance(document, dict) or document.pop("format", None) != _FORMAT:
+            raise ArtifactError(f"{folder} is not a model: its {_DESCRIPTION} does not describe one.")
+
+        def optional(name: str, read: Any) -> Any:
+            return read(folder / name) if name in names else None
+
+        classifier = text.read_files(folder / _CLASSIFIER)
+        labels = classifier.label_names_
+        return Bundle(
+            classifier=classifier,
+            predictor=ConformalLabelSets.load(folder / _PREDICTOR),
+            policy=FilingPolicy.load(folder / _POLICY),
+            info=BundleInfo.from_dict(document),
+            known_words=optional(_WORDS, KnownWords.load),
+            recalibration=optional(_RECALIBRATION, Recalibration.load),
+            thresholds=optional(_THRESHOLDS, lambda file: Thresholds.from_dict(_read_json(file))),
+            evaluation=optional(_EVALUATION, lambda file: BundleEvaluation.from_dict(_read_json(file))),
+            seen=SeenTexts.load(folder / _SEEN),
+            filing=optional(_FILING, lambda file: HeldOutTexts.load(file, labels)),
+            calibration=optional(_CALIBRATION, lambda file: HeldOutTexts.load(file, labels)),
+            report=optional(_REPORT, Path.read_bytes),
+        )
+    except (InvalidInputError, OSError) as error:
+        raise ArtifactError(f"The model {folder} cannot be used: {error}") from error
+
+
+def _write_json(path: Path, values: Any) -> None:
+    path.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}.") from error
+
+
+def _first(names: Sequence[str] | None) -> str:
+    """Show the beginning of some label names."""
+    return "none" if names is None else f"{len(names)} names ({', '.join(names[:3])}, ...)"
