@@ -1,0 +1,287 @@
+"""Answers to many files: one output per input, on this process or on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from surelabel._core.extras import require
+from surelabel._core.files import MANIFEST
+from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.models import Bundle, load_bundle
+from surelabel.predicting.file import (
+    SKIPPED_SUFFIX,
+    Counts,
+    Location,
+    answer_file,
+    atomic_output,
+    check_output,
+    is_url,
+    output_kind,
+)
+from surelabel.predicting.settings import PredictSettings
+
+SETTINGS_FILE = "surelabel.json"
+_INPUT_SUFFIXES = (".txt", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """What a run has written.
+
+    Attributes
+    ----------
+    out : str
+    n_files, n_found : int
+        Files of answers, and those of them that an earlier run had finished.
+    n_rows, n_skipped : int
+        Rows that this run answered and skipped.
+    skipped : tuple of str
+        Lists of skipped rows that this run has written.
+    """
+
+    out: str
+    n_files: int
+    n_found: int
+    n_rows: int
+    n_skipped: int
+    skipped: tuple[str, ...] = ()
+
+
+class Task(NamedTuple):
+    """A file to answer and where the answers go."""
+
+    source: str
+    out: str
+
+
+def predict_dataset(
+    bundle: Bundle | Location,
+    source: Location,
+    out: Location,
+    settings: PredictSettings | None = None,
+    *,
+    workers: Any = None,
+    resume: bool = False,
+    advance: Callable[[int], object] | None = None,
+) -> Summary:
+    """Answer all texts of a file, a folder or a pattern such as "texts/*.csv", by path or URL.
+
+    The answers to monday.parquet in a folder are OUT/monday.parquet. A file of answers appears when it is complete, and
+    `resume` skips those that exist. A file is never divided: split files of more than a few million rows.
+
+    Parameters
+    ----------
+    bundle : Bundle or path of its folder
+    source : path or URL
+    out : path or URL
+        A folder, which keeps the settings in surelabel.json; or, for one file, the name of a file.
+    settings : PredictSettings, optional
+    workers : int, str or distributed.Client, optional
+        Processes to start on this machine, the address of a Dask scheduler, or a Dask client. Workers on other machines
+        must see `source` and `out`.
+    resume : bool
+    advance : callable, optional
+        Called with the number of texts that were answered since the last call.
+
+    Raises
+    ------
+    CorpusError
+        There are no texts, or a row cannot be used.
+    DatasetError
+        The cluster is absent, is lost, or has another surelabel. Finished files stay; `resume` continues.
+    InvalidInputError
+        An argument is wrong, or the folder holds answers of another model or with other settings.
+    """
+    settings = settings or PredictSettings()
+    if output_kind(out) is not None:
+        return _answer_one(bundle, source, out, settings, advance)
+    with bundle_folder(bundle) as folder:
+        model = bundle if isinstance(bundle, Bundle) else load_bundle(folder)
+        tasks = plan(source, out, settings)
+        for task in tasks:
+            settings.check_labels(model.label_names, output_kind(task.out) or "jsonl")
+        check_output(tasks[0].source, f"{os.fspath(out)}/{SETTINGS_FILE}")
+        store = _Folder(out)
+        store.begin({"model": model_checksum(folder), "settings": settings.identity()}, resume=resume)
+        todo = [task for task in tasks if not (resume and store.exists(task.out))]
+        counts = list(_run(model, folder, todo, settings, workers, advance))
+    return Summary(
+        out=os.fspath(out),
+        n_files=len(tasks),
+        n_found=len(tasks) - len(todo),
+        n_rows=sum(count.n_rows for count in counts),
+        n_skipped=sum(count.n_skipped for count in counts),
+        skipped=tuple(sorted(count.skipped for count in counts if count.skipped is not None)),
+    )
+
+
+def _answer_one(
+    bundle: Bundle | Location,
+    source: Location,
+    out: Location,
+    settings: PredictSettings,
+    advance: Callable[[int], object] | None,
+) -> Summary:
+    """Answer one file in one file."""
+    files = list_files(source)
+    if len(files) != 1 or not (is_url(source) or Path(files[0]) == Path(source)):
+        raise InvalidInputError(f"Answers to several files go into a folder. Got {os.fspath(out)!r}, a file's name.")
+    model = bundle if isinstance(bundle, Bundle) else load_bundle(bundle)
+    counts = answer_file(model, files[0], out, settings, advance)
+    return Summary(os.fspath(out), 1, 0, counts.n_rows, counts.n_skipped, (counts.skipped,) if counts.skipped else ())
+
+
+def _run(
+    model: Bundle,
+    folder: Path,
+    tasks: list[Task],
+    settings: PredictSettings,
+    workers: Any,
+    advance: Callable[[int], object] | None,
+) -> Iterator[Counts]:
+    """Do the tasks here, or on workers."""
+    if workers is None:
+        for task in tasks:
+            yield answer_file(model, task.source, task.out, settings, advance)
+        return
+    require("distributed", "distributed", "A run on workers")
+    from surelabel.predicting import cluster  # noqa: PLC0415 (needs Dask)
+
+    with cluster.client_of(workers) as client:
+        for counts in cluster.answer_files(client, folder, model_checksum(folder), tasks, settings):
+            if advance is not None:
+                advance(counts.n_rows)
+            yield counts
+
+
+@contextlib.contextmanager
+def bundle_folder(bundle: Bundle | Location) -> Iterator[Path]:
+    """Yield the folder of a bundle, a temporary one if it is in memory."""
+    if not isinstance(bundle, Bundle):
+        yield Path(bundle)
+        return
+    with tempfile.TemporaryDirectory(prefix="surelabel-") as folder:
+        yield Path(bundle.save(Path(folder, "model")))
+
+
+def model_checksum(folder: Path) -> str:
+    """Return a checksum of a bundle: of its manifest, which has those of all files."""
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+
+
+def list_files(source: Location) -> list[str]:
+    """Return the files that a path, a folder, a pattern or a URL names, sorted."""
+    name = os.fspath(source)
+    if is_url(name):
+        filesystem, path = require("fsspec", "distributed", "Texts from a URL").core.url_to_fs(name)
+        if any(mark in path for mark in "*?["):
+            found = filesystem.glob(path)
+        else:
+            found = filesystem.find(path) if filesystem.isdir(path) else [path]
+        urls = [filesystem.unstrip_protocol(item) for item in found if _is_input(item) or len(found) == 1]
+        return _some(sorted(urls), name)
+    path = Path(name)
+    if path.is_dir():
+        found = [str(item) for item in path.rglob("*") if item.is_file() and _is_input(str(item.relative_to(path)))]
+    elif path.exists() or not any(mark in name for mark in "*?["):
+        found = [name]
+    else:
+        anchor = Path(path.anchor) if path.anchor else Path()
+        found = [str(item) for item in anchor.glob(str(path.relative_to(path.anchor))) if item.is_file()]
+    return _some(sorted(found), name)
+
+
+def _some(files: list[str], name: str) -> list[str]:
+    if not files:
+        raise CorpusError(f"{name} has no files of texts ({', '.join(_INPUT_SUFFIXES)}).")
+    return files
+
+
+def _is_input(name: str) -> bool:
+    """Whether a file in a folder is one of texts: not hidden, not written by a run of predict."""
+    path = PurePosixPath(Path(name).as_posix())
+    is_hidden = any(part.startswith((".", "_")) for part in path.parts[-1:])
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    return not is_hidden and not name.endswith(SKIPPED_SUFFIX) and plain.suffix.lower() in _INPUT_SUFFIXES
+
+
+def plan(source: Location, out: Location, settings: PredictSettings) -> list[Task]:
+    """Return where the answers to each file go; an output has its input's name, and its kind unless `format` says."""
+    sources = list_files(source)
+    common = os.path.commonpath([str(PurePosixPath(Path(file).as_posix()).parent) for file in sources])
+    tasks = []
+    for file in sources:
+        relative = PurePosixPath(os.path.relpath(Path(file).as_posix(), common))
+        relative = relative.with_suffix("") if relative.suffix == ".gz" else relative
+        kind = settings.format or output_kind(relative) or "jsonl"
+        tasks.append(Task(_absolute(file), _absolute(f"{os.fspath(out).rstrip('/')}/{relative.with_suffix('.' + kind)}")))
+    outs = [task.out for task in tasks]
+    twice = next((name for name in outs if outs.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInputError(f"Two files would both be answered in {twice}. Rename one, or answer them apart.")
+    for task in tasks:
+        check_output(task.source, task.out)
+    return tasks
+
+
+def _absolute(location: str) -> str:
+    """Return a path that means the same in the current folder of another process."""
+    return location if is_url(location) else os.path.abspath(location)
+
+
+class _Folder:
+    """A folder of answers, by path or URL, with the model's checksum and the settings in surelabel.json."""
+
+    def __init__(self, out: Location) -> None:
+        self.name = os.fspath(out).rstrip("/")
+        self._settings = f"{self.name}/{SETTINGS_FILE}"
+
+    def exists(self, location: str) -> bool:
+        """Whether a file exists."""
+        if not is_url(location):
+            return Path(location).is_file()
+        filesystem, path = require("fsspec", "distributed", "An output to a URL").core.url_to_fs(location)
+        return bool(filesystem.exists(path))
+
+    def begin(self, identity: dict[str, Any], *, resume: bool) -> None:
+        """Write the settings; raise if answers of another model, or with other settings, are to be continued."""
+        if self.exists(self._settings):
+            earlier = self._read()
+            differing = _differences(earlier, identity)
+            if resume and differing:
+                raise InvalidInputError(
+                    f"{self.name} was begun with another {' and '.join(differing)}. Use the same, or start over "
+                    "without --resume."
+                )
+        elif not is_url(self.name) and Path(self.name).is_dir() and any(Path(self.name).iterdir()):
+            raise InvalidInputError(f"{self.name} holds something other than answers. Choose a new folder.")
+        with atomic_output(self._settings) as stream:
+            stream.write((json.dumps(identity, indent=1, ensure_ascii=False) + "\n").encode())
+
+    def _read(self) -> Any:
+        if not is_url(self._settings):
+            content = Path(self._settings).read_text(encoding="utf-8")
+        else:
+            filesystem, path = require("fsspec", "distributed", "An output to a URL").core.url_to_fs(self._settings)
+            content = filesystem.cat_file(path).decode()
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            raise InvalidInputError(f"{self._settings} is damaged ({error}). Choose a new folder.") from error
+
+
+def _differences(earlier: Any, identity: dict[str, Any]) -> list[str]:
+    """Return what differs: "model", or the names of settings."""
+    if not isinstance(earlier, dict) or not isinstance(earlier.get("settings"), dict):
+        return ["program"]
+    now, before = identity["settings"], earlier["settings"]
+    names = sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
+    return (["model"] if earlier.get("model") != identity["model"] else []) + names

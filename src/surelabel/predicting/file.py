@@ -1,0 +1,209 @@
+"""Answers to the texts of one file, in one file that is complete or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from surelabel._core.extras import require
+from surelabel._core.files import MANIFEST, atomic_file
+from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.models import Bundle
+from surelabel.predicting.records import columns_of, flatten, record
+from surelabel.predicting.settings import OUTPUT_KINDS, PredictSettings
+from surelabel.tables.columns import TextRow, text_rows
+from surelabel.tables.read import read_rows
+from surelabel.tables.write import open_writer
+
+Location: TypeAlias = str | os.PathLike[str]
+"""A path or a URL."""
+
+SKIPPED_SUFFIX = ".skipped.jsonl"
+_KINDS = {f".{kind}": kind for kind in OUTPUT_KINDS} | {".ndjson": "jsonl"}
+
+
+class Counts(NamedTuple):
+    """Rows of a file that were answered and skipped, and where the skipped ones are listed (None if there are none)."""
+
+    n_rows: int
+    n_skipped: int = 0
+    skipped: str | None = None
+
+
+def output_kind(out: Location) -> str | None:
+    """Return the kind of an output file by its suffix, None if it does not say."""
+    return _KINDS.get(Path(os.fspath(out)).suffix.lower())
+
+
+def answer_rows(
+    bundle: Bundle, rows: Iterable[TextRow], settings: PredictSettings, skipped: list[dict[str, Any]]
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield records in batches; what cannot be used stops with an error, or is added to `skipped` with its reason."""
+    iterator = iter(rows)
+    while batch := list(itertools.islice(iterator, settings.batch_size)):
+        usable = []
+        for row in batch:
+            if row.problem is None:
+                usable.append(row)
+            elif settings.on_error == "stop":
+                raise CorpusError(f"Row {row.number}: {row.problem} Leave such rows out with --on-error skip.")
+            else:
+                skipped.append({"row": row.number, "id": row.id, "error": row.problem})
+        yield _records(bundle, usable, settings) if usable else []
+
+
+def _records(bundle: Bundle, rows: list[TextRow], settings: PredictSettings) -> list[dict[str, Any]]:
+    """Answer usable rows."""
+    answers = bundle.answers(
+        [row.text for row in rows],
+        significance=settings.significance,
+        confidence_level=settings.confidence_level,
+        groups=groups_of(bundle, rows, settings.group),
+        assurance=settings.assurance,
+        top=settings.top,
+        scores=scores_of(rows, settings.columns.scores),
+    )
+    return [record(row, answer, settings) for row, answer in zip(rows, answers, strict=True)]
+
+
+def groups_of(bundle: Bundle, rows: list[TextRow], group: str | None = None) -> list[str] | None:
+    """Return the group of each text, None if the model is not calibrated by groups."""
+    if bundle.info.group_column is None:
+        if group is not None:
+            raise InvalidInputError(f"The model is not calibrated by groups. Got the group {group!r}.")
+        return None
+    if group is not None:
+        return [group] * len(rows)
+    groups = [row.group for row in rows if row.group is not None]
+    if len(groups) < len(rows):
+        raise InvalidInputError(
+            "The model is calibrated by groups: name the column of the groups with --by, or one group for all texts "
+            "with --group."
+        )
+    return groups
+
+
+def scores_of(rows: list[TextRow], column: str | None) -> list[Any] | None:
+    """Return the scores of a tagger for each text, None if no column has them."""
+    return None if column is None else [row.cells.get(column) for row in rows]
+
+
+def answer_file(
+    bundle: Bundle,
+    source: Location,
+    out: Location,
+    settings: PredictSettings | None = None,
+    advance: Callable[[int], object] | None = None,
+) -> Counts:
+    """Answer all texts of a file in another file: .jsonl, .csv, .tsv, .xlsx or .parquet, by path or URL.
+
+    The file appears when all texts are answered; until then an older one stays. Rows that are skipped are listed in
+    OUT.skipped.jsonl.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    source, out : path or URL
+    settings : PredictSettings, optional
+    advance : callable, optional
+        Called with the number of texts of each batch that is done.
+
+    Raises
+    ------
+    CorpusError
+        The file has no texts, a row cannot be used, or the file changed while it was read.
+    """
+    settings = settings or PredictSettings()
+    kind = settings.format or output_kind(out)
+    if kind is None:
+        raise InvalidInputError(f"An output must end in one of {', '.join(_KINDS)}. Got {os.fspath(out)!r} instead.")
+    check_output(source, out)
+    settings.check_labels(bundle.label_names, kind)
+    columns = columns_of(kind, settings)
+    skipped: list[dict[str, Any]] = []
+    n_rows, before = 0, _state(source)
+    with atomic_output(out) as stream:
+        writer = open_writer(stream, kind, columns)
+        rows = text_rows(read_rows(source, kind=settings.kind, encoding=settings.encoding), settings.columns)
+        for records in answer_rows(bundle, rows, settings, skipped):
+            writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
+            n_rows += len(records)
+            if advance is not None:
+                advance(len(records))
+        writer.close()
+        if before != _state(source):
+            raise CorpusError(f"{os.fspath(source)} changed while it was read. Run the command again.")
+        if not n_rows:
+            why = f"Row {skipped[0]['row']}: {skipped[0]['error']}" if skipped else "It is empty."
+            raise CorpusError(f"{os.fspath(source)} has no text that can be answered. {why}")
+        # First the list: a file of answers that exists is never without it.
+        beside = _list_skipped(f"{os.fspath(out)}{SKIPPED_SUFFIX}", skipped)
+    return Counts(n_rows, len(skipped), beside)
+
+
+def check_output(source: Location, out: Location) -> None:
+    """Raise if writing would destroy the input or a model, before anything is written."""
+    if is_url(source) or is_url(out):
+        if os.fspath(source) == os.fspath(out):
+            raise InvalidInputError(f"The output is the input, {os.fspath(out)}. Choose another name.")
+        return
+    target = Path(out)
+    if target.exists() and Path(source).exists() and target.samefile(source):
+        raise InvalidInputError(f"The output is the input, {out}. Choose another name.")
+    if target.is_dir():
+        raise InvalidInputError(f"The output {out} is a folder. Name a file.")
+    folder = next((parent for parent in target.absolute().parents if (parent / MANIFEST).is_file()), None)
+    if folder is not None:
+        raise InvalidInputError(f"{out} would be inside the model {folder}. Choose another place.")
+
+
+def is_url(location: Location) -> bool:
+    """Whether a location is a URL."""
+    return "://" in os.fspath(location)
+
+
+def _state(source: Location) -> Any:
+    """Return size and time of a local file, which change when it is written to."""
+    if is_url(source) or not Path(source).is_file():
+        return None
+    status = Path(source).stat()
+    return status.st_size, status.st_mtime_ns
+
+
+@contextlib.contextmanager
+def atomic_output(out: Location) -> Iterator[IO[bytes]]:
+    """Yield a stream whose content replaces a file, or what a URL names, if the block ends without an error."""
+    if not is_url(out):
+        with atomic_file(out, "wb") as stream:
+            yield stream
+        return
+    filesystem, path = require("fsspec", "distributed", "An output to a URL").core.url_to_fs(os.fspath(out))
+    with tempfile.TemporaryDirectory() as folder:
+        local = Path(folder, "answers")
+        with local.open("wb") as stream:
+            yield stream
+        filesystem.makedirs(filesystem._parent(path), exist_ok=True)
+        # Under another name first where files can be renamed; object stores replace in one step anyway.
+        filesystem.put_file(str(local), f"{path}.part")
+        filesystem.mv(f"{path}.part", path)
+
+
+def _list_skipped(beside: str, skipped: list[dict[str, Any]]) -> str | None:
+    """Write the list of skipped rows, or remove an older one."""
+    if skipped:
+        with atomic_output(beside) as stream:
+            stream.write("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in skipped).encode())
+        return beside
+    if is_url(beside):
+        filesystem, path = require("fsspec", "distributed", "An output to a URL").core.url_to_fs(beside)
+        if filesystem.exists(path):
+            filesystem.rm_file(path)
+    else:
+        Path(beside).unlink(missing_ok=True)
+    return None
