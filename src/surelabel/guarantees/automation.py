@@ -21,6 +21,7 @@ from surelabel._core.validation import BoolArray, FloatArray, as_fraction, as_la
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import ArtifactError, CalibrationWarning, NotCalibratedError
 from surelabel.guarantees.certify import certified_threshold, filing_summary, wrong_bound
+from surelabel.guarantees.levels import from_file
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LogLoss
 from surelabel.sets.forced import ForcedPredictions
@@ -179,7 +180,7 @@ class Automation:
         try:
             certificate = arrays.pop("certificate")
             predictor = predictor_file.from_arrays(header["predictor"], arrays, measure)
-            automation = cls(header["max_wrong"], header["assurance"])
+            automation = cls(from_file(header["max_wrong"]), from_file(header["assurance"]))
             if certificate.dtype != np.float64 or certificate.shape != (3,):
                 raise ValueError("its certificate is not three numbers")
             threshold, share, bound = certificate.tolist()

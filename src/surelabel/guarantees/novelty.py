@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from surelabel._core.validation import BoolArray, FloatArray, as_fraction, invalid
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
+from surelabel.guarantees.levels import from_file
 
 FAMILIAR, NO_WORDS, FEW_WORDS, UNUSUAL = range(4)
 """The flags of texts."""
@@ -130,7 +131,7 @@ class Novelty:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Novelty:
         """Return the inverse of `to_dict`; raise ValueError, KeyError or TypeError for anything else."""
-        novelty = cls(values["max_flagged"])
+        novelty = cls(from_file(values["max_flagged"]))
         for name in _LIMITS:
             limit = float(values[name])
             if math.isnan(limit):

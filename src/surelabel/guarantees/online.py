@@ -1,32 +1,21 @@
-"""Texts that drift, and labels that arrive later: the level, or the calibration, follows the errors that were seen.
+"""Texts that drift, and labels that arrive later: the level follows the errors that were made.
 
-A fixed calibration keeps its promise for texts that are exchangeable with it. Texts of later months are not. Here every
-outcome that becomes known moves what the next texts are compared with:
+A fixed calibration keeps its promise for texts that are exchangeable with it. Texts of later months are not. So every
+outcome moves the level of the next text (adaptive conformal inference, Gibbs & Candès, 2021):
 
-- `aci` (Gibbs & Candès, *Adaptive conformal inference under distribution shift*, 2021): the level of the next text is
-  the last one plus rate * (significance - error). Whatever the texts, the share of errors among T settled ones
-  differs from the significance by at most (1 + rate) / (rate * T), as long as the level stays within the limits below.
-- `dtaci` (Gibbs & Candès, *Conformal inference for online prediction with arbitrary distribution shifts*, 2024): the
-  weighted mean of several such levels with different rates; those that did well recently weigh more.
-- `window`: the last `window` scores are the calibration.
-- `nexcp` (Barber et al., *Conformal prediction beyond exchangeability*, 2023): all scores count, each with the weight
-  decay^age: p(Y) = (sum of the weights of scores at least as large + 1) / (sum of all weights + 1).
+    level <- level + rate * (significance - error)
 
-With a taxonomy every category is a stream of its own: an outcome moves only the level, window or weights of the
-category of its text's group and of its true label-set. So each statement above holds in every category, over the texts
-that were settled there. The other kinds of label-sets of the text do not move: nothing was learnt about them.
+Whatever the texts, the share of errors among T texts with known outcomes differs from the significance by at most
+(1 + rate) / (rate * T), as long as the smallest level makes no errors and the largest makes only errors.
 
-One rule keeps sets useful: levels stay within 1 / (n + 1) and n / (n + 1). So a set goes no further than the
-largest score known and never holds everything, and not all sets are empty. A classifier that is right more often than
-asked for still has empty sets, or it could not make as many errors. With `keep_best` the best guess is in every set,
-and errors may stay below the significance. A category that has few outcomes stays near its calibration; one without
-calibration texts has nothing to compare with, so all its candidates stay plausible until it has outcomes and follows
-them by "window" or "nexcp".
+Sets are cut at levels within 1 / (n + 1) and n / (n + 1). So a set goes no further than the largest calibration score
+and never holds everything, and not all sets are empty.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
+import math
 import os
 from collections.abc import Iterable
 from fractions import Fraction
@@ -34,37 +23,19 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._core.npz_file import NpzFormat
-from surelabel._core.validation import BoolArray, FloatArray, as_share, check_count, invalid
-from surelabel.calibration import totals_of
+from surelabel import predictor_file
+from surelabel._core import files
+from surelabel._core.validation import BoolArray, FloatArray, as_fraction, as_probabilities, check_count, invalid
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines.base import Engine
-from surelabel.exceptions import InvalidInputError
-from surelabel.guarantees.files import damaged, predictor_from_array, predictor_to_array
-from surelabel.guarantees.streams import ALL_TEXTS, METHODS, Method, Streams
-from surelabel.guarantees.waiting import Waiting, as_ids
-from surelabel.labels.sparse import is_sparse
-from surelabel.measures import Measure
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.guarantees.levels import from_file
+from surelabel.labels.shortlists import Shortlists
 from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.taxonomies.categories import as_groups
-from surelabel.taxonomies.engine import KindsEngine
 
-ARRAYS = ("scores", "levels", "weights", "pending", "thresholds")
-"""Arrays of a state."""
-_FORMAT = NpzFormat("surelabel-online", 2, "a file", ("predictor", *ARRAYS))
-_PARAMETERS = ("rate", "window", "decay", "max_pending", "keep_best")
+_KIND = "online-conformal"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Pending:
-    """A text that waits for its label-set: its probabilities and group, and what its set was cut at, for each kind."""
-
-    probabilities: FloatArray
-    thresholds: list[float]
-    group: str | None
-
-
-class OnlineConformal(Waiting[_Pending]):
+class OnlineConformal:
     """Prediction sets for a stream of texts whose labels become known later, some never, in any order.
 
     Predictions and updates must come one after the other: several threads need a lock.
@@ -72,30 +43,20 @@ class OnlineConformal(Waiting[_Pending]):
     Parameters
     ----------
     predictor : ConformalLabelSets
-        Calibrated; with a taxonomy, levels follow the errors of each category.
+        Calibrated, without a taxonomy: make one object per group.
     significance : float, str, Decimal or Fraction in (0, 1)
         Share of errors to keep.
-    method : {"aci", "dtaci", "window", "nexcp"}
-        How it is kept.
-    rate : float
-        Of "aci": how far one error moves the level.
-    window : int, optional
-        Of "window": how many scores are compared with; as many as there are calibration texts by default.
-    decay : float
-        Of "nexcp": the weight of a score falls by this factor with every score that comes after it.
+    rate : float in (0, 1)
+        How far one error moves the level.
     max_pending : int
         Texts that may wait for their labels; if there are more, the oldest are forgotten.
-    keep_best : bool
-        Whether the best guess is in every set, so that none is empty.
 
     Attributes
     ----------
-    error_rate_ : float
-        Share of settled texts whose true label-set was outside its set; nan before the first.
     level_ : float
-        The significance that the next text is cut at; with a taxonomy the one that was asked for, see `levels_`.
-    levels_, error_rates_ : dict of str to float
-        Of each category, in words, that has calibration texts or outcomes.
+        The significance at which the next text's set is cut.
+    error_rate_ : float
+        Share of texts with known labels whose set missed them; nan before the first.
     n_settled_, n_errors_, n_pending_ : int
     last_ids_ : tuple of str
         Ids of the texts of the last `predict_set`.
@@ -112,45 +73,28 @@ class OnlineConformal(Waiting[_Pending]):
     ...     sets = online.predict_set(row[None])
     ...     _ = online.update(known[None])
     >>> plain = predictor.predict_p(drifted, labels[200:]) <= 0.1
-    >>> round(float(plain.mean()), 2), round(online.error_rate_, 2)
-    (0.18, 0.11)
+    >>> bool(plain.mean() > 0.15), bool(online.error_rate_ < 0.12)
+    (True, True)
     """
 
     def __init__(
-        self,
-        predictor: ConformalLabelSets,
-        significance: Any = 0.05,
-        method: Method = "aci",
-        *,
-        rate: float = 0.01,
-        window: int | None = None,
-        decay: float = 0.998,
-        max_pending: int = 100_000,
-        keep_best: bool = False,
+        self, predictor: ConformalLabelSets, significance: Any = "0.05", *, rate: float = 0.01, max_pending: int = 100_000
     ) -> None:
-        who = type(self).__name__
-        if not isinstance(predictor, ConformalLabelSets):
-            raise invalid("predictor", who, "a calibrated ConformalLabelSets", repr(predictor))
-        calibration = predictor._calibrated(who)
-        self._significance = as_share(significance, "significance", who=who)
-        if method not in METHODS:
-            raise invalid("method", who, f"one of {METHODS}", repr(method))
-        for name, value in (("rate", rate), ("decay", decay)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < 1.0:
-                raise invalid(name, who, "in (0, 1)", repr(value))
-        width = calibration.n_texts if window is None else window
-        for name, count in (("window", width), ("max_pending", max_pending)):
-            check_count(name, count, who=who, least=1)
-        super().__init__(predictor, int(max_pending))
-        self.method: Method = method
-        self.rate, self.window, self.decay = float(rate), int(width), float(decay)
-        self.keep_best = bool(keep_best)
-        self.n_errors_ = 0
+        who = "OnlineConformal"
+        if not isinstance(predictor, ConformalLabelSets) or predictor.taxonomy is not None:
+            raise invalid("predictor", who, "a calibrated ConformalLabelSets without a taxonomy", repr(predictor))
+        self._n_texts = predictor.calibrated(who).n_texts
+        self._significance = as_fraction(significance, "significance", who)
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0.0 < rate < 1.0:
+            raise invalid("rate", who, "in (0, 1)", repr(rate))
+        check_count("max_pending", max_pending, who, 1)
+        self.predictor, self.rate, self.max_pending = predictor, float(rate), int(max_pending)
+        self.n_settled_ = self.n_errors_ = 0
         self.last_ids_: tuple[str, ...] = ()
-        self._streams = Streams(
-            calibration, self._significance, method, rate=self.rate, window=self.window, decay=self.decay
-        )
+        self._level = self.significance
         self._next_id = 0
+        # By id: the probabilities of a text, and the rank that its set was cut at.
+        self._pending: dict[str, tuple[FloatArray, int]] = {}
 
     @property
     def significance(self) -> float:
@@ -158,177 +102,155 @@ class OnlineConformal(Waiting[_Pending]):
         return float(self._significance)
 
     @property
-    def exact_significance(self) -> Fraction:
-        """The same as the decimal number that was typed."""
-        return self._significance
+    def level_(self) -> float:
+        """The significance at which the next text's set is cut."""
+        return float(np.clip(self._level, 1 / (self._n_texts + 1), self._n_texts / (self._n_texts + 1)))
 
     @property
     def error_rate_(self) -> float:
-        """Share of settled texts whose true label-set was outside its set."""
-        return self.n_errors_ / self.n_settled_ if self.n_settled_ else float("nan")
+        """Share of texts with known labels whose set missed them."""
+        return self.n_errors_ / self.n_settled_ if self.n_settled_ else math.nan
 
     @property
-    def level_(self) -> float:
-        """The significance that the next text is cut at."""
-        return self.significance if self.predictor.taxonomy is not None else self._streams.level(ALL_TEXTS)
-
-    @property
-    def levels_(self) -> dict[str, float]:
-        """The significance that each category is cut at."""
-        return {name: self._streams.level(key) for name, key, _ in self._streams.named()}
-
-    @property
-    def error_rates_(self) -> dict[str, float]:
-        """Share of the settled texts of each category that were missed."""
-        return {name: one.n_errors / one.n_settled for name, _, one in self._streams.named() if one.n_settled}
+    def n_pending_(self) -> int:
+        """Texts whose labels are not known yet."""
+        return len(self._pending)
 
     def __repr__(self) -> str:
         return (
-            f"<OnlineConformal {self.method} at {self.significance:g}: {self.n_settled_} texts settled, "
-            f"{self.n_errors_} errors, {self.n_pending_} pending>"
+            f"<OnlineConformal at {self.significance:g}: {self.n_settled_} texts, {self.n_errors_} errors, "
+            f"{self.n_pending_} pending>"
         )
 
-    def predict_set(self, probabilities: Any, ids: Iterable[Any] | None = None, groups: Any = None) -> PredictionSets:
-        """Return the sets of plausible label-sets of new texts, all cut at the present level.
+    @property
+    def _rank(self) -> int:
+        """The rank of the calibration score that sets are cut at."""
+        return min(max(math.floor(self._level * (self._n_texts + 1)), 1), self._n_texts)
+
+    def predict_set(self, probabilities: Any, ids: Iterable[Any] | None = None) -> PredictionSets:
+        """Return the prediction sets of new texts, all cut at the present level.
 
         Parameters
         ----------
-        probabilities : (n, d) array-like, dense
+        probabilities : (n, d) array-like
         ids : n identifiers, optional
             By which `update` will name the texts; numbers in the order of the stream by default (`last_ids_`).
-        groups : (n,) array-like, optional
-            The group of each text, if the taxonomy divides texts by groups.
         """
-        if is_sparse(probabilities):
-            raise InvalidInputError(
-                "predict_set of OnlineConformal takes dense probabilities. Got sparse ones instead."
-            )
-        engine = self.current().bind(probabilities, groups=groups, who="predict_set")
-        known_groups = as_groups(groups, self.predictor.taxonomy, len(engine), who="predict_set")
-        if ids is None:
-            ids = range(self._next_id, self._next_id + len(engine))
-            self._next_id += len(engine)
-        self.last_ids_ = self.check_new(ids, len(engine))
-        thresholds = self._thresholds(engine)
-        rows, cuts = map(np.copy, np.asarray(engine.probabilities)), thresholds.reshape(len(engine), -1).tolist()
-        texts = map(_Pending, rows, cuts, known_groups or [None] * len(engine))
-        self._wait(dict(zip(self.last_ids_, texts, strict=True)))
-        return PredictionSets(engine, thresholds)
-
-    def _thresholds(self, engine: Engine) -> FloatArray:
-        """Return what texts are cut at, (n,), or (n, n_kinds) with a taxonomy."""
-        every = np.arange(len(engine))
-        is_divided = isinstance(engine, KindsEngine)
-        if isinstance(engine, KindsEngine):
-            thresholds = engine.categories.thresholds([self._significance], np.zeros_like(every), engine.codes)
-        else:
-            thresholds = np.full(len(engine), self._streams.cut(ALL_TEXTS))
-        if self.keep_best:
-            labels, totals = engine.forced()
-            place = (every, self._streams.kinds_of(labels)) if is_divided else every
-            thresholds[place] = np.maximum(thresholds[place], totals[:, 0])
-        return thresholds
+        if isinstance(probabilities, Shortlists):
+            raise invalid("probabilities", "predict_set of OnlineConformal", "a (n, d) array", "Shortlists")
+        calibration, rank = self.predictor.calibration_, self._rank
+        rows = as_probabilities(probabilities, calibration.label_names, "predict_set", calibration.n_labels)
+        names = _as_ids(range(self._next_id, self._next_id + len(rows)) if ids is None else ids, len(rows))
+        for name in names:
+            if name in self._pending:
+                raise InvalidInputError(f"The id of a new text must be new. Got {name!r:.80}, which is pending.")
+        sets = self.predictor.predict_set(rows, significance=Fraction(rank, self._n_texts + 1))
+        self._next_id += len(rows) if ids is None else 0
+        self._pending.update({name: (row.copy(), rank) for name, row in zip(names, rows, strict=True)})
+        self.drop(list(itertools.islice(self._pending, max(0, len(self._pending) - self.max_pending))))
+        self.last_ids_ = names
+        return sets
 
     def update(self, labels: Any, ids: Iterable[Any] | None = None) -> BoolArray:
         """Take true label-sets that have become known; return which of them were missed, (n,).
 
-        Nothing changes if one of them cannot be taken.
+        Nothing changes if one of them is refused.
 
         Parameters
         ----------
         labels : (n, d) 0/1 array-like or sparse matrix, or one collection of label names per text
         ids : n identifiers, optional
-            Of the texts; the n that have waited longest by default.
+            Of the texts; the n that have been pending longest by default.
         """
         n_texts = labels.shape[0] if hasattr(labels, "shape") else len(labels)
-        if ids is None:
-            names = tuple(self._pending)[:n_texts]
-            if len(names) < n_texts:
-                raise InvalidInputError(
-                    f"update got the labels of {n_texts} texts, and {len(names)} texts wait for theirs. Call "
-                    "predict_set first, or name the texts by 'ids'."
-                )
-        else:
-            names = as_ids(ids, n_texts)
-        calibration = self.predictor.calibration_
-        truth, outcomes = self._outcomes(names, labels, who="update")
-        texts = [self._pending.pop(name) for name in names]
-        totals = totals_of(calibration.measure, np.array([text.probabilities for text in texts]), truth)
-        kinds = self._streams.kinds_of(truth).tolist()
-        cuts = np.array([text.thresholds[kind] for text, kind in zip(texts, kinds, strict=True)])
-        missed = ~calibration.is_candidate(truth) | (totals > cuts)
-        self._streams.update([text.group for text in texts], truth, totals, missed)
-        self._settle(outcomes)
+        if n_texts > len(self._pending):
+            raise InvalidInputError(
+                f"update got the labels of {n_texts} texts, but only {len(self._pending)} are pending. Call "
+                "predict_set first."
+            )
+        names = tuple(itertools.islice(self._pending, n_texts)) if ids is None else _as_ids(ids, n_texts)
+        self._check_pending(names, "update")
+        texts = [self._pending[name] for name in names]
+        p_values = self.predictor.predict_p(np.array([row for row, _ in texts]), labels)
+        # The p-value is (m + 1) / (n + 1); members have m of at least the rank.
+        counts = np.rint(p_values * (self._n_texts + 1)).astype(np.int64)
+        missed = counts <= np.array([rank for _, rank in texts])
+        self.drop(names)
+        for error in missed.tolist():
+            moved = self._level + self.rate * (self.significance - error)
+            # One step past 0 and 1 and no further: the way back must not be long.
+            self._level = min(max(moved, -self.rate), 1.0 + self.rate)
+        self.n_settled_ += len(names)
         self.n_errors_ += int(missed.sum())
-        return missed
+        return np.asarray(missed)
 
     def drop(self, ids: Iterable[Any]) -> None:
         """Forget texts whose labels will never come."""
-        for name in map(str, ids):
-            if name not in self._pending:
-                raise invalid("ids", "drop", "ids of pending texts", repr(name))
+        names = tuple(map(str, ids))
+        self._check_pending(names, "drop")
+        for name in names:
             del self._pending[name]
 
-    def pending(self, name: str) -> tuple[FloatArray, str | None]:
-        """Return the probabilities of a text that waits, (d,), and its group, None if texts have none."""
-        return self._pending[name].probabilities, self._pending[name].group
-
-    def current(self) -> ConformalLabelSets:
-        """Return a predictor with what the next texts are compared with; cut it at `level_`."""
-        return self.predictor._with(self._streams.calibration())
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the state without the predictor: plain values, and arrays by name."""
-        header = {
-            "significance": str(self._significance),
-            "method": self.method,
-            "parameters": {name: getattr(self, name) for name in _PARAMETERS},
-            "counts": [self.n_settled_, self.n_errors_, self._next_id],
-            "pending": list(self._pending),
-            "settled": self._settled_to_json(),
-            "groups": [text.group for text in self._pending.values()],
-        }
-        header["streams"], arrays = self._streams.to_state()
-        n_labels = self.predictor.calibration_.n_labels
-        arrays |= {
-            "pending": np.array([text.probabilities for text in self._pending.values()]).reshape(-1, n_labels),
-            "thresholds": np.array([text.thresholds for text in self._pending.values()], dtype=np.float64),
-        }
-        return header, arrays
-
-    @classmethod
-    def from_state(
-        cls, predictor: ConformalLabelSets, header: dict[str, Any], arrays: dict[str, Any]
-    ) -> OnlineConformal:
-        """Return the inverse of `to_state`; raise ValueError, KeyError or TypeError for anything else."""
-        for name in ARRAYS:
-            values = arrays[name]
-            may_be_infinite = name == "thresholds"
-            if values.dtype != np.float64 or not (np.isfinite(values) | may_be_infinite & (values == np.inf)).all():
-                raise ValueError(f"its {name} are not numbers")
-        made = cls(predictor, Fraction(header["significance"]), header["method"], **header["parameters"])
-        made.n_settled_, made.n_errors_, made._next_id = (int(count) for count in header["counts"])
-        taxonomy, n_pending = predictor.taxonomy, len(header["pending"])
-        cuts = arrays["thresholds"].reshape(n_pending, 1 if taxonomy is None else taxonomy.n_kinds).tolist()
-        pending = zip(header["pending"], arrays["pending"], cuts, header["groups"], strict=True)
-        made._pending = {
-            str(name): _Pending(row, cut, None if group is None else str(group)) for name, row, cut, group in pending
-        }
-        made._settled_from_json(header["settled"])
-        made._streams.restore(header["streams"], arrays)
-        if arrays["pending"].shape[1:] != (predictor.calibration_.n_labels,):
-            raise ValueError("its texts are not those of its predictor")
-        return made
+    def _check_pending(self, names: Iterable[str], who: str) -> None:
+        """Raise unless all these texts are pending."""
+        for name in names:
+            if name not in self._pending:
+                raise invalid("ids", who, "ids of pending texts", f"{name!r:.80}")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write state and predictor to one file, whole or not at all."""
-        header, arrays = self.to_state()
-        _FORMAT.write(path, header, {"predictor": predictor_to_array(self.predictor), **arrays})
+        """Write state and predictor to one .npz file."""
+        predictor, arrays = predictor_file.to_arrays(self.predictor)
+        header = {
+            "kind": _KIND,
+            "significance": str(self._significance),
+            "rate": self.rate,
+            "max_pending": self.max_pending,
+            "level": self._level,
+            "counts": [self.n_settled_, self.n_errors_, self._next_id],
+            "pending": [[name, rank] for name, (_, rank) in self._pending.items()],
+            "predictor": predictor,
+        }
+        rows = np.array([row for row, _ in self._pending.values()])
+        files.write_arrays(path, header, {"pending": rows, **arrays})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, measure: Measure | None = None) -> OnlineConformal:
+    def load(cls, path: str | os.PathLike[str], *, measure: Any = None) -> OnlineConformal:
         """Read a file made by `save`, and continue where it stopped; no code from the file is run."""
-        header, arrays = _FORMAT.read(path)
-        predictor = predictor_from_array(arrays["predictor"], path, measure)
-        with damaged(path, "Save the stream's state again."):
-            return cls.from_state(predictor, header, arrays)
+        header, arrays = files.read_arrays(path, _KIND)
+        try:
+            rows = arrays.pop("pending")
+            predictor = predictor_file.from_arrays(header["predictor"], arrays, measure)
+            online = cls(
+                predictor, from_file(header["significance"]), rate=header["rate"], max_pending=header["max_pending"]
+            )
+            online._restore(header, rows)
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the stream's state again.") from error
+        return online
+
+    def _restore(self, header: dict[str, Any], rows: Any) -> None:
+        """Set what a file says; raise ValueError, KeyError or TypeError if it cannot be."""
+        level, counts, pending = header["level"], header["counts"], header["pending"]
+        for count in counts:
+            check_count("counts", count, "load")
+        self.n_settled_, self.n_errors_, self._next_id = counts
+        if not isinstance(level, float) or not -self.rate <= level <= 1.0 + self.rate:
+            raise ValueError("its level is not one")
+        if self.n_errors_ > self.n_settled_ or len(pending) > self.max_pending:
+            raise ValueError("its counts do not belong together")
+        self._level = level
+        names = _as_ids([name for name, _ in pending], len(pending))
+        for _, rank in pending:
+            check_count("rank", rank, "load", 1, self._n_texts)
+        if pending:
+            rows = as_probabilities(rows, None, "load", self.predictor.calibration_.n_labels)
+        self._pending = {name: (row, rank) for name, row, (_, rank) in zip(names, rows, pending, strict=True)}
+
+
+def _as_ids(ids: Iterable[Any], n_texts: int) -> tuple[str, ...]:
+    """Return identifiers as different strings, one per text."""
+    names = tuple(str(name) for name in ids)
+    if len(names) != n_texts or len(set(names)) != n_texts:
+        got = f"{len(names)}, of which {len(set(names))} differ"
+        raise invalid("ids", "OnlineConformal", f"{n_texts} different identifiers, one per text", got)
+    return names

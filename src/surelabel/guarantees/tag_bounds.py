@@ -42,6 +42,7 @@ from surelabel._core.validation import (
     invalid,
 )
 from surelabel.exceptions import ArtifactError, CalibrationWarning, NotCalibratedError
+from surelabel.guarantees.levels import from_file
 from surelabel.labels.shortlists import Shortlists
 
 _KIND = "tag-bounds"
@@ -304,7 +305,8 @@ class TagBounds:
         """Read a file made by `save`; no code from the file is run."""
         header, arrays = files.read_arrays(path, _KIND)
         try:
-            bounds, thresholds = cls(header["max_missed"], header["max_false"]), arrays["thresholds"]
+            bounds = cls(from_file(header["max_missed"]), from_file(header["max_false"]))
+            thresholds = arrays["thresholds"]
             if thresholds.dtype != np.float64 or thresholds.shape != (2,) or np.isnan(thresholds).any():
                 raise ValueError("its thresholds are not two numbers")
             n_labels, n_texts, problem = header["n_labels"], header["n_texts"], header["problem"]
@@ -315,7 +317,7 @@ class TagBounds:
             if problem is None and n_texts < bounds.n_needed:
                 raise ValueError("it has too few texts for its promise")
             bounds._names = bounds.label_names = as_names(header["label_names"], n_labels, "load")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the tag bounds again.") from error
         bounds.consider_threshold_, bounds.assign_threshold_ = thresholds.tolist()
         bounds._n_labels, bounds.n_texts_, bounds.problem_, bounds.summary_ = n_labels, n_texts, problem, header["summary"]
