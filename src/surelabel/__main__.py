@@ -1,4 +1,4 @@
-"""`surelabel` and `python -m surelabel`: the command line, and what can be said where its extra is missing."""
+"""`surelabel` and `python -m surelabel`: the command line, and a message where its extra is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import sys
 from typing import NoReturn
 
-from surelabel._core.extras import of_extra
+from surelabel._core.extras import require
 from surelabel._version import __version__
 from surelabel.exceptions import MissingDependencyError
 
@@ -17,11 +17,11 @@ _NEW_OBJECTS = 50_000
 
 
 def main() -> NoReturn:
-    """Run the command line; without the `cli` extra only `--version` works, everything else says what to install."""
+    """Run the command line; without the `cli` extra only `--version` works."""
     gc.set_threshold(_NEW_OBJECTS)
     try:
-        with of_extra("cli", "The command line"):
-            from surelabel import cli  # noqa: PLC0415
+        require("typer", "cli", "The command line")
+        from surelabel import cli  # noqa: PLC0415
     except MissingDependencyError as error:
         if sys.argv[1:] == ["--version"]:
             print(f"surelabel {__version__}")  # noqa: T201

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,9 +12,11 @@ import surelabel
 from surelabel.cli.app import usage_error
 
 if TYPE_CHECKING:
-    import surelabel.models
     from surelabel.corpora import Corpus
     from surelabel.models import Bundle
+    from surelabel.review import ReviewStore
+
+_log = logging.getLogger("surelabel")
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model, made by surelabel train.")]
 Labelled = Annotated[
@@ -59,10 +62,8 @@ InputFormat = Annotated[
     Literal["txt", "jsonl", "csv", "tsv", "parquet", "xlsx"] | None,
     typer.Option("--input-format", help="Format of the input, if its name does not show it."),
 ]
-StopOrSkip = Annotated[Literal["stop", "skip"], typer.Option("--on-error", help="On unreadable rows: stop, or skip.")]
 OnError = Annotated[
-    Literal["stop", "skip", "mark"],
-    typer.Option("--on-error", help="On unreadable rows: stop, skip and list them, or mark them in the output."),
+    Literal["stop", "skip"], typer.Option("--on-error", help="On unreadable rows: stop, or skip and list them.")
 ]
 By = Annotated[
     str | None, typer.Option("--by", metavar="COLUMN", help="Keep the promise in every group: a column of groups.")
@@ -97,29 +98,57 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None and value != []}
 
 
-def one_or_many(columns: list[str] | None, usual: str) -> str | list[str]:
-    """Return a column, or several."""
-    return usual if not columns else columns[0] if len(columns) == 1 else columns
-
-
-def separator(typed: str) -> str:
-    """Return a separator as it was meant: a shell makes it hard to type a tab."""
-    return "\t" if typed == r"\t" else typed
-
-
 def is_file(source: str) -> bool:
     """Whether a source is a file or URL, not the name of a known corpus."""
     return Path(source).is_file() or source not in surelabel.corpora.available()
 
 
-def load_labelled(source: str, bundle: Bundle | None = None, **reading: Any) -> Corpus:
-    """Load texts with labels: a file with its own parts alone, or a known corpus; options must have an effect."""
-    group = None if bundle is None else bundle.info.group_column
-    if is_file(source):
-        columns = () if group is None else (group,)
-        reading = {"text": "text", "labels": "labels", **reading}
-        return surelabel.corpora.read_table(source, columns=columns, **reading)
-    if reading:
-        name = next(iter(reading))
-        raise usage_error(f"{source} is no file: this option has no effect on it", f"--{name.replace('_', '-')}")
-    return surelabel.corpora.load(source)
+def columns(source: str, text: list[str] | None, labels: list[str] | None) -> dict[str, Any]:
+    """Return the text and label columns of a file; a known corpus has none."""
+    usual = {"text": text, "labels": labels}
+    if not is_file(source):
+        _refuse(source, given(**usual))
+        return {}
+    return {name: name if not typed else typed[0] if len(typed) == 1 else typed for name, typed in usual.items()}
+
+
+def reading(source: str, **typed: Any) -> dict[str, Any]:
+    """Return the options that differ from their defaults; a known corpus has none."""
+    if typed.get("separator") == r"\t":  # a shell makes it hard to type a tab
+        typed["separator"] = "\t"
+    changed = {name: value for name, value in given(**typed).items() if _DEFAULTS.get(name) != value}
+    if changed and not is_file(source):
+        _refuse(source, changed)
+    return changed
+
+
+_DEFAULTS = {"separator": "auto", "encoding": "utf-8", "on_error": "stop"}
+_NAMES = {"part": "split-column", "on_error": "on-error"}
+
+
+def _refuse(source: str, options: dict[str, Any]) -> None:
+    for name in options:
+        raise usage_error(f"{source} is no file: this option has no effect on it", f"--{_NAMES.get(name, name)}")
+
+
+def load_labelled(source: str, bundle: Bundle | None = None, group: str | None = None, **asked: Any) -> Corpus:
+    """Load texts with labels, with the column of the model's groups; no parts are drawn."""
+    if not is_file(source):
+        return surelabel.corpora.load(source, seed=0 if bundle is None else bundle.info.seed)
+    group = group or (None if bundle is None else bundle.info.group_column)
+    corpus = surelabel.corpora.read_table(source, columns=(group,) if group else (), **asked)
+    print_notes(corpus)
+    return corpus
+
+
+def print_notes(corpus: Corpus) -> None:
+    """Log how a file was read."""
+    for note in corpus.notes:
+        _log.info("%s", note)
+
+
+def open_review(store: str, option: str = "STORE") -> ReviewStore:
+    """Open a review that exists."""
+    if "://" not in store and not Path(store).is_file():
+        raise usage_error(f"there is no review {store!r}; surelabel review makes one", option)
+    return surelabel.review.ReviewStore(store)

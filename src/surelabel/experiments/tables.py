@@ -187,8 +187,8 @@ def sums(results: Iterable[Result]) -> Table:
         "corpus", "classifier", "measure", "floor", "S excess", "OF excess", "S excess, re-splits", "paper's S excess",
     )  # fmt: skip
     note = (
-        "Sums of p-values over all candidates, above the floor; certified bounds where they differ. Re-splits: mean and "
-        "standard deviation, over ten, of the middle of coarser bounds."
+        "Sums of p-values over all candidates, above the floor; certified bounds where they differ. Re-splits: mean "
+        "and standard deviation, over ten, of the middle of coarser bounds."
     )
     return Table("s-and-of", "S and OF criteria", header, tuple(rows), note)
 

@@ -1,0 +1,67 @@
+"""`surelabel calibrate`: a model calibrated again, or with more texts, without training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surelabel.cli import options
+from surelabel.cli.app import app, say, usage_error
+from surelabel.cli.show import progress
+
+
+@app.command()
+def calibrate(
+    model: options.Model,
+    file: options.Labelled,
+    *,
+    add: Annotated[bool, typer.Option("--add", help="Add to the calibration texts instead of replacing them.")] = False,
+    max_wrong: options.MaxWrong = None,
+    max_missed: options.MaxMissed = None,
+    max_false: options.MaxFalse = None,
+    assurance: options.Assurance = None,
+    measure: Annotated[str | None, typer.Option(help="Another measure: log-loss, l1, l2, l4 or l8.")] = None,
+    by: options.By = None,
+    text: options.Text = None,
+    labels: options.Labels = None,
+    separator: options.Separator = "auto",
+    id_column: options.Id = None,
+    encoding: options.Encoding = "utf-8",
+    on_error: options.OnError = "stop",
+    scores: options.Scores = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Another folder [default: MODEL itself].")
+    ] = None,
+) -> None:
+    """Calibrate a model with other texts, or with other promises, without training it again.
+
+    Training texts are left out. Promises stay the model's unless others are asked for.
+
+    \b
+    Examples:
+      surelabel calibrate models/tickets may.csv --labels tags
+      surelabel calibrate models/tickets june.csv --labels tags --add
+      surelabel calibrate models/tickets tickets.csv --labels tags --max-wrong 0.1 --out models/bolder
+    """
+    from surelabel import models
+
+    changes = options.given(
+        max_wrong=max_wrong, max_missed=max_missed, max_false=max_false, assurance=assurance, measure=measure, group=by
+    )
+    if add and changes:
+        name = "by" if "group" in changes else next(iter(changes)).replace("_", "-")
+        raise usage_error("promises and groups cannot change while texts are added", f"--{name}")
+    reading = options.reading(
+        file, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
+    )
+    with progress():
+        bundle = models.load_bundle(model)
+        corpus = options.load_labelled(file, bundle, group=by, **options.columns(file, text, labels), **reading)
+        calibrated = models.calibrate_bundle(bundle, corpus, add, **changes)
+        calibrated.save(out or model)
+    say(f"Calibrated with {calibrated.predictor.calibration_.n_texts:,} texts that people see.")
+    for line in calibrated.info.verdict:
+        say(line)
+    say(f"Model: {out or model}")

@@ -1,0 +1,75 @@
+"""`surelabel data`: known corpora."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from surelabel.cli import options
+from surelabel.cli.app import app, say, usage_error
+from surelabel.cli.show import print_json, print_table
+
+data = typer.Typer(help="Corpora: list them, get one, count one.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
+
+@data.command("list")
+def list_corpora(*, as_json: options.Json = False) -> None:
+    """List the corpora that have a name, and whether they are on this machine."""
+    from surelabel import corpora
+
+    listed = [(name, corpora.is_available_locally(name), words) for name, words in corpora.available().items()]
+    if as_json:
+        print_json([dict(zip(("name", "is_local", "description"), row, strict=True)) for row in listed])
+        return
+    rows = [(name, "yes" if is_local else "no", words) for name, is_local, words in listed]
+    print_table(("corpus", "on this machine", "description"), rows)
+
+
+@data.command("get")
+def get_corpus(name: Annotated[str, typer.Argument(help="A name from surelabel data list.")]) -> None:
+    """Fetch a corpus if possible, check it, and describe it."""
+    from surelabel import corpora
+
+    known = corpora.available()
+    if name not in known:
+        raise usage_error(f"expected one of {', '.join(known)}; got {name!r}", "NAME")
+    corpus = corpora.load(name)
+    say(f"{name}: {len(corpus):,} texts, {len(corpus.label_names):,} labels.")
+    say(f"Source: {corpus.provenance['source']}. Licence: {corpus.provenance.get('licence', 'unknown')}.")
+
+
+@data.command("stats")
+def stats(
+    file: options.Labelled,
+    *,
+    text: options.Text = None,
+    labels: options.Labels = None,
+    separator: options.Separator = "auto",
+    encoding: options.Encoding = "utf-8",
+    as_json: options.Json = False,
+) -> None:
+    """Count the texts and labels of a file or corpus, and of its own parts."""
+    import numpy as np
+
+    reading = options.reading(file, separator=separator, encoding=encoding)
+    corpus = options.load_labelled(file, **options.columns(file, text, labels), **reading)
+    n_labels, n_texts = (np.asarray(corpus.labels.sum(axis=axis)).ravel() for axis in (1, 0))
+    words = [len(text.split()) for text in corpus.texts]
+    counted = {
+        "texts": len(corpus),
+        **{f"texts in {name}": n for name, n in corpus.part_sizes.items()},
+        "labels": len(corpus.label_names),
+        "labels per text": round(float(n_labels.mean()), 2),
+        "most labels of a text": int(n_labels.max()),
+        "words per text": round(float(np.mean(words)), 1),
+    }
+    order = np.argsort(-n_texts, kind="stable")[:10]
+    if as_json:
+        print_json(
+            {"corpus": corpus.name, **counted, "most_frequent": {corpus.label_names[k]: int(n_texts[k]) for k in order}}
+        )
+        return
+    print_table(("", "number"), [(name, f"{value:,}") for name, value in counted.items()], title=corpus.name)
+    print_table(("most frequent labels", "texts"), [(corpus.label_names[k], f"{n_texts[k]:,}") for k in order])

@@ -1,0 +1,65 @@
+"""`surelabel evaluate`: a model measured on texts with labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surelabel.cli import options
+from surelabel.cli.app import BROKEN_PROMISE, app, say
+from surelabel.cli.show import print_json, progress
+
+
+@app.command()
+def evaluate(
+    model: options.Model,
+    file: options.Labelled,
+    *,
+    text: options.Text = None,
+    labels: options.Labels = None,
+    separator: options.Separator = "auto",
+    id_column: options.Id = None,
+    encoding: options.Encoding = "utf-8",
+    on_error: options.OnError = "stop",
+    scores: options.Scores = None,
+    report: Annotated[Path | None, typer.Option(metavar="HTML", help="Write a report to this file.")] = None,
+    fail_on_broken_promise: Annotated[
+        bool, typer.Option("--fail-on-broken-promise", help="End with code 6 if there are more errors than allowed.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Measure a model on texts that it has not seen: what it files, what people see, and with which errors.
+
+    Texts of training and calibration are left out; of the file of training these are its test texts.
+
+    \b
+    Examples:
+      surelabel evaluate models/tickets tickets.csv --labels tags
+      surelabel evaluate models/tickets june.csv --labels tags --json
+      surelabel evaluate models/tickets june.csv --labels tags --report june.html
+    """
+    from surelabel import models
+    from surelabel.evaluation import summary
+
+    reading = options.reading(
+        file, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
+    )
+    with progress():
+        bundle = models.load_bundle(model)
+        corpus = options.load_labelled(file, bundle, **options.columns(file, text, labels), **reading)
+        evaluation = models.evaluate_bundle(bundle, corpus)
+        if report is not None:
+            from surelabel.report import write_report
+
+            write_report(report, bundle, corpus, evaluation)
+    if as_json:
+        print_json(evaluation.to_dict())
+    else:
+        for line in summary.evaluation_lines(evaluation, bundle.info.levels):
+            say(line)
+        if report is not None:
+            say(f"Report: {report}")
+    if fail_on_broken_promise and evaluation.broken:
+        raise typer.Exit(BROKEN_PROMISE)

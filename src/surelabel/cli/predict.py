@@ -1,0 +1,222 @@
+"""`surelabel predict`: a decision for each text."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from surelabel._core.progress import step
+from surelabel.cli import options
+from surelabel.cli.app import app, console, say, usage_error
+from surelabel.cli.show import card, print_json, progress
+
+if TYPE_CHECKING:
+    from surelabel.models import Bundle
+    from surelabel.predicting import PredictSettings
+
+_log = logging.getLogger("surelabel")
+_PRINTED = ("cards", "jsonl", "csv")
+
+
+@app.command()
+def predict(
+    model: options.Model,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A .txt (a text per line), .jsonl, .csv, .tsv, .parquet or .xlsx file or its URL; - for standard "
+            "input; a folder or pattern of files; or one text in quotes.",
+        ),
+    ] = None,
+    *,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="A .jsonl, .csv, .parquet or .xlsx file; a folder for many files.")
+    ] = None,
+    significance: options.Significance = None,
+    assurance: Annotated[
+        str | None,
+        typer.Option(help="With --significance: probability that it holds for this very model, e.g. 0.95."),
+    ] = None,
+    top: Annotated[int | None, typer.Option(min=0, help="With --significance: answers to list [default: 5].")] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option("--text", metavar="COLUMN", help="Text column [default: text]. Without FILE: the text itself."),
+    ] = None,
+    id_column: options.Id = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
+    ] = None,
+    scores: options.Scores = None,
+    encoding: options.Encoding = "utf-8",
+    input_format: options.InputFormat = None,
+    on_error: options.OnError = "stop",
+    with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the output.")] = False,
+    output: Annotated[
+        Literal["cards", "jsonl", "csv", "parquet", "xlsx"] | None,
+        typer.Option("--format", help="[default: by the suffix of --out; otherwise cards on a terminal, else jsonl]."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Skip files of a folder that are done.")] = False,
+    workers: Annotated[
+        str | None, typer.Option(metavar="N|ADDRESS", help="Processes for many files, or a Dask scheduler.")
+    ] = None,
+) -> None:
+    """Decide for each text: file it with its tags, choose from a short list, or read it.
+
+    Fields of an answer: id, decision, reason, labels (the best guess), consider and assign (tags), confidence,
+    credibility, and with --significance size, size_bounds, certain, open and top.
+
+    \b
+    Examples:
+      surelabel predict models/tickets "The printer is on fire."
+      surelabel predict models/tickets june.csv --text body --out decided.csv
+      surelabel predict models/tickets "archive/*.parquet" --out decided --workers 8
+      zcat texts.jsonl.gz | surelabel predict models/tickets - --input-format jsonl
+    """
+    source, is_text = _source(file, text)
+    several = not is_text and _is_several(source)
+    if significance is None:
+        _refuse({"--assurance": assurance, "--top": top}, "it needs --significance")
+    if is_text:
+        no_file = {"--id": id_column, "--input-format": input_format, "--out": out, "--scores": scores, "--by": by}
+        _refuse(no_file, "one text has no file")
+    if not several:
+        _refuse({"--workers": workers, "--resume": resume or None}, "it is for a folder or pattern of files")
+    if several and out is None:
+        raise usage_error("many files need a folder for their answers", "--out")
+    kind = _format(output, out, is_text)
+    from surelabel import models, predicting
+    from surelabel.tables.columns import Columns
+
+    bundle = models.load_bundle(model)
+    columns = Columns(
+        text=tuple(text or ("text",)) if not is_text else ("text",),
+        id=id_column,
+        group=by or bundle.info.group_column,
+        scores=scores,
+    )
+    settings = predicting.PredictSettings(
+        **options.given(significance=significance, assurance=assurance, top=top),
+        columns=columns,
+        on_error=on_error,
+        format=None if kind == "cards" else kind,
+        kind=input_format,
+        encoding=encoding,
+        with_text=with_text,
+    )
+    if is_text:
+        _print_one(bundle, source, settings, kind or "jsonl")
+    elif out is None:
+        _print(bundle, source, settings, kind or "jsonl")
+    else:
+        _write(bundle, source, out, settings, workers=workers, resume=resume, several=several)
+
+
+def _source(file: str | None, text: list[str] | None) -> tuple[str, bool]:
+    """Return the file to read, or the text itself, and whether it is that text."""
+    from surelabel.tables.read import kind_of
+
+    if file is None:
+        if not text or len(text) > 1:
+            raise usage_error("name a file, give one text in quotes, or --text TEXT", "FILE")
+        return text[0], True
+    is_name = file == "-" or "://" in file or Path(file).exists() if len(file) < 256 else False
+    if is_name or _is_several(file) or kind_of(file) is not None:
+        return file, False
+    if len(file.split()) > 1 and not file.startswith(("/", ".", "~")):
+        return file, True
+    raise usage_error(
+        f"there is no file {file!r}. For a text of one word, use --text {file}, or - and standard input", "FILE"
+    )
+
+
+def _is_several(source: str) -> bool:
+    """Whether a source is a folder or pattern instead of one file."""
+    return len(source.split()) == 1 and (Path(source).is_dir() or bool(set(source) & set("*?[")))
+
+
+def _refuse(given: dict[str, Any], why: str) -> None:
+    """Refuse options that would have no effect."""
+    for option, value in given.items():
+        if value is not None:
+            raise usage_error(why, option)
+
+
+def _format(output: str | None, out: str | None, is_text: bool) -> str | None:
+    """Return the output's format; None if the name of the output shows it."""
+    if out is not None:
+        if output == "cards":
+            raise usage_error("cards are for a terminal", "--format")
+        return output
+    if output is not None and output not in _PRINTED:
+        raise usage_error(f"{output} needs a file: name one with --out", "--format")
+    return output or ("cards" if console.is_terminal or is_text else "jsonl")
+
+
+def _print_one(bundle: Bundle, text: str, settings: PredictSettings, kind: str) -> None:
+    """Print the answer to one text: a card, or the record."""
+    from surelabel import predicting
+    from surelabel.tables.columns import TextRow
+
+    rows = [TextRow(1, "1", text, None, None, {})]
+    records = next(iter(predicting.answer_rows(bundle, rows, settings, [])))
+    if kind == "cards":
+        say(card(records[0], width=console.width))
+    else:
+        print_json(records[0])
+
+
+def _print(bundle: Bundle, source: str, settings: PredictSettings, kind: str) -> None:
+    """Print answers batch by batch: cards, or records."""
+    from surelabel import predicting
+    from surelabel.predicting.records import headings
+    from surelabel.tables.columns import text_rows
+    from surelabel.tables.read import read_rows
+    from surelabel.tables.write import open_writer
+
+    skipped: list[Any] = []
+    rows = read_rows(source, kind=settings.kind, encoding=settings.encoding)
+    texts = text_rows(rows, settings.columns)
+    shown = dataclasses.replace(settings, with_text=True) if kind == "cards" else settings
+    writer = None
+    for records in predicting.answer_rows(bundle, texts, shown, skipped):
+        if kind == "cards":
+            for record in records:
+                say(card(record, text=record["text"], width=console.width) + "\n")
+            continue
+        if writer is None:
+            writer = open_writer(sys.stdout, kind, headings(settings))
+        writer.write(records)
+    if skipped:
+        _log.warning("%s rows were skipped, the first: %s", f"{len(skipped):,}", skipped[0])
+
+
+def _write(
+    bundle: Bundle,
+    source: str,
+    out: str,
+    settings: PredictSettings,
+    *,
+    workers: str | None,
+    resume: bool,
+    several: bool,
+) -> None:
+    """Write answers into a file, or a folder of files."""
+    from surelabel import predicting
+
+    with progress(), step("texts decided") as advance:
+        if several:
+            count = int(workers) if workers is not None and workers.isdecimal() else workers
+            made = predicting.predict_dataset(
+                bundle, source, out, settings, workers=count, resume=resume, advance=advance
+            )
+        else:
+            made = predicting.answer_file(bundle, source, out, settings, advance=advance)
+    say(f"{made.n_rows:,} answers: {out}")
+    if made.n_skipped:
+        say(f"{made.n_skipped:,} rows were skipped; see {made.skipped}.")

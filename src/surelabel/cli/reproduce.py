@@ -1,0 +1,50 @@
+"""`surelabel reproduce`: the paper's experiments."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surelabel.cli.app import app, console, say, usage_error
+from surelabel.cli.show import print_table, progress
+
+_log = logging.getLogger("surelabel")
+
+
+@app.command()
+def reproduce(
+    *,
+    corpus: Annotated[list[str] | None, typer.Option(help="A corpus, several times for several.")] = None,
+    classifier: Annotated[list[str] | None, typer.Option(help="linear, blend, randinit, word2vec or bert.")] = None,
+    measure: Annotated[list[str] | None, typer.Option(help="L2, L4, L8 or LogLoss [default: all].")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of runs: their seeds are 0, 1, 2, ...")] = 1,
+    runs: Annotated[Path, typer.Option(help="Folder of checkpoints and probabilities.")] = Path("runs"),
+    results: Annotated[Path, typer.Option(help="Folder of result files and tables.")] = Path("results"),
+) -> None:
+    """Run the paper's experiments and tabulate them. Finished runs are skipped, interrupted ones resumed.
+
+    \b
+    Examples:
+      surelabel reproduce --corpus reuters20 --classifier linear
+      surelabel reproduce --corpus ctdc --classifier linear --seeds 5     the five folds
+    """
+    from surelabel import experiments
+
+    unknown = sorted(set(measure or ()) - set(experiments.MEASURES))
+    if unknown:
+        raise usage_error(f"expected some of {', '.join(experiments.MEASURES)}; got {', '.join(unknown)}", "--measure")
+    folders = experiments.Folders(runs, results / "runs")
+    plan = experiments.planned(corpus or ["reuters20"], classifier or ["linear"], range(seeds))
+    for number, settings in enumerate(plan, start=1):
+        _log.info("run %d of %d: %s", number, len(plan), settings.name)
+        with progress():
+            experiments.run(settings, folders, measure or tuple(experiments.MEASURES))
+    tables = experiments.all_tables(experiments.load_results(folders.results))
+    experiments.write_tables(tables, results / "tables")
+    if console.is_terminal:
+        for table in tables:
+            print_table(table.header, table.rows, title=table.title)
+    say(f"Tables: {results / 'tables'}")

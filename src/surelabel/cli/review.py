@@ -1,0 +1,127 @@
+"""`surelabel review` and `surelabel reviews`: people decide, and their decisions come out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surelabel.cli import options
+from surelabel.cli.app import app, say, usage_error
+from surelabel.cli.show import print_json, print_table, progress
+
+Store = Annotated[str, typer.Argument(metavar="STORE", help="File of a review, or postgresql://user@host/database.")]
+
+reviews = typer.Typer(help="Decisions of a review: count them, export them.", no_args_is_help=True)
+app.add_typer(reviews, name="reviews")
+
+
+@app.command()
+def review(
+    model: options.Model,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Texts to review: .csv, .tsv, .jsonl, .parquet, .xlsx or .txt.")
+    ] = None,
+    *,
+    store: Annotated[
+        str | None,
+        typer.Option(help="Where decisions are kept: a file, or postgresql://... [default: FILE.reviews.sqlite]."),
+    ] = None,
+    check: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Share of texts for the blind check [default: 0.05].")
+    ] = None,
+    lease: Annotated[float, typer.Option(min=0.1, help="Minutes that a text stays with an idle reviewer.")] = 5.0,
+    text: options.Text = None,
+    id_column: options.Id = None,
+    scores: options.Scores = None,
+    encoding: options.Encoding = "utf-8",
+    input_format: options.InputFormat = None,
+    on_error: options.OnError = "stop",
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8000,
+    token: options.Token = None,
+) -> None:
+    """Review texts in a browser, at /review. Every decision is saved at once.
+
+    Started again, the review continues; texts that are new in FILE are added.
+
+    \b
+    Examples:
+      surelabel review models/tickets june.csv --text subject --text body
+      surelabel review models/tickets june.csv --store postgresql://reviews@db/tickets --host 0.0.0.0
+    """
+    if file is None:
+        if store is None:
+            raise usage_error("name a file of texts, or the --store of a review", "FILE")
+        reading = {
+            "--text": text,
+            "--id": id_column,
+            "--scores": scores,
+            "--input-format": input_format,
+            "--check": check,
+        }
+        for option in options.given(**reading):
+            raise usage_error("it has no effect without FILE", option)
+    from surelabel import models, service
+    from surelabel import review as reviewing
+    from surelabel.tables.columns import Columns
+
+    store = store or f"{file}.reviews.sqlite"
+    if file is not None:
+        with progress():
+            bundle = models.load_bundle(model)
+            columns = Columns(
+                text=tuple(text or ("text",)), id=id_column, group=bundle.info.group_column, scores=scores
+            )
+            settings = reviewing.ReviewSettings(
+                columns=columns,
+                kind=input_format,
+                encoding=encoding,
+                on_error=on_error,
+                model=str(model),
+                **options.given(check_share=check),
+            )
+            with reviewing.ReviewStore(store) as opened:
+                added = reviewing.add_texts(bundle, opened, file, settings)
+        say(f"{added.n_new:,} new texts of {added.n_rows:,}; decisions are kept in {store}.")
+        for row, reason in added.skipped[:3]:
+            say(f"Skipped row {row}: {reason}")
+    service.serve(
+        model,
+        service.ServiceSettings(host=host, port=port, token=token, reviews=store, lease_seconds=60 * lease),
+    )
+
+
+@reviews.command("summary")
+def summary(store: Store, *, as_json: options.Json = False) -> None:
+    """Count decisions: texts per queue, time per text, agreement, most corrected labels."""
+    from surelabel import review as reviewing
+
+    with options.open_review(store) as opened:
+        figures = reviewing.figures(opened).to_dict()
+        counts = opened.counts()
+    if as_json:
+        print_json(figures)
+        return
+    rows = [(name, f"{one.waiting:,}", f"{one.decided:,}") for name, one in counts.items()]
+    print_table(("queue", "waiting", "decided"), rows)
+    for name, value in figures.items():
+        if isinstance(value, int | float):
+            say(f"{name.replace('_', ' ').capitalize()}: {value:,.4g}")
+
+
+@reviews.command("export")
+def export(
+    store: Store,
+    out: Annotated[Path, typer.Argument(help="File to write: .csv, .jsonl or .xlsx.")],
+    *,
+    separator: Annotated[str, typer.Option(help="Separator of labels in a cell.")] = ",",
+    only_decided: Annotated[bool, typer.Option("--only-decided", help="Leave out texts that are pending.")] = False,
+) -> None:
+    """Write decisions: the columns of the file with final_labels, decided_by, queue and changed."""
+    from surelabel import review as reviewing
+
+    with options.open_review(store) as opened:
+        n_texts = reviewing.export_decisions(opened, out, separator=separator, only_decided=only_decided)
+    say(f"{n_texts:,} texts: {out}")

@@ -1,0 +1,190 @@
+"""`surelabel train`: texts with labels to a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from surelabel.cli import options
+from surelabel.cli.app import app, say, usage_error
+from surelabel.cli.show import progress
+
+# Settings of a model or of its parts, beside those of its classifier.
+_OF_MODEL = ("min_labels", "max_labels", "max_tags", "significance", "recalibrate", "name", "constraints")
+_OF_PARTS = ("filing", "calibration", "test")
+_TAGGERS = {"annif": ("url", "project"), "http": ("url",)}
+
+
+@app.command()
+def train(
+    file: options.Labelled,
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the model.")],
+    max_wrong: options.MaxWrong = None,
+    max_missed: options.MaxMissed = None,
+    max_false: options.MaxFalse = None,
+    assurance: options.Assurance = None,
+    text: options.Text = None,
+    labels: options.Labels = None,
+    separator: options.Separator = "auto",
+    id_column: options.Id = None,
+    split_column: options.Part = None,
+    encoding: options.Encoding = "utf-8",
+    on_error: options.OnError = "stop",
+    classifier: Annotated[
+        str | None,
+        typer.Option(
+            help="linear (a minute, no torch), hybrid, omikuji (thousands of labels), the paper's randinit, word2vec "
+            "and bert, or blend [default: linear; omikuji above 1,000 labels]."
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A setting of the classifier (epochs=3, model=minilm), or min_labels, max_labels, max_tags, "
+            "significance, recalibrate, name, constraints (a JSON file), or the size of a part: filing, calibration, "
+            "test.",
+        ),
+    ] = None,
+    scores: options.Scores = None,
+    tagger: Annotated[
+        Literal["annif", "http"] | None, typer.Option(help="Make another tagger safe instead of training one.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Address of the tagger.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="ID", help="Project of Annif.")] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="SKOS vocabulary, or CSV of uri, name, alternative names, broader."),
+    ] = None,
+    language: Annotated[str | None, typer.Option(help="Language of the vocabulary's names.")] = None,
+    measure: Annotated[
+        str | None, typer.Option(help="Nonconformity measure: auto, log-loss, l1, l2, l4 or l8 [default: auto].")
+    ] = None,
+    best_guess: Annotated[
+        Literal["exact", "f1", "macro-f1"] | None,
+        typer.Option(help="Best guess: the most plausible answer, or thresholds for F1 [default: exact]."),
+    ] = None,
+    by: options.By = None,
+    by_cardinality: Annotated[
+        bool, typer.Option("--by-cardinality", help="Keep it for texts with one, two, and three or more labels.")
+    ] = False,
+    with_reviews: Annotated[
+        str | None, typer.Option(metavar="STORE", help="Train with the decided texts of a review too.")
+    ] = None,
+    examples: Annotated[bool, typer.Option("--examples", help="Keep three test texts in the model.")] = False,
+    seed: options.Seed = 0,
+) -> None:
+    """Train a classifier, calibrate it, measure it, and put all of it into a folder.
+
+    Texts of the parts filing, calibration and test are never trained on. The same command resumes an interrupted
+    training.
+
+    \b
+    Examples:
+      surelabel train tickets.csv --text subject --text body --labels tags --out models/tickets
+      surelabel train tickets.csv --labels tags --max-wrong 0.02 --out models/tickets
+      surelabel train tagged.jsonl --scores scores --out models/ours
+      surelabel train books.tsv --tagger annif --url http://localhost:5000 --project yso-en --out models/books
+      surelabel train reuters --out models/reuters
+    """
+    from surelabel import models
+    from surelabel.evaluation import summary
+
+    kind, of_classifier = _classifier(classifier, tagger, scores, url, project)
+    if language is not None and vocabulary is None:
+        raise usage_error("it needs --vocabulary", "--language")
+    of_model, more = _settings(setting or [])
+    asked = options.given(
+        max_wrong=max_wrong,
+        max_missed=max_missed,
+        max_false=max_false,
+        assurance=assurance,
+        classifier=kind,
+        measure=measure,
+        best_guess=best_guess,
+        group=by,
+        vocabulary=vocabulary,
+        language=language,
+    )
+    if by_cardinality:
+        asked["cardinality"] = (1, 2, 3)
+    reading = options.reading(
+        file, separator=separator, id=id_column, part=split_column, encoding=encoding, on_error=on_error, scores=scores
+    )
+    with progress():
+        source: Any = file
+        if with_reviews is not None:
+            source = _with_reviews(options.load_parts(file, text, labels, seed, reading), with_reviews)
+            reading = {}
+        bundle = models.train(
+            source,
+            out,
+            **options.columns(file, text, labels),
+            **asked,
+            **reading,
+            **of_model,
+            options={**of_classifier, **more},
+            seed=seed,
+            examples=examples,
+        )
+    for line in summary.training_lines(bundle):
+        say(line)
+    report = f"   Report: {out / 'report.html'}" if (out / "report.html").is_file() else ""
+    say(f"Model: {out}{report}")
+    say(f"Next:  surelabel predict {out} FILE")
+
+
+def _classifier(
+    classifier: str | None, tagger: str | None, scores: str | None, url: str | None, project: str | None
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the kind of classifier and the settings that its own options give; each option must have an effect."""
+    if sum(option is not None for option in (classifier, tagger, scores)) > 1:
+        raise usage_error("only one of --classifier, --tagger and --scores may be given", "--classifier")
+    needed = _TAGGERS.get(tagger or "", ())
+    for name, value in (("url", url), ("project", project)):
+        if value is None and name in needed:
+            raise usage_error(f"--tagger {tagger} needs it", f"--{name}")
+        if value is not None and name not in needed:
+            raise usage_error(
+                f"it has no effect without --tagger {'annif' if name == 'project' else 'annif or http'}", f"--{name}"
+            )
+    return tagger or ("scores" if scores else classifier), options.given(url=url, project=project)
+
+
+def _settings(typed: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return settings of the model and of the classifier from name=value; a value is JSON, otherwise a string."""
+    of_model: dict[str, Any] = {}
+    of_classifier: dict[str, Any] = {}
+    for each in typed:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise usage_error(f"expected NAME=VALUE; got {each!r}", "--setting")
+        (of_model if name in (*_OF_MODEL, *_OF_PARTS) else of_classifier)[name] = _value(name, value)
+    return of_model, of_classifier
+
+
+def _value(name: str, typed: str) -> Any:
+    if name == "constraints":
+        from surelabel.labels.constraints import LabelConstraints
+
+        return LabelConstraints.load(typed)
+    if name in ("name", "significance"):  # as typed: levels are exact decimals
+        return typed
+    try:
+        return json.loads(typed)
+    except ValueError:
+        return typed
+
+
+def _with_reviews(corpus: Any, store: str) -> Any:
+    """Return a corpus with the decided texts of a review among its training texts."""
+    from surelabel import review
+
+    with options.open_review(store, "--with-reviews") as opened:
+        decided = review.training_texts(opened)
+    say(f"{len(decided):,} reviewed texts are among the training texts.")
+    return corpus.with_training(decided)
