@@ -119,14 +119,14 @@ def answer_files(
             for task, counts in _round(client, _Model(checksum, files), sorted(todo), settings):
                 todo.discard(task)
                 yield counts
-        except _ModelLost as error:
+        except _ModelLostError as error:
             if attempt == _ROUNDS - 1:
                 raise DatasetError("The workers died again and again. Give them more memory.") from error
         if not todo:
             return
 
 
-class _ModelLost(Exception):
+class _ModelLostError(Exception):
     """All workers that had the model are gone."""
 
 
@@ -141,9 +141,9 @@ def _round(
         for future in as_completed(futures, loop=client.loop):
             yield futures[future], future.result()
     except KilledWorker as error:
-        raise DatasetError(f"Workers died again and again on one file, perhaps of too little memory: {error}") from error
+        raise DatasetError(f"Workers died again and again on one file, perhaps for lack of memory: {error}") from error
     except (CancelledError, FutureCancelledError) as error:
-        raise _ModelLost from error
+        raise _ModelLostError from error
     except (CommClosedError, TimeoutError) as error:
         raise DatasetError("The Dask scheduler went away. Start it again.") from error
     finally:

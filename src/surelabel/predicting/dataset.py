@@ -222,7 +222,8 @@ def plan(source: Location, out: Location, settings: PredictSettings) -> list[Tas
         relative = PurePosixPath(os.path.relpath(Path(file).as_posix(), common))
         relative = relative.with_suffix("") if relative.suffix == ".gz" else relative
         kind = settings.format or output_kind(relative) or "jsonl"
-        tasks.append(Task(_absolute(file), _absolute(f"{os.fspath(out).rstrip('/')}/{relative.with_suffix('.' + kind)}")))
+        target = f"{os.fspath(out).rstrip('/')}/{relative.with_suffix('.' + kind)}"
+        tasks.append(Task(_absolute(file), _absolute(target)))
     outs = [task.out for task in tasks]
     twice = next((name for name in outs if outs.count(name) > 1), None)
     if twice is not None:
@@ -234,7 +235,7 @@ def plan(source: Location, out: Location, settings: PredictSettings) -> list[Tas
 
 def _absolute(location: str) -> str:
     """Return a path that means the same in the current folder of another process."""
-    return location if is_url(location) else os.path.abspath(location)
+    return location if is_url(location) else str(Path(location).absolute())
 
 
 class _Folder:

@@ -51,9 +51,7 @@ def columns_of(kind: str, settings: PredictSettings) -> dict[str, Any]:
 
 def _top_columns(top: int) -> dict[str, Any]:
     """Return two columns for each of the best label-sets."""
-    return {
-        name: cell for k in range(1, top + 1) for name, cell in ((f"top_{k}", str), (f"top_{k}_p_value", float))
-    }
+    return {name: cell for k in range(1, top + 1) for name, cell in ((f"top_{k}", str), (f"top_{k}_p_value", float))}
 
 
 def flatten(record: Mapping[str, Any], kind: str, settings: PredictSettings) -> dict[str, Any]:
