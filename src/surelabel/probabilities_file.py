@@ -1,4 +1,4 @@
-"""The seam between text classifiers and conformal prediction: probabilities of the parts of a corpus, in one `.npz`.
+"""The seam between text classifiers and conformal prediction: probabilities of the parts of a corpus, in one file.
 
 A classifier is run once; every measure, calibration and figure starts from this file. It holds numbers and strings only
 and is read without pickle.
@@ -6,125 +6,179 @@ and is read without pickle.
 
 from __future__ import annotations
 
-import dataclasses
 import os
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from surelabel._core.npz_file import NpzFormat
-from surelabel._core.validation import as_label_names, as_labels, as_probabilities
+from surelabel._core import files
+from surelabel._core.validation import as_names, as_probabilities, check_count, label_places
 from surelabel.exceptions import ArtifactError
-from surelabel.labels.sparse import SparseProbabilities, as_sparse_labels, is_sparse, stacked
+from surelabel.labels.shortlists import Shortlists
 
-_FORMAT = NpzFormat("surelabel-probabilities", 1, "a file of probabilities", optional=None)
+_KIND = "probabilities"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PartProbabilities:
-    """Probabilities (n, d) float64, labels (n, d) bool and text ids of one part of a corpus.
+    """One part of a corpus.
 
-    Of very many labels both are sparse: `SparseProbabilities`, and a bool CSR array. `groups` are those of the texts
-    if a bundle is calibrated by groups; files do not hold them.
+    Attributes
+    ----------
+    probabilities : (n, d) float64 or Shortlists
+    labels : (n, d) csr_array of bool
+    ids : tuple of str
+    unknown : dict of int to tuple of str
+        By text: true labels that the classifier does not know.
     """
 
     probabilities: Any
     labels: Any
     ids: tuple[str, ...]
-    groups: tuple[str, ...] | None = None
+    unknown: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.probabilities)
+        return len(self.ids)
+
+    @classmethod
+    def from_label_sets(cls, probabilities: Any, label_sets: Any, label_names: Any, ids: Any = None) -> PartProbabilities:
+        """Return a part from label-sets of names, known and unknown ones."""
+        rows, columns, outside = label_places(label_sets, len(probabilities), len(label_names), tuple(label_names), "part")
+        known = frozenset(label_names)
+        unknown = {row: tuple(sorted(set(label_sets[row]) - known)) for row in np.flatnonzero(outside).tolist()}
+        ids = range(len(label_sets)) if ids is None else ids
+        shape = (len(label_sets), len(label_names))
+        return cls(probabilities, _as_csr(rows, columns, shape), tuple(map(str, ids)), unknown)
+
+    def label_sets(self, label_names: tuple[str, ...]) -> list[frozenset[str]]:
+        """Return the true label-sets, unknown labels among them."""
+        starts, columns = self.labels.indptr.tolist(), self.labels.indices.tolist()
+        return [
+            frozenset([*(label_names[k] for k in columns[start:end]), *self.unknown.get(row, ())])
+            for row, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True))
+        ]
+
+    def rows(self, rows: Any) -> PartProbabilities:
+        """Return some of the texts, by an array of their numbers."""
+        numbers = np.asarray(rows)
+        unknown = {new: self.unknown[old] for new, old in enumerate(numbers.tolist()) if old in self.unknown}
+        ids = tuple(self.ids[row] for row in numbers.tolist())
+        return PartProbabilities(self.probabilities[numbers], self.labels[numbers], ids, unknown)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Probabilities:
-    """A classifier's probabilities on the parts of a corpus.
+    """A classifier's probabilities on parts of a corpus that it was not trained on.
 
-    `parts` are "calibration" and "test", and "validation" if there is one; `max_labels` is the largest number of labels
-    of a proper training text, the paper's l; `settings` say what they were made with, in plain values.
+    Attributes
+    ----------
+    parts : dict of str to PartProbabilities
+        "filing", "calibration", "test" and others.
+    label_names : tuple of str
+    max_labels : int
+        The largest number of labels of a training text, the paper's l.
+    settings : dict
+        What they were made with, as plain values.
     """
 
     parts: dict[str, PartProbabilities]
     label_names: tuple[str, ...]
     max_labels: int
-    settings: dict[str, Any]
+    settings: dict[str, Any] = field(default_factory=dict)
 
-    def redivided(self, seed: int) -> tuple[PartProbabilities, PartProbabilities]:
-        """Return calibration and test texts shuffled together and divided anew, of the same numbers.
+    def resplit(self, seed: int, names: tuple[str, ...] = ("calibration", "test")) -> list[PartProbabilities]:
+        """Pool some parts and split them again at random, keeping the sizes.
 
-        This makes them exchangeable, whatever their dates. The classifier saw neither part, so it need not be trained
-        again.
+        This makes their texts exchangeable, whatever their dates. The classifier saw none of them, so it need not be
+        trained again.
         """
-        parts = [self.parts["calibration"], self.parts["test"]]
-        pool = stacked([part.probabilities for part in parts])
-        truths = [part.labels for part in parts]
-        labels = vstack(truths, format="csr") if is_sparse(truths[0]) else np.vstack(truths)
-        ids = [identity for part in parts for identity in part.ids]
+        pool = _joined([self.parts[name] for name in names])
         order = np.random.default_rng(seed).permutation(len(pool))
-        halves = order[: len(parts[0])], order[len(parts[0]) :]
-        first, second = (PartProbabilities(pool[rows], labels[rows], tuple(ids[i] for i in rows)) for rows in halves)
-        return first, second
+        ends = np.cumsum([len(self.parts[name]) for name in names])
+        return [pool.rows(order[end - len(self.parts[name]) : end]) for name, end in zip(names, ends, strict=True)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all of it to one file, whole or not at all."""
+        """Write everything to one file."""
         header: dict[str, Any] = {
+            "kind": _KIND,
             "label_names": self.label_names,
             "max_labels": self.max_labels,
             "settings": self.settings,
+            "parts": {name: [[row, *labels] for row, labels in part.unknown.items()] for name, part in self.parts.items()},
         }
-        header["parts"] = list(self.parts)
         arrays: dict[str, Any] = {}
         for name, part in self.parts.items():
-            arrays |= {f"{name}.{what}": array for what, array in _arrays_of(part).items()}
-        _FORMAT.write(path, header, arrays)
+            given = part.probabilities
+            if isinstance(given, Shortlists):
+                listed = np.where(given.is_listed, given.labels, -1)
+                arrays |= {f"{name}.listed": listed, f"{name}.probabilities": given.probabilities}
+            else:
+                arrays[f"{name}.probabilities"] = given
+            labels = csr_array(part.labels)
+            arrays |= {f"{name}.starts": labels.indptr, f"{name}.labels": labels.indices}
+            arrays[f"{name}.ids"] = np.array(part.ids, dtype=np.str_)
+        files.write_arrays(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Probabilities:
-        """Read a file made by `save`; anything else is refused."""
-        header, arrays = _FORMAT.read(path)
+        """Read a file made by `save`; no code from the file is run."""
+        header, arrays = files.read_arrays(path, _KIND)
         try:
-            names = as_label_names(header["label_names"], len(header["label_names"]), who="load") or ()
-            parts = {name: _read_part(arrays, name, len(names)) for name in header["parts"]}
-            return cls(parts, names, int(header["max_labels"]), header["settings"])
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ArtifactError(f"{path} is not a file of probabilities, or it is damaged: {error}.") from error
+            names = as_names(header["label_names"], len(header["label_names"]), "load") or ()
+            check_count("max_labels", header["max_labels"], "load", 0, 2**31)
+            if not isinstance(header["settings"], dict):
+                raise ValueError("its settings are not plain values")
+            parts = {name: _read_part(arrays, name, len(names), unknown) for name, unknown in header["parts"].items()}
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Make the probabilities again.") from error
+        return cls(parts, names, header["max_labels"], header["settings"])
 
 
-def _arrays_of(part: PartProbabilities) -> dict[str, Any]:
-    """Return one part as arrays by name; sparse ones as what they list: nothing of the size of all labels."""
-    given = part.probabilities
-    ids = {"ids": np.array(part.ids)}
-    if not isinstance(given, SparseProbabilities):
-        return {"probabilities": given, "labels": np.packbits(part.labels, axis=1), **ids}
-    listed = {"starts": given.starts, "listed": given.labels, "values": given.values}
-    labels = as_sparse_labels(part.labels, who="save", shape=given.shape)
-    truth = {"label_starts": labels.indptr, "label_indices": labels.indices}
-    return {**listed, "unlisted": np.array(given.unlisted), **truth, **ids}
-
-
-def _read_sparse_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:
-    """Read and check one part with sparse probabilities."""
-    starts, listed, values, unlisted, ends, indices = (
-        arrays[f"{name}.{what}"] for what in ("starts", "listed", "values", "unlisted", "label_starts", "label_indices")
-    )
-    shape = (len(starts) - 1, n_labels)
-    probable = csr_array((values, listed, starts), shape=shape)
-    truth = csr_array((np.ones(len(indices), dtype=np.bool_), indices, ends), shape=shape)
-    for matrix in (probable, truth):
-        matrix.check_format(full_check=True)
-    labels = as_sparse_labels(truth, who="load", shape=shape)
-    return PartProbabilities(
-        SparseProbabilities(probable, float(unlisted)), labels, tuple(arrays[f"{name}.ids"].tolist())
-    )
-
-
-def _read_part(arrays: Any, name: str, n_labels: int) -> PartProbabilities:
+def _read_part(arrays: dict[str, Any], name: str, n_labels: int, unknown: Any) -> PartProbabilities:
     """Read and check one part."""
-    if f"{name}.starts" in arrays:
-        return _read_sparse_part(arrays, name, n_labels)
-    probabilities = as_probabilities(arrays[f"{name}.probabilities"], who="load", n_labels=n_labels)
-    packed = np.unpackbits(arrays[f"{name}.labels"], axis=1, count=n_labels)
-    labels = as_labels(packed, who="load", n_labels=n_labels, n_texts=len(probabilities))
-    return PartProbabilities(probabilities, labels, tuple(arrays[f"{name}.ids"].tolist()))
+    values, ids = arrays[f"{name}.probabilities"], tuple(arrays[f"{name}.ids"].tolist())
+    if f"{name}.listed" in arrays:
+        probabilities: Any = Shortlists(arrays[f"{name}.listed"], values, n_labels)
+    else:
+        probabilities = as_probabilities(values, None, "load", n_labels)
+    starts, columns = arrays[f"{name}.starts"], arrays[f"{name}.labels"]
+    if len(ids) != len(probabilities) or starts.shape != (len(ids) + 1,):
+        raise ValueError(f"its part {name!r} has texts without labels")
+    labels = csr_array((np.ones(len(columns), dtype=np.bool_), columns, starts), shape=(len(ids), n_labels))
+    labels.check_format(full_check=True)
+    outside = {}
+    for row, *some in unknown:
+        check_count("row", row, "load", 0, len(ids) - 1)
+        outside[row] = tuple(map(str, some))
+    return PartProbabilities(probabilities, labels, ids, outside)
+
+
+def _joined(parts: list[PartProbabilities]) -> PartProbabilities:
+    """Return several parts as one."""
+    unknown, start = {}, 0
+    for part in parts:
+        unknown.update({start + row: labels for row, labels in part.unknown.items()})
+        start += len(part)
+    probabilities = _stacked([part.probabilities for part in parts])
+    ids = tuple(identity for part in parts for identity in part.ids)
+    return PartProbabilities(probabilities, vstack([part.labels for part in parts], format="csr"), ids, unknown)
+
+
+def _stacked(probabilities: list[Any]) -> Any:
+    """Return probabilities of several parts below each other."""
+    if not isinstance(probabilities[0], Shortlists):
+        return np.concatenate(probabilities)
+    width = max(part.labels.shape[1] for part in probabilities)
+    labels, values = [], []
+    for part in probabilities:
+        missing = ((0, 0), (0, width - part.labels.shape[1]))
+        labels.append(np.pad(np.where(part.is_listed, part.labels, -1), missing, constant_values=-1))
+        values.append(np.pad(part.probabilities, missing))
+    return Shortlists(np.concatenate(labels), np.concatenate(values), probabilities[0].n_labels)
+
+
+def _as_csr(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+    """Return places of labels as a CSR array of bool."""
+    return csr_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=shape)

@@ -1,6 +1,6 @@
-"""What a user reads about one text: the same on the command line, from the service and on the page."""
+"""Answers: one search per text, then names."""
 
-from surelabel.answers.answer import Answer, PlausibleLabelSet, exact_level
-from surelabel.answers.answering import answer_probabilities
+from surelabel.answers.answer import Answer
+from surelabel.answers.build import build_answers
 
-__all__ = ["Answer", "PlausibleLabelSet", "answer_probabilities", "exact_level"]
+__all__ = ["Answer", "build_answers"]
