@@ -52,7 +52,7 @@ def answer_rows(
             if row.problem is None:
                 usable.append(row)
             elif settings.on_error == "stop":
-                raise CorpusError(f"Row {row.number}: {row.problem} Leave such rows out with --on-error skip.")
+                raise CorpusError(f"{row.problem} Leave such rows out with --on-error skip.")
             else:
                 skipped.append({"row": row.number, "id": row.id, "error": row.problem})
         yield _records(bundle, usable, settings) if usable else []
@@ -67,7 +67,7 @@ def _records(bundle: Bundle, rows: list[TextRow], settings: PredictSettings) -> 
         groups=groups_of(bundle, rows, settings.group),
         assurance=settings.assurance,
         top=settings.top,
-        scores=scores_of(rows, settings.columns.scores),
+        scores=None if settings.columns.scores is None else [row.scores for row in rows],
     )
     return [record(row, answer, settings) for row, answer in zip(rows, answers, strict=True)]
 
@@ -87,11 +87,6 @@ def groups_of(bundle: Bundle, rows: list[TextRow], group: str | None = None) -> 
             "with --group."
         )
     return groups
-
-
-def scores_of(rows: list[TextRow], column: str | None) -> list[Any] | None:
-    """Return the scores of a tagger for each text, None if no column has them."""
-    return None if column is None else [row.cells.get(column) for row in rows]
 
 
 def answer_file(
@@ -140,7 +135,7 @@ def answer_file(
         if before != _state(source):
             raise CorpusError(f"{os.fspath(source)} changed while it was read. Run the command again.")
         if not n_rows:
-            why = f"Row {skipped[0]['row']}: {skipped[0]['error']}" if skipped else "It is empty."
+            why = skipped[0]["error"] if skipped else "It is empty."
             raise CorpusError(f"{os.fspath(source)} has no text that can be answered. {why}")
         # First the list: a file of answers that exists is never without it.
         beside = _list_skipped(f"{os.fspath(out)}{SKIPPED_SUFFIX}", skipped)

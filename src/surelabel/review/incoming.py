@@ -12,7 +12,7 @@ from surelabel._core import progress
 from surelabel._core.validation import as_significance
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
-from surelabel.predicting.file import groups_of, scores_of
+from surelabel.predicting.file import groups_of
 from surelabel.review.queues import NewText
 from surelabel.review.store import ReviewStore
 from surelabel.tables.columns import Columns, TextRow, text_rows
@@ -105,7 +105,7 @@ def _usable(rows: list[TextRow], settings: ReviewSettings, skipped: list[tuple[i
     """Return the rows without a problem; the others are an error or are skipped."""
     for row in rows:
         if row.problem is not None and settings.on_error == "stop":
-            raise CorpusError(f"Row {row.number}: {row.problem} Leave such rows out with --on-error skip.")
+            raise CorpusError(f"{row.problem} Leave such rows out with --on-error skip.")
     skipped.extend((row.number, row.problem) for row in rows if row.problem is not None)
     return [row for row in rows if row.problem is None]
 
@@ -121,7 +121,7 @@ def _add(bundle: Bundle, store: ReviewStore, rows: list[TextRow], settings: Revi
         [row.text for row in new],
         significance=settings.significance,
         groups=groups_of(bundle, new),
-        scores=scores_of(new, settings.columns.scores),
+        scores=None if settings.columns.scores is None else [row.scores for row in new],
     )
     model = settings.model if settings.model is not None else f"{bundle.info.name} {bundle.info.created}"
     texts = []
