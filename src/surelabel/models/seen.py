@@ -43,9 +43,11 @@ class SeenTexts:
         """Return the hashes of the texts of each part; a part that is left out has none."""
         return cls(**{role: np.sort(hashes_of(texts.get(role, ()))) for role in ROLES})
 
-    def replaced(self, **texts: Iterable[str]) -> SeenTexts:
-        """Return hashes where some parts have other texts."""
-        return dataclasses.replace(self, **{role: np.sort(hashes_of(rows)) for role, rows in texts.items()})
+    def calibrated_with(self, filing: Hashes, calibration: Hashes) -> SeenTexts:
+        """Return the hashes after another calibration: what was a test text and calibrates now is none any more."""
+        used = np.setdiff1d(np.concatenate([filing, calibration]), np.concatenate([self.filing, self.calibration]))
+        test = self.test[~np.isin(self.test, used)]
+        return SeenTexts(self.training, np.sort(filing), np.sort(calibration), test)
 
     def is_in(self, role: str, texts: Iterable[str]) -> BoolArray:
         """Return which texts occur in a part, (n,)."""

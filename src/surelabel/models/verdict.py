@@ -1,10 +1,53 @@
-"""What a model is good for, measured on test texts."""
+"""What a model is good for, measured on test texts, and what another level would give."""
 
 from __future__ import annotations
 
+import warnings
+
+from surelabel.evaluation import summary
+from surelabel.exceptions import CalibrationWarning
+from surelabel.guarantees.automation import Automation
 from surelabel.models.bundle import Bundle
+
+# Levels of wrong texts that are tried if little can be filed, as advice.
+_WEAKER = ("0.1", "0.2")
+# Advice is given if it adds this share of texts.
+_WORTH_IT = 0.1
 
 
 def verdict(bundle: Bundle) -> list[str]:
-    """Return what a model is good for, in sentences; see `surelabel.evaluation.summary`."""
-    raise NotImplementedError
+    """Return what a model is good for, in sentences; an empty list if it was not measured.
+
+    Nothing of the model depends on it: levels stay as they were asked for.
+    """
+    if bundle.evaluation is None:
+        return []
+    lines = summary.decision_lines(bundle.evaluation, bundle.info.levels)
+    filing_advice = _weaker_filing(bundle)
+    advice = [line for line in (filing_advice, bundle.policy.advice) if line is not None]
+    return [*lines, *advice, *summary.subgroup_lines(bundle.evaluation)]
+
+
+def _weaker_filing(bundle: Bundle) -> str | None:
+    """Return which weaker level would file clearly more texts, None if there is none."""
+    filing, calibration, own = bundle.filing, bundle.calibration, bundle.policy.automation
+    if filing is None or calibration is None:
+        return None
+    for level in _WEAKER:
+        if float(level) <= own.max_wrong:
+            continue
+        weaker = Automation(
+            level,
+            bundle.info.levels["assurance"],
+            bundle.predictor.measure,
+            bundle.predictor.min_labels,
+            bundle.predictor.max_labels,
+            bundle.label_names,
+            constraints=bundle.predictor.constraints,
+        )
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+            weaker.calibrate(filing.probabilities, filing.label_sets)
+        share = float(weaker.decide(calibration.probabilities).mean())
+        if share >= bundle.policy.share_ + _WORTH_IT:
+            return f"With --max-wrong {level}, about {summary.share(share)} of texts could be filed."
+    return None
