@@ -13,23 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from surelabel._core.validation import (
     FloatArray,
-    as_label_names,
+    aligned_rows,
     as_labels,
+    as_names,
     as_probabilities,
-    check_limits,
+    column_names,
     invalid,
-    names_of_columns,
-    rows_of,
 )
-from surelabel.conformal import ConformalLabelSets, ForcedPredictions
+from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import InvalidInputError, NotCalibratedError
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.measures import LpNorm, Measure, check_measure
+from surelabel.measures import LpNorm
 from surelabel.recalibration import Recalibration
+from surelabel.sets.forced import ForcedPredictions
 from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.taxonomies.kinds import Taxonomy
-
-__all__ = ["ConformalMultilabelClassifier"]
 
 _DEFAULT_MEASURE = LpNorm(2)
 _FITTED = (
@@ -39,29 +36,34 @@ _FITTED = (
 
 
 class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """Wrap a classifier with `predict_proba`; calibrate it; predict label-sets with a guarantee.
+    """Wrap a classifier with `predict_proba`, calibrate it, and predict label-sets with a guarantee.
 
     Parameters
     ----------
     estimator : scikit-learn classifier
-        Anything whose `predict_proba` gives (n, d) probabilities or a list of (n, 2) arrays: OneVsRestClassifier,
+        Any whose `predict_proba` gives (n, d) probabilities or a list of (n, 2) arrays: OneVsRestClassifier,
         MultiOutputClassifier, ClassifierChain, forests, networks. A fitted one in `FrozenEstimator` is used as it is.
     measure, min_labels, search, n_jobs, constraints, taxonomy
         As of `ConformalLabelSets`.
     max_labels : int, "train" or None
-        "train", the default, takes the largest number of labels of a training text, as the paper does (no limit for
-        a frozen estimator that was fitted elsewhere, where training labels are not at hand).
+        "train", the default, takes the largest number of labels of a training text, as the paper does (no limit for a
+        frozen estimator, whose training labels are not known).
     calibration_size : int, float or None
-        If given, `fit` holds out so many of its texts (or such a share), at random, and calibrates with them. If
-        None, call `calibrate` with texts of your own.
+        If given, `fit` holds out this number or share of its texts, at random, and calibrates with them. If None, call
+        `calibrate` with other texts.
     recalibrate : int, float, Recalibration or None
         Correct the estimator's probabilities, label by label, before they are used. A number or share: `fit` holds out
         so many of its texts for that, apart from training and calibration. A fitted `Recalibration` is used as it is.
     random_state : int, RandomState or None
-        For these draws.
+        For drawing these texts.
 
-    A fitted one has `estimator_`, `predictor_` (a ConformalLabelSets), `label_names_`, `n_labels_` and
-    `recalibration_`.
+    Attributes
+    ----------
+    estimator_, recalibration_
+        The fitted estimator, and its recalibration or None.
+    predictor_ : ConformalLabelSets
+    label_names_ : tuple of str or None
+    n_labels_ : int
 
     Examples
     --------
@@ -79,7 +81,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
     def __init__(
         self,
         estimator: Any = None,
-        measure: Measure = _DEFAULT_MEASURE,
+        measure: Any = _DEFAULT_MEASURE,
         *,
         min_labels: int = 1,
         max_labels: int | str | None = "train",
@@ -89,7 +91,7 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         random_state: Any = None,
         n_jobs: int | None = None,
         constraints: LabelConstraints | None = None,
-        taxonomy: Taxonomy | None = None,
+        taxonomy: Any = None,
     ) -> None:
         self.estimator = estimator
         self.measure = measure
@@ -116,26 +118,24 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             tags.input_tags.string = inner.input_tags.string
         return tags
 
-    def _check_parameters(self, who: str) -> None:
+    def _check_parameters(self) -> None:
         """Check the parameters before anything is fitted."""
         if self.estimator is None or not hasattr(self.estimator, "predict_proba"):
             expected = "a classifier with 'predict_proba'"
             raise invalid("estimator", type(self).__name__, expected, repr(self.estimator))
-        check_measure(self.measure, who=who)
-        check_limits(self.min_labels, None if self.max_labels == "train" else self.max_labels, who=who)
-        self._new_predictor(None, None)
+        self._new_predictor(None if self.max_labels == "train" else self.max_labels, None)
 
-    def _new_predictor(self, most: Any, names: Sequence[str] | None) -> ConformalLabelSets:
-        """Make the predictor that the parameters describe."""
+    def _new_predictor(self, max_labels: Any, label_names: Sequence[str] | None) -> ConformalLabelSets:
+        """Return a predictor with the parameters of this estimator."""
         return ConformalLabelSets(
             self.measure,
             self.min_labels,
-            most,
+            max_labels,
             self.search,
-            label_names=names,
-            n_jobs=self.n_jobs,
+            label_names=label_names,
             constraints=self.constraints,
             taxonomy=self.taxonomy,
+            n_jobs=self.n_jobs,
         )
 
     def fit(self, X: Any, Y: Any, **fit_params: Any) -> ConformalMultilabelClassifier:
@@ -148,29 +148,29 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         **fit_params
             Passed to the estimator's `fit`.
         """
-        self._check_parameters("fit")
+        self._check_parameters()
         if Y is None:
             raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        labels = as_labels(Y, who="fit", parameter="Y", n_texts=_n_rows(X))
-        names = names_of_columns(Y)
-        held = self.recalibrate if not isinstance(self.recalibrate, Recalibration) else None
-        train, calibration, correction = self._divide(len(labels), self.calibration_size, held)
-        known = labels[train]
-        largest = max(int(known.sum(axis=1).max()), self.min_labels)
-        most = largest if self.max_labels == "train" else self.max_labels
-        self._new_predictor(most, names)._check_candidates(names, labels.shape[1])
-        estimator = clone(self.estimator).fit(rows_of(X, train), known.astype(np.int64), **fit_params)
-        fitted = self._describe(estimator, labels.shape[1], names, largest)
+        Y, names = aligned_rows(Y, X, "Y", "fit"), column_names(Y)
+        shape = np.shape(Y)
+        if len(shape) != 2:
+            raise invalid("Y", "fit", "a (n_texts, n_labels) array of 0 and 1", f"an array of shape {shape}")
+        labels, _ = as_labels(Y, _n_rows(X), shape[1], names, "fit", "Y")
+        share = None if isinstance(self.recalibrate, Recalibration) else self.recalibrate
+        train, calibration, correction = self._divide(len(labels), self.calibration_size, share)
+        largest = max(int(labels[train].sum(axis=1).max()), self.min_labels)
+        estimator = clone(self.estimator).fit(_rows_of(X, train), labels[train].astype(np.int64), **fit_params)
+        fitted = self._fitted_attributes(estimator, shape[1], names, largest)
         if correction is not None:
-            raw = self._probabilities(estimator, rows_of(X, correction), labels.shape[1])
+            raw = self._probabilities(estimator, _rows_of(X, correction), shape[1])
             fitted["recalibration_"] = Recalibration.fit(raw, labels[correction])
         if calibration is not None:
-            fitted["predictor_"] = self._calibrated(fitted, rows_of(X, calibration), labels[calibration])
-        return self._take(fitted)
+            fitted["predictor_"] = self._calibrated(fitted, _rows_of(X, calibration), labels[calibration])
+        return self._set_fitted(fitted)
 
     def _divide(self, n_texts: int, *sizes: Any) -> list[Any]:
         """Return rows to train with, and rows held out for each size, None if it is None; none twice."""
-        train, held = np.arange(n_texts), []
+        train, held_out = np.arange(n_texts), []
         for given in sizes:
             size, part = given, None
             if size is not None:
@@ -178,26 +178,24 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
                 if not isinstance(size, (int, np.integer)) and len(train) < n_texts:
                     size = size * n_texts / len(train)
                 train, part = train_test_split(train, test_size=size, random_state=self.random_state)
-            held.append(part)
-        return [train, *held]
+            held_out.append(part)
+        return [train, *held_out]
 
-    def _describe(self, estimator: Any, n_labels: int, names: Sequence[str] | None, largest: int | None) -> Any:
-        """Return the attributes that a fitted estimator gives."""
+    def _fitted_attributes(self, estimator: Any, n_labels: int, names: Any, largest: int | None) -> dict[str, Any]:
+        """Return the attributes that follow from a fitted estimator."""
         fitted = {
             "estimator_": estimator,
             "n_labels_": n_labels,
-            "label_names_": as_label_names(names, n_labels, who="fit"),
+            "label_names_": as_names(names, n_labels, "fit"),
             "classes_": [np.array([0, 1])] * n_labels,
             "max_labels_": largest if self.max_labels == "train" else self.max_labels,
             "recalibration_": self.recalibrate if isinstance(self.recalibrate, Recalibration) else None,
         }
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(estimator, name):
-                fitted[name] = getattr(estimator, name)
-        return fitted
+        names_in = ("n_features_in_", "feature_names_in_")
+        return fitted | {name: getattr(estimator, name) for name in names_in if hasattr(estimator, name)}
 
-    def _take(self, fitted: dict[str, Any]) -> ConformalMultilabelClassifier:
-        """Put fitted attributes in place of older ones, all at once: a call that fails before leaves those."""
+    def _set_fitted(self, fitted: dict[str, Any]) -> ConformalMultilabelClassifier:
+        """Replace fitted attributes, all at once: a call that fails before leaves the older ones."""
         for name in (*_FITTED, "predictor_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
@@ -210,32 +208,39 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
         ----------
         X : (n, ...) array-like, as for the estimator
         Y : (n, d) 0/1 array-like, data frame or sparse matrix, or one collection of label names per text
+        groups : (n,) array-like, optional
+            The group of each text, with `taxonomy=ByGroup()`.
         """
-        self._check_parameters("calibrate")
+        self._check_parameters()
+        Y = aligned_rows(Y, X, "Y", "calibrate")
         if hasattr(self, "estimator_"):
             fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
         else:
-            try:
-                check_is_fitted(self.estimator)
-            except NotFittedError as error:
-                raise NotCalibratedError(
-                    f"The estimator of this {type(self).__name__} is not fitted yet. Call 'fit' before 'calibrate', or "
-                    "pass a fitted one in sklearn.frozen.FrozenEstimator."
-                ) from error
-            if self.recalibrate is not None and not isinstance(self.recalibrate, Recalibration):
-                where = "where the estimator was fitted elsewhere: no texts can be held out"
-                expected = f"a fitted Recalibration {where}"
-                raise invalid("recalibrate", type(self).__name__, expected, repr(self.recalibrate))
-            columns = np.shape(Y)[1] if getattr(Y, "ndim", 0) == 2 else None
-            n_labels = self._probabilities(self.estimator, X, columns).shape[1]
-            fitted = self._describe(self.estimator, n_labels, names_of_columns(Y), None)
-        return self._take({**fitted, "predictor_": self._calibrated(fitted, X, Y, groups)})
+            fitted = self._frozen_attributes(X, Y)
+        return self._set_fitted({**fitted, "predictor_": self._calibrated(fitted, X, Y, groups)})
+
+    def _frozen_attributes(self, X: Any, Y: Any) -> dict[str, Any]:
+        """Return the attributes of an estimator that was fitted elsewhere."""
+        who = type(self).__name__
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError as error:
+            raise NotCalibratedError(
+                f"The estimator of this {who} is not fitted. Call 'fit' before 'calibrate', or pass a fitted one in "
+                "sklearn.frozen.FrozenEstimator."
+            ) from error
+        if self.recalibrate is not None and not isinstance(self.recalibrate, Recalibration):
+            expected = "a fitted Recalibration where the estimator was fitted elsewhere: no texts can be held out"
+            raise invalid("recalibrate", who, expected, repr(self.recalibrate))
+        columns = np.shape(Y)[1] if getattr(Y, "ndim", 0) == 2 else None
+        n_labels = self._probabilities(self.estimator, X, columns).shape[1]
+        return self._fitted_attributes(self.estimator, n_labels, column_names(Y), None)
 
     def _calibrated(self, fitted: dict[str, Any], X: Any, Y: Any, groups: Any = None) -> ConformalLabelSets:
         """Return a predictor calibrated with a fitted estimator's probabilities."""
         raw = self._probabilities(fitted["estimator_"], X, fitted["n_labels_"])
         probabilities = _corrected(raw, fitted["recalibration_"])
-        names = fitted["label_names_"] if fitted["label_names_"] is not None else names_of_columns(Y)
+        names = fitted["label_names_"] if fitted["label_names_"] is not None else column_names(Y)
         return self._new_predictor(fitted["max_labels_"], names).calibrate(probabilities, Y, groups)
 
     @staticmethod
@@ -251,70 +256,50 @@ class ConformalMultilabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEst
             ]
         elif n_labels == 1 and np.ndim(raw) == 2 and np.shape(raw)[1] == 2:
             raw = np.asarray(raw)[:, 1:]
-        return as_probabilities(raw, who="predict_proba", n_labels=n_labels)
+        return as_probabilities(raw, None, "predict_proba", n_labels)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the estimator's probabilities, (n, d), corrected if `recalibrate` was given."""
         if not hasattr(self, "estimator_"):
-            raise NotCalibratedError(
-                f"This {type(self).__name__} is not fitted yet. Call 'fit' before 'predict_proba'."
-            )
+            raise NotCalibratedError(f"This {type(self).__name__} is not fitted. Call 'fit' before 'predict_proba'.")
         return _corrected(self._probabilities(self.estimator_, X, self.n_labels_), self.recalibration_)
 
     def _predictor(self, who: str) -> ConformalLabelSets:
-        """Return the calibrated predictor, or raise if there is none."""
+        """Return the calibrated predictor; NotCalibratedError before `calibrate`."""
         if not hasattr(self, "predictor_"):
             raise NotCalibratedError(
-                f"This {type(self).__name__} is not calibrated yet. Call 'calibrate' before '{who}', or 'fit' with "
+                f"This {type(self).__name__} is not calibrated. Call 'calibrate' before '{who}', or 'fit' with "
                 "'calibration_size' set."
             )
-        return self.predictor_
+        predictor: ConformalLabelSets = self.predictor_
+        return predictor
 
     def predict(self, X: Any, *, groups: Any = None) -> Any:
         """Return the most plausible label-set of each text as 0/1 rows, (n, d) int64."""
-        return self._predictor("predict").predict(self.predict_proba(X), groups=groups).labels.astype(np.int64)
+        return self.predict_forced(X, groups=groups).labels.astype(np.int64)
 
     def predict_forced(self, X: Any, *, groups: Any = None) -> ForcedPredictions:
-        """Return the same with confidence and credibility."""
-        return self._predictor("predict_forced").predict(self.predict_proba(X), groups=groups)
+        """Return the most plausible label-sets with confidence and credibility."""
+        return self._predictor("predict").predict(self.predict_proba(X), groups=groups)
 
     def predict_p(self, X: Any, Y: Any, *, groups: Any = None) -> FloatArray:
         """Return the p-value of one given label-set per text, (n,)."""
+        Y = aligned_rows(Y, X, "Y", "predict_p")
         return self._predictor("predict_p").predict_p(self.predict_proba(X), Y, groups=groups)
 
-    def predict_set(
-        self,
-        X: Any,
-        *,
-        significance: Any = None,
-        confidence_level: Any = None,
-        groups: Any = None,
-        assurance: Any = None,
-    ) -> PredictionSets:
-        """Return the set of plausible label-sets of each text, at a significance or confidence level.
+    def predict_set(self, X: Any, **options: Any) -> PredictionSets:
+        """Return the set of plausible label-sets of each text.
 
-        All options are as of `ConformalLabelSets.predict_set`.
+        Options are those of `ConformalLabelSets.predict_set`: significance or confidence_level, groups, assurance.
         """
-        return self._predictor("predict_set").predict_set(
-            self.predict_proba(X),
-            significance=significance,
-            confidence_level=confidence_level,
-            groups=groups,
-            assurance=assurance,
-        )
+        return self._predictor("predict_set").predict_set(self.predict_proba(X), **options)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of texts whose label-set, 0/1 or names, is predicted exactly."""
-        predicted = self.predict(X)
-        labels = as_labels(
-            y,
-            who="score",
-            parameter="y",
-            n_labels=self.n_labels_,
-            n_texts=len(predicted),
-            label_names=self.predictor_.calibration_.label_names,
-        )
-        return float(np.average((predicted == labels).all(axis=1), weights=sample_weight))
+        predicted, names = self.predict(X), self.predictor_.calibration_.label_names
+        truth = aligned_rows(y, X, "y", "score")
+        labels, has_unknown = as_labels(truth, len(predicted), self.n_labels_, names, "score", "y")
+        return float(np.average((predicted == labels).all(axis=1) & ~has_unknown, weights=sample_weight))
 
 
 def _corrected(probabilities: FloatArray, recalibration: Recalibration | None) -> FloatArray:
@@ -325,3 +310,10 @@ def _corrected(probabilities: FloatArray, recalibration: Recalibration | None) -
 def _n_rows(values: Any) -> int:
     """Return the number of rows of an array, data frame, sparse matrix or list."""
     return int(values.shape[0] if hasattr(values, "shape") else len(values))
+
+
+def _rows_of(values: Any, rows: Any) -> Any:
+    """Return some rows of an array, data frame, sparse matrix or list, by their numbers."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows]
