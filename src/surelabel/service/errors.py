@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from surelabel.exceptions import ReviewConflictError, SearchLimitError, SurelabelError
+from surelabel.exceptions import CorpusError, InvalidInputError, ReviewConflictError, SearchLimitError
 
 _log = logging.getLogger(__name__)
 _KNOWN = {
@@ -53,19 +53,18 @@ def busy(message: str, seconds: int = 1) -> ServiceError:
 
 def as_service_error(error: Exception) -> ServiceError:
     """Return any error as a client may see it; what only the log should have is logged."""
-    if isinstance(error, ServiceError):
-        return error
-    if isinstance(error, RequestValidationError):
-        return _of_first(error.errors())
-    if isinstance(error, HTTPException):
-        default = ("refused", str(error.detail), "GET /openapi.json describes the service.")
-        return ServiceError(error.status_code, *_KNOWN.get(error.status_code, default), headers=error.headers)
-    if isinstance(error, SearchLimitError):
-        return invalid(None, f"The answer would take too much work: {error}", "Accept more errors, or send fewer texts.")
-    if isinstance(error, ReviewConflictError):
-        return ServiceError(409, "conflict", str(error), "Load the queue again.")
-    if isinstance(error, SurelabelError) and isinstance(error, ValueError):
-        return invalid(None, str(error))
+    match error:
+        case ServiceError():
+            return error
+        case RequestValidationError():
+            return _of_first(error.errors())
+        case HTTPException(status_code=status):
+            default = ("refused", str(error.detail), "GET /openapi.json describes the service.")
+            return ServiceError(status, *_KNOWN.get(status, default), headers=error.headers)
+        case ReviewConflictError():
+            return ServiceError(409, "conflict", str(error), "Load the queue again.")
+        case InvalidInputError() | CorpusError() | SearchLimitError():
+            return invalid(None, str(error))
     _log.error("A request failed.", exc_info=error)
     return ServiceError(500, "internal", "The service failed to answer.", "Ask who runs it: the log has the reason.")
 

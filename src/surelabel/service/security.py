@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 
-from surelabel.service.errors import ServiceError
+from surelabel.service.errors import ServiceError, as_service_error
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -52,8 +52,12 @@ class SecureRequests:
             await self.app(scope, receive, send)
             return
 
+        has_begun = False
+
         async def send_secured(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
@@ -69,8 +73,10 @@ class SecureRequests:
                 _check_type(scope["path"], headers)
             limit = MAX_TABLE_BYTES if scope["path"] == TABLE_PATH else self.settings.max_body_bytes
             await self.app(scope, _limited(receive, headers, limit), send_secured)
-        except ServiceError as error:  # also of a body that turns out too large, unless the answer has begun
-            await error.response()(scope, receive, send_secured)
+        except Exception as error:
+            if has_begun:
+                raise
+            await as_service_error(error).response()(scope, receive, send_secured)
 
     def _check_token(self, path: str, headers: Headers) -> None:
         """Refuse a request without the token, unless its address is open to all."""

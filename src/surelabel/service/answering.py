@@ -1,0 +1,208 @@
+"""Questions to answers: whatever is waiting is computed together, in one worker thread."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from surelabel.guarantees.watch import ExchangeabilityWatch
+from surelabel.service.errors import busy, invalid
+
+if TYPE_CHECKING:
+    from surelabel.answers import Answer
+    from surelabel.models import Bundle
+    from surelabel.service.metrics import ServiceMetrics
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+BATCH_TEXTS = 32
+_QUEUED = 512
+
+
+class Question(NamedTuple):
+    """Texts, and what is asked about them."""
+
+    texts: Sequence[str]
+    groups: Sequence[str] | None = None
+    significance: str | float | None = None
+    confidence_level: str | float | None = None
+    assurance: str | float | None = None
+    top: int = 5
+
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """What questions must have in common to be computed together."""
+        return (self.groups is None, *map(str, self[2:]))
+
+    def parts(self) -> list[Question]:
+        """Return the question in parts, so that long ones take turns with others."""
+        starts = range(0, len(self.texts), BATCH_TEXTS)
+        return [
+            self._replace(
+                texts=self.texts[start : start + BATCH_TEXTS],
+                groups=None if self.groups is None else self.groups[start : start + BATCH_TEXTS],
+            )
+            for start in starts
+        ]
+
+
+_Waiting = tuple[Question, "asyncio.Future[list[Answer]]"]
+
+
+class Worker:
+    """Answers what is waiting, together; asking never blocks the event loop.
+
+    If a batch fails, its questions are computed one by one, and only the bad one fails.
+    """
+
+    def __init__(self, bundle: Bundle, metrics: ServiceMetrics, *, watches: bool = False) -> None:
+        self.bundle = bundle
+        self.metrics = metrics
+        self._watch = ExchangeabilityWatch() if watches else None
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(_QUEUED)
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="surelabel-worker")
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to work; call it within a running event loop."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Stop, once the running batch is done; what is still waiting is refused."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.to_thread(self._thread.shutdown)
+        while not self._queue.empty():
+            _, future = self._queue.get_nowait()
+            _settle(future, busy("The service is stopping.", 10))
+
+    async def ask(self, question: Question) -> list[Answer]:
+        """Return one answer per text; if the queue is full the question is refused."""
+        parts = question.parts()
+        if self._queue.full():
+            raise busy("Too many texts are waiting already.")
+        answers: list[Answer] = []
+        for part in parts:
+            future: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+            await self._queue.put((part, future))
+            answers += await future
+        self.metrics.saw_answers(answers)
+        return answers
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Run other work of the model in the same thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def _run(self) -> None:
+        """Compute batch after batch."""
+        while True:
+            batch = [await self._queue.get()]
+            n_texts = len(batch[0][0].texts)
+            while n_texts < BATCH_TEXTS and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+                n_texts += len(batch[-1][0].texts)
+            by_question = sorted(batch, key=lambda waiting: waiting[0].asked)
+            for _, alike in itertools.groupby(by_question, key=lambda waiting: waiting[0].asked):
+                await self._compute(list(alike))
+
+    async def _compute(self, alike: list[_Waiting]) -> None:
+        """Compute questions of one kind and settle their futures."""
+        questions = [question for question, _ in alike]
+        start = time.perf_counter()
+        try:
+            answers = await self.run(lambda: self._answer(questions))
+        except asyncio.CancelledError:
+            for _, future in alike:
+                _settle(future, busy("The service is stopping.", 10))
+            raise
+        except Exception as error:
+            if len(alike) == 1:
+                _settle(alike[0][1], error)
+                return
+            _log.warning("A batch of %d requests failed and is computed one by one: %s", len(alike), error)
+            for waiting in alike:
+                await self._compute([waiting])
+            return
+        self.metrics.batch_texts.observe(len(answers))
+        self.metrics.batch_seconds.observe(time.perf_counter() - start)
+        position = 0
+        for question, future in alike:
+            _settle(future, answers[position : position + len(question.texts)])
+            position += len(question.texts)
+
+    def _answer(self, questions: list[Question]) -> list[Answer]:
+        """Answer questions that differ only in their texts and groups."""
+        first = questions[0]
+        together = first._replace(
+            texts=_joined(question.texts for question in questions),
+            groups=None if first.groups is None else _joined(question.groups or () for question in questions),
+        )
+        texts, groups, significance, confidence_level, assurance, top = together
+        answers = self.bundle.answers(
+            texts,
+            groups=groups,
+            significance=significance,
+            confidence_level=confidence_level,
+            assurance=assurance,
+            top=top,
+        )
+        if self._watch is not None:
+            self._follow(self._watch, texts)
+        return answers
+
+    def _follow(self, watch: ExchangeabilityWatch, texts: Sequence[str]) -> None:
+        """Let a watch see texts, and log its alarm once."""
+        before = watch.state.alarm
+        scores = self.bundle.policy.automation.scores(self.bundle.predict_proba(texts))
+        state = watch.update(scores)
+        self.metrics.watch_capital.set(state.log10_martingale)
+        self.metrics.watch_alarm.set(state.alarm)
+        if state.alarm and not before:
+            _log.warning("Texts have drifted: the watch raised its alarm. Calibrate with recent texts.")
+
+
+def _joined(parts: Iterable[Sequence[str]]) -> list[str]:
+    """Return the values of several sequences in one list."""
+    return [value for part in parts for value in part]
+
+
+def _settle(future: asyncio.Future[list[Answer]], outcome: list[Answer] | Exception) -> None:
+    """Hand over an outcome, unless nobody is waiting for it any more."""
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+def groups_of(bundle: Bundle) -> tuple[str, ...] | None:
+    """Return the groups that a bundle is calibrated by, None if there are none."""
+    return getattr(bundle, "groups", None)
+
+
+def check_groups(known: Sequence[str] | None, column: str | None, groups: Sequence[str] | None) -> None:
+    """Refuse groups that are missing, unexpected or unknown."""
+    if known is None:
+        if groups is not None:
+            raise invalid("groups", "The model is not calibrated by groups.", "Leave the groups out.")
+        return
+    if groups is None:
+        raise invalid("groups", f"Each text needs its {column or 'group'}.", "GET /v1/model lists the groups.")
+    for number, group in enumerate(groups):
+        if group not in known:
+            raise invalid(f"groups[{number}]", f"There is no group {group[:80]!r}.", "GET /v1/model lists the groups.")
+
+
+def check_labels(known: frozenset[str], labels: Iterable[str], field: str = "labels") -> None:
+    """Refuse labels that the model does not have."""
+    for number, label in enumerate(labels):
+        if label not in known:
+            place = f"{field}[{number}]" if field == "labels" else field
+            raise invalid(place, f"There is no label {label[:80]!r}.", "GET /v1/model lists the labels.")

@@ -1,0 +1,237 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from fastapi.security import HTTPBearer
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from surelabel._version import __version__
+from surelabel.service import schemas
+from surelabel.service.answering import Question, Worker, check_groups, check_labels, groups_of
+from surelabel.service.errors import as_service_error, busy
+from surelabel.service.metrics import CountedRequests, ServiceMetrics
+from surelabel.service.pages import add_pages
+from surelabel.service.security import SecureRequests
+from surelabel.service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from surelabel.models import Bundle
+    from surelabel.review import ReviewStore
+
+_log = logging.getLogger(__name__)
+PARENT_VARIABLE = "SURELABEL_SERVICE_PARENT"
+
+
+def create_app(bundle: Bundle, settings: ServiceSettings | None = None, store: ReviewStore | None = None) -> FastAPI:
+    """Return the service of a bundle as an ASGI application.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    settings : ServiceSettings, optional
+    store : ReviewStore, optional
+        A review to show at /review.
+    """
+    settings = settings or ServiceSettings()
+    metrics = ServiceMetrics()
+    worker = Worker(bundle, metrics, watches=settings.watch)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_exception_handler(_log_loop_error)
+        worker.start()
+        starting = asyncio.create_task(_warm_up(app, worker))
+        following = asyncio.create_task(_end_with_parent())
+        yield
+        app.state.ready = False
+        for task in (starting, following):
+            task.cancel()
+        await asyncio.gather(starting, following, return_exceptions=True)
+        await worker.close()
+
+    app = FastAPI(
+        title="Surelabel",
+        version=__version__,
+        description="Tags of texts, with a promise about how often they are wrong.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _refuse, RequestValidationError: _refuse},
+    )
+    app.state.ready = False
+    app.state.metrics = metrics
+    _add_api(app, worker, settings)
+    _add_state(app, metrics)
+    add_pages(app, worker, settings, has_review=store is not None)
+    if store is not None:
+        from surelabel.service.review import add_review  # noqa: PLC0415 (SQLAlchemy, which may be missing)
+
+        add_review(app, bundle, store)
+    app.add_middleware(SecureRequests, settings=settings)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts, www_redirect=False)
+    app.add_middleware(CountedRequests, metrics=metrics)
+    return app
+
+
+def described(*statuses: int, **more: Any) -> dict[str, Any]:
+    """Return how an address that needs the token is described in OpenAPI."""
+    codes = (401, 403, *statuses)
+    errors: dict[int | str, dict[str, Any]] = {code: {"model": schemas.ErrorResponse} for code in codes}
+    bearer = HTTPBearer(auto_error=False, description="The token of the service; SecureRequests compares it.")
+    return {"responses": errors | more.pop("responses", {}), "dependencies": [Depends(bearer)], **more}
+
+
+def posted(response: type[Any] | None = None, *statuses: int) -> dict[str, Any]:
+    """Return how an address is described that takes a JSON body."""
+    responses = {} if response is None else {200: {"model": response}}
+    return described(400, 413, 415, 422, 503, *statuses, responses=responses)
+
+
+def _add_api(app: FastAPI, worker: Worker, settings: ServiceSettings) -> None:
+    """Add what programs call."""
+    bundle = worker.bundle
+    labels = frozenset(bundle.label_names)
+    groups = groups_of(bundle)
+
+    async def predict(body: schemas.PredictRequest) -> Response:
+        """Answer texts."""
+        answers = await worker.ask(question_of(bundle, body))
+        records = [{"id": identity, **answer.record()} for identity, answer in zip(body.all_ids, answers, strict=True)]
+        return JSONResponse({"answers": records})
+
+    async def p_value(body: schemas.PValueRequest) -> Response:
+        """Return the p-value of a label-set for a text."""
+        check_labels(labels, body.labels)
+        asked = None if body.group is None else [body.group]
+        check_groups(groups, bundle.info.group_column, asked)
+        chosen = sorted(set(body.labels))
+        found = await worker.run(lambda: bundle.predict_p([body.text], [frozenset(chosen)], groups=asked))
+        return JSONResponse({"labels": chosen, "p_value": float(found[0])})
+
+    async def words(body: schemas.WordsRequest) -> Response:
+        """Return the words of a text that speak for a label."""
+        check_labels(labels, [body.label], "label")
+        explanation = await worker.run(lambda: bundle.explain(body.text, body.label))
+        strongest = sorted(explanation.speaking_for(12), key=lambda word: word.start)
+        found = [{"start": word.start, "end": word.end, "weight": word.weight} for word in strongest]
+        return JSONResponse({"label": body.label, "words": found})
+
+    for path, endpoint, request, response in (
+        ("/v1/predict", predict, schemas.PredictRequest, schemas.PredictResponse),
+        ("/v1/p-value", p_value, schemas.PValueRequest, None),
+        ("/v1/words", words, schemas.WordsRequest, None),
+    ):
+        endpoint.__annotations__["body"] = schemas.limited(request, settings)
+        app.post(path, **posted(response))(endpoint)
+
+    @app.get("/v1/model", **described())
+    def model() -> Response:
+        """Describe the model and the limits of this service."""
+        return JSONResponse(describe_model(bundle, settings))
+
+
+def _add_state(app: FastAPI, metrics: ServiceMetrics) -> None:
+    """Add what watches the service."""
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Return 200 while the process is alive."""
+        return {"status": "alive"}
+
+    @app.get("/readyz", responses={503: {"model": schemas.ErrorResponse}})
+    async def readyz(request: Request) -> dict[str, str]:
+        """Return 200 once texts are answered without delay."""
+        if not request.app.state.ready:
+            raise busy("The service is starting or stopping.")
+        return {"status": "ready"}
+
+    text = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
+
+    @app.get("/metrics", response_class=Response, **described(responses=text))
+    def exposition() -> Response:
+        """Return the metrics for Prometheus."""
+        return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def question_of(bundle: Bundle, body: schemas.PredictRequest) -> Question:
+    """Return what a request asks, if the model knows its groups."""
+    groups = body.all_groups
+    check_groups(groups_of(bundle), bundle.info.group_column, groups)
+    return Question(body.all_texts, groups, body.significance, body.confidence_level, body.assurance, body.top)
+
+
+def describe_model(bundle: Bundle, settings: ServiceSettings) -> dict[str, Any]:
+    """Return what the service answers with, and its limits."""
+    info, groups = bundle.info, groups_of(bundle)
+    n_calibration = bundle.predictor.calibration_.n_texts
+    return {
+        "version": __version__,
+        "name": info.name,
+        "classifier": info.classifier,
+        "measure": info.measure,
+        "corpus": info.corpus,
+        "labels": list(bundle.label_names),
+        "n_calibration": n_calibration,
+        "smallest_p_value": 1 / (n_calibration + 1),
+        "group_column": info.group_column,
+        "groups": None if groups is None else list(groups),
+        "levels": dict(info.levels),
+        "verdict": list(info.verdict),
+        "notes": list(info.notes),
+        "limits": {
+            "max_body_bytes": settings.max_body_bytes,
+            "max_texts": settings.max_texts,
+            "max_text_chars": settings.max_text_chars,
+            "max_top": schemas.MAX_TOP,
+        },
+    }
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    """Return any error in the one shape of errors."""
+    return as_service_error(error).response()
+
+
+async def _warm_up(app: FastAPI, worker: Worker) -> None:
+    """Answer a text of no client: what is loaded or compiled on first use is then there."""
+    groups = groups_of(worker.bundle)
+    for level in (None, "0.05"):
+        try:
+            await worker.ask(Question(["warm up"], groups and groups[:1], level))
+        except Exception:
+            _log.exception("The first answer failed: the service is alive, but not ready.")
+            return
+    app.state.ready = True
+
+
+async def _end_with_parent() -> None:
+    """End this worker process when the process that started it is gone, even if it was killed."""
+    parent = os.environ.get(PARENT_VARIABLE)
+    while parent is not None:
+        if os.getppid() != int(parent):
+            signal.raise_signal(signal.SIGTERM)
+            return
+        await asyncio.sleep(1)
+
+
+def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log that no more connections can be opened in one line; anything else as usual."""
+    error = context.get("exception")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS):
+        _log.warning("No more connections can be opened: %s.", error.strerror)
+        return
+    loop.default_exception_handler(context)

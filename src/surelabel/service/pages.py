@@ -1,0 +1,134 @@
+"""Pages for people: a question with its answer as a card, and tables."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from fastapi.responses import HTMLResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from surelabel._core import formatting
+from surelabel.service import schemas
+from surelabel.service.answering import groups_of
+from surelabel.service.errors import ServiceError
+from surelabel.service.security import PAGE_POLICY, REPORT_POLICY
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from surelabel.models import Bundle
+    from surelabel.service.answering import Worker
+    from surelabel.service.settings import ServiceSettings
+
+LEVELS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.3")
+_HEADINGS = {"file": "File", "choose": "Choose", "read": "Read"}
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    """Return the templates; everything they insert is escaped."""
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("surelabel.service"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    templates.filters |= {"percent": lambda share: formatting.percent(float(share)), "number": _number}
+    return templates
+
+
+def _number(value: float) -> str:
+    """Write a p-value: never 0, however small it is."""
+    return formatting.count(float(value)) if value else "0"
+
+
+def render_page(name: str, **values: Any) -> HTMLResponse:
+    """Return a page; only its own scripts and styles may run in it."""
+    content = _templates().get_template(name).render(values)
+    return HTMLResponse(content, headers={"Content-Security-Policy": PAGE_POLICY})
+
+
+def render_card(answer: Mapping[str, Any] | None, *, queue: str | None = None, labels: Any = None) -> str:
+    """Return the card of an answer: what to do, the tags as buttons, why, and the rest folded.
+
+    Parameters
+    ----------
+    answer : mapping or None
+        `Answer.record()`, also an incomplete one; None in the blind check, which shows nothing of the answer.
+    queue : str, optional
+        In a review, the queue: tags become toggles.
+    labels : sequence of str, optional
+        The labels that are ticked; by default those that the answer vouches for.
+    """
+    record: dict[str, Any] = {"decision": "read", "reason": "", "labels": [], "consider": [], "assign": []}
+    record |= {name: value for name, value in (answer or {}).items() if value is not None}
+    decision = record["decision"]
+    sure = {"file": record["labels"], "choose": [*record["assign"], *record.get("certain", ())], "read": []}[decision]
+    shown = {"file": record["labels"], "choose": dict.fromkeys((*record["consider"], *sure)), "read": []}[decision]
+    ticked = list(sure if labels is None else labels)
+    lower, upper = record.get("size_bounds") or (record.get("size"), record.get("size"))
+    return (
+        _templates()
+        .get_template("answer.html")
+        .render(
+            answer=record,
+            heading="Check" if answer is None else _HEADINGS[decision],
+            queue=queue,
+            sure=sure,
+            tags=list(dict.fromkeys((*shown, *ticked))),
+            ticked=ticked,
+            n_possible=None if lower is None else formatting.bounds(int(lower), int(upper)),
+            is_one=lower is not None and int(lower) == int(upper) == 1,
+            is_blind=answer is None,
+        )
+    )
+
+
+def add_pages(app: FastAPI, worker: Worker, settings: ServiceSettings, *, has_review: bool) -> None:
+    """Add the page, its card, the report and static files."""
+    from surelabel.service.app import posted, question_of  # noqa: PLC0415
+
+    bundle = worker.bundle
+
+    @app.get("/", include_in_schema=False)
+    def page() -> Response:
+        return render_page(
+            "index.html",
+            info=bundle.info,
+            groups=groups_of(bundle),
+            levels=_levels(bundle),
+            level=_default_level(bundle),
+            has_report=bundle.report is not None,
+            has_review=has_review,
+        )
+
+    async def card(body: schemas.PredictRequest) -> HTMLResponse:
+        """Answer the first text as a card in HTML."""
+        [answer, *_] = await worker.ask(question_of(bundle, body))
+        return HTMLResponse(render_card(answer.record()))
+
+    card.__annotations__["body"] = schemas.limited(schemas.PredictRequest, settings)
+    app.post("/v1/card", response_class=HTMLResponse, **posted())(card)
+
+    @app.get("/report", include_in_schema=False)
+    def report() -> Response:
+        if bundle.report is None:
+            raise ServiceError(404, "no_report", "The model has no report.", "Make one with 'surelabel evaluate'.")
+        headers = {"Content-Security-Policy": REPORT_POLICY}
+        return Response(bundle.report, media_type="text/html; charset=utf-8", headers=headers)
+
+    app.mount("/static", StaticFiles(packages=[("surelabel.service", "static")]))
+
+
+def _default_level(bundle: Bundle) -> str:
+    """Return the significance that the model was made for."""
+    return str(bundle.info.levels.get("significance", "0.05"))
+
+
+def _levels(bundle: Bundle) -> list[str]:
+    """Return the positions of the dial."""
+    return sorted({*LEVELS, _default_level(bundle)}, key=float)
