@@ -6,6 +6,7 @@ and is read without pickle.
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,9 +44,13 @@ class PartProbabilities:
         return len(self.ids)
 
     @classmethod
-    def from_label_sets(cls, probabilities: Any, label_sets: Any, label_names: Any, ids: Any = None) -> PartProbabilities:
+    def from_label_sets(
+        cls, probabilities: Any, label_sets: Any, label_names: Any, ids: Any = None
+    ) -> PartProbabilities:
         """Return a part from label-sets of names, known and unknown ones."""
-        rows, columns, outside = label_places(label_sets, len(probabilities), len(label_names), tuple(label_names), "part")
+        rows, columns, outside = label_places(
+            label_sets, len(probabilities), len(label_names), tuple(label_names), "part"
+        )
         known = frozenset(label_names)
         unknown = {row: tuple(sorted(set(label_sets[row]) - known)) for row in np.flatnonzero(outside).tolist()}
         ids = range(len(label_sets)) if ids is None else ids
@@ -57,7 +62,7 @@ class PartProbabilities:
         starts, columns = self.labels.indptr.tolist(), self.labels.indices.tolist()
         return [
             frozenset([*(label_names[k] for k in columns[start:end]), *self.unknown.get(row, ())])
-            for row, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True))
+            for row, (start, end) in enumerate(itertools.pairwise(starts))
         ]
 
     def rows(self, rows: Any) -> PartProbabilities:
@@ -106,7 +111,9 @@ class Probabilities:
             "label_names": self.label_names,
             "max_labels": self.max_labels,
             "settings": self.settings,
-            "parts": {name: [[row, *labels] for row, labels in part.unknown.items()] for name, part in self.parts.items()},
+            "parts": {
+                name: [[row, *labels] for row, labels in part.unknown.items()] for name, part in self.parts.items()
+            },
         }
         arrays: dict[str, Any] = {}
         for name, part in self.parts.items():
@@ -128,12 +135,11 @@ class Probabilities:
         try:
             names = as_names(header["label_names"], len(header["label_names"]), "load") or ()
             check_count("max_labels", header["max_labels"], "load", 0, 2**31)
-            if not isinstance(header["settings"], dict):
-                raise ValueError("its settings are not plain values")
+            settings = dict(header["settings"])
             parts = {name: _read_part(arrays, name, len(names), unknown) for name, unknown in header["parts"].items()}
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Make the probabilities again.") from error
-        return cls(parts, names, header["max_labels"], header["settings"])
+        return cls(parts, names, header["max_labels"], settings)
 
 
 def _read_part(arrays: dict[str, Any], name: str, n_labels: int, unknown: Any) -> PartProbabilities:

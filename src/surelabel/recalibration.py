@@ -1,8 +1,8 @@
 """Better probabilities for smaller sets: a curve per label, fitted on texts kept apart for it.
 
-The guarantee does not need reliable probabilities; small prediction sets do. For each label three curves are compared by
-cross-validated log-loss, and the best is fitted on all texts: none, Platt's (a logistic curve of the log-odds), isotonic
-(a rising step curve). A label with too few texts, of either kind, is left unchanged.
+The guarantee does not need reliable probabilities; small prediction sets do. For each label three curves are compared
+by cross-validated log-loss, and the best is fitted on all texts: none, Platt's (a logistic curve of the log-odds),
+isotonic (a rising step curve). A label with too few texts, of either kind, is left unchanged.
 
 The texts must be neither those that the classifier was trained on nor the calibration texts.
 """

@@ -76,14 +76,13 @@ class Answer:
         }
         if self.significance is None:
             return record
-        assert self.size_bounds is not None and self.top is not None
         return record | {
             "significance": self.significance,
             "size": None if self.size is None else _plain_count(self.size),
-            "size_bounds": [_plain_count(bound) for bound in self.size_bounds],
+            "size_bounds": [_plain_count(bound) for bound in self.size_bounds or ()],
             "certain": list(self.certain or ()),
             "open": list(self.open or ()),
-            "top": [{"labels": list(labels), "p_value": p_value} for labels, p_value in self.top],
+            "top": [{"labels": list(labels), "p_value": p_value} for labels, p_value in self.top or ()],
         }
 
 

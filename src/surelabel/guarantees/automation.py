@@ -1,8 +1,8 @@
 """Filing without a person: of the texts that are filed, at most a stated share are wrong.
 
 Every text has a best guess, the candidate with the lowest score under a measure. A text is filed if this score is below
-a threshold that `certify` has tested on texts with known label-sets. A best guess is wrong unless it is exactly the true
-label-set; a true label-set outside the candidates, or with an unknown label, makes it wrong too.
+a threshold that `certify` has tested on texts with known label-sets. A best guess is wrong unless it is exactly the
+true label-set; a true label-set outside the candidates, or with an unknown label, makes it wrong too.
 """
 
 from __future__ import annotations

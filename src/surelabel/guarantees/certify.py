@@ -4,8 +4,8 @@ A text is filed if its best guess scores below a threshold. Texts are sorted by 
 1, ... the hypothesis "more than max_wrong of all texts below the k-th threshold are wrong" is rejected if W wrong
 guesses among the k surest texts have a binomial tail P(Bin(k, max_wrong) <= W) of at most 1 - assurance. The last
 threshold before the first failure is certified. This is fixed-sequence testing, so every test has the whole level: cut
-the scores where the share of wrong guesses crosses max_wrong; which true hypothesis comes first is then fixed, and its W
-is at least as large as a binomial count.
+the scores where the share of wrong guesses crosses max_wrong; which true hypothesis comes first is then fixed, and its
+W is at least as large as a binomial count.
 
 The first rank m is fixed beforehand. If it is small, one wrong guess among the surest ends the sequence at once. If it
 is large, nothing is filed where only few texts can be. So two sequences start, at 10 % and at 40 % of the texts, each
@@ -26,7 +26,7 @@ _FIRST_SHARES = (Fraction(1, 10), Fraction(2, 5))
 
 
 def fewest_texts(max_wrong: Fraction, assurance: Fraction) -> int:
-    """Return the smallest number of texts that can be certified, all of them right: (1 - max_wrong)^n <= 1 - assurance."""
+    """Return the smallest n with (1 - max_wrong)^n <= 1 - assurance: fewer texts certify nothing, all right or not."""
     n = max(1, math.ceil(math.log(1 - assurance) / math.log(1 - max_wrong)) - 1)
     while (1 - max_wrong) ** n > 1 - assurance:
         n += 1
@@ -71,7 +71,9 @@ def filing_summary(n_filed: int, wrong: BoolArray, max_wrong: Fraction, assuranc
     n_texts, fewest = len(wrong), fewest_texts(max_wrong, assurance)
     promise = f"at most {100 * float(max_wrong):g} % of them wrong (assurance {100 * float(assurance):g} %"
     if n_filed:
-        return f"{100 * n_filed / n_texts:.0f} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
+        return (
+            f"{100 * n_filed / n_texts:.0f} % of texts can be filed with {promise}, {n_texts:,} certification texts)."
+        )
     if n_texts < fewest:
         reason = f"{n_texts:,} certification texts are too few: {fewest:,} are needed even if every best guess is right"
     else:

@@ -234,14 +234,22 @@ class FilingPolicy:
         return [
             Decision(*self._route(is_filed, flag, share, len(consider)), best, assign, consider)
             for is_filed, flag, share, best, (assign, consider) in zip(
-                filed.tolist(), flags.tolist(), known.tolist(), labels, self.tag_bounds.ranked(probabilities), strict=True
+                filed.tolist(),
+                flags.tolist(),
+                known.tolist(),
+                labels,
+                self.tag_bounds.ranked(probabilities),
+                strict=True,
             )
         ]
 
     def _route(self, is_filed: bool, flag: int, known: float, n_tags: int) -> tuple[Verdict, str]:
         """Return what to do with a text, and why."""
         if is_filed:
-            return FILE, f"Certified: of the texts that are filed, at most {100 * self.automation.max_wrong:g} % are wrong."
+            return (
+                FILE,
+                f"Certified: of the texts that are filed, at most {100 * self.automation.max_wrong:g} % are wrong.",
+            )
         if flag != FAMILIAR:
             return READ, _describe_novelty(flag, known)
         if self.tag_bounds.problem_ is not None:
@@ -251,7 +259,9 @@ class FilingPolicy:
             return READ, "No tag stands out: read it yourself."
         if n_tags > self.max_tags:
             return READ, f"{n_tags:,} tags are worth considering, more than {self.max_tags}: read it yourself."
-        tags = "Check this tag: lists like this leave" if n_tags == 1 else f"Choose from these {n_tags} tags: they leave"
+        tags = (
+            "Check this tag: lists like this leave" if n_tags == 1 else f"Choose from these {n_tags} tags: they leave"
+        )
         return CHOOSE, f"{tags} out at most {missed} of the true tags on average."
 
     def save(self, folder: str | os.PathLike[str]) -> None:

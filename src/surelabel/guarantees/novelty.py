@@ -14,8 +14,8 @@ Let n be the number of calibration texts and k = floor(max_flagged * n). At most
 3. Of what is left, the highest scores are flagged, as many as k still allows.
 
 Limits are values of calibration texts, and only texts past them are flagged. So steps 2 and 3 flag a new text that is
-exchangeable with the calibration texts with a probability of at most (k + 2) / (n + 1). Given the limits, the calibration
-texts strictly within them are exchangeable with new texts within them: those texts can certify what is filed.
+exchangeable with the calibration texts with a probability of at most (k + 2) / (n + 1). Given the limits, the
+calibration texts strictly within them are exchangeable with new texts within them: those can certify what is filed.
 """
 
 from __future__ import annotations

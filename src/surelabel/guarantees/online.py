@@ -78,7 +78,12 @@ class OnlineConformal:
     """
 
     def __init__(
-        self, predictor: ConformalLabelSets, significance: Any = "0.05", *, rate: float = 0.01, max_pending: int = 100_000
+        self,
+        predictor: ConformalLabelSets,
+        significance: Any = "0.05",
+        *,
+        rate: float = 0.01,
+        max_pending: int = 100_000,
     ) -> None:
         who = "OnlineConformal"
         if not isinstance(predictor, ConformalLabelSets) or predictor.taxonomy is not None:

@@ -7,7 +7,7 @@ threshold with (sum of the n losses + 1) / (n + 1) <= level is taken. The expect
 the level.
 
 - *consider*: the share of the text's true tags that are missing; 0 for a text without tags. A true tag that the
-  classifier does not know is always missing; one that is not on its shortlist is missing unless all tags are considered.
+  classifier does not know is always missing; one off its shortlist is missing unless all tags are considered.
 - *assign*: the share of the assigned tags that are false; 0 if none is assigned. This share can rise and fall with the
   threshold, so the loss is the largest share over this threshold and all higher ones.
 
@@ -23,7 +23,6 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -320,7 +319,12 @@ class TagBounds:
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the tag bounds again.") from error
         bounds.consider_threshold_, bounds.assign_threshold_ = thresholds.tolist()
-        bounds._n_labels, bounds.n_texts_, bounds.problem_, bounds.summary_ = n_labels, n_texts, problem, header["summary"]
+        bounds._n_labels, bounds.n_texts_, bounds.problem_, bounds.summary_ = (
+            n_labels,
+            n_texts,
+            problem,
+            header["summary"],
+        )
         return bounds
 
 
@@ -335,7 +339,10 @@ def _as_values(probabilities: Any, names: Any, n_labels: int | None, who: str) -
 
 def _count_unknown(labels: Any, outside: BoolArray, known: frozenset[Any]) -> IntArray:
     """Return how many of each text's true tags are unknown, (n,)."""
-    counts, labels = np.zeros(len(outside), dtype=np.int64), labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+    counts, labels = (
+        np.zeros(len(outside), dtype=np.int64),
+        labels.to_numpy() if hasattr(labels, "to_numpy") else labels,
+    )
     for row in np.flatnonzero(outside).tolist():
         counts[row] = len(set(labels[row]) - known)
     return counts

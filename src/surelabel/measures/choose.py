@@ -1,4 +1,4 @@
-"""Settings of a mixture, chosen by likelihood on texts that the classifier was not fitted on, and confirmed by sizes."""
+"""Settings of a mixture, chosen by likelihood on texts that the classifier has not seen, and confirmed by sizes."""
 
 from __future__ import annotations
 
