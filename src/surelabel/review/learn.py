@@ -1,0 +1,451 @@
+"""The next generation of a model, learned from a review: audit, then release.
+
+A coin that is thrown before the model looks sends a share of all texts to the blind check. These *audits* are a random
+sample of the texts that arrive, labelled by people who did not see an answer: they may calibrate. All other decisions
+are about texts that the model selected, by people who follow suggestions: they only train.
+
+1. **Train.** The next generation learns from the old training texts and everything that is decided now, audits
+   included. The number of the newest text in the store is noted first: texts up to it may train, only audits after it
+   may calibrate. So the classifier and its measure cannot depend on what calibrates them.
+2. **Wait.** The audits after that number come in. Meanwhile the old generation serves. How many are needed is fixed
+   beforehand (`audits_needed`), so the moment of release does not depend on what they say.
+3. **Calibrate.** The first audits fix which texts are filed. Of the following ones, those that are not filed calibrate
+   the lists. Given the rule they are exchangeable with the texts that people see, so a list leaves out a true tag with
+   probability at most floor(e(n+1))/(n+1), as long as new texts resemble the audits. A skipped audit counts as an
+   error: hard texts cannot be skipped away.
+4. **Switch.** The folder of the model is replaced in one step, and the old one is kept beside it.
+
+Run again, `learn` continues where it was: after a kill, and whenever more audits are in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from surelabel._core import progress
+from surelabel._core.files import atomic_file, atomic_folder, check_overwrite
+from surelabel._core.validation import FloatArray, as_fraction
+from surelabel.corpora import Corpus
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.guarantees.watch import ExchangeabilityWatch
+from surelabel.models import Bundle, load_bundle, train
+from surelabel.models.calibrate import held_out_texts, with_calibration
+from surelabel.models.evidence import HeldOutTexts
+from surelabel.review.export import corpus_of
+from surelabel.review.queues import CHECK, ReviewText
+from surelabel.review.store import ReviewStore
+
+_PLAN, _FROZEN, _NEXT = "generation.json", "frozen", "next"
+_SKIPPED = "(skipped audit)"
+# Calibration texts that may lie beyond a threshold: fewer make the threshold a matter of chance.
+_LEAST_BEYOND = 10
+_LEAST_DECIDED = 10
+_WATCH_ALPHA = "0.01"
+
+
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """Audits that a generation waits for: `filing` of all texts, then `lists` of texts that it does not file."""
+
+    lists: int
+    filing: int
+
+
+def audits_needed(max_missed: Any = "0.1", max_wrong: Any = "0.05", assurance: Any = "0.95") -> Needed:
+    """Return how many audits a generation needs for its levels.
+
+    - Lists need 10 / max_missed - 1: the threshold is then the 10th of the sorted scores, not one extreme text. 99 for
+      10 %, 199 for 5 %. The promise would hold with fewer; the lists would only be long by chance.
+    - Filing needs as many as certify max_wrong with the assurance if 10 of them are wrong: 336 for 5 % and 95 %, 167
+      for 10 %.
+
+    Examples
+    --------
+    >>> audits_needed()
+    Needed(lists=99, filing=336)
+    """
+    missed, wrong, sure = (
+        as_fraction(value, name, "audits_needed")
+        for value, name in ((max_missed, "max_missed"), (max_wrong, "max_wrong"), (assurance, "assurance"))
+    )
+    filing = math.ceil(_LEAST_BEYOND / wrong)
+    while stats.binom.cdf(_LEAST_BEYOND, filing, float(wrong)) > 1 - float(sure):
+        filing += 1
+    return Needed(math.ceil(_LEAST_BEYOND / Fraction(missed)) - 1, filing)
+
+
+@dataclasses.dataclass(frozen=True)
+class LearningStatus:
+    """How far a generation is.
+
+    Attributes
+    ----------
+    state : {"absent", "training", "waiting", "ready"}
+        "waiting" for audits; "ready" to be switched to.
+    needed : Needed
+    filing, lists : int
+        Audits that count already; `lists` begins when the filing rule is fixed, and is of texts that are not filed.
+    n_skipped : int
+        Of the audits those that were skipped and count as errors.
+    up_to : int
+        Number of the newest text in the store when training began.
+    n_decided : int
+        Decided texts that it was trained with.
+    """
+
+    state: str
+    needed: Needed
+    filing: int = 0
+    lists: int = 0
+    n_skipped: int = 0
+    up_to: int = 0
+    n_decided: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dataclasses.asdict(self)
+
+
+def learn(
+    folder: str | os.PathLike[str],
+    store: ReviewStore,
+    out: str | os.PathLike[str],
+    corpus: Corpus | None = None,
+    *,
+    retrain: bool = True,
+    report: Callable[[str, int, int | None], None] | None = None,
+    **settings: Any,
+) -> LearningStatus:
+    """Train the next generation of a model, or continue: calibrate it as soon as enough audits are in.
+
+    Parameters
+    ----------
+    folder : path
+        Of the model that serves.
+    store : ReviewStore
+    out : path
+        A folder for the generation, beside that of the model. The finished model is in its subfolder "next".
+    corpus : Corpus
+        The texts that the first model was trained on, with its held-out texts. Needed once, to train.
+    retrain : bool
+        False keeps the classifier and only calibrates it on the audits from now on, as after an alarm of the watch.
+    report : callable, optional
+        Called with a step's name, the amount done, and the total amount or None.
+    **settings
+        Settings of training that differ from those of the model, see `TrainingSettings`.
+    """
+    place = Path(out)
+    with progress.reporting_to(report):
+        if not (place / _PLAN).is_file():
+            _begin(folder, store, place, retrain=retrain)
+        plan = _read_plan(place)
+        if not (place / _FROZEN).is_dir():
+            _train(folder, store, place, plan, corpus, settings)
+        return _calibrate(store, place, plan)
+
+
+def _begin(folder: str | os.PathLike[str], store: ReviewStore, place: Path, *, retrain: bool) -> None:
+    """Note what may train and what may calibrate, before anything is read."""
+    if place.exists() and any(place.iterdir()):
+        raise InvalidInputError(f"{place} holds something other than a generation. Choose a new folder.")
+    levels = load_bundle(folder).info.levels
+    up_to = store.last_number()
+    n_decided = len(_decided(store, up_to))
+    if retrain and n_decided < _LEAST_DECIDED:
+        raise InvalidInputError(f"Learning needs at least {_LEAST_DECIDED} decided texts. There are {n_decided}.")
+    needed = audits_needed(levels["max_missed"], levels["max_wrong"], levels["assurance"])
+    place.mkdir(parents=True, exist_ok=True)
+    if not retrain:
+        with atomic_folder(place / _FROZEN) as temporary:
+            shutil.copytree(folder, temporary, dirs_exist_ok=True)
+    plan = {"up_to": up_to, "n_decided": n_decided if retrain else 0, "needed": dataclasses.asdict(needed)}
+    with atomic_file(place / _PLAN) as file:
+        json.dump(plan, file, indent=1)
+
+
+def _read_plan(place: Path) -> dict[str, Any]:
+    """Return the plan of a generation."""
+    try:
+        plan = json.loads((place / _PLAN).read_text(encoding="utf-8"))
+        numbers = [plan["up_to"], plan["n_decided"], plan["needed"]["lists"], plan["needed"]["filing"]]
+        if not all(isinstance(number, int) and number >= 0 for number in numbers):
+            raise ValueError("its numbers are none")
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{place / _PLAN} is damaged: {error}. Remove {place} and learn again.") from error
+    return dict(plan)
+
+
+def _decided(store: ReviewStore, up_to: int) -> list[ReviewText]:
+    """Return the texts that may train: decided, and added before training began."""
+    return [text for text in store.texts() if text.number <= up_to and text.decision is not None]
+
+
+def _train(
+    folder: str | os.PathLike[str],
+    store: ReviewStore,
+    place: Path,
+    plan: dict[str, Any],
+    corpus: Corpus | None,
+    settings: dict[str, Any],
+) -> None:
+    """Train and freeze the generation; a classifier that an interrupted run has finished is not trained again."""
+    old = load_bundle(folder)
+    if corpus is None:
+        raise InvalidInputError("Give the texts that the model was trained on: the next one learns from them too.")
+    texts = _training_corpus(old, corpus, _decided(store, plan["up_to"]))
+    train(texts, place / _FROZEN, **{**_settings_of(old), **settings})
+
+
+def _settings_of(bundle: Bundle) -> dict[str, Any]:
+    """Return the settings that a bundle was trained with."""
+    info = bundle.info
+    return {
+        "classifier": info.classifier,
+        "options": dict(info.settings),
+        "seed": info.seed,
+        "max_tags": info.max_tags,
+        "best_guess": info.best_guess,
+        "group": info.group_column,
+        "recalibrate": bundle.recalibration is not None,
+        "constraints": bundle.predictor.constraints,
+        "cardinality": tuple(getattr(bundle.predictor.taxonomy, "edges", ())),
+        "name": info.name,
+        **info.levels,
+    }
+
+
+def _training_corpus(old: Bundle, corpus: Corpus, decided: list[ReviewText]) -> Corpus:
+    """Return the old training texts and the decided ones, with the old held-out texts for a first calibration.
+
+    The first calibration never serves: it belongs to texts of the past. Texts that a decision is about train with the
+    labels of the decision, wherever they were before.
+    """
+    review = corpus_of(decided)
+    known = set(review.texts)
+    kept = corpus.rows(np.array([text not in known for text in corpus.texts]) & corpus.is_labelled)
+    is_training = old.seen.is_in("training", kept.texts)
+    held = np.flatnonzero(~is_training)
+    if is_training.sum() == 0 or len(held) < 3:
+        raise InvalidInputError(
+            f"{corpus.name!r} is not what the model was trained on: {int(is_training.sum())} of its training texts and "
+            f"{len(held)} held-out texts are there. Give the same file."
+        )
+    order = held[np.random.RandomState(old.info.seed).permutation(len(held))]
+    third = len(held) // 3
+    parts = {"filing": order[:third], "calibration": order[third : 2 * third], "test": order[2 * third :]}
+    columns = {name: (*kept.columns[name], *review.columns.get(name, ("",) * len(review))) for name in kept.columns}
+    joined = Corpus.from_label_sets(
+        corpus.name,
+        [*kept.texts, *review.texts],
+        [*kept.label_sets, *review.label_sets],
+        ids=[*(f"file {name}" for name in kept.ids), *(f"review {text.number}" for text in decided)],
+        columns=columns,
+        provenance=corpus.provenance,
+    )
+    training = [*np.flatnonzero(is_training).tolist(), *range(len(kept), len(joined))]
+    return joined.with_parts({"train": training, **parts})
+
+
+def _calibrate(store: ReviewStore, place: Path, plan: dict[str, Any]) -> LearningStatus:
+    """Calibrate the frozen generation if enough audits are in, and return how far it is."""
+    needed = Needed(**plan["needed"])
+    status = LearningStatus("waiting", needed, up_to=plan["up_to"], n_decided=plan["n_decided"])
+    if (place / _NEXT).is_dir():
+        return dataclasses.replace(status, state="ready", filing=needed.filing, lists=needed.lists)
+    audits = audits_of(store, after=plan["up_to"])
+    status = dataclasses.replace(status, filing=min(len(audits), needed.filing))
+    if len(audits) <= needed.filing:
+        return dataclasses.replace(status, n_skipped=_n_skipped(audits))
+    frozen = load_bundle(place / _FROZEN)
+    held = audited(frozen, audits)
+    filing, rest = held.rows(np.arange(needed.filing)), held.rows(np.arange(needed.filing, len(held)))
+    # The filing rule depends on the first audits only; the lists follow when enough of the others are not filed.
+    filed = _calibrated(frozen, filing, rest).policy.file(rest.probabilities, rest.known_words)
+    enough = np.flatnonzero(np.cumsum(~filed) == needed.lists)
+    n_used = needed.filing + (int(enough[0]) + 1 if len(enough) else len(rest))
+    status = dataclasses.replace(
+        status, lists=min(int((~filed).sum()), needed.lists), n_skipped=_n_skipped(audits[:n_used])
+    )
+    if not len(enough):
+        return status
+    calibration = rest.rows(np.arange(int(enough[0]) + 1))
+    texts = [text.text for text in audits]
+    bundle = _calibrated(frozen, filing, calibration)
+    seen = bundle.seen.replaced(filing=texts[: needed.filing], calibration=texts[needed.filing : n_used])
+    dataclasses.replace(bundle, seen=seen).save(place / _NEXT)
+    return dataclasses.replace(status, state="ready")
+
+
+def _calibrated(frozen: Bundle, filing: HeldOutTexts, calibration: HeldOutTexts) -> Bundle:
+    """Return a frozen bundle with another calibration; its measure and everything else stay."""
+    settled = frozen.predictor.calibration_
+    return with_calibration(
+        info=frozen.info,
+        filing=filing,
+        calibration=calibration,
+        measure=frozen.predictor.measure,
+        limits=(settled.min_labels, settled.max_labels),
+        cardinality=getattr(frozen.predictor.taxonomy, "edges", ()),
+        constraints=frozen.predictor.constraints,
+        classifier=frozen.classifier,
+        known_words=frozen.known_words,
+        recalibration=frozen.recalibration,
+        thresholds=frozen.thresholds,
+        seen=frozen.seen,
+    )
+
+
+def audits_of(store: ReviewStore, after: int = 0) -> list[ReviewText]:
+    """Return the audits that were added after a text, in order of arrival, up to the first that is pending.
+
+    Which audits count must not depend on how fast they were decided; so a pending one holds back those behind it. A
+    skipped one does not, and counts as an error.
+    """
+    audits = []
+    for text in store.texts(CHECK):
+        if text.number > after:
+            if text.decision is None and text.n_skips == 0:
+                break
+            audits.append(text)
+    return audits
+
+
+def _n_skipped(audits: Iterable[ReviewText]) -> int:
+    return sum(text.decision is None for text in audits)
+
+
+def audited(bundle: Bundle, audits: list[ReviewText]) -> HeldOutTexts:
+    """Return what a bundle makes of audits; a skipped one has a label that no model knows."""
+    labels = [(_SKIPPED,) if text.decision is None else text.decision.labels or () for text in audits]
+    names = sorted({name for text in audits for name in text.columns})
+    corpus = Corpus.from_label_sets(
+        "audits",
+        [text.text for text in audits],
+        labels,
+        ids=[str(text.number) for text in audits],
+        columns={name: [str(text.columns.get(name, "")) for text in audits] for name in names},
+    )
+    return held_out_texts(bundle, corpus)
+
+
+def status(out: str | os.PathLike[str], store: ReviewStore) -> LearningStatus:
+    """Return how far a generation is, without training or calibrating."""
+    place = Path(out)
+    if not (place / _PLAN).is_file():
+        return LearningStatus("absent", audits_needed())
+    plan = _read_plan(place)
+    needed = Needed(**plan["needed"])
+    now = LearningStatus("waiting", needed, up_to=plan["up_to"], n_decided=plan["n_decided"])
+    if (place / _NEXT).is_dir():
+        return dataclasses.replace(now, state="ready", filing=needed.filing, lists=needed.lists)
+    if not (place / _FROZEN).is_dir():
+        return dataclasses.replace(now, state="training")
+    audits = audits_of(store, after=plan["up_to"])
+    return dataclasses.replace(now, filing=min(len(audits), needed.filing), n_skipped=_n_skipped(audits))
+
+
+def previous_of(folder: str | os.PathLike[str]) -> Path:
+    """Return where the generation before is kept."""
+    return Path(folder).with_name(f"{Path(folder).name}.previous")
+
+
+def switch(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Bundle:
+    """Let the next generation serve: its folder replaces that of the model, which is kept for `undo_switch`.
+
+    Each of the two replacements is one step. Killed between them, both folders hold the old model.
+    """
+    ready = Path(out) / _NEXT
+    if not ready.is_dir():
+        raise InvalidInputError(f"{out} has no finished generation. Learn until it is ready.")
+    load_bundle(ready)
+    check_overwrite(folder)
+    _replace(previous_of(folder), folder)
+    _replace(folder, ready)
+    return load_bundle(folder)
+
+
+def undo_switch(folder: str | os.PathLike[str]) -> Bundle:
+    """Let the generation before serve again, and keep the other one; undone once more, it serves again."""
+    previous = previous_of(folder)
+    if not previous.is_dir():
+        raise InvalidInputError(f"{folder} has no generation before it ({previous} is absent).")
+    load_bundle(previous)
+    aside = Path(folder).with_name(f"{Path(folder).name}.undone")
+    _replace(aside, folder)
+    _replace(folder, previous)
+    _replace(previous, aside)
+    shutil.rmtree(aside, ignore_errors=True)
+    return load_bundle(folder)
+
+
+def _replace(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
+    """Replace a folder by a copy of another one, in one step."""
+    with atomic_folder(target) as temporary:
+        shutil.copytree(source, temporary, dirs_exist_ok=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class AuditWatch:
+    """What the watch says about the audits that a model has not seen.
+
+    Attributes
+    ----------
+    n_audits : int
+    alarm : bool
+        Audits are unlike the texts that the model was calibrated on: nothing may be filed until it is calibrated
+        again, by `learn(..., retrain=False)` or with a new generation.
+    alarm_at : int or None
+        Number of the text that raised the alarm.
+    """
+
+    n_audits: int
+    alarm: bool
+    alarm_at: int | None = None
+
+
+def watch_audits(bundle: Bundle, store: ReviewStore) -> AuditWatch:
+    """Compare the audits that a model has not seen with its calibration texts; a false alarm has probability 1 %."""
+    audits = audits_of(store)
+    if audits:
+        texts = [text.text for text in audits]
+        used = np.logical_or.reduce([bundle.seen.is_in(part, texts) for part in ("training", "filing", "calibration")])
+        audits = [text for text, is_used in zip(audits, used.tolist(), strict=True) if not is_used]
+    if not audits or bundle.filing is None or bundle.calibration is None:
+        return AuditWatch(0, alarm=False)
+    names = bundle.label_names
+    known = np.concatenate([_strangeness(part, names) for part in (bundle.filing, bundle.calibration)])
+    seen = ExchangeabilityWatch(known, alpha=_WATCH_ALPHA).update(_strangeness(audited(bundle, audits), names))
+    at = None if seen.alarm_at is None else audits[seen.alarm_at - 1].number
+    return AuditWatch(len(audits), alarm=seen.alarm, alarm_at=at)
+
+
+def _strangeness(held: HeldOutTexts, names: tuple[str, ...]) -> FloatArray:
+    """Return how improbable each text's least probable true tag is, infinite if the model does not know it."""
+    place = {name: k for k, name in enumerate(names)}
+    scores = np.empty(len(held))
+    for row, label_set in enumerate(held.label_sets):
+        columns = [place.get(name, -1) for name in label_set]
+        given = held.probabilities[row : row + 1]
+        if hasattr(given, "labels"):  # Shortlists
+            listed = dict(zip(given.labels[0].tolist(), given.probabilities[0].tolist(), strict=True))
+            values = [listed.get(k, 0.0) if k >= 0 else 0.0 for k in columns] or [1 - max(listed.values())]
+        else:
+            values = [given[0, k] if k >= 0 else 0.0 for k in columns] or [1 - given.max()]
+        scores[row] = -math.log(min(values)) if min(values) > 0 else math.inf
+    return scores
+
+
+def may_file(bundle: Bundle, store: ReviewStore) -> bool:
+    """Return whether texts may be filed: not after an alarm of the watch."""
+    return not watch_audits(bundle, store).alarm
