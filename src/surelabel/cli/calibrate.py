@@ -15,7 +15,10 @@ from surelabel.cli.show import progress
 @app.command()
 def calibrate(
     model: options.Model,
-    file: options.Labelled,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="Texts with labels [default: the calibration texts of now]."),
+    ] = None,
     *,
     add: Annotated[bool, typer.Option("--add", help="Add to the calibration texts instead of replacing them.")] = False,
     max_wrong: options.MaxWrong = None,
@@ -23,7 +26,6 @@ def calibrate(
     max_false: options.MaxFalse = None,
     assurance: options.Assurance = None,
     measure: Annotated[str | None, typer.Option(help="Another measure: log-loss, l1, l2, l4 or l8.")] = None,
-    by: options.By = None,
     text: options.Text = None,
     labels: options.Labels = None,
     separator: options.Separator = "auto",
@@ -35,30 +37,37 @@ def calibrate(
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Another folder [default: MODEL itself].")
     ] = None,
 ) -> None:
-    """Calibrate a model with other texts, or with other promises, without training it again.
+    """Calibrate a model with other texts, or for other promises, without training it again.
 
-    Training texts are left out. Promises stay the model's unless others are asked for.
+    Promises stay the model's unless others are asked for.
 
     \b
     Examples:
       surelabel calibrate models/tickets may.csv --labels tags
       surelabel calibrate models/tickets june.csv --labels tags --add
-      surelabel calibrate models/tickets tickets.csv --labels tags --max-wrong 0.1 --out models/bolder
+      surelabel calibrate models/tickets --max-wrong 0.1 --out models/bolder
     """
     from surelabel import models
 
     changes = options.given(
-        max_wrong=max_wrong, max_missed=max_missed, max_false=max_false, assurance=assurance, measure=measure, group=by
+        max_wrong=max_wrong, max_missed=max_missed, max_false=max_false, assurance=assurance, measure=measure
     )
-    if add and changes:
-        name = "by" if "group" in changes else next(iter(changes)).replace("_", "-")
-        raise usage_error("promises and groups cannot change while texts are added", f"--{name}")
-    reading = options.reading(
-        file, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
-    )
+    if file is None:
+        no_file = options.given(add=add or None, text=text, labels=labels, id=id_column, scores=scores)
+        for name in no_file:
+            raise usage_error("it has no effect without FILE", f"--{name}")
+        if not changes:
+            raise usage_error("name a file, or a promise to change such as --max-wrong", "FILE")
+    elif add and changes:
+        raise usage_error("promises cannot change while texts are added", f"--{next(iter(changes)).replace('_', '-')}")
     with progress():
         bundle = models.load_bundle(model)
-        corpus = options.load_labelled(file, bundle, group=by, **options.columns(file, text, labels), **reading)
+        corpus = None
+        if file is not None:
+            reading = options.reading(
+                file, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
+            )
+            corpus = options.load_labelled(file, bundle, **options.columns(file, text, labels), **reading)
         calibrated = models.calibrate_bundle(bundle, corpus, add, **changes)
         calibrated.save(out or model)
     say(f"Calibrated with {calibrated.predictor.calibration_.n_texts:,} texts that people see.")

@@ -131,11 +131,11 @@ def _refuse(source: str, options: dict[str, Any]) -> None:
         raise usage_error(f"{source} is no file: this option has no effect on it", f"--{_NAMES.get(name, name)}")
 
 
-def load_labelled(source: str, bundle: Bundle | None = None, group: str | None = None, **asked: Any) -> Corpus:
+def load_labelled(source: str, bundle: Bundle | None = None, **asked: Any) -> Corpus:
     """Load texts with labels, with the column of the model's groups; no parts are drawn."""
     if not is_file(source):
         return surelabel.corpora.load(source, seed=0 if bundle is None else bundle.info.seed)
-    group = group or (None if bundle is None else bundle.info.group_column)
+    group = None if bundle is None else bundle.info.group_column
     corpus = surelabel.corpora.read_table(source, columns=(group,) if group else (), **asked)
     print_notes(corpus)
     return corpus

@@ -1,171 +1,119 @@
-"""The figures of a report, as SVG, with words for screen readers."""
+"""The figures of a report, as SVG, with sentences for screen readers."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from surelabel import plots
-from surelabel._core.wording import at_most_words, count_words
-from surelabel.evaluation.metrics import same_label_sets
-from surelabel.labels.sparse import is_sparse
+from surelabel._core.formatting import count
+from surelabel.evaluation.bands import BAND
 from surelabel.plots._canvas import drawing
-from surelabel.report.content import WATCH_ALPHA, ReportContent
-from surelabel.report.inputs import CheckedInput
+from surelabel.report.content import Content
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CHANCE = f"Chance alone keeps {100 * plots.BAND:.0f} of 100 such experiments within the grey band."
-
-# As many curves as can be told apart.
-_MAX_CURVES = 6
-# No axis reaches further.
-_MAX_DRAWN = 10**300
+_CHANCE = f"Chance alone keeps {100 * BAND:.0f} of 100 experiments within the grey band."
 
 
 class _Drawn(NamedTuple):
-    """A figure, its caption for all, and for screen readers its title and what is to be seen, with numbers."""
+    """A figure with its title, its caption, and a sentence for screen readers."""
 
     name: str
     figure: Figure
     title: str
     caption: str
-    seen: str
-
-
-@dataclasses.dataclass(frozen=True)
-class ReportFigure:
-    """One figure: SVG and the caption below it."""
-
-    svg: str
-    caption: str
+    description: str
 
 
 def _percent(share: float) -> str:
-    """Write a share as a percentage."""
     return f"{100 * share:.3g} %"
 
 
-def _validity(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
+def _validity(content: Content) -> Iterator[_Drawn]:
     """Draw whether the guarantee held."""
-    evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
-    caption = (
-        f"How often the true label-set was missed, against how often it may be. {_CHANCE} A curve above the band means "
-        "that the guarantee did not hold."
+    result = content.result
+    levels = [float(level) for level in result.errors]
+    curve = plots.error_curve(
+        {"errors": (levels, list(result.errors.values()))},
+        n_texts=result.n_texts,
+        n_calibration=result.n_calibration,
+        largest=0.2,
     )
-    rates = [(row.error, float(row.significance)) for row in content.main.rows if row.error is not None]
-    said = ", ".join(f"{_percent(error)} at {_percent(level)}" for error, level in rates)
-    seen = f"Error rates of {content.main.name}: {said}." if said else caption
-    near = plots.error_curve(evaluations, largest=0.2)
-    yield _Drawn("error-near", near, "Error rate against significance up to 20 %", caption, seen)
-    whole = plots.error_curve(evaluations)
-    yield _Drawn("error", whole, "Error rate against significance", "The same up to 100 %.", seen)
-    predictor = checked.predicted.predictor
-    smoothing = np.random.default_rng(0)
-    p_values = predictor.predict_p(checked.predicted.engine, checked.labels, smoothing=smoothing)
+    rates = ", ".join(f"{_percent(row.error)} at {_percent(float(row.significance))}" for row in content.rows)
+    yield _Drawn(
+        "errors",
+        curve,
+        "Errors against significance",
+        f"How often the true answer was missed against how often it may be, {content.texts}. {_CHANCE}",
+        f"Error rates: {rates}.",
+    )
+    p_values = content.measured.p_values
     yield _Drawn(
         "p-values",
-        plots.p_value_histogram(p_values, n_calibration=predictor.calibration_.n_texts),
-        "P-values of true label-sets",
-        f"P-values of the true label-sets ({content.main.name}, ties broken at random). Bars of one height mean that "
-        f"new texts are like the calibration texts; high bars on the left mean that new texts are stranger. {_CHANCE}",
-        f"{_percent(float((p_values <= 0.05).mean()))} of p-values are at most 0.05, half are at most "
-        f"{float(np.median(p_values)):.2g}.",
+        plots.p_value_histogram(p_values, n_calibration=result.n_calibration),
+        "P-values of true answers",
+        "Bars of one height: these texts are like the calibration texts. High bars on the left: they are not. "
+        f"{_CHANCE}",
+        f"{_percent(float((p_values <= 0.05).mean()))} of p-values are at most 0.05.",
     )
 
 
-def _efficiency(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
+def _efficiency(content: Content) -> Iterator[_Drawn]:
     """Draw how large prediction sets are."""
-    evaluations = {measure.name: measure.evaluation for measure in content.measures[:_MAX_CURVES]}
-    level = _percent(float(content.significance))
-    main = content.main
-    means = [
-        f"{at_most_words(row.sizes.mean_lower, row.sizes.mean)} at {_percent(float(row.significance))}"
-        for row in main.rows
-        if row.sizes
-    ]
+    points = content.result.curve
     yield _Drawn(
         "sizes",
-        plots.size_curve(evaluations),
-        "Mean size of prediction sets against significance",
-        "How many label-sets stay plausible per text, on average (the N criterion), against the significance. Lower "
-        "is better; the dotted line is one label-set. Both axes are logarithmic.",
-        f"Mean sizes of {main.name}: {', '.join(means)}.",
+        plots.size_curve({"sizes": ([float(p.significance) for p in points], [p.sizes.mean for p in points])}),
+        "Mean number of plausible answers",
+        "Plausible answers per text on average (the N criterion) against the significance; the dotted line is one.",
+        f"Means: {', '.join(f'{count(p.sizes.mean)} at {p.significance}' for p in points)}.",
     )
-    sizes = np.array(content.sizes, dtype=np.float64)
+    sizes = np.array(content.measured.sizes, dtype=np.float64)
+    level = _percent(float(content.levels["significance"]))
     yield _Drawn(
         "size-histogram",
-        plots.size_histogram(sizes),
-        "Sizes of prediction sets",
-        f"How many label-sets stay plausible per text at significance {level} ({main.name}). None means that the text "
-        "is unlike the calibration texts.",
-        f"{_percent(float(np.mean(sizes == 0)))} of prediction sets are empty, {_percent(float(np.mean(sizes == 1)))} "
-        f"hold one label-set, the largest holds {count_words(int(max(sizes)))}.",
+        plots.size_histogram(content.measured.sizes),
+        "Numbers of plausible answers",
+        f"Texts by their number of plausible answers at significance {level}. Empty: the text is unlike the "
+        "calibration texts.",
+        f"{_percent(float(np.mean(sizes == 0)))} are empty, {_percent(float(np.mean(sizes == 1)))} hold one answer.",
     )
-    shape = (main.evaluation.n_labels, main.evaluation.max_labels)
-    if main.evaluation.demand and main.evaluation.n_candidates < _MAX_DRAWN and not is_sparse(checked.probabilities):
-        yield _Drawn(
-            "load",
-            plots.search_load({f"{shape[0]} labels, at most {shape[1]} in a set": shape}),
-            "Label-sets considered against radius",
-            "How many label-sets the paper's search by Hamming ball considers for one text, as its radius t grows. The "
-            "dotted line is all candidates.",
-            f"From 1 at radius 1 to all {count_words(main.evaluation.n_candidates)} candidates.",
-        )
 
 
-def _quality(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
+def _quality(content: Content) -> Iterator[_Drawn]:
     """Draw how good the classifier is."""
-    forced = checked.predicted.forced
-    right = same_label_sets(forced.labels, checked.labels)
+    measured = content.measured
     yield _Drawn(
         "confidence",
-        plots.confidence_credibility(forced.confidence, forced.credibility, right),
+        plots.confidence_credibility(measured.confidence, measured.credibility, measured.right),
         "Confidence and credibility of best guesses",
-        f"Confidence and credibility of the best guesses ({content.main.name}), right and wrong. "
-        "Larger squares stand for more texts.",
-        f"{_percent(float(right.mean()))} of best guesses are right. Mean confidence is "
-        f"{float(forced.confidence.mean()):.3f}, mean credibility {float(forced.credibility.mean()):.3f}.",
+        "Best guesses, right and wrong, by confidence and credibility. Larger squares stand for more texts.",
+        f"{_percent(float(measured.right.mean()))} of best guesses are right.",
     )
+    if not isinstance(measured.probabilities, np.ndarray):  # shortlists: most labels have no probability
+        return
+    names = tuple(figures.name for figures in content.result.labels)[: measured.probabilities.shape[1]]
     yield _Drawn(
         "reliability",
-        plots.reliability(checked.probabilities, checked.labels, checked.label_names),
+        plots.reliability(measured.probabilities, measured.labels, names),
         "Reliability of the classifier's probabilities",
-        "Do the classifier's probabilities mean what they say? Left: on the diagonal they do; above it, labels are "
-        "true more often than the classifier says; the bars below count (text, label) pairs. Right: the labels whose "
-        "number of texts differs most from what their probabilities add up to. The guarantee does not need reliable "
-        "probabilities; small prediction sets do.",
-        f"Probabilities add up to {count_words(round(float(checked.probabilities.sum())))} labels, "
-        f"{count_words(int(checked.labels.sum()))} are true.",
+        "Left: on the diagonal, probabilities are reliable. Right: the labels whose number of texts differs most from "
+        "the sum of their probabilities. The guarantee does not need reliable probabilities; small sets do.",
+        f"Probabilities add up to {count(round(float(measured.probabilities.sum())))} labels, "
+        f"{count(int(measured.labels.sum()))} are true.",
     )
 
 
-def _watch(content: ReportContent, checked: CheckedInput) -> Iterator[_Drawn]:
-    """Draw the watch, if texts have an order."""
-    if content.watch is None:
-        return
-    state = content.watch
-    said = f"alarm at text {state.alarm_at:,}" if state.alarm else "no alarm"
-    yield _Drawn(
-        "watch",
-        plots.watch_path({content.main.name: state.path}, alpha=WATCH_ALPHA),
-        "Exchangeability watch",
-        f"Evidence that texts are not like the calibration texts ({content.main.name}), text by text, on a logarithmic "
-        "axis. Crossing the dashed line raises the alarm.",
-        f"Capital ends at 10 to the power {state.log10_martingale:.1f}, {said}.",
-    )
-
-
-def build_figures(content: ReportContent, checked: CheckedInput) -> dict[str, ReportFigure]:
-    """Draw the figures of a report, by name."""
+def build_figures(content: Content) -> dict[str, dict[str, Any]]:
+    """Return the figures of a report by name: SVG, title and caption."""
     figures = {}
     with drawing():
-        for draw in (_validity, _watch, _efficiency, _quality):
-            for name, figure, title, caption, seen in draw(content, checked):
-                svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=seen)
-                figures[name] = ReportFigure(svg, caption)
+        for draw in (_validity, _efficiency, _quality):
+            for name, figure, title, caption, description in draw(content):
+                svg = plots.to_svg(figure, name=f"figure-{name}", title=title, description=description)
+                figures[name] = {"svg": svg, "title": title, "caption": caption}
     return figures

@@ -1,78 +1,68 @@
-"""A report's content and figures as one HTML page."""
+"""A report as one HTML page that needs nothing else."""
 
 from __future__ import annotations
 
 import importlib.resources
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from surelabel._core.extras import of_extra
-from surelabel._core.storage import atomic_file
-from surelabel._core.wording import at_most_words, bounds_words, count_words
+from surelabel._core.extras import require
+from surelabel._core.files import atomic_file
+from surelabel._core.formatting import bounds, count
 from surelabel._version import __version__
-from surelabel.evaluation.metrics import SizeStatistics
-from surelabel.plots import BAND
-from surelabel.report.content import WATCH_ALPHA, build_content
-from surelabel.report.figures import build_figures
-from surelabel.report.inputs import ReportInput, check_input
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
+    from surelabel.corpora import Corpus
+    from surelabel.evaluation.metrics import SizeStatistics
 
 _POWER = re.compile(r" × 10\^(-?\d+)")
-# Labels in the table of all labels.
+_DASH, _SPACE = "\N{EN DASH}", "\N{NO-BREAK SPACE}"
 _MOST_LABELS = 1_000
-_SPACE = "\N{NO-BREAK SPACE}"
 
 
-def _with_powers(text: str) -> Markup:
-    """Return a number in words with its powers of ten as markup."""
-    from markupsafe import Markup, escape  # noqa: PLC0415
-
-    safe = _POWER.sub(r"&nbsp;&times;&nbsp;10<sup>\1</sup>", str(escape(text))).replace("<sup>-", "<sup>\N{MINUS SIGN}")
-    return Markup(safe)  # noqa: S704 (escaped above)
-
-
-def number(value: float | None) -> str:
-    """Write a number for people, a dash if there is none."""
-    return "\N{EN DASH}" if value is None else _with_powers(count_words(value))
+def _with_powers(text: str) -> Any:
+    """Return a number with its powers of ten as markup."""
+    markupsafe = require("markupsafe", "plots", "A report")
+    safe = _POWER.sub(r"&nbsp;&times;&nbsp;10<sup>\1</sup>", str(markupsafe.escape(text)))
+    return markupsafe.Markup(safe)
 
 
-def bounds(value: tuple[float, float]) -> str:
-    """Write certified bounds, once if they look the same."""
-    return _with_powers(bounds_words(*value))
+def _number(value: float | None) -> Any:
+    return _DASH if value is None else _with_powers(count(value))
 
 
-def mean_size(sizes: SizeStatistics) -> str:
-    """Write a mean number of label-sets, as a bound unless all sets were counted."""
-    return _with_powers(at_most_words(sizes.mean_lower, sizes.mean))
+def _mean_size(sizes: SizeStatistics) -> Any:
+    """Return a mean number of answers, as a bound unless all were counted."""
+    return _with_powers(bounds(sizes.mean_lower, sizes.mean))
 
 
-def percent(share: float | None) -> str:
-    """Write a share as a percentage, to a tenth; smaller ones to one digit; a dash if there is none."""
+def _percent(share: float | None) -> str:
+    """Return a percentage to a tenth, smaller ones to one digit."""
     if share is None:
-        return "\N{EN DASH}"
+        return _DASH
     value = 100 * float(share)
-    written = f"{value:.1f}" if value == 0 or value >= 0.05 else f"{value:.1g}"
-    return f"{written}{_SPACE}%"
+    return f"{f'{value:.1f}' if value == 0 or value >= 0.05 else f'{value:.1g}'}{_SPACE}%"
 
 
-def level(significance: str | float) -> str:
-    """Write a significance as a percentage, with the digits it has."""
+def _level(significance: str) -> str:
     return f"{100 * float(significance):.6g}{_SPACE}%"
 
 
-def decimal(value: float) -> str:
-    """Write a metric in [0, 1] to three digits."""
-    return f"{value:.3f}"
+def render_report(bundle: Any, corpus: Corpus, evaluation: Any) -> str:
+    """Return the report on a bundle as one HTML page; the same input gives the same page.
 
+    Parameters
+    ----------
+    bundle : Bundle
+    corpus : Corpus
+        The texts that the evaluation is about. The page has their ids and labels, never their text.
+    evaluation : BundleEvaluation
+    """
+    jinja2, markupsafe = (require(name, "plots", "A report") for name in ("jinja2", "markupsafe"))
+    from surelabel.report.content import build_content  # noqa: PLC0415
+    from surelabel.report.figures import build_figures  # noqa: PLC0415
 
-def _environment() -> Environment:
-    """Return the template engine: everything that is not markup of the template is escaped."""
-    with of_extra("plots", "A report"):
-        import jinja2  # noqa: PLC0415
     files = importlib.resources.files("surelabel.report")
     environment = jinja2.Environment(
         autoescape=True,
@@ -81,40 +71,24 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        number=number, bounds=bounds, mean_size=mean_size, percent=percent, level=level, decimal=decimal
-    )
-    return environment
-
-
-def render_report(given: ReportInput) -> str:
-    """Return the report as one HTML page; the same input gives the same page."""
-    environment = _environment()
-    from markupsafe import Markup  # noqa: PLC0415
-
-    checked = check_input(given)
-    content = build_content(given, checked)
-    figures = {
-        name: {"svg": Markup(figure.svg), "caption": figure.caption}  # noqa: S704 (made by plots.to_svg, which escapes)
-        for name, figure in build_figures(content, checked).items()
-    }
-    style = importlib.resources.files("surelabel.report").joinpath("report.css").read_text(encoding="utf-8")
-    page = environment.get_template("report.html").render(
+    environment.filters.update(number=_number, mean_size=_mean_size, percent=_percent, level=_level)
+    content = build_content(bundle, corpus, evaluation)
+    figures = build_figures(content)
+    for figure in figures.values():
+        figure["svg"] = markupsafe.Markup(figure["svg"])  # escaped by plots.to_svg
+    page: str = environment.get_template("report.html").render(
         content=content,
-        main=content.main,
-        evaluation=content.main.evaluation,
+        result=content.result,
         figures=figures,
-        style=Markup(style),  # noqa: S704 (a file of the package)
+        style=markupsafe.Markup(files.joinpath("report.css").read_text(encoding="utf-8")),
         version=__version__,
-        inside=BAND,
-        watch_alpha=WATCH_ALPHA,
         most_labels=_MOST_LABELS,
     )
     return page.strip() + "\n"
 
 
-def write_report(path: str | os.PathLike[str], given: ReportInput) -> None:
-    """Write the report to one self-contained HTML file, whole or not at all; one that is there is replaced."""
-    page = render_report(given)
-    with atomic_file(path) as temporary:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
+def write_report(path: str | os.PathLike[str], bundle: Any, corpus: Corpus, evaluation: Any) -> None:
+    """Write the report on a bundle to one HTML file, atomically; see `render_report`."""
+    page = render_report(bundle, corpus, evaluation)
+    with atomic_file(path) as stream:
+        stream.write(page)
