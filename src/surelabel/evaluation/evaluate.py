@@ -242,7 +242,9 @@ def evaluate(
     main = next((level for level in large_enough([MAIN_LEVEL, "0.1", "0.2"], n_calibration)), "0.2")
     bounds = _bounds(predictor, probabilities, groups, levels)
     single = (forced.credibility > float(main) + 1e-12) & (1.0 - forced.confidence <= float(main) + 1e-12)
-    n_wrong, shown = sure_but_wrong(forced_sets, forced.confidence, label_sets, single, None if info is None else info.ids)
+    n_wrong, shown = sure_but_wrong(
+        forced_sets, forced.confidence, label_sets, single, None if info is None else info.ids
+    )
     result = EvaluationResult(
         measure=repr(calibration.measure),
         n_texts=len(label_sets),
@@ -331,6 +333,4 @@ def _with_criteria(
 
     sums = s_criterion(predictor, probabilities, groups=groups)
     of = of_criterion(predictor, probabilities, label_sets, sums=sums, groups=groups)
-    return dataclasses.replace(
-        result, s=SumCriterion(sums.floor, *sums.excess), of=SumCriterion(of.floor, *of.excess)
-    )
+    return dataclasses.replace(result, s=SumCriterion(sums.floor, *sums.excess), of=SumCriterion(of.floor, *of.excess))

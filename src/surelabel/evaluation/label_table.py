@@ -95,7 +95,10 @@ def rank_figures(probabilities: Any, label_sets: Sequence[Any], label_names: Seq
         [
             [is_in and column in wanted for column, is_in in zip(row, some, strict=True)]
             for row, some, wanted in zip(
-                columns.tolist(), suggested, ({known.get(name, -1) for name in names} for names in label_sets), strict=True
+                columns.tolist(),
+                suggested,
+                ({known.get(name, -1) for name in names} for names in label_sets),
+                strict=True,
             )
         ],
         dtype=np.float64,

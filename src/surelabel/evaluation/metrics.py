@@ -73,9 +73,7 @@ def label_matrices(labels: Any, predicted: Any, label_names: Sequence[Any] | Non
     """
     if are_collections(labels) or are_collections(predicted):
         columns = {label: column for column, label in enumerate(label_names or ())}
-        pair = [
-            rows if are_collections(rows) else _named_rows(rows, label_names) for rows in (labels, predicted)
-        ]
+        pair = [rows if are_collections(rows) else _named_rows(rows, label_names) for rows in (labels, predicted)]
         true, given = (incidence(rows, columns) for rows in pair)
         true.resize((true.shape[0], given.shape[1]))
     else:

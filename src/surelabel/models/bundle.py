@@ -348,9 +348,7 @@ def as_categories(
     if known is None:
         return categories
     present = set(known)
-    return [
-        category if category in present else category.replace("filed", "seen", 1) for category in categories
-    ]
+    return [category if category in present else category.replace("filed", "seen", 1) for category in categories]
 
 
 def load_bundle(path: str | os.PathLike[str]) -> Bundle:

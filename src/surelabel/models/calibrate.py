@@ -171,17 +171,16 @@ def calibrate_bundle(bundle: Bundle, corpus: Corpus | None = None, add: bool = F
         limits=(bundle.predictor.calibration_.min_labels, bundle.predictor.calibration_.max_labels),
         cardinality=changes.get("cardinality", getattr(bundle.predictor.taxonomy, "edges", ())),
         constraints=bundle.predictor.constraints,
-        **{
-            name: getattr(bundle, name)
-            for name in ("classifier", "known_words", "recalibration", "thresholds")
-        },
+        **{name: getattr(bundle, name) for name in ("classifier", "known_words", "recalibration", "thresholds")},
         seen=seen,
     )
 
 
 def _new_rows(bundle: Bundle, corpus: Corpus) -> Any:
     """Return which texts the model has not been trained or calibrated with, (n,); raise if there is none."""
-    used = np.logical_or.reduce([bundle.seen.is_in(role, corpus.texts) for role in ("training", "filing", "calibration")])
+    used = np.logical_or.reduce(
+        [bundle.seen.is_in(role, corpus.texts) for role in ("training", "filing", "calibration")]
+    )
     if used.all():
         raise InvalidInputError(
             f"The model was trained or calibrated with all {count(len(used))} texts already: a text counts once. "

@@ -81,9 +81,7 @@ class HeldOutTexts:
             arrays["probabilities"] = self.probabilities
         if self.known_words is not None:
             arrays["known_words"] = self.known_words
-        write_arrays(
-            path, {"kind": _KIND, "n_labels": len(label_names), "names": names, "groups": self.groups}, arrays
-        )
+        write_arrays(path, {"kind": _KIND, "n_labels": len(label_names), "names": names, "groups": self.groups}, arrays)
 
     @classmethod
     def load(cls, path: Path, label_names: Sequence[str]) -> HeldOutTexts:
@@ -105,7 +103,7 @@ class HeldOutTexts:
             if probabilities.dtype != np.float64 or not ((probabilities >= 0.0) & (probabilities <= 1.0)).all():
                 raise ValueError("a probability is not in [0, 1]")
             if "listed" in arrays:
-                probabilities = Shortlists(arrays["listed"], probabilities, len(label_names))
+                probabilities = as_shortlists(arrays["listed"], probabilities, len(label_names))
             elif probabilities.shape[1:] != (len(label_names),):
                 raise ValueError("there must be one probability per label")
             known = arrays.get("known_words")
@@ -121,16 +119,23 @@ class HeldOutTexts:
         return cls(probabilities, label_sets, known, None if groups is None else list(map(str, groups)))
 
 
+def as_shortlists(labels: Any, probabilities: Any, n_labels: int) -> Shortlists:
+    """Return shortlists from the arrays of others, where free places hold n_labels."""
+    return Shortlists(np.where(labels == n_labels, -1, labels), probabilities, n_labels)
+
+
 def _stacked(one: Any, other: Any) -> Any:
     """Return the probabilities of some texts and of others."""
     if not isinstance(one, Shortlists):
         return np.concatenate([one, other])
     k = max(one.labels.shape[1], other.labels.shape[1])
     labels, values = (
-        [
-            np.pad(part, ((0, 0), (0, k - part.shape[1])), constant_values=filler)
-            for part in (getattr(one, name), getattr(other, name))
-        ]
+        np.concatenate(
+            [
+                np.pad(part, ((0, 0), (0, k - part.shape[1])), constant_values=filler)
+                for part in (getattr(one, name), getattr(other, name))
+            ]
+        )
         for name, filler in (("labels", one.n_labels), ("probabilities", 0.0))
     )
-    return Shortlists(np.concatenate(labels), np.concatenate(values), one.n_labels)
+    return as_shortlists(labels, values, one.n_labels)

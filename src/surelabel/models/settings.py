@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from surelabel._core.validation import as_fraction, check_count
 from surelabel.exceptions import InvalidInputError
 
 BEST_GUESSES = ("exact", "f1", "macro-f1")
@@ -18,8 +19,8 @@ class TrainingSettings:
 
     Parameters
     ----------
-    classifier : str
-        One of `surelabel.text.KINDS`.
+    classifier : str, optional
+        One of `surelabel.text.KINDS`; by default "linear", for more than 1,000 labels "omikuji".
     options : mapping
         Settings of the classifier that differ from its defaults.
     measure : Measure or str
@@ -54,7 +55,7 @@ class TrainingSettings:
         Keep three test texts in the bundle, to try it with. Without it a bundle holds no text.
     """
 
-    classifier: str = "linear"
+    classifier: str | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     measure: Any = "auto"
     seed: int = 0
@@ -76,7 +77,19 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         if self.best_guess not in BEST_GUESSES:
-            raise InvalidInputError(f"The best guess must be one of {', '.join(BEST_GUESSES)}. Got {self.best_guess!r}.")
+            raise InvalidInputError(
+                f"The best guess must be one of {', '.join(BEST_GUESSES)}. Got {self.best_guess!r}."
+            )
+        if self.best_guess != "exact" and self.constraints is not None:
+            raise InvalidInputError(
+                "Best guesses by thresholds know no constraints. Use the best guess 'exact' with them."
+            )
+        if self.group is not None and self.cardinality:
+            raise InvalidInputError("Calibrate by groups or by number of labels (cardinality), not by both.")
+        for name in LEVELS:
+            as_fraction(getattr(self, name), name, "train")
+        check_count("max_tags", self.max_tags, "train", 1)
+        check_count("seed", self.seed, "train", 0)
 
     @property
     def levels(self) -> dict[str, str]:

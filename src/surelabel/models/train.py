@@ -31,6 +31,7 @@ from surelabel.measures.choose import choose_mixture
 from surelabel.models.bundle import Bundle, BundleInfo, load_bundle
 from surelabel.models.calibrate import held_out_texts, with_calibration
 from surelabel.models.evaluate import evaluate_bundle
+from surelabel.models.evidence import as_shortlists
 from surelabel.models.seen import SeenTexts, repeats
 from surelabel.models.settings import TrainingSettings
 from surelabel.recalibration import Recalibration
@@ -45,15 +46,19 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "transformers",
 # A neural classifier stops by this share of the training texts.
 _VALIDATION_SHARE = 0.1
 # Training texts on which a measure is chosen: more do not change the choice.
-_MOST_CHOSEN_ON = 4_000
+_MOST_CHOSEN_ON = 2_100
 
 
 class Choices(NamedTuple):
-    """Texts of the training part that the classifier has not seen: what is chosen while training is chosen on them."""
+    """Texts of the training part by fits that have not seen them: what is chosen while training is chosen on them.
+
+    `rows` are their rows among the training texts, None if they are validation texts.
+    """
 
     probabilities: Any
     labels: Any
     training_labels: Any
+    rows: Any = None
 
 
 def train(
@@ -142,7 +147,7 @@ def _train(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None)
     if recalibration is not None and choices is not None:
         choices = choices._replace(probabilities=recalibration.transform(choices.probabilities))
     with step("choosing the measure"):
-        measure = _measure(settings, choices, training, names)
+        measure = _measure(settings, choices, limits)
     counts = np.asarray(known.sum(axis=0)).reshape(-1).tolist()
     info = BundleInfo(
         name=settings.name or f"{corpus.name}, {kind}",
@@ -355,7 +360,7 @@ def _load_held_out(path: Path, n_labels: int) -> HeldOut | None:
     if not arrays:
         return None
     values: Any = arrays["probabilities"]
-    return HeldOut(arrays["rows"], Shortlists(arrays["listed"], values, n_labels) if "listed" in arrays else values)
+    return HeldOut(arrays["rows"], as_shortlists(arrays["listed"], values, n_labels) if "listed" in arrays else values)
 
 
 def _choices(
@@ -370,13 +375,9 @@ def _choices(
         )
     if classifier.held_out_ is None:
         return None
-    # What is chosen must not count a text's own label-set among those seen in training.
-    rows, probabilities = np.asarray(classifier.held_out_.rows), classifier.held_out_.probabilities
+    rows, probabilities = classifier.held_out_
     labels = _labels_as(training, names)
-    n_chosen = min(_MOST_CHOSEN_ON, max(1, len(rows) // 2))
-    some = np.sort(np.random.RandomState(0).permutation(len(rows))[:n_chosen])
-    others = np.setdiff1d(np.arange(labels.shape[0]), rows[some])
-    return Choices(probabilities[some], labels[rows[some]], labels[others])
+    return Choices(probabilities, labels[rows], labels, np.asarray(rows))
 
 
 def _recalibration(choices: Choices | None, settings: TrainingSettings) -> Recalibration | None:
@@ -397,20 +398,30 @@ def _thresholds(choices: Choices | None, settings: TrainingSettings) -> Threshol
     return Thresholds.fit(choices.probabilities, choices.labels, settings.best_guess)
 
 
-def _measure(settings: TrainingSettings, choices: Choices | None, training: Corpus, names: Sequence[str]) -> Any:
+def _measure(settings: TrainingSettings, choices: Choices | None, limits: tuple[int, int]) -> Any:
     """Return the nonconformity measure: as set, or chosen on texts that the classifier has not seen."""
     if settings.measure != "auto":
         given = settings.measure
         return measures.measure_from_name(given) if isinstance(given, str) else given
     if choices is None or isinstance(choices.probabilities, Shortlists):
         return LogLoss()
+    probabilities, labels, seen = choices.probabilities, choices.labels, choices.training_labels
+    if choices.rows is not None:
+        # A text's own label-set must not count among those seen in training.
+        n_chosen = min(_MOST_CHOSEN_ON, len(choices.rows) // 3)
+        some = np.sort(np.random.RandomState(settings.seed).permutation(len(choices.rows))[:n_chosen])
+        probabilities, labels = probabilities[some], labels[some]
+        seen = seen[np.setdiff1d(np.arange(seen.shape[0]), choices.rows[some])]
     chosen = choose_mixture(
-        choices.probabilities,
-        choices.labels.toarray(),
-        choices.training_labels.toarray(),
-        significances=(settings.significance,),
+        probabilities,
+        labels,
+        seen,
+        (settings.significance,),
+        min_labels=limits[0],
+        max_labels=limits[1],
+        seed=settings.seed,
     )
-    return chosen.refitted(_labels_as(training, names).toarray()) if isinstance(chosen, Mixture) else chosen
+    return chosen.fit(choices.training_labels) if isinstance(chosen, Mixture) else chosen
 
 
 def _is_plain(value: Any) -> bool:
