@@ -52,6 +52,9 @@ def predict(
     by: Annotated[
         str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
     ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="Group of all texts, if the model is calibrated by groups.")
+    ] = None,
     scores: options.Scores = None,
     encoding: options.Encoding = "utf-8",
     input_format: options.InputFormat = None,
@@ -80,6 +83,8 @@ def predict(
     """
     source, is_text = _source(file, text)
     several = not is_text and _is_several(source)
+    if by is not None and group is not None:
+        raise usage_error("only one of --by and --group may be given", "--group")
     if significance is None:
         _refuse({"--assurance": assurance, "--top": top}, "it needs --significance")
     if is_text:
@@ -97,11 +102,11 @@ def predict(
     columns = Columns(
         text=tuple(text or ("text",)) if not is_text else ("text",),
         id=id_column,
-        group=by or bundle.info.group_column,
+        group=by or (None if group is not None else bundle.info.group_column),
         scores=scores,
     )
     settings = predicting.PredictSettings(
-        **options.given(significance=significance, assurance=assurance, top=top),
+        **options.given(significance=significance, assurance=assurance, top=top, group=group),
         columns=columns,
         on_error=on_error,
         format=None if kind == "cards" else kind,
@@ -119,14 +124,14 @@ def predict(
 
 def _source(file: str | None, text: list[str] | None) -> tuple[str, bool]:
     """Return the file to read, or the text itself, and whether it is that text."""
-    from surelabel.tables.read import kind_of
+    from surelabel.tables.read import format_of
 
     if file is None:
         if not text or len(text) > 1:
             raise usage_error("name a file, give one text in quotes, or --text TEXT", "FILE")
         return text[0], True
     is_name = file == "-" or "://" in file or Path(file).exists() if len(file) < 256 else False
-    if is_name or _is_several(file) or kind_of(file) is not None:
+    if is_name or _is_several(file) or format_of(file) is not None:
         return file, False
     if len(file.split()) > 1 and not file.startswith(("/", ".", "~")):
         return file, True
@@ -163,7 +168,7 @@ def _print_one(bundle: Bundle, text: str, settings: PredictSettings, kind: str) 
     from surelabel import predicting
     from surelabel.tables.columns import TextRow
 
-    rows = [TextRow(1, "1", text, None, None, {})]
+    rows = [TextRow(1, "1", text)]
     records = next(iter(predicting.answer_rows(bundle, rows, settings, [])))
     if kind == "cards":
         say(card(records[0], width=console.width))
@@ -174,12 +179,12 @@ def _print_one(bundle: Bundle, text: str, settings: PredictSettings, kind: str) 
 def _print(bundle: Bundle, source: str, settings: PredictSettings, kind: str) -> None:
     """Print answers batch by batch: cards, or records."""
     from surelabel import predicting
-    from surelabel.predicting.records import headings
+    from surelabel.predicting.records import columns_of, flatten
     from surelabel.tables.columns import text_rows
     from surelabel.tables.read import read_rows
     from surelabel.tables.write import open_writer
 
-    skipped: list[Any] = []
+    skipped: list[dict[str, Any]] = []
     rows = read_rows(source, kind=settings.kind, encoding=settings.encoding)
     texts = text_rows(rows, settings.columns)
     shown = dataclasses.replace(settings, with_text=True) if kind == "cards" else settings
@@ -190,10 +195,10 @@ def _print(bundle: Bundle, source: str, settings: PredictSettings, kind: str) ->
                 say(card(record, text=record["text"], width=console.width) + "\n")
             continue
         if writer is None:
-            writer = open_writer(sys.stdout, kind, headings(settings))
-        writer.write(records)
+            writer = open_writer(sys.stdout, kind, columns_of(kind, settings))
+        writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
     if skipped:
-        _log.warning("%s rows were skipped, the first: %s", f"{len(skipped):,}", skipped[0])
+        _log.warning("%s rows were skipped. The first: %s", f"{len(skipped):,}", skipped[0]["error"])
 
 
 def _write(

@@ -31,7 +31,6 @@ def review(
     check: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of texts for the blind check [default: 0.05].")
     ] = None,
-    lease: Annotated[float, typer.Option(min=0.1, help="Minutes that a text stays with an idle reviewer.")] = 5.0,
     text: options.Text = None,
     id_column: options.Id = None,
     scores: options.Scores = None,
@@ -79,7 +78,6 @@ def review(
                 kind=input_format,
                 encoding=encoding,
                 on_error=on_error,
-                model=str(model),
                 **options.given(check_share=check),
             )
             with reviewing.ReviewStore(store) as opened:
@@ -87,10 +85,7 @@ def review(
         say(f"{added.n_new:,} new texts of {added.n_rows:,}; decisions are kept in {store}.")
         for row, reason in added.skipped[:3]:
             say(f"Skipped row {row}: {reason}")
-    service.serve(
-        model,
-        service.ServiceSettings(host=host, port=port, token=token, reviews=store, lease_seconds=60 * lease),
-    )
+    service.serve(model, service.ServiceSettings(host=host, port=port, token=token), store=store)
 
 
 @reviews.command("summary")

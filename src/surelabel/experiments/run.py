@@ -35,7 +35,7 @@ from surelabel.evaluation.metrics import (
 )
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.measures import LogLoss, LpNorm, Measure
-from surelabel.models.bundle import versions
+from surelabel.models.train import versions
 from surelabel.probabilities_file import PartProbabilities, Probabilities
 
 _log = logging.getLogger(__name__)
