@@ -74,6 +74,8 @@ class TextClassifier(BaseEstimator, abc.ABC):
     kind: ClassVar[str]
     needs_validation: ClassVar[bool] = False
     """Whether fit needs validation texts."""
+    many_labels: ClassVar[bool] = False
+    """Whether there may be more than MANY_LABELS labels."""
 
     held_out_: HeldOut | None = None
 
@@ -101,6 +103,11 @@ class TextClassifier(BaseEstimator, abc.ABC):
         """
         self._check_settings()
         training = as_labelled(texts, labels)
+        if training.labels.shape[1] > MANY_LABELS and not self.many_labels:
+            raise InvalidInputError(
+                f"The {self.kind} classifier takes at most {MANY_LABELS:,} labels. Got {training.labels.shape[1]:,}: "
+                "use the 'omikuji' classifier."
+            )
         names = _as_label_names(label_names, training.labels.shape[1])
         held = None
         if self.needs_validation:

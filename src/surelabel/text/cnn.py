@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
+from surelabel._core.extras import require
+from surelabel.exceptions import InvalidInputError
+from surelabel.text.base import Labelled, check_number
 from surelabel.text.convolution import MaxConvolution
-from surelabel.text.inputs import LabelledTexts
-from surelabel.text.neural import NeuralClassifier, loss_and_logits, start_bias
-from surelabel.text.settings import CnnSettings, Word2vecSettings
-from surelabel.text.tokenisation import train_word_tokenizer, words
-from surelabel.text.vectors import initial_embedding, load_vectors, train_vectors
+from surelabel.text.neural import NeuralClassifier, start_bias, with_loss
+from surelabel.text.tokens import train_word_tokenizer, words
 
 if TYPE_CHECKING:
     from surelabel.text.training import Plan
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _PADDING = 0
+_FASTTEXT = b"\xba\x16\x4f\x2f"
 
 
 class ConvolutionalNetwork(nn.Module):
     """Embedding, convolution over words with its maximum, dense layer, one logit per label."""
 
-    def __init__(self, settings: CnnSettings, n_words: int, n_labels: int, embedding_size: int) -> None:
+    def __init__(self, settings: RandinitClassifier, n_words: int, n_labels: int, embedding_size: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(n_words, embedding_size, padding_idx=_PADDING)
-        self.convolution = MaxConvolution(settings.n_kernels, settings.kernel_words, fused=settings.fused)
+        self.convolution = MaxConvolution(settings.n_kernels, settings.kernel_words)
         self.hidden = nn.Linear(embedding_size * settings.n_kernels, settings.n_hidden)
         self.output = nn.Linear(settings.n_hidden, n_labels)
-        self.dropout = settings.dropout
-        self.word_dropout = settings.word_dropout
+        self.dropout, self.word_dropout = settings.dropout, settings.word_dropout
         with torch.no_grad():
             self.embedding.weight.uniform_(-settings.embedding_range, settings.embedding_range)
             self.embedding.weight[_PADDING] = 0
@@ -53,82 +57,264 @@ class ConvolutionalNetwork(nn.Module):
             x = x * (kept / (1 - self.word_dropout)).unsqueeze(2)
         # No ReLU after the maximum, which is not linear already: with one, training took more epochs for a validation
         # F1 that was hardly higher.
-        pooled = self.convolution(x, lengths).flatten(1)
-        pooled = nn.functional.dropout(pooled, self.dropout, self.training)
-        hidden = torch.relu(self.hidden(pooled))
-        hidden = nn.functional.dropout(hidden, self.dropout, self.training)
-        return loss_and_logits(self.output(hidden), labels)
+        pooled = nn.functional.dropout(self.convolution(x, lengths).flatten(1), self.dropout, self.training)
+        hidden = nn.functional.dropout(torch.relu(self.hidden(pooled)), self.dropout, self.training)
+        return with_loss(self.output(hidden), labels)
 
 
 class RandinitClassifier(NeuralClassifier):
     """The CNN whose word vectors start at random.
 
-    Examples
-    --------
-    >>> from surelabel.text import CnnSettings, RandinitClassifier
-    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
-    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
-    >>> settings = CnnSettings(embedding_size=8, n_kernels=2, kernel_words=2, n_hidden=8, epochs=1)
-    >>> classifier = RandinitClassifier(settings).fit(texts, labels, progress=False)
-    >>> classifier.predict_proba(["corn and wheat"]).shape
-    (1, 2)
+    Parameters
+    ----------
+    vocabulary_size, max_words, embedding_size : int
+        The most frequent words that are kept (the paper's |V|), words of a text that are read, components of a vector.
+    n_kernels, kernel_words, n_hidden : int
+        Kernels of the convolution, their height in words, neurons of the dense layer.
+    dropout, word_dropout : float
+        After pooling and after the dense layer; share of words whose vectors are zeroed in training.
+    embedding_range : float
+        Vectors start uniform in +-embedding_range.
+    output_bias : float or None
+        Start of the output layer's bias. None takes the log-odds of each label in the training texts.
+    learning_rate, batch_size, epochs, patience
+        Adam's rate, texts per step, most epochs, epochs without a better validation micro-F1 before training stops.
+    averaging : float
+        Decay of the running average of the weights that predicts. 0 for none.
+    seed : int
     """
 
     kind = "randinit"
-    settings_class: ClassVar[type[Any]] = CnnSettings
 
-    def _prepare(self, training: LabelledTexts) -> tuple[torch.optim.Optimizer, Plan]:
-        settings = self.settings
-        self._tokenizer = train_word_tokenizer(training.texts, settings.vocabulary_size, settings.max_words)
-        self._network = self._new_network(training)
-        start_bias(self._network.output, settings.output_bias, training.labels)
-        optimizer = torch.optim.Adam(self._network.parameters(), lr=settings.learning_rate, fused=True)
-        return optimizer, self._plan(averaging=settings.averaging)
+    def __init__(
+        self,
+        *,
+        vocabulary_size: int = 20_000,
+        max_words: int = 400,
+        embedding_size: int = 300,
+        n_kernels: int = 40,
+        kernel_words: int = 16,
+        n_hidden: int = 256,
+        dropout: float = 0.2,
+        word_dropout: float = 0.1,
+        embedding_range: float = 0.01,
+        output_bias: float | None = None,
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        epochs: int = 30,
+        patience: int = 3,
+        averaging: float = 0.998,
+        seed: int = 0,
+    ) -> None:
+        self.vocabulary_size = vocabulary_size
+        self.max_words = max_words
+        self.embedding_size = embedding_size
+        self.n_kernels = n_kernels
+        self.kernel_words = kernel_words
+        self.n_hidden = n_hidden
+        self.dropout = dropout
+        self.word_dropout = word_dropout
+        self.embedding_range = embedding_range
+        self.output_bias = output_bias
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.patience = patience
+        self.averaging = averaging
+        self.seed = seed
 
-    def _new_network(self, training: LabelledTexts) -> ConvolutionalNetwork:
+    def _check_settings(self) -> None:
+        for name in ("vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words", "n_hidden"):
+            check_number(self, name, 1, 1e7)
+        for name in ("batch_size", "epochs", "patience"):
+            check_number(self, name, 1, 1e6)
+        for name in ("dropout", "word_dropout"):
+            check_number(self, name, 0, 0.99, whole=False)
+        check_number(self, "embedding_range", 1e-9, 10, whole=False)
+        check_number(self, "output_bias", -100, 100, optional=True, whole=False)
+        check_number(self, "learning_rate", 1e-9, 10, whole=False)
+        check_number(self, "averaging", 0, 0.99999, whole=False)
+        check_number(self, "seed", 0, 2**31 - 1)
+
+    def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, Plan]:
+        self._tokenizer = train_word_tokenizer(training.texts, self.vocabulary_size, self.max_words)
+        network = self._new_network(training)
+        start_bias(network.output, self.output_bias, training.labels)
+        self._network = network
+        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
+        return optimizer, self._plan(averaging=self.averaging)
+
+    def _new_network(self, training: Labelled) -> ConvolutionalNetwork:
         """Return the network before training."""
-        n_words, n_labels = self._tokenizer.get_vocab_size(), training.labels.shape[1]
-        return ConvolutionalNetwork(self.settings, n_words, n_labels, self.settings.embedding_size)
+        return ConvolutionalNetwork(
+            self, self._tokenizer.get_vocab_size(), training.labels.shape[1], self.embedding_size
+        )
+
+    def _embedding(self) -> nn.Module:
+        return self._network.get_submodule("embedding")
 
     def _rebuild(self, folder: Path) -> nn.Module:
         from safetensors import safe_open  # noqa: PLC0415
 
         with safe_open(str(folder / "weights.safetensors"), framework="pt") as weights:
             n_words, size = weights.get_slice("embedding.weight").get_shape()
-        return ConvolutionalNetwork(self.settings, n_words, self.n_labels_, size)
+        if n_words != self._tokenizer.get_vocab_size():
+            raise ValueError(f"its tokenizer has {self._tokenizer.get_vocab_size()} words and its network {n_words}")
+        return ConvolutionalNetwork(self, n_words, self.n_labels_, size)
 
 
 class Word2vecClassifier(RandinitClassifier):
-    """The CNN whose word vectors start from pre-trained ones (the `vectors` of its settings) and are fine-tuned.
+    """The CNN whose word vectors start from trained ones and are fine-tuned.
 
-    Examples
-    --------
-    >>> from surelabel.text import Word2vecClassifier, Word2vecSettings
-    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
-    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
-    >>> settings = Word2vecSettings(embedding_size=8, n_kernels=2, kernel_words=2, n_hidden=8, epochs=1)
-    >>> classifier = Word2vecClassifier(settings).fit(texts, labels, progress=False)
-    >>> classifier.predict_proba(["corn and wheat"]).shape
-    (1, 2)
+    Parameters
+    ----------
+    vectors : str or None
+        A word2vec (binary or text), GloVe or fastText file, .gz or not. None trains word2vec on the training texts.
+    vectors_limit : int or None
+        Vectors read from a file, which lists the most frequent words first. None for all.
+    vectors_scale : float or None
+        Standard deviation that the vectors are scaled to. Published vectors are 50 times larger than what a random
+        start does best with, and train much slower unscaled. None leaves them as they are.
+    embedding_size : int
+        If the given vectors have fewer components, the rest starts at random. If they have more, theirs count.
+    **settings
+        Those of RandinitClassifier.
     """
 
     kind = "word2vec"
-    settings_class = Word2vecSettings
 
-    def _new_network(self, training: LabelledTexts) -> ConvolutionalNetwork:
-        settings = self.settings
-        if settings.vectors is None:
-            vectors = train_vectors(words(training.texts), settings.embedding_size, settings.seed)
+    def __init__(
+        self,
+        *,
+        vectors: str | None = None,
+        vectors_limit: int | None = None,
+        vectors_scale: float | None = 0.01,
+        vocabulary_size: int = 20_000,
+        max_words: int = 400,
+        embedding_size: int = 300,
+        n_kernels: int = 40,
+        kernel_words: int = 16,
+        n_hidden: int = 256,
+        dropout: float = 0.2,
+        word_dropout: float = 0.1,
+        embedding_range: float = 0.01,
+        output_bias: float | None = None,
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        epochs: int = 30,
+        patience: int = 3,
+        averaging: float = 0.998,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            vocabulary_size=vocabulary_size,
+            max_words=max_words,
+            embedding_size=embedding_size,
+            n_kernels=n_kernels,
+            kernel_words=kernel_words,
+            n_hidden=n_hidden,
+            dropout=dropout,
+            word_dropout=word_dropout,
+            embedding_range=embedding_range,
+            output_bias=output_bias,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            epochs=epochs,
+            patience=patience,
+            averaging=averaging,
+            seed=seed,
+        )
+        self.vectors = vectors
+        self.vectors_limit = vectors_limit
+        self.vectors_scale = vectors_scale
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_number(self, "vectors_limit", 1, 1e9, optional=True)
+        check_number(self, "vectors_scale", 1e-6, 1e3, optional=True, whole=False)
+
+    def _new_network(self, training: Labelled) -> ConvolutionalNetwork:
+        if self.vectors is None:
+            vectors = train_vectors(words(training.texts), self.embedding_size, self.seed)
         else:
-            vectors = load_vectors(settings.vectors, settings.vectors_limit)
+            vectors = read_vectors(Path(self.vectors), self.vectors_limit)
         by_id = sorted(self._tokenizer.get_vocab().items(), key=lambda item: item[1])
         vocabulary = [word for word, _ in by_id]
-        random = np.random.default_rng(settings.seed)
-        embedding, n_found = initial_embedding(vocabulary, vectors, settings.vectors_scale, random)
-        logger.info("%d of %d words have a vector", n_found, len(vocabulary))
-        size = max(settings.embedding_size, embedding.shape[1])
-        network = ConvolutionalNetwork(settings, len(vocabulary), training.labels.shape[1], size)
+        random = np.random.default_rng(self.seed)
+        embedding, n_found = initial_embedding(vocabulary, vectors, self.vectors_scale, random)
+        _log.info("%d of %d words have a vector", n_found, len(vocabulary))
+        size = max(self.embedding_size, embedding.shape[1])
+        network = ConvolutionalNetwork(self, len(vocabulary), training.labels.shape[1], size)
         with torch.no_grad():
             network.embedding.weight[:, : embedding.shape[1]] = torch.from_numpy(embedding)
             network.embedding.weight[_PADDING] = 0
         return network
+
+
+def read_vectors(path: Path, limit: int | None = None) -> Any:
+    """Return gensim KeyedVectors, the first `limit`, of a word2vec, GloVe or fastText file."""
+    if not path.is_file():
+        raise InvalidInputError(f"The 'vectors' setting must be a file of word vectors. There is no file {path}.")
+    library = require("gensim.models", "text", "Reading word vectors")
+    try:
+        with _open(path) as file:
+            if file.read(4) == _FASTTEXT:
+                return library.fasttext.load_facebook_vectors(str(path))
+            file.seek(0)
+            header, second = file.readline(1 << 20).split(), file.readline(1 << 20).split()
+        has_header = len(header) == 2 and all(part.isdigit() for part in header)
+        is_text = len(second) - 1 == int(header[1]) and _is_number(second[-1]) if has_header else True
+        return library.KeyedVectors.load_word2vec_format(
+            str(path), binary=not is_text, limit=limit, unicode_errors="replace", no_header=not has_header
+        )
+    except (ValueError, EOFError, IndexError, NotImplementedError) as error:
+        raise InvalidInputError(f"{path} cannot be read as word2vec, GloVe or fastText vectors: {error}") from error
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a file that may be gzipped."""
+    with path.open("rb") as file:
+        is_zipped = file.read(2) == b"\x1f\x8b"
+    return cast(BinaryIO, gzip.open(path, "rb") if is_zipped else path.open("rb"))
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def train_vectors(sentences: Sequence[Sequence[str]], size: int, seed: int) -> Any:
+    """Return word2vec vectors (skip-gram) trained on the training texts, the same for the same seed."""
+    library = require("gensim.models", "text", "The word2vec classifier")
+    # One worker, since several make the outcome depend on their timing. Few texts have few words that occur twice.
+    least = 2 if len(set(itertools.chain.from_iterable(sentences))) > 1_000 else 1
+    how = {"window": 8, "min_count": least, "sg": 1, "negative": 5, "epochs": 5, "workers": 1}
+    return library.Word2Vec(list(sentences), vector_size=size, seed=seed, **how).wv
+
+
+def initial_embedding(
+    vocabulary: Sequence[str], vectors: Any, scale: float | None, random: np.random.Generator
+) -> tuple[npt.NDArray[np.float32], int]:
+    """Return an embedding (n_words, size) started from gensim KeyedVectors, and how many words have a vector."""
+    # A word is looked up as it is, capitalised, and in capitals. Words without a vector start at random with the
+    # vectors' spread. All are then brought to a standard deviation of `scale`.
+    names = [
+        next((form for form in (word, word.capitalize(), word.upper()) if form in vectors), None) for word in vocabulary
+    ]
+    rows = [row for row, name in enumerate(names) if name is not None]
+    if not rows:
+        raise InvalidInputError(
+            "The 'vectors' have none of the words of the training texts: are they of another language?"
+        )
+    given = np.stack([vectors[names[row]] for row in rows])
+    if not np.isfinite(given).all():
+        raise InvalidInputError("The 'vectors' must be finite numbers.")
+    spread = float(np.std(given))
+    embedding = random.normal(0, spread, (len(vocabulary), vectors.vector_size)).astype(np.float32)
+    embedding[rows] = given
+    if scale is not None and spread > 0:
+        embedding *= scale / spread
+    return embedding, len(rows)

@@ -6,75 +6,126 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import safetensors.torch
 import scipy.sparse
+import torch
 
-from surelabel._core.npz_file import read_arrays
-from surelabel.text.e5 import E5Embedder
-from surelabel.text.embedding import Embedder, TransformersEmbedder, vectors_folder
-from surelabel.text.linear import LinearClassifier, check_arrays
-from surelabel.text.settings import E5, HybridSettings
+from surelabel._core import progress
+from surelabel._core.files import read_arrays, write_arrays
+from surelabel.text.base import check_arrays, check_number
+from surelabel.text.encoders import pool, pretrained, read_encoder, read_pooling, write_encoder
+from surelabel.text.linear import LinearClassifier
+from surelabel.text.neural import read_network
+from surelabel.text.tokens import encode, mask_of, padded_batches, read_tokenizer
 
-_CENTRE = "centre.npz"
+_CENTRE, _WEIGHTS, _TOKENIZER = "centre.npz", "encoder.safetensors", "tokenizer.json"
+# As many tokens as stay in a processor's cache from layer to layer.
+_TOKENS_A_BATCH = 1_024
 
 
 class HybridClassifier(LinearClassifier):
-    """`linear` with the vectors of a frozen encoder beside the terms.
+    """`linear` with the vectors of a frozen encoder beside the terms; the encoder is saved with the classifier.
 
-    Vectors lose the mean of the training texts' and are brought to length `vector_weight`. The encoder (the `model` of
-    its settings) is saved with the classifier, except "e5", which must be installed wherever it is loaded.
-
-    Examples
-    --------
-    >>> from surelabel.text import HybridClassifier, HybridSettings
-    >>> texts = ["wheat and corn", "the dollar fell", "corn prices", "dollar and yen"] * 5
-    >>> labels = [[1, 0], [0, 1], [1, 0], [0, 1]] * 5
-    >>> classifier = HybridClassifier(HybridSettings(keep_vectors=False)).fit(texts, labels)
-    >>> classifier.predict_proba(["maize"]).argmax()
-    np.int64(0)
+    Parameters
+    ----------
+    model : str
+        As in BertClassifier: "minilm", a folder or a hub name.
+    vector_weight : float
+        Length of the encoder's vector if that of words is 1. Vectors lose the mean of the training texts' before.
+    max_tokens : int
+        Tokens of a text that the encoder reads.
+    **settings
+        Those of LinearClassifier.
     """
 
     kind = "hybrid"
-    settings_class = HybridSettings
+
+    def __init__(
+        self,
+        *,
+        model: str = "minilm",
+        vector_weight: float = 1.0,
+        max_tokens: int = 256,
+        loss: str = "auto",
+        C: float | None = None,
+        rare_weight: float = 0.3,
+        pair_weight: float = 0.3,
+        language: str | None = None,
+        lemmas: str | None = None,
+        min_texts: int = 2,
+        max_features: int = 200_000,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            loss=loss,
+            C=C,
+            rare_weight=rare_weight,
+            pair_weight=pair_weight,
+            language=language,
+            lemmas=lemmas,
+            min_texts=min_texts,
+            max_features=max_features,
+            seed=seed,
+        )
+        self.model = model
+        self.vector_weight = vector_weight
+        self.max_tokens = max_tokens
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_number(self, "vector_weight", 1e-3, 100, whole=False)
+        check_number(self, "max_tokens", 3, 1e6)
 
     def _fit_features(self, texts: list[str]) -> Any:
-        model, max_tokens, quantise = self.settings.model, self.settings.max_tokens, self.settings.quantise
-        self._embedder: Embedder
-        if model == E5:
-            self._embedder = E5Embedder(max_tokens, self._cache())
-        else:
-            self._embedder = TransformersEmbedder.of_model(model, max_tokens, self._cache(), quantise)
-        vectors = self._embedder(texts)
+        encoder, self._tokenizer, self._pooling, self._padding = pretrained(self.model, self.max_tokens)
+        encoder.pooler = None
+        self._encoder: Any = encoder.eval().requires_grad_(False)
+        vectors = self._vectors(texts)
         self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-        return self._joined(super()._fit_features(texts), vectors)
+        return self._join(super()._fit_features(texts), vectors)
 
     def _features(self, texts: list[str]) -> Any:
-        return self._joined(super()._features(texts), self._embedder(texts))
+        return self._join(super()._features(texts), self._vectors(texts))
 
-    def _joined(self, terms: Any, vectors: Any) -> Any:
+    @property
+    def _n_features(self) -> int:
+        return super()._n_features + len(self._centre)
+
+    @torch.inference_mode()
+    def _vectors(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        """Return vectors (n, size) of length 1, computed in batches of similar length."""
+        vectors = np.empty((len(texts), self._encoder.config.hidden_size), dtype=np.float32)
+        device = next(self._encoder.parameters()).device
+        ids = encode(self._tokenizer, texts)
+        with progress.step("computing the vectors of texts", len(texts)) as advance:
+            for rows, batch in padded_batches(ids, self._padding, _TOKENS_A_BATCH, device=device):
+                mask = mask_of(**batch)
+                states = self._encoder(input_ids=batch["input_ids"], attention_mask=mask.long()).last_hidden_state
+                pooled = pool(states, mask, self._pooling)
+                vectors[rows] = torch.nn.functional.normalize(pooled, dim=1).cpu().numpy()
+                advance(len(rows))
+        return vectors
+
+    def _join(self, terms: Any, vectors: npt.NDArray[np.float32]) -> Any:
         """Put vectors beside terms, as a CSR array."""
         centred = vectors - self._centre
         lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-        scaled = centred * (self.settings.vector_weight / np.where(lengths > 0, lengths, 1.0))
+        scaled = centred * (self.vector_weight / np.where(lengths > 0, lengths, 1.0))
         dense = scipy.sparse.csr_array(scaled.astype(np.float32))
         return scipy.sparse.csr_array(scipy.sparse.hstack([terms, dense], format="csr"))
 
-    def _cache(self) -> Path | None:
-        return vectors_folder() if self.settings.keep_vectors else None
-
-    def _n_features(self) -> int:
-        return super()._n_features() + self._embedder.size
-
     def _write(self, folder: Path) -> None:
         super()._write(folder)
-        self._embedder.write(folder)
-        np.savez(folder / _CENTRE, allow_pickle=False, centre=self._centre)
+        self._tokenizer.save(str(folder / _TOKENIZER))
+        safetensors.torch.save_model(self._encoder, str(folder / _WEIGHTS))
+        write_encoder(folder, self._encoder, self._pooling, self._padding)
+        write_arrays(folder / _CENTRE, {"kind": "centre of vectors"}, {"centre": self._centre})
 
     def _read(self, folder: Path) -> None:
-        settings = self.settings
-        if settings.model == E5:
-            self._embedder = E5Embedder.read(folder, settings.max_tokens, self._cache())
-        else:
-            self._embedder = TransformersEmbedder.read(folder, self._cache(), settings.quantise)
-        self._centre = read_arrays(folder / _CENTRE)["centre"]
-        check_arrays((self._centre, (self._embedder.size,)))
+        self._tokenizer = read_tokenizer(folder / _TOKENIZER)
+        self._encoder = read_network(lambda: read_encoder(folder), folder / _WEIGHTS)
+        self._pooling, self._padding = read_pooling(folder)
+        self._centre = read_arrays(folder / _CENTRE, "centre of vectors")[1]["centre"]
+        check_arrays((self._centre, (self._encoder.config.hidden_size,)))
         super()._read(folder)

@@ -16,8 +16,6 @@ from scipy.special import expit
 from surelabel._core import progress
 from surelabel._core.files import read_arrays, write_arrays
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
-from surelabel.exceptions import InvalidInputError
-from surelabel.text import MANY_LABELS
 from surelabel.text.base import (
     HeldOut,
     History,
@@ -39,6 +37,8 @@ _ARRAYS, _ARRAYS_KIND = "linear.npz", "linear classifier"
 _FOLDS = 5
 # Up to this many training texts every trial is fitted on all folds, of more only on the first.
 _FEW_TEXTS = 3_000
+# Trials are judged after the refinement if texts times squared labels stay below this.
+_MOST_TRIAL_WORK = 50_000_000
 # C that are tried, as multiples of the first one.
 _SMALLER, _LARGER = (0.3, 0.1, 0.03, 0.01), (3.0, 10.0, 30.0)
 # C of a logistic regression that is about as smooth as a support vector machine with C = 1.
@@ -110,11 +110,6 @@ class LinearClassifier(TextClassifier):
 
     def _fit(self, training: Labelled, validation: Labelled | None, work_folder: Path | None) -> History:
         labels = training.labels
-        if not isinstance(labels, np.ndarray):
-            raise InvalidInputError(
-                f"The {self.kind} classifier takes at most {MANY_LABELS:,} labels. Got {labels.shape[1]:,}: "
-                "use the 'omikuji' classifier."
-            )
         features = self._fit_features(training.texts)
         n_texts = len(labels)
         counts = labels.sum(axis=0)
@@ -272,8 +267,10 @@ class _Search:
         candidate = Candidate(loss, float(c), self._settings.rare_weight)
         parts = self._fit_folds(candidate, self._trial_folds)
         scores, own = np.concatenate(parts), self._labels[np.concatenate(self._trial_folds)]
-        curve = ScoreCurve.fit(scores, own, self.shares, _SLOPES[loss])
-        value = log_loss(curve.logits(scores), own)
+        value = log_loss(ScoreCurve.fit(scores, own, self.shares, _SLOPES[loss]).logits(scores), own)
+        if _can_refine(own) and own.size * own.shape[1] <= _MOST_TRIAL_WORK:
+            refined = _cross_refined(scores, own, self.shares, _SLOPES[loss])
+            value = min(value, log_loss(ScoreCurve.fit(refined, own, self.shares).logits(refined), own))
         self._tried[candidate] = value, parts
         self.history.append({"is_logistic": float(loss == "logistic"), "C": candidate.c, "log_loss": value})
         return value
@@ -301,21 +298,28 @@ def _folds_of(texts: list[str], seed: int) -> list[IntArray]:
     return [np.flatnonzero(fold_of[group] == fold) for fold in range(n_folds)]
 
 
+def _can_refine(labels: BoolArray) -> bool:
+    return len(labels) >= LEAST_TEXTS and labels.shape[1] >= 2
+
+
+def _cross_refined(scores: FloatArray, labels: BoolArray, shares: FloatArray, slope: float) -> FloatArray:
+    """Return scores (n, d) refined by halves, each by a refinement that was fitted on the other half."""
+    refined, is_odd = np.empty(scores.shape), np.arange(len(scores)) % 2 == 1
+    for half in (is_odd, ~is_odd):
+        refined[half] = Refinement.fit(scores[~half], labels[~half], shares, slope)(scores[half])
+    return refined
+
+
 def _fit_curve(
     scores: FloatArray, labels: BoolArray, shares: FloatArray, slope: float
 ) -> tuple[ScoreCurve, Refinement | None, FloatArray]:
-    """Return the curve, the refinement if it lowers the log-loss, and the log-odds (n, d) of the held-out scores.
-
-    Whether the refinement helps is seen on halves, each refined by a fit on the other.
-    """
+    """Return the curve, the refinement if it lowers the log-loss, and the log-odds (n, d) of the held-out scores."""
     plain = ScoreCurve.fit(scores, labels, shares, slope)
     logits = plain.logits(scores)
-    if len(scores) < LEAST_TEXTS or scores.shape[1] < 2:
+    if not _can_refine(labels):
         return plain, None, logits
     with progress.step("fitting what labels say about each other"):
-        refined, is_odd = np.empty(scores.shape), np.arange(len(scores)) % 2 == 1
-        for half in (is_odd, ~is_odd):
-            refined[half] = Refinement.fit(scores[~half], labels[~half], shares, slope)(scores[half])
+        refined = _cross_refined(scores, labels, shares, slope)
         curve = ScoreCurve.fit(refined, labels, shares)
         refined_logits = curve.logits(refined)
         if log_loss(refined_logits, labels) >= log_loss(logits, labels):

@@ -76,7 +76,7 @@ class Thresholds:
     def _fit_listed(cls, shortlists: Shortlists, truth: Any) -> Self:
         """Choose one threshold among listed probabilities; any threshold misses labels that are not listed."""
         _check_shapes(truth.shape, (len(shortlists), shortlists.n_labels))
-        is_listed = shortlists.labels >= 0
+        is_listed = shortlists.is_listed
         hits = np.asarray(truth[np.nonzero(is_listed)[0], shortlists.labels[is_listed]]).ravel().astype(bool)
         one = _best_threshold(shortlists.probabilities[is_listed], hits, int(truth.sum()))
         return cls(np.full(shortlists.n_labels, one), bool((np.diff(truth.indptr) > 0).all()))
@@ -115,7 +115,7 @@ class Thresholds:
                 f"The shortlists given to Thresholds.predict must be of {len(self.values)} labels. "
                 f"Got {shortlists.n_labels} instead."
             )
-        is_listed = shortlists.labels >= 0
+        is_listed = shortlists.is_listed
         chosen = is_listed & (shortlists.probabilities >= self.values[np.where(is_listed, shortlists.labels, 0)])
         if self.at_least_one:
             best = np.where(is_listed, shortlists.probabilities, -1.0).argmax(axis=1)

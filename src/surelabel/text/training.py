@@ -1,68 +1,60 @@
-"""The one way in which the neural classifiers are trained: transformers' Trainer.
+"""Training of networks by transformers' Trainer: early stopping on micro-F1, checkpoints, batches of similar length.
 
-Batches of similar length in an order that depends on seed and epoch alone; early stopping on the validation
-micro-F1; the best epoch's weights at the end; checkpoints from which a killed run resumes and ends with the same
-weights. A checkpoint counts only when it is complete: a file `complete` is written into it last.
-
-Under torchrun or `accelerate launch` all processes call `fit` with the same texts, share each batch among them, and end
-with the same weights; the first one writes checkpoints.
+A run that was killed continues from its last checkpoint. Its weights then differ from those of an uninterrupted run in
+which texts share a batch, no more.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 import transformers
-from accelerate import PartialState
-from accelerate.data_loader import prepare_data_loader
-from accelerate.utils import broadcast_object_list
 from torch import nn
-from torch.utils.data import DataLoader
+from torch.optim.swa_utils import AveragedModel
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
-from transformers.trainer_callback import PrinterCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import EvalPrediction
 
-from surelabel._core.storage import atomic_file
+from surelabel._core import progress
+from surelabel._core.validation import BoolArray
 from surelabel.exceptions import TrainingError
 from surelabel.text.base import History
-from surelabel.text.batching import BucketedBatches, Examples, pad
-from surelabel.text.inputs import FitOptions
+from surelabel.text.tokens import Ids, pad
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-CHECKPOINT_SECONDS = 600.0
-"""Within an epoch that takes longer, a checkpoint is written this often."""
-
-_RUN, _COMPLETE = "run.json", "complete"
+# Within an epoch that takes longer, a checkpoint is written this often.
+_CHECKPOINT_SECONDS = 600.0
+_PRODUCT_SECONDS = 180
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How a network is trained; only a run with the same `settings` and data continues from a checkpoint."""
+    """How a network is trained. Only a run with the same plan and data continues from a checkpoint."""
 
     settings: dict[str, Any]
     batch_size: int
     epochs: int
     patience: int
     seed: int
-    padding: int
+    padding: int = 0
     averaging: float = 0.0
     schedule: str = "constant"
     warmup: float = 0.0
@@ -71,18 +63,18 @@ class Plan:
 
 
 class Averaged(nn.Module):
-    """A network and the running average of its weights, which stands in for it outside training."""
+    """A network, and the running average of its weights that replaces it outside training."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, decay: float) -> None:
         super().__init__()
-        self.network = network
-        self.average = copy.deepcopy(network).requires_grad_(False)
 
-    def update(self, decay: float, step: int) -> None:
-        """Move the average towards the network; early averages forget faster."""
-        weight = 1 - min(decay, (1 + step) / (10 + step))
-        with torch.no_grad():
-            torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), weight)
+        def average(averages: Any, current: Any, n_averaged: Any) -> None:  # early averages forget faster
+            n = int(n_averaged)
+            torch._foreach_lerp_(averages, current, 1 - min(decay, (1 + n) / (10 + n)))
+
+        self.network = network
+        self.average = AveragedModel(network, multi_avg_fn=average)
+        self.average.requires_grad_(False)
 
     def forward(
         self, input_ids: torch.Tensor, lengths: torch.Tensor, labels: torch.Tensor | None = None
@@ -92,63 +84,114 @@ class Averaged(nn.Module):
         return outputs
 
 
-def processor_has_bfloat16() -> bool:
-    """Whether the processor multiplies in bfloat16 itself (AVX-512 BF16 or AMX)."""
-    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(bool(getattr(torch.cpu, name, lambda: False)()) for name in checks)
+def train(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    parts: tuple[tuple[Ids, BoolArray], tuple[Ids, BoolArray]],
+    plan: Plan,
+    work_folder: Path | None,
+) -> tuple[nn.Module, History]:
+    """Train on the first part, stop by the second; return the network with the best epoch's weights, and the history.
+
+    Each part is token ids and labels (n_texts, n_labels).
+    """
+    wrapped = Averaged(network, plan.averaging) if plan.averaging else network
+    training, validation = (
+        [{"input_ids": one, "labels": row} for one, row in zip(*part, strict=True)] for part in parts
+    )
+    with contextlib.ExitStack() as opened:
+        if work_folder is None:
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="surelabel-")))
+        else:
+            folder = work_folder / f"{plan.settings['kind']}-{_fingerprint(plan, parts)}"
+            folder.mkdir(parents=True, exist_ok=True)
+        opened.enter_context(_own_random_numbers())
+        opened.enter_context(quiet_library())
+        advance = opened.enter_context(
+            progress.step("training a network", plan.epochs * -(-len(training) // plan.batch_size))
+        )
+        trainer = Trainer(
+            model=wrapped,
+            args=_arguments(plan, folder, only_best=work_folder is None),
+            train_dataset=training,
+            eval_dataset=validation,
+            data_collator=functools.partial(_collate, plan.padding),
+            compute_metrics=_measure,
+            callbacks=[EarlyStoppingCallback(plan.patience), _Callback(advance)],
+            optimizers=(optimizer, None),
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.remove_callback(ProgressCallback)
+        checkpoint = _last_checkpoint(folder)
+        _log.info("training on %d texts%s", len(training), f", continued from {checkpoint}" if checkpoint else "")
+        trainer.train(resume_from_checkpoint=checkpoint)
+        trained = trainer.accelerator.unwrap_model(wrapped, keep_fp32_wrapper=False)
+    best: nn.Module = trained.average.module if isinstance(trained, Averaged) else trained
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in best.parameters()):
+        raise TrainingError("Training diverged: weights are not finite. Lower the learning rate.")
+    return best.eval().requires_grad_(False), _history(trainer.state.log_history)
 
 
 class _Callback(TrainerCallback):
-    """Averages weights, asks for checkpoints, and marks complete ones."""
+    """Averages weights, reports progress, asks for checkpoints within long epochs."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.last_save = time.monotonic()
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance = advance
+        self._last_save = time.monotonic()
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Average the weights."""
         network = others["model"]
         if isinstance(network, Averaged):
-            network.update(self.plan.averaging, state.global_step)
+            network.average.update_parameters(network.network)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
-        """Ask for a checkpoint within a long epoch."""
-        if not args.save_only_model and time.monotonic() - self.last_save > CHECKPOINT_SECONDS:
+        """Report progress; ask for a checkpoint within a long epoch."""
+        self._advance(1)
+        if not args.save_only_model and time.monotonic() - self._last_save > _CHECKPOINT_SECONDS:
             control.should_save = True
         return control
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Mark the checkpoint as complete."""
-        self.last_save = time.monotonic()
-        if args.should_save:
-            with atomic_file(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _COMPLETE) as path:
-                path.write_text("complete\n", encoding="utf-8")
+        """Remember when the last checkpoint was written."""
+        self._last_save = time.monotonic()
 
 
-class _Trainer(Trainer):
-    """A Trainer with bucketed batches."""
+def _arguments(plan: Plan, folder: Path, *, only_best: bool) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=plan.batch_size,
+        per_device_eval_batch_size=2 * plan.batch_size,
+        train_sampling_strategy="group_by_length",
+        num_train_epochs=plan.epochs,
+        lr_scheduler_type=plan.schedule,
+        warmup_steps=plan.warmup,
+        max_grad_norm=plan.max_gradient,
+        bf16=plan.bfloat16,
+        use_cpu=not torch.accelerator.is_available(),
+        seed=plan.seed,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        logging_strategy="epoch",
+        save_total_limit=2,
+        save_only_model=only_best,
+        load_best_model_at_end=True,
+        metric_for_best_model="progress",
+        greater_is_better=True,
+        restore_callback_states_from_checkpoint=not only_best,
+        label_names=["labels"],
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+        disable_tqdm=True,
+        report_to="none",
+    )
 
-    plan: Plan
 
-    def get_train_dataloader(self) -> DataLoader[Any]:
-        """Return the training batches of an epoch."""
-        examples: Any = self.train_dataset
-        n_processes, process = self.accelerator.num_processes, self.accelerator.process_index
-        size = self._train_batch_size if n_processes == 1 else self.plan.batch_size
-        batches = BucketedBatches(examples.lengths, size, self.plan.seed, process, n_processes)
-        loader: DataLoader[Any] = DataLoader(examples, batch_sampler=batches, collate_fn=self.data_collator)
-        if n_processes == 1:
-            return self.accelerator.prepare(loader)
-        # Each batch is divided among the processes already.
-        return prepare_data_loader(loader, self.accelerator.device, 1, 0, put_on_device=True)
-
-    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
-        """Return the validation batches; the texts are in order of length already."""
-        examples: Any = self.eval_dataset
-        loader: DataLoader[Any] = DataLoader(
-            examples, batch_size=self.args.eval_batch_size, collate_fn=self.data_collator
-        )
-        return self.accelerator.prepare(loader)
+def _collate(padding: int, examples: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    """Return a batch of examples as tensors."""
+    batch = pad([example["input_ids"] for example in examples], padding)
+    batch["labels"] = torch.from_numpy(np.stack([example["labels"] for example in examples])).float()
+    return batch
 
 
 def _measure(prediction: EvalPrediction) -> dict[str, float]:
@@ -163,42 +206,46 @@ def _measure(prediction: EvalPrediction) -> dict[str, float]:
     return {"micro_f1": micro_f1, "progress": micro_f1 - 1e-6 * min(loss, 10.0)}
 
 
-def _arguments(plan: Plan, folder: Path, options: FitOptions) -> TrainingArguments:
-    """Return the Trainer's arguments."""
-    progress = sys.stderr.isatty() if options.progress is None else options.progress
-    return TrainingArguments(
-        output_dir=str(folder),
-        per_device_train_batch_size=max(1, plan.batch_size // _n_processes()),
-        per_device_eval_batch_size=2 * plan.batch_size,
-        num_train_epochs=plan.epochs,
-        lr_scheduler_type=plan.schedule,
-        warmup_steps=plan.warmup,
-        max_grad_norm=plan.max_gradient,
-        bf16=plan.bfloat16,
-        use_cpu=not torch.accelerator.is_available(),
-        ddp_find_unused_parameters=False,
-        seed=plan.seed,
-        eval_strategy="epoch",
-        save_strategy="epoch",
-        logging_strategy="epoch",
-        save_total_limit=2,
-        save_only_model=options.checkpoint_folder is None,
-        load_best_model_at_end=True,
-        metric_for_best_model="progress",
-        greater_is_better=True,
-        restore_callback_states_from_checkpoint=True,
-        label_names=["labels"],
-        remove_unused_columns=False,
-        dataloader_pin_memory=False,
-        disable_tqdm=not progress,
-        report_to="none",
-    )
+def _history(log: list[dict[str, Any]]) -> History:
+    """Return loss and validation micro-F1 of each epoch from Trainer's log."""
+    epochs: dict[int, dict[str, float]] = {}
+    for entry in log:
+        epoch = round(entry.get("epoch", 0))
+        row = epochs.setdefault(epoch, {"epoch": epoch})
+        if "loss" in entry:
+            row["training_loss"] = float(entry["loss"])
+        if "eval_micro_f1" in entry:
+            row |= {"validation_micro_f1": float(entry["eval_micro_f1"]), "validation_loss": float(entry["eval_loss"])}
+    return [row for row in epochs.values() if "validation_micro_f1" in row]
+
+
+def _fingerprint(plan: Plan, parts: tuple[tuple[Ids, BoolArray], ...]) -> str:
+    """Return a checksum of the plan, token ids and labels."""
+    digest = hashlib.sha256(json.dumps(dataclasses.asdict(plan), sort_keys=True, default=str).encode())
+    for ids, labels in parts:
+        digest.update(str(labels.shape).encode() + np.packbits(labels).tobytes())
+        for one in ids:
+            digest.update(len(one).to_bytes(8, "little") + one.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _last_checkpoint(folder: Path) -> str | None:
+    """Return the newest complete checkpoint; remove those that a killed run left half-written."""
+    complete = []
+    for checkpoint in folder.glob("checkpoint-*"):
+        try:
+            json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))  # Trainer writes it last
+        except (OSError, ValueError):
+            shutil.rmtree(checkpoint)
+        else:
+            complete.append(checkpoint)
+    return str(max(complete, key=lambda path: int(path.name.split("-")[1]))) if complete else None
 
 
 @contextlib.contextmanager
 def _own_random_numbers() -> Iterator[None]:
     """Leave the process's random numbers as they were: Trainer seeds all of them."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - what Trainer seeds
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 (Trainer seeds the global state)
     with torch.random.fork_rng():
         try:
             yield
@@ -221,154 +268,47 @@ def quiet_library() -> Iterator[None]:
             transformers.logging.enable_progress_bar()
 
 
-def _n_processes() -> int:
-    """Return how many processes train together: 1, unless torchrun or accelerate has started this one."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+# Small products of the kinds that an encoder needs, forward and backward, in float32 and in bfloat16.
+_PRODUCTS = """
+import torch
+torch.manual_seed(0)
+layer, norm = torch.nn.Linear(64, 64), torch.nn.LayerNorm(64)
+x = torch.randn(4, 32, 64)
+def results(dtype):
+    layer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype is torch.bfloat16):
+        y = norm(torch.nn.functional.gelu(layer(x)))
+        q = y.view(4, 32, 4, 16).transpose(1, 2)
+        z = torch.nn.functional.scaled_dot_product_attention(q, q, q) @ q.transpose(2, 3)
+    z.float().square().mean().backward()
+    return torch.cat([z.detach().float().flatten(), layer.weight.grad.flatten()])
+exact, rounded = results(torch.float32), results(torch.bfloat16)
+assert ((exact - rounded).norm() / exact.norm()).item() < 0.05
+"""
 
 
-@contextlib.contextmanager
-def first_process_first() -> Iterator[None]:
-    """Let the first of several processes go through the block before the others."""
-    if _n_processes() == 1:
-        yield
-        return
-    with PartialState(cpu=not torch.accelerator.is_available()).main_process_first():
-        yield
+def has_bfloat16() -> bool:
+    """Whether this machine multiplies in bfloat16, and correctly: seen in a child process, once per process."""
+    if torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported()
+    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    if not any(bool(getattr(torch.cpu, name, lambda: False)()) for name in checks):
+        return False
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", os.environ.get("DNNL_MAX_CPU_ISA", "DEFAULT")).upper()
+    return _product_works(limit) if any(name in limit for name in ("DEFAULT", "ALL", "BF16", "AMX")) else False
 
 
-@contextlib.contextmanager
-def passing_folder() -> Iterator[Path]:
-    """Yield a folder that is removed at the end; of several processes the first one's."""
-    if _n_processes() == 1:
-        with tempfile.TemporaryDirectory(prefix="surelabel-") as name:
-            yield Path(name)
-        return
-    if _n_processes() != int(os.environ.get("LOCAL_WORLD_SIZE", "1")):
-        raise TrainingError("Processes on several machines need a 'checkpoint_folder' on a disk that all of them see.")
-    state = PartialState(cpu=not torch.accelerator.is_available())
-    with contextlib.ExitStack() as opened:
-        names: list[str | None] = [None]
-        if state.is_main_process:
-            names = [opened.enter_context(tempfile.TemporaryDirectory(prefix="surelabel-"))]
-        broadcast_object_list(names)
-        yield Path(str(names[0]))
-        state.wait_for_everyone()
-
-
-@contextlib.contextmanager
-def _checkpoint_folder(options: FitOptions, identity: str) -> Iterator[Path]:
-    """Yield the folder for checkpoints: the requested one, if it belongs to this run, or a temporary one."""
-    if options.checkpoint_folder is None:
-        with passing_folder() as folder:
-            yield folder
-        return
-    with first_process_first():
-        _prepare_folder(options.checkpoint_folder, options, identity)
-    yield options.checkpoint_folder
-
-
-def _prepare_folder(folder: Path, options: FitOptions, identity: str) -> None:
-    """Make a folder for checkpoints, or check that an existing one belongs to this run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if not options.resume and int(os.environ.get("RANK", "0")) == 0:
-        for old in folder.glob("checkpoint-*"):
-            shutil.rmtree(old)
-        (folder / _RUN).unlink(missing_ok=True)
-    if (folder / _RUN).is_file():
-        if json.loads((folder / _RUN).read_text(encoding="utf-8")).get("identity") != identity:
-            raise TrainingError(
-                f"The checkpoints in {folder} belong to a run with other settings, texts or labels. "
-                f"Choose another checkpoint folder, or pass resume=False to start again."
-            )
-    else:
-        with atomic_file(folder / _RUN) as path:
-            path.write_text(json.dumps({"identity": identity}) + "\n", encoding="utf-8")
-
-
-def _last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest complete checkpoint; remove what a killed run left half-written."""
-    whole = []
-    for checkpoint in folder.glob("checkpoint-*"):
-        if (checkpoint / _COMPLETE).is_file():
-            whole.append(checkpoint)
-        else:
-            shutil.rmtree(checkpoint)
-    return max(whole, key=lambda checkpoint: int(checkpoint.name.split("-")[1]), default=None)
-
-
-def _was_finished(state: dict[str, Any], plan: Plan) -> bool:
-    """Whether a checkpoint's run had nothing left to do: Trainer itself would start one epoch more."""
-    stopping = state.get("stateful_callbacks", {}).get("EarlyStoppingCallback", {}).get("attributes", {})
-    out_of_patience = stopping.get("early_stopping_patience_counter", 0) >= plan.patience
-    return bool(out_of_patience or state["global_step"] >= state["max_steps"])
-
-
-def _history(log: list[dict[str, Any]]) -> History:
-    """Return loss and validation micro-F1 of each epoch from Trainer's log."""
-    epochs: dict[int, dict[str, float]] = {}
-    for entry in log:
-        epoch = round(entry.get("epoch", 0))
-        row = epochs.setdefault(epoch, {"epoch": epoch})
-        if "loss" in entry:
-            row["training_loss"] = float(entry["loss"])
-        if "eval_micro_f1" in entry:
-            row["validation_micro_f1"] = float(entry["eval_micro_f1"])
-            row["validation_loss"] = float(entry["eval_loss"])
-    return [row for row in epochs.values() if "validation_micro_f1" in row]
-
-
-def _collate(padding: int, examples: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-    """Return a batch of examples as tensors."""
-    batch = pad([example["ids"] for example in examples], padding)
-    batch["labels"] = torch.from_numpy(np.stack([example["labels"] for example in examples])).float()
-    if "states" in examples[0]:
-        batch["states"] = torch.nn.utils.rnn.pad_sequence(
-            [torch.from_numpy(np.asarray(example["states"], dtype=np.float32)) for example in examples],
-            batch_first=True,
+@functools.cache
+def _product_works(limit: str) -> bool:
+    """Whether the products end, with the right result, in a child process; `limit` is part of the machine's state."""
+    # Some machines announce AMX and end the process in the first product.
+    try:
+        run = subprocess.run(  # noqa: S603 (our own code)
+            [sys.executable, "-c", _PRODUCTS], timeout=_PRODUCT_SECONDS, check=False, capture_output=True
         )
-    return batch
-
-
-def train(
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    parts: tuple[Examples, Examples],
-    plan: Plan,
-    options: FitOptions,
-) -> tuple[nn.Module, History]:
-    """Train a network on the first part; the second decides when to stop. Return the best epoch's, and the history."""
-    settings = json.dumps(plan.settings, sort_keys=True, default=str)
-    identity = hashlib.sha256(f"{settings} {parts[0].digest()} {parts[1].digest()}".encode()).hexdigest()
-    training, validation = parts
-    wrapped = Averaged(network) if plan.averaging else network
-    with _checkpoint_folder(options, identity) as folder, _own_random_numbers(), quiet_library():
-        trainer = _Trainer(
-            model=wrapped,
-            args=_arguments(plan, folder, options),
-            train_dataset=training,
-            eval_dataset=validation.in_order_of_length(),
-            data_collator=lambda examples: _collate(plan.padding, examples),
-            compute_metrics=_measure,
-            callbacks=[EarlyStoppingCallback(plan.patience), _Callback(plan)],
-            optimizers=(optimizer, None),
-        )
-        trainer.plan = plan
-        trainer.remove_callback(PrinterCallback)
-        with first_process_first():
-            checkpoint = _last_checkpoint(folder)
-        state = None
-        if checkpoint is not None:
-            state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-        if state is not None and _was_finished(state, plan):
-            weights = folder / f"checkpoint-{state['best_global_step']}" / "model.safetensors"
-            safetensors.torch.load_model(wrapped, str(weights))
-            log = state["log_history"]
-        else:
-            logger.info("training %d texts%s", len(training), f" from {checkpoint}" if checkpoint else "")
-            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-            log = trainer.state.log_history
-        trained = trainer.accelerator.unwrap_model(wrapped, keep_fp32_wrapper=False)
-        best = trained.average if isinstance(trained, Averaged) else trained
-        if not all(bool(torch.isfinite(parameter).all()) for parameter in best.parameters()):
-            raise TrainingError("Training diverged: weights are not finite. Lower the learning rate.")
-        return best.eval().requires_grad_(False), _history(log)
+        works = run.returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        works = False
+    if not works:
+        _log.warning("This machine announces bfloat16, but a small product in it fails. Training is in float32.")
+    return works
