@@ -298,7 +298,7 @@ def _bounds(predictor: Any, probabilities: Any, groups: Any, levels: Sequence[st
         with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
             sets = predictor.predict_set(probabilities[rows], significance=level, groups=some)
         found.append(sets.size_bounds())
-    return [size_statistics([most for _, most in each], [least for least, _ in each]) for each in found]
+    return [size_statistics(upper, lower) for lower, upper in found]
 
 
 def as_label_sets(labels: Any, names: Sequence[str]) -> list[frozenset[str]]:

@@ -237,4 +237,4 @@ def size_curve(
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         found = [predictor.predict_set(probabilities, significance=level, groups=groups) for level in levels]
     bounds = [sets.size_bounds() for sets in found]
-    return [size_statistics([most for _, most in each], [least for least, _ in each]) for each in bounds]
+    return [size_statistics(upper, lower) for lower, upper in bounds]

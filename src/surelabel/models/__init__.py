@@ -7,8 +7,9 @@
 from surelabel.models.bundle import Bundle, BundleInfo, load_bundle
 from surelabel.models.calibrate import calibrate_bundle
 from surelabel.models.evaluate import BundleEvaluation, evaluate_bundle
+from surelabel.models.seen import unseen
 from surelabel.models.settings import TrainingSettings
-from surelabel.models.train import train
+from surelabel.models.train import train, versions
 from surelabel.models.verdict import verdict
 
 __all__ = [
@@ -20,5 +21,7 @@ __all__ = [
     "evaluate_bundle",
     "load_bundle",
     "train",
+    "unseen",
     "verdict",
+    "versions",
 ]

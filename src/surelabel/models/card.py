@@ -25,7 +25,7 @@ for answer in bundle.answers(["a text"]):
     print(answer.decision, answer.labels, answer.consider)
 ```"""
 _TRUST = """The promises hold for texts that could have been calibration texts: same source, same time, same way of
-tagging. They are about many texts, not about each one. A text with a low credibility is unlike the calibration texts."""
+tagging. They are about many texts, not about each one. A text with a low credibility is unlike those."""
 
 
 def model_card(bundle: Bundle) -> str:
@@ -54,8 +54,8 @@ def _summary(bundle: Bundle) -> str:
     asked = {name: f"{100 * float(level):g} %" for name, level in info.levels.items()}
     return (
         f"A {info.classifier} classifier for {count(len(bundle.label_names))} tags. Texts that it vouches for are "
-        f"filed: at most {asked['max_wrong']} of those are wrong, with {asked['assurance']} assurance. For all others a "
-        f"person chooses from a list that misses at most {asked['max_missed']} of the true tags on average, or reads "
+        f"filed: at most {asked['max_wrong']} of those are wrong, with {asked['assurance']} assurance. For all others "
+        f"a person chooses from a list that misses at most {asked['max_missed']} of the true tags on average, or reads "
         f"the text. Calibrated on {count(len(bundle.filing or ()))} texts for filing and {count(calibration.n_texts)} "
         f"for lists and prediction sets ({info.measure}; answers of {calibration.min_labels} to "
         f"{calibration.max_labels} tags)."

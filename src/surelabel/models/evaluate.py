@@ -120,7 +120,7 @@ def evaluate_bundle(bundle: Bundle, corpus: Corpus, *, held_out: bool = False) -
     labelled = corpus.rows(np.flatnonzero(corpus.is_labelled))
     left_out = {"no labels": len(corpus) - len(labelled)}
     if not held_out:
-        labelled, more = _unseen(bundle, labelled)
+        labelled, more = bundle.seen.without_seen(labelled)
         left_out |= more
     if len(labelled) == 0:
         reasons = ", ".join(f"{count(n)} ({reason})" for reason, n in left_out.items() if n)
@@ -132,18 +132,6 @@ def evaluate_bundle(bundle: Bundle, corpus: Corpus, *, held_out: bool = False) -
         part = held_out_texts(bundle, labelled)
     with step("measuring"), warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         return _measured(bundle, part, labelled, {reason: n for reason, n in left_out.items() if n})
-
-
-def _unseen(bundle: Bundle, corpus: Corpus) -> tuple[Corpus, dict[str, int]]:
-    """Return the texts that are new or test texts, and how many were left out."""
-    seen = bundle.seen
-    training = seen.is_in("training", corpus.texts)
-    calibration = seen.is_in("filing", corpus.texts) | seen.is_in("calibration", corpus.texts)
-    kept = seen.rows_of("test", corpus.texts) | ~(training | calibration)
-    return corpus.rows(np.flatnonzero(kept)), {
-        "training": int((training & ~kept).sum()),
-        "calibration": int((calibration & ~training & ~kept).sum()),
-    }
 
 
 def _measured(bundle: Bundle, part: HeldOutTexts, corpus: Corpus, left_out: Mapping[str, int]) -> BundleEvaluation:

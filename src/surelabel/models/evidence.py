@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -113,8 +114,7 @@ class HeldOutTexts:
             raise ArtifactError(f"{path} is damaged: {error}.") from error
         starts = [0, *ends.tolist()]
         label_sets = [
-            frozenset(names[k] for k in labels[start:end].tolist())
-            for start, end in zip(starts[:-1], starts[1:], strict=True)
+            frozenset(names[k] for k in labels[start:end].tolist()) for start, end in itertools.pairwise(starts)
         ]
         return cls(probabilities, label_sets, known, None if groups is None else list(map(str, groups)))
 

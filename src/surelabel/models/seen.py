@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from surelabel._core.files import read_arrays, write_arrays
 from surelabel._core.validation import BoolArray
-from surelabel.corpora import text_hash
+from surelabel.corpora import Corpus, text_hash
 from surelabel.exceptions import ArtifactError
 
 Hashes = npt.NDArray[np.uint64]
@@ -69,6 +69,16 @@ class SeenTexts:
             left[key] -= 1
         return taken
 
+    def without_seen(self, corpus: Corpus) -> tuple[Corpus, dict[str, int]]:
+        """Return the texts that are new or test texts, and how many were left out."""
+        training = self.is_in("training", corpus.texts)
+        calibration = self.is_in("filing", corpus.texts) | self.is_in("calibration", corpus.texts)
+        kept = self.rows_of("test", corpus.texts) | ~(training | calibration)
+        return corpus.rows(np.flatnonzero(kept)), {
+            "training": int((training & ~kept).sum()),
+            "calibration": int((calibration & ~training & ~kept).sum()),
+        }
+
     def save(self, path: Path) -> None:
         """Write the hashes."""
         write_arrays(path, {"kind": _KIND}, {role: getattr(self, role) for role in ROLES})
@@ -94,3 +104,9 @@ def repeats(parts: dict[str, Any]) -> dict[str, int]:
         counts[name] = int(np.isin(hashes, earlier).sum())
         earlier = np.concatenate([earlier, hashes])
     return counts
+
+
+def unseen(bundle: Any, corpus: Corpus) -> Corpus:
+    """Return the texts of a corpus that a bundle was neither trained nor calibrated with."""
+    seen: SeenTexts = bundle.seen
+    return seen.without_seen(corpus)[0]

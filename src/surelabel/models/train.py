@@ -24,6 +24,7 @@ from surelabel._core.formatting import count
 from surelabel._core.progress import Report, reporting_to, step
 from surelabel._version import __version__
 from surelabel.corpora import Corpus
+from surelabel.corpora.corpus import label_matrix
 from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, MissingDependencyError
 from surelabel.labels.shortlists import Shortlists
 from surelabel.measures import LogLoss, Mixture
@@ -153,7 +154,7 @@ def _train(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None)
         name=settings.name or f"{corpus.name}, {kind}",
         classifier=kind,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        versions=_versions(),
+        versions=versions(),
         settings={name: value for name, value in classifier.get_params(deep=False).items() if _is_plain(value)},
         corpus=corpus.name,
         provenance=dataclasses.asdict(corpus.provenance),
@@ -258,8 +259,7 @@ def _labels_as(corpus: Corpus, names: Sequence[str]) -> Any:
     columns = [place[name] for name in names if name in place]
     if len(columns) == len(names):
         return corpus.labels[:, columns]
-    lists = [[k for k, name in enumerate(names) if name in row] for row in corpus.label_sets]
-    return corpora.label_matrix([[names[k] for k in row] for row in lists], names)
+    return label_matrix([row & set(names) for row in corpus.label_sets], tuple(names))
 
 
 def _limits(training: Corpus, settings: TrainingSettings, n_labels: int) -> tuple[int, int]:
@@ -428,7 +428,7 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float, bool, list, tuple, dict))
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Return the versions of packages that figures can depend on."""
     found = {"surelabel": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
