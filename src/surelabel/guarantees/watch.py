@@ -207,7 +207,7 @@ class ExchangeabilityWatch:
             gambler.bins = [_as_shape(v, b.shape) for v, b in zip(values["bins"], gambler.bins, strict=True)]
             if min(gambler.jumpers.min(), *(counts.min() for counts in gambler.bins)) <= 0.0:
                 raise ValueError("its bets are not positive")
-        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        except (OSError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise ArtifactError(f"{os.fspath(path)} is not a watch, or it is damaged: {error}.") from error
         # Each tie took one number of the generator.
         watch._rng = np.random.Generator(np.random.PCG64(watch._seed).advance(watch._n_seen))
