@@ -1,0 +1,302 @@
+// The review: a text, its tags as toggles, and a field for any other tag.
+
+import { Problem, announce, byId, hideProblem, insertCard, make, send, showMarked, showProblem } from "./client.js";
+import { Outbox } from "./review_outbox.js";
+import { TagField } from "./review_tags.js";
+
+const AHEAD = 5;
+const QUEUES = [...document.querySelectorAll("[data-queue]")].map((tab) => tab.dataset.queue);
+const n = (number) => number.toLocaleString("en");
+const post = async (path, body) => (await send(`v1/review/${path}`, body)).json();
+
+const state = { reviewer: "", queue: QUEUES[0], queues: {}, texts: [], started: 0, lastKey: null, sent: new Map(), isMarked: -1, isEmptyMeant: false };
+const current = () => state.texts[0];
+const buttons = () => [...byId("card").querySelectorAll(".tag")];
+const chosen = () => buttons().filter((tag) => tag.getAttribute("aria-pressed") === "true").map((tag) => tag.dataset.label);
+
+/** Do what may be refused; a refusal is shown and changes nothing. */
+async function attempt(work) {
+  try {
+    const result = await work();
+    hideProblem();
+    return result;
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    showProblem(problem.message, () => attempt(work));
+    return null;
+  }
+}
+
+const field = new TagField({ add: addTag, save, leave: () => buttons().at(-1)?.focus() });
+
+const outbox = new Outbox({
+  saved(decision, answer) {
+    state.lastKey = decision.key;
+    byId("unsaved").hidden = true;
+    showCounts(answer.queues);
+    if (!current()) load(state.queue);
+  },
+  refused(decision, problem) {
+    byId("unsaved").hidden = true;
+    const text = state.sent.get(decision.number)?.text;
+    if (text) {
+      state.texts = [text, ...state.texts.filter((other) => other.number !== text.number)];
+      show(decision.labels ?? []);
+    }
+    const labels = decision.labels === null ? "skip" : decision.labels.join(", ") || "no tag";
+    showProblem(`Not saved (${labels}): ${problem.message}`, () => load(state.queue));
+  },
+  waiting(decision, problem) {
+    byId("unsaved").textContent = `The last decision is not saved yet. ${problem.message} It is sent again by itself.`;
+    byId("unsaved").hidden = false;
+  },
+});
+
+// Texts
+
+/** Lease texts of a queue and show the first. */
+async function load(queue) {
+  const answer = await attempt(() => post("lease", { reviewer: state.reviewer, queue, n: AHEAD }));
+  if (!answer) return;
+  state.queue = queue;
+  state.texts = answer.texts.filter((text) => text.number !== outbox.pending?.number);
+  showCounts(answer.queues);
+  show();
+}
+
+/** Lease more texts while there are some left to show; leasing also renews what is leased. */
+async function fetchAhead() {
+  if (!state.reviewer || !current()) return;
+  const { queue } = state;
+  const wanted = Math.max(AHEAD, state.texts.length);
+  const answer = await attempt(() => post("lease", { reviewer: state.reviewer, queue, n: wanted }));
+  if (!answer || queue !== state.queue) return;
+  const known = new Set([...state.texts.map((text) => text.number), outbox.pending?.number]);
+  state.texts.push(...answer.texts.filter((text) => !known.has(text.number)));
+  showCounts(answer.queues);
+}
+
+/** Show the first text; `labels` are ticked instead of those that the card ticks. */
+function show(labels = null) {
+  const text = current();
+  byId("work").hidden = !text;
+  byId("empty").hidden = Boolean(text);
+  if (!text) {
+    showEmpty();
+    return;
+  }
+  byId("text-id").textContent = text.id;
+  showMarked(byId("text-body"), text.text);
+  byId("text-body").scrollTop = 0;
+  insertCard(byId("card"), text.card);
+  for (const tag of buttons()) tag.addEventListener("click", () => toggle(tag));
+  number();
+  if (labels !== null) {
+    for (const tag of buttons()) tag.setAttribute("aria-pressed", String(labels.includes(tag.dataset.label)));
+    labels.forEach(addTag);
+  }
+  state.started = performance.now();
+  state.isMarked = -1;
+  state.isEmptyMeant = false;
+  field.clear();
+  field.focus();
+  announce(`${byId("card").querySelector("h2").textContent}. Text ${text.id}. ${chosen().length} tags ticked.`);
+}
+
+function showCounts(queues) {
+  state.queues = queues;
+  for (const queue of QUEUES) {
+    const tab = byId(`tab-${queue}`);
+    const isChosen = queue === state.queue;
+    tab.querySelector("b").textContent = n(queues[queue].waiting);
+    tab.setAttribute("aria-selected", String(isChosen));
+    tab.tabIndex = isChosen ? 0 : -1;
+  }
+  const { waiting, decided } = queues[state.queue];
+  byId("done").max = Math.max(1, waiting + decided);
+  byId("done").value = decided;
+  byId("done-words").textContent = `${n(decided)} of ${n(waiting + decided)} decided`;
+}
+
+function showEmpty() {
+  const { waiting } = state.queues[state.queue];
+  const next = QUEUES.find((queue) => queue !== "filed" && state.queues[queue].waiting > state.queues[queue].leased);
+  byId("empty-text").textContent = waiting > 0 ? `Other reviewers have the last ${n(waiting)}.` : "Nothing is pending here.";
+  byId("next-queue").hidden = !next;
+  byId("next-queue").textContent = next ? `Go to ${byId(`tab-${next}`).dataset.name}` : "";
+  byId("next-queue").onclick = () => load(next);
+  (next ? byId("next-queue") : byId("empty")).focus();
+  announce(byId("empty-text").textContent);
+}
+
+// Tags
+
+function toggle(tag) {
+  const isTicked = tag.getAttribute("aria-pressed") !== "true";
+  tag.setAttribute("aria-pressed", String(isTicked));
+  announce(`${tag.dataset.label} ${isTicked ? "ticked" : "not ticked"}.`);
+}
+
+/** Tick a tag, which becomes a toggle if it was none. */
+function addTag(label) {
+  let tag = buttons().find((other) => other.dataset.label === label);
+  if (!tag) {
+    tag = make("button", { type: "button", class: "tag", dir: "auto", "data-label": label }, label);
+    tag.addEventListener("click", () => toggle(tag));
+    byId("card").querySelector(".tags").append(make("li", {}, tag));
+    number();
+  }
+  tag.setAttribute("aria-pressed", "true");
+  announce(`${label} ticked.`);
+}
+
+/** Number the first nine toggles for Alt and a digit. */
+function number() {
+  buttons().forEach((tag, i) => (i < 9 ? tag.setAttribute("data-digit", String(i + 1)) : null));
+}
+
+/** Mark the words that speak for the next tag, unless the text is to be tagged without help. */
+async function markWords() {
+  const tags = buttons();
+  const text = current();
+  if (!text || text.queue === "check" || tags.length === 0) return;
+  state.isMarked = (state.isMarked + 1) % tags.length;
+  const { label } = tags[state.isMarked].dataset;
+  const answer = await attempt(async () => (await send("v1/words", { text: text.text, label })).json());
+  if (!answer || current() !== text) return;
+  showMarked(byId("text-body"), text.text, answer.words);
+  announce(`${answer.words.length} words speak for ${label}.`);
+}
+
+// Decisions
+
+function decide(labels) {
+  const text = current();
+  if (!text) return;
+  const seconds = Math.round((performance.now() - state.started) / 100) / 10;
+  if (!outbox.put({ number: text.number, reviewer: state.reviewer, labels, seconds })) {
+    byId("unsaved").textContent = "The last decision is still being saved. Please try again in a moment.";
+    byId("unsaved").hidden = false;
+    outbox.send();
+    return;
+  }
+  state.sent.set(text.number, { text, labels });
+  state.texts.shift();
+  if (current()) {
+    show();
+    if (state.texts.length <= 2) fetchAhead();
+  }
+}
+
+function save() {
+  if (!field.finish()) return;
+  const labels = chosen();
+  if (labels.length === 0 && !state.isEmptyMeant) {
+    state.isEmptyMeant = true;
+    field.hint("No tag is ticked. Save again if none fits.");
+    return;
+  }
+  decide(labels);
+}
+
+async function undo() {
+  if (outbox.pending) {
+    announce("The last decision is still being saved.");
+    return;
+  }
+  const key = state.lastKey;
+  const answer = await attempt(() => post("undo", key ? { reviewer: state.reviewer, key } : { reviewer: state.reviewer }));
+  if (!answer) return;
+  state.lastKey = null;
+  if (!answer.text) {
+    announce("There is nothing to undo.");
+    return;
+  }
+  const { text } = answer;
+  if (text.queue !== state.queue) state.texts = [];
+  state.queue = text.queue;
+  state.texts = [text, ...state.texts.filter((other) => other.number !== text.number)];
+  showCounts(answer.queues);
+  show(state.sent.get(text.number)?.labels ?? null);
+}
+
+// Keys: letters and digits type; commands are Enter, Tab, arrows, and Alt with a letter or a digit.
+
+const commands = { KeyS: () => decide(null), KeyU: undo, KeyW: markWords, KeyQ: () => load(QUEUES[(QUEUES.indexOf(state.queue) + 1) % QUEUES.length]) };
+
+document.addEventListener("keydown", (event) => {
+  if (byId("review").hidden || event.metaKey || event.isComposing) return;
+  const { target } = event;
+  if (event.altKey && !event.ctrlKey && !event.getModifierState("AltGraph")) {
+    const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
+    const tag = digit ? buttons()[Number(digit[1]) - 1] : null;
+    if (digit || commands[event.code]) event.preventDefault();
+    if (tag) toggle(tag);
+    else commands[event.code]?.();
+    return;
+  }
+  if (event.ctrlKey || event.altKey) return;
+  const isField = target.matches("input, textarea, select");
+  if (target.matches(".tag")) {
+    const tags = buttons();
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) tags[(tags.indexOf(target) + step + tags.length) % tags.length].focus();
+    else if (event.key === "ArrowDown") field.focus();
+    else if (/^[1-9]$/.test(event.key) && tags[Number(event.key) - 1]) toggle(tags[Number(event.key) - 1]);
+    else if (event.key.length === 1 && event.key !== " ") field.focus();
+  } else if (target.matches("[role=tab]") && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
+    const step = event.key === "ArrowRight" ? 1 : -1;
+    const next = QUEUES[(QUEUES.indexOf(target.dataset.queue) + step + QUEUES.length) % QUEUES.length];
+    byId(`tab-${next}`).focus();
+  } else if (!isField && event.key.length === 1 && event.key !== " ") {
+    field.focus();
+  }
+});
+
+byId("save").addEventListener("click", save);
+byId("skip").addEventListener("click", () => decide(null));
+byId("undo").addEventListener("click", undo);
+for (const queue of QUEUES) byId(`tab-${queue}`).addEventListener("click", () => load(queue));
+
+byId("summary").addEventListener("toggle", async () => {
+  if (!byId("summary").open) return;
+  const figures = await attempt(async () => (await send("v1/review/summary")).json());
+  if (figures) byId("figures").replaceChildren(...figures.lines.map((line) => make("p", {}, line)));
+});
+
+// The beginning
+
+async function begin(name) {
+  state.reviewer = name;
+  localStorage.setItem("surelabel-reviewer", name);
+  byId("reviewer").textContent = name;
+  byId("name-form").hidden = true;
+  byId("review").hidden = false;
+  const known = await attempt(async () => (await send("v1/review/labels")).json());
+  if (!known) return;
+  field.setLabels(known.labels);
+  const { queues, lease_seconds: seconds } = await (await send("v1/review")).json();
+  outbox.send();
+  clearInterval(state.renewing);
+  state.renewing = setInterval(fetchAhead, 1000 * Math.max(5, seconds / 3));
+  await load(QUEUES.find((queue) => queues[queue].waiting > queues[queue].leased) ?? QUEUES[0]);
+}
+
+byId("name-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const name = byId("name").value.trim();
+  if (name) attempt(() => begin(name));
+});
+byId("reviewer").addEventListener("click", () => {
+  byId("name").value = state.reviewer;
+  byId("name-form").hidden = false;
+  byId("review").hidden = true;
+  byId("name").focus();
+});
+
+const before = localStorage.getItem("surelabel-reviewer");
+if (before) attempt(() => begin(before));
+else {
+  byId("name-form").hidden = false;
+  byId("name").focus();
+}
