@@ -1,185 +1,142 @@
-"""The file of a calibrated predictor: an `.npz` with a header, never a pickle.
+"""The file of a calibrated predictor: arrays and a JSON header, never a pickle.
 
-The header holds the parameters, the measure as plain values and the label names; `totals` are the calibration totals.
-A measure that is not one of ours is stored by name only, with its costs at a few probabilities (`probe`), against which
-the one given to `load` is checked. A fitted measure keeps what it learnt in arrays of its own (`measure.*`); files with
-such arrays, or with constraints, are of format version 2.
+The header has the parameters; `totals` the calibration totals, category after category; `seen` and `counts` the
+label-sets of a mixture. A measure of a user's own is stored by name, with its costs at a few probabilities (`probe`),
+against which the one given to `load` is checked.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from surelabel._core.npz_file import Arrays, NpzFormat
-from surelabel._core.validation import FloatArray, as_label_names, check_limits
+from surelabel._core.files import read_arrays, write_arrays
+from surelabel._core.validation import FloatArray
 from surelabel.calibration import Calibration
-from surelabel.engines import SEARCHES
 from surelabel.exceptions import ArtifactError
+from surelabel.guarantees.groups import ByCardinality, ByGroup
 from surelabel.labels.constraints import LabelConstraints
-from surelabel.measures import Measure, SeparableMeasure, check_measure, measure_from_spec, measure_to_spec, probe_costs
-from surelabel.measures.hubs import Hubs
-from surelabel.measures.listing import SeenLabelSets
-from surelabel.measures.mahalanobis import Mahalanobis
+from surelabel.measures.base import SeparableMeasure
 from surelabel.measures.mixture import PARAMETERS, Mixture
-from surelabel.measures.odds import RefinedOdds
-from surelabel.measures.penalised import WEIGHTS, Penalised
-from surelabel.taxonomies.categories import Categories
-from surelabel.taxonomies.kinds import Taxonomy
+from surelabel.measures.seen import SeenLabelSets
+from surelabel.measures.separable import LogLoss, LpNorm
 
-_MEASURE_ARRAYS = {
-    "matrix": (np.float64, 2),
-    "label_sets": (np.uint8, 2),
-    "counts": (np.int64, 1),
-    "starts": (np.int64, 1),
-    "indices": (np.int64, 1),
-    "odds": (np.float64, 2),
-    "hubs": (np.int64, 1),
-    "effects": (np.float64, 2),
-}
-_FORMAT = NpzFormat(
-    "surelabel-predictor",
-    3,
-    "a surelabel predictor",
-    ("totals", "probe"),
-    ("categories", *(f"measure.{name}" for name in _MEASURE_ARRAYS)),
-)
-_PARAMETERS = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
+KIND = "predictor"
+_PLAIN = ("min_labels", "max_labels", "search", "work_limit", "n_jobs")
+_MEASURES = {"LpNorm": LpNorm, "LogLoss": LogLoss}
+_TAXONOMIES = {"ByGroup": ByGroup, "ByCardinality": ByCardinality}
 
 
-def _probe(measure: Measure, n_labels: int) -> FloatArray:
-    """Return a measure's costs at a few probabilities, or totals of a few label-sets if it has no costs."""
-    if isinstance(measure, SeparableMeasure):
-        return probe_costs(measure)
-    places = np.arange(4 * n_labels).reshape(4, n_labels)
-    return measure.totals((places * 7 % 17) / 17.0, places % 3 == 0)[None, :]
+class StoredPredictor(NamedTuple):
+    """Contents of a file: constructor parameters, number of labels, totals by category, texts that are no candidates."""
+
+    parameters: dict[str, Any]
+    n_labels: int
+    totals: dict[tuple[str, int], FloatArray]
+    n_outside: int
 
 
-def predictor_to_bytes(parameters: dict[str, Any], calibration: Calibration) -> bytes:
-    """Return the file of a calibrated predictor: other files hold predictors too."""
-    # What a fitted measure of ours has learnt.
-    measure = calibration.measure
-    arrays = measure.arrays() if isinstance(measure, (Mahalanobis, Mixture, Penalised)) else {}
-    header: dict[str, Any] = {
-        "version": 2 if arrays or calibration.constraints is not None else 1,
-        "parameters": {name: _plain(parameters[name]) for name in _PARAMETERS},
-        "measure": measure_to_spec(measure),
-        "n_labels": calibration.n_labels,
-        "label_names": calibration.label_names,
-    }
-    if calibration.constraints is not None:
-        header["constraints"] = calibration.constraints.to_dict()
-    arrays = {f"measure.{name}": array for name, array in arrays.items()}
-    if calibration.categories is not None:
-        divided = calibration.categories.totals
-        header["version"] = 3
-        header["taxonomy"] = calibration.categories.taxonomy.to_spec()
-        header["categories"] = [[group, kind, len(part)] for (group, kind), part in divided.items()]
-        arrays["categories"] = np.concatenate(list(divided.values()))
-    probe = _probe(measure, calibration.n_labels)
-    return _FORMAT.to_bytes(header, {"totals": calibration.totals, "probe": probe, **arrays})
-
-
-def _plain(value: Any) -> Any:
-    """Return numpy's integers as Python's, everything else as it is."""
-    return int(value) if isinstance(value, np.integer) else value
-
-
-def _typed(arrays: Arrays, name: str, n_dimensions: int, dtype: Any = np.float64) -> npt.NDArray[Any]:
-    """Return an array of a type; others are refused."""
-    array = arrays[name]
-    if array.dtype != dtype or array.ndim != n_dimensions:
-        raise ValueError(f"{name} holds {array.dtype} values in {array.ndim} dimensions")
-    return array
-
-
-def _categories(header: dict[str, Any], stored: Arrays, totals: FloatArray, n_labels: int) -> Categories | None:
-    """Return the totals by category, if the file has a taxonomy."""
-    if header.get("taxonomy") is None:
-        return None
-    taxonomy = Taxonomy.from_spec(header["taxonomy"])
-    taxonomy.check_labels(n_labels, who="load")
-    divided: dict[tuple[str, int], FloatArray] = {}
-    together, start = _typed(stored, "categories", 1), 0
-    for group, kind, size in header["categories"]:
-        if type(kind) is not int or not 0 <= kind < taxonomy.n_kinds or type(size) is not int or size < 1:
-            raise ValueError("its categories are not those of its taxonomy")
-        divided[str(group), kind] = np.sort(together[start : start + size])
-        start += size
-    if start != len(together) or not np.array_equal(np.sort(together), np.sort(totals)):
-        raise ValueError("its categories do not hold its calibration texts")
-    return Categories(taxonomy, divided)
-
-
-def _stored_measure(spec: dict[str, Any], arrays: Arrays) -> Measure | None:
-    """Make a measure from its description and arrays; None if a user's own is in it."""
-    if spec.get("kind") == "mahalanobis":
-        return Mahalanobis(arrays["matrix"])
-    if spec.get("kind") == "mixture":
-        seen = SeenLabelSets(arrays["starts"], arrays["indices"], arrays["counts"], spec["n_labels"])
-        odds = RefinedOdds(arrays["odds"]) if "odds" in arrays else None
-        hubs = Hubs(arrays["hubs"], arrays["effects"]) if "hubs" in arrays else None
-        return Mixture(**{name: spec[name] for name in PARAMETERS if name in spec}, seen=seen, odds=odds, hubs=hubs)
-    if spec.get("kind") != "penalised":
-        return measure_from_spec(spec)
-    base = _stored_measure(spec["measure"], arrays)
-    if base is None:
-        return None
-    weights = {name: spec[name] for name in WEIGHTS}
-    return Penalised(base, **weights, label_sets=arrays["label_sets"], counts=arrays["counts"])
-
-
-def _measure(header: dict[str, Any], given: Measure | None, arrays: Arrays, probe: FloatArray, path: Path) -> Measure:
-    """Return the file's measure, or the one given for it, if it is the same."""
-    stored = _stored_measure(header["measure"], arrays)
-    if stored is None and given is None:
-        raise ArtifactError(
-            f"{path} was made with a measure of your own, {header['measure'].get('name')!r}. "
-            "Pass it as load(..., measure=...)."
-        )
-    measure = given if given is not None else stored
-    assert measure is not None
-    check_measure(measure, who="load")
-    n_labels = header["n_labels"]
-    fits = type(n_labels) is int and n_labels >= 1 and getattr(measure, "n_labels", n_labels) == n_labels
-    if not fits or not np.array_equal(_probe(measure, n_labels), probe):
-        raise ArtifactError(f"{path} was made with another measure than {measure!r}: their costs differ.")
-    return measure
-
-
-def predictor_from_bytes(data: bytes, file: Path, given: Measure | None) -> tuple[dict[str, Any], Calibration]:
-    """Return constructor parameters and the calibration of a file's bytes; `file` is where they were, for messages."""
+@contextmanager
+def as_artifact_error(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn whatever damaged contents of a file raise into an ArtifactError."""
     try:
-        header, stored = _FORMAT.from_bytes(data, file)
-        totals, probe = _typed(stored, "totals", 1), _typed(stored, "probe", 2)
-        learnt = {
-            name: _typed(stored, f"measure.{name}", n_dimensions, dtype)
-            for name, (dtype, n_dimensions) in _MEASURE_ARRAYS.items()
-            if f"measure.{name}" in stored
-        }
-        measure = _measure(header, given, learnt, probe, file)
-        parameters = {name: header["parameters"][name] for name in _PARAMETERS}
-        n_labels = header["n_labels"]
-        if type(n_labels) is not int or n_labels < 1 or len(header["parameters"]) != len(_PARAMETERS):
-            raise ValueError("its header is not that of a predictor")
-        names = as_label_names(header["label_names"], n_labels, who="load")
-        check_limits(parameters["min_labels"], parameters["max_labels"], who="load", n_labels=n_labels)
-        constraints = None
-        if header.get("constraints") is not None:
-            constraints = LabelConstraints.from_dict(header["constraints"]).resolved(names, n_labels)
-        if parameters["search"] not in SEARCHES or len(totals) == 0 or not np.all((totals >= 0) & (totals < np.inf)):
-            raise ValueError("its values are not those of a predictor")
-        categories = _categories(header, stored, totals, n_labels)
+        yield
     except ArtifactError:
         raise
     except Exception as error:  # a header can hold anything
-        raise ArtifactError(f"{file} is damaged: {error}. Save the predictor again.") from error
-    most = n_labels if parameters["max_labels"] is None else min(parameters["max_labels"], n_labels)
-    limits = parameters["min_labels"], most
-    calibration = Calibration(measure, totals, n_labels, *limits, names, constraints, categories)
-    taxonomy = None if categories is None else categories.taxonomy
-    described = {"measure": measure, "label_names": names, "constraints": constraints, "taxonomy": taxonomy}
-    return {**parameters, **described}, calibration
+        raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save it again.") from error
+
+
+def measure_to_plain(measure: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a measure as plain values for JSON, and as arrays."""
+    name = type(measure).__name__
+    if isinstance(measure, Mixture):
+        seen = measure.fitted
+        described = {"class": "Mixture", **measure.parameters, "label_names": seen.label_names}
+        return described, {"seen": np.packbits(seen.members, axis=1), "counts": seen.counts}
+    known = type(measure) in _MEASURES.values()
+    return {"class": name} | ({one.name: getattr(measure, one.name) for one in fields(measure)} if known else {}), {}
+
+
+def measure_from_plain(described: dict[str, Any], arrays: dict[str, Any], n_labels: int, given: Any = None) -> Any:
+    """Return the measure of `measure_to_plain`, or the one given in place of a user's own."""
+    values = {name: value for name, value in described.items() if name != "class"}
+    name = described["class"]
+    if given is not None:
+        return given
+    if name in _MEASURES:
+        return _MEASURES[name](**values)
+    if name != "Mixture":
+        raise ArtifactError(f"It was made with a measure of your own, {name!r}. Pass it as load(..., measure=...).")
+    packed, counts, names = arrays["seen"], arrays["counts"], values.pop("label_names")
+    if packed.dtype != np.uint8 or packed.shape != (len(counts), -(-n_labels // 8)):
+        raise ValueError("its label-sets are not those of its labels")
+    if counts.dtype != np.int64 or counts.ndim != 1 or not len(counts) or counts.min() < 1:
+        raise ValueError("its label-sets have no numbers of texts")
+    members = np.unpackbits(packed, axis=1, count=n_labels).astype(np.bool_)
+    seen = SeenLabelSets(members, counts, None if names is None else tuple(map(str, names)))
+    return Mixture(**{name: values[name] for name in PARAMETERS}, seen=seen)
+
+
+def _probe(measure: Any, n_labels: int) -> Any:
+    """Return a measure's costs at a few probabilities, in units."""
+    probabilities = np.repeat(np.linspace(0, 1, 5)[:, None], n_labels, axis=1)
+    return measure.in_units(probabilities, measure.units(n_labels)).by_column()
+
+
+def write(path: str | os.PathLike[str], calibration: Calibration, parameters: dict[str, Any]) -> None:
+    """Write a calibration and constructor parameters to a file, completely or not at all."""
+    measure, arrays = measure_to_plain(calibration.measure)
+    taxonomy, constraints = calibration.taxonomy, calibration.constraints
+    header = {
+        "kind": KIND,
+        **{name: parameters[name] for name in _PLAIN},
+        "measure": measure,
+        "constraints": None if constraints is None else constraints.to_dict(),
+        "taxonomy": None if taxonomy is None else {"class": type(taxonomy).__name__, "edges": list(taxonomy.edges)},
+        "label_names": calibration.label_names,
+        "n_labels": calibration.n_labels,
+        "n_outside": calibration.n_outside,
+        "categories": [[group, place, len(totals)] for (group, place), totals in calibration.totals.items()],
+    }
+    totals = np.concatenate([np.empty(0), *calibration.totals.values()])
+    write_arrays(path, header, {"totals": totals, "probe": _probe(calibration.measure, calibration.n_labels), **arrays})
+
+
+def read(path: str | os.PathLike[str], given: SeparableMeasure | None) -> StoredPredictor:
+    """Return the contents of a file of `write`."""
+    header, arrays = read_arrays(path, KIND)
+    with as_artifact_error(path):
+        n_labels, names = header["n_labels"], header["label_names"]
+        n_outside, taxonomy = header["n_outside"], header["taxonomy"]
+        if not all(isinstance(value, int) and value >= 0 for value in (n_labels, n_outside)):
+            raise ValueError("its header is not that of a predictor")
+        measure = measure_from_plain(header["measure"], arrays, n_labels, given)
+        if not np.array_equal(_probe(measure, n_labels), arrays["probe"]):
+            raise ArtifactError(f"{os.fspath(path)} was made with another measure than {measure!r}: their costs differ.")
+        parameters = {name: header[name] for name in _PLAIN} | {"measure": measure, "label_names": names}
+        rules = header["constraints"]
+        parameters["constraints"] = None if rules is None else LabelConstraints.from_dict(rules)
+        parameters["taxonomy"] = None
+        if taxonomy is not None:
+            edges = (taxonomy["edges"],) if taxonomy["edges"] else ()
+            parameters["taxonomy"] = _TAXONOMIES[taxonomy["class"]](*edges)
+        return StoredPredictor(parameters, n_labels, _totals(header["categories"], arrays["totals"]), n_outside)
+
+
+def _totals(categories: list[Any], totals: FloatArray) -> dict[tuple[str, int], FloatArray]:
+    """Return totals by category."""
+    sizes = [size for _, _, size in categories]
+    if totals.dtype != np.float64 or totals.ndim != 1 or not (totals >= 0).all() or min(sizes, default=1) < 1:
+        raise ValueError("its totals are not numbers from 0 to infinity")
+    if sum(sizes) != len(totals) or any(type(place) is not int for _, place, _ in categories):
+        raise ValueError("its categories are not those of its totals")
+    parts = np.split(totals, np.cumsum(sizes)[:-1]) if sizes else []
+    keys = [(str(group), place) for group, place, _ in categories]
+    return {key: np.sort(part) for key, part in zip(keys, parts, strict=True)}
+

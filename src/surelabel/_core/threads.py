@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 BLOCK_ROWS = 512
 
 
-def n_threads(n_jobs: int | None = None) -> int:
+def threads_to_use(n_jobs: int | None = None) -> int:
     """Return the number of threads: as asked, else SURELABEL_NUM_THREADS, else the cores this process may use."""
     if n_jobs is not None:
         return n_jobs
@@ -29,7 +29,7 @@ def over_rows(
     if n_rows <= step:
         return [work(slice(0, n_rows))]
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-    workers = min(n_threads(n_jobs), len(blocks))
+    workers = min(threads_to_use(n_jobs), len(blocks))
     if workers == 1:
         return [work(block) for block in blocks]
     with ThreadPoolExecutor(workers) as pool:

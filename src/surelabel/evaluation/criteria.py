@@ -1,93 +1,101 @@
-"""Criteria of efficiency that need every candidate: S and OF, by certified bounds (paper section 6.2).
+"""S and OF: sums of the p-values of all candidates, by certified bounds (paper section 6.2).
 
-The sum of a text's p-values over all candidates is
+The sum of a text's p-values over its c candidates is
 
-    sum over Y of p(Y)  =  c / (n + 1)  +  1 / (n + 1)  sum over i of #{Y : a(Y) <= a_i}
+    c / (n + 1)  +  1 / (n + 1)  sum over i of #{Y : a(Y) <= a_i}
 
-The first part, the floor, depends on nothing but the number of candidates c; the second, the excess, tells something
-about the classifier. Counts at all calibration scores come from one walk if the candidates within the largest one
-are few, and from one table (`_kernels/table.py`) if they are not. With a taxonomy this holds for each kind of label-set
-and its category's texts, and the kinds add up. The paper has S and OF for the original search only.
+The first part, the floor, depends on counts alone; the second, the excess, on the classifier. It follows from counts at
+all calibration totals at once: of a list if few candidates are within the largest, else of one table. With a taxonomy
+this holds for each class and its calibration texts, and classes add up.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from surelabel._core.threads import over_rows
 from surelabel._core.validation import FloatArray
 from surelabel.conformal import ConformalLabelSets
-from surelabel.engines.bounds import TABLE_CELLS
+from surelabel.exceptions import InvalidInputError
+from surelabel.sets.texts import Texts
+
+# Candidates of a text that are listed.
+_LISTED = 4096
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class PValueSums:
-    """Sums of p-values over candidates, per text, as a floor and certified bounds of the excess over it.
+class PValueSums(NamedTuple):
+    """Sums of p-values over candidates: a floor that depends on counts alone, and bounds of the excess, (n,) each."""
 
-    The floor, c / (n + 1), is the same for every text; if texts are divided by groups, it is the mean over texts. The
-    bounds, (n,), are equal up to rounding if the excess was counted exactly.
-
-    Examples
-    --------
-    >>> from surelabel import ConformalLabelSets, metrics
-    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
-    >>> sums = metrics.p_value_sums(predictor, [[0.7, 0.4], [0.5, 0.2]])
-    >>> sums.floor, sums.excess, sums.mean
-    (0.75, (0.125, 0.125), (0.875, 0.875))
-    """
-
-    floor: float
-    excess_lower: FloatArray
-    excess_upper: FloatArray
+    floor: FloatArray
+    lower: FloatArray
+    upper: FloatArray
 
     @property
     def excess(self) -> tuple[float, float]:
-        """Mean excess over texts, as (lower, upper)."""
-        return float(self.excess_lower.mean()), float(self.excess_upper.mean())
+        """Bounds of the mean excess over texts."""
+        return float(self.lower.mean()), float(self.upper.mean())
 
     @property
     def mean(self) -> tuple[float, float]:
-        """Mean over texts of the whole sum, as (lower, upper)."""
-        lower, upper = self.excess
-        return self.floor + lower, self.floor + upper
+        """Bounds of the mean over texts of the whole sum."""
+        return float((self.floor + self.lower).mean()), float((self.floor + self.upper).mean())
 
 
-def p_value_sums(
-    predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS, groups: Any = None
-) -> PValueSums:
-    """Return the sum of p-values over all candidates, for each text of probabilities (n, d).
-
-    More cells of the table that bounds counts, `n_cells`, give tighter bounds, in proportion; `groups` has the group of
-    each text, if the taxonomy divides texts by groups.
+def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, groups: Any = None) -> PValueSums:
+    """Return the sum of p-values over all candidates, for each text: `.mean` bounds the S criterion.
 
     Examples
     --------
     >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
-    >>> sums = p_value_sums(predictor, [[0.7, 0.4]])
-    >>> sums.floor, sums.excess_lower.tolist(), sums.excess_upper.tolist()
-    (0.75, [0.25], [0.25])
-    """
-    engine = predictor.bind(probabilities, groups=groups, who="p_value_sums")
-    floors, excess = engine.p_value_sums(n_cells)
-    floor = floors[0] if (floors == floors[0]).all() else floors.mean()
-    return PValueSums(float(floor), excess[:, 0], excess[:, 1])
-
-
-def s_criterion(
-    predictor: ConformalLabelSets, probabilities: Any, *, n_cells: int = TABLE_CELLS, groups: Any = None
-) -> PValueSums:
-    """Return the S criterion: `.mean` is its (lower, upper), `.floor` and `.excess` its two parts.
-
-    Examples
-    --------
-    >>> from surelabel import ConformalLabelSets, metrics
-    >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
-    >>> metrics.s_criterion(predictor, [[0.7, 0.4], [0.5, 0.2]]).mean
+    >>> s_criterion(predictor, [[0.7, 0.4], [0.5, 0.2]]).mean
     (0.875, 0.875)
     """
-    return p_value_sums(predictor, probabilities, n_cells=n_cells, groups=groups)
+    texts = predictor.texts(probabilities, groups, who="s_criterion")
+    if texts.calibration.rules is not None:
+        raise InvalidInputError(
+            "S and OF sum p-values over all candidates, which cannot be counted with constraints. Leave constraints out."
+        )
+    parts = over_rows(lambda rows: _sum_block(texts[rows]), len(texts), predictor.n_jobs, step=32)
+    return PValueSums(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _sum_block(texts: Texts) -> PValueSums:
+    """Return the sums of a block of texts, class by class."""
+    calibration, search = texts.calibration, texts.search
+    sums = np.zeros((3, len(texts)))
+    for place, limits in texts.classes:
+        every = [calibration.totals_of(group, place) for group in texts.groups]
+        # Infinite totals are at least as large as that of every candidate.
+        finite = [totals[: np.searchsorted(totals, np.inf)] for totals in every]
+        largest = search.costs.within(np.array([totals[-1] if len(totals) else -1.0 for totals in finite]))
+        found = search.first(limits, largest, _LISTED)
+        starts = np.searchsorted(found.rows, np.arange(len(texts) + 1))
+        own = search.costs.part(found.rows).totals(found.whole)
+        for row, totals in enumerate(finite):
+            n_candidates, n_all = search.n_candidates(limits, row), len(every[row])
+            if found.complete[row]:
+                counts = len(totals) - np.searchsorted(totals, own[starts[row] : starts[row + 1]], side="left")
+                excess = [float(counts.sum())] * 2
+            else:
+                within = search.costs.part(np.full(len(totals), row)).within(totals)
+                # Adding m numbers up may be off by m halves of a unit in the last place.
+                error, bounds = len(totals) * 2.0**-53, search.counts_at(limits, within, row)
+                excess = [float(bounds[0].sum()) * (1.0 - error), float(bounds[1].sum()) * (1.0 + error)]
+                excess = [min(sum_, float(n_candidates) * len(totals)) for sum_ in excess]
+            # A Python integer past 2^1023 is no float: it is infinite then.
+            sums[0, row] += _quotient(n_candidates * (1 + n_all - len(totals)), n_all + 1)
+            sums[1:, row] += [value / (n_all + 1) for value in excess]
+    return PValueSums(*sums)
+
+
+def _quotient(number: int, divisor: int) -> float:
+    """Return number / divisor, infinite if it is too large for a float."""
+    try:
+        return number / divisor
+    except OverflowError:
+        return float("inf")
 
 
 def of_criterion(
@@ -95,29 +103,20 @@ def of_criterion(
     probabilities: Any,
     labels: Any,
     *,
-    n_cells: int = TABLE_CELLS,
-    sums: PValueSums | None = None,
     groups: Any = None,
+    sums: PValueSums | None = None,
 ) -> PValueSums:
-    """Return the OF criterion: S without the p-value of the true label-set, if that is a candidate.
+    """Return the same without the p-value of the true label-set, if that is a candidate: the OF criterion.
 
-    The floor is that of S without the smallest p-value there can be, 1 / (n + 1), of a true label-set that is a
-    candidate, averaged over texts; the excess is without the rest of it. `sums`, the S criterion of the same texts,
-    saves computing it again.
+    `sums`, the S criterion of the same texts, saves computing it again.
 
     Examples
     --------
-    >>> from surelabel import ConformalLabelSets, metrics
     >>> predictor = ConformalLabelSets().calibrate([[0.9, 0.2], [0.1, 0.8], [0.6, 0.7]], [[1, 0], [0, 1], [1, 1]])
-    >>> metrics.of_criterion(predictor, [[0.7, 0.4], [0.5, 0.2]], [[1, 0], [1, 0]]).mean
+    >>> of_criterion(predictor, [[0.7, 0.4], [0.5, 0.2]], [[1, 0], [1, 0]]).mean
     (0.5, 0.5)
     """
-    engine = predictor.bind(probabilities, groups=groups, who="of_criterion")
-    sums = sums if sums is not None else p_value_sums(predictor, engine, n_cells=n_cells)
-    known = engine.as_labels(labels, who="of_criterion")
-    counted = engine.is_candidate(known)
-    smallest = np.where(counted, engine.p_values_with(np.full(len(engine), np.inf), known), 0.0)
-    rest = np.where(counted, engine.p_values_of(known), 0.0) - smallest
-    floor = sums.floor - float(smallest.mean())
-    lower, upper = (np.maximum(bound - rest, 0.0) for bound in (sums.excess_lower, sums.excess_upper))
-    return PValueSums(floor, lower, upper)
+    texts = predictor.texts(probabilities, groups, who="of_criterion")
+    every = s_criterion(predictor, texts) if sums is None else sums
+    own = predictor.predict_p(texts, labels)
+    return PValueSums(every.floor, np.maximum(every.lower - own, -every.floor), np.maximum(every.upper - own, -every.floor))

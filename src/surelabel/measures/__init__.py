@@ -1,35 +1,7 @@
-"""Nonconformity measures: how strange a label-set is, given a text's probabilities (paper section 5.3)."""
+"""Nonconformity measures: how badly a label-set fits a text's probabilities."""
 
-from surelabel.measures.base import (
-    InteractionMeasure,
-    Measure,
-    SeparableMeasure,
-    check_measure,
-    costs_of,
-    is_number,
-    measure_from_spec,
-    measure_to_spec,
-    probe_costs,
-    same_measure,
-    totals_by_costs,
-)
-from surelabel.measures.separable import MEASURES, LogLoss, LpNorm, measure_name, measure_named
+from surelabel.measures.base import SeparableMeasure
+from surelabel.measures.mixture import Mixture
+from surelabel.measures.separable import LogLoss, LpNorm, measure_from_name, measure_name
 
-__all__ = [
-    "MEASURES",
-    "InteractionMeasure",
-    "LogLoss",
-    "LpNorm",
-    "Measure",
-    "SeparableMeasure",
-    "check_measure",
-    "costs_of",
-    "is_number",
-    "measure_from_spec",
-    "measure_name",
-    "measure_named",
-    "measure_to_spec",
-    "probe_costs",
-    "same_measure",
-    "totals_by_costs",
-]
+__all__ = ["LogLoss", "LpNorm", "Mixture", "SeparableMeasure", "measure_from_name", "measure_name"]

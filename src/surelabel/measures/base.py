@@ -1,250 +1,174 @@
-"""Nonconformity measures: how strange a label-set is, given a text's probabilities (paper section 5.3).
+"""Separable measures, and their costs in whole units.
 
-A *separable* measure gives each label a cost for being absent and one for being present; the costs of a label-set are
-added up (or their maximum is taken) to a *total*, and its score is an increasing function of that total. Totals
-rank as scores do, so searches and p-values work on totals.
+A separable measure gives each label a cost for being absent and one for being present. The costs of a label-set add up
+to its *total*, and its score is an increasing function of the total, so totals rank label-sets as scores do.
+
+Costs are rounded once, to whole numbers of a unit: 64-bit integers that add up without rounding, whatever the order. So
+all searches agree with brute force, and none needs a tolerance. The unit is a power of two, 2^-54 for 90 labels and
+costs up to 1, while a float64 total of 1 is rounded to 2^-53.
+
+Powers such as o^8 can be smaller than the unit. Where it matters, in the cheapest label-set of a text, the fraction of
+a unit is kept. All label-sets of a text share it, so searches never see it: they work on whole parts, and a total, as
+calibration compares it, is the float64 sum of both.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import math
 import numbers
-from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, invalid
-from surelabel._kernels import exact_sum
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel._kernels import EVERYTHING, IMPOSSIBLE
 from surelabel.exceptions import InvalidInputError
 
-Aggregate: TypeAlias = Literal["sum", "max"]
-_Class = TypeVar("_Class")
+_FRACTION_BITS = 50
+# Probabilities at which the largest cost of a measure of a user's own is looked for.
+_PROBES = np.linspace(0.0, 1.0, 17)
 
 
-@runtime_checkable
-class SeparableMeasure(Protocol):
-    """What a separable measure must have; it must not change once it is made.
+class Costs(NamedTuple):
+    """Costs of texts in units, sorted.
+
+    empty (n,) is the whole part of the empty label-set's total; changes (n, k) what each label adds to it, ascending;
+    order (n, k) the column of each place, of equal changes the last column first, so that the cheapest 0/1 row is also
+    the first; fraction (n,) in [0, 1) what the total of every label-set has beside its whole part.
+    """
+
+    empty: IntArray
+    changes: IntArray
+    order: IntArray
+    fraction: FloatArray
+
+    @classmethod
+    def from_changes(cls, empty: IntArray, changes: IntArray, fraction: FloatArray) -> Costs:
+        """Sort changes (n, k) that are in the order of columns."""
+        order = changes.shape[1] - 1 - np.argsort(changes[:, ::-1], axis=1, kind="stable")
+        return cls(empty, np.take_along_axis(changes, order, axis=1), order, fraction)
+
+    def part(self, rows: Any) -> Costs:
+        """Return the costs of some texts."""
+        return Costs(self.empty[rows], self.changes[rows], self.order[rows], self.fraction[rows])
+
+    def by_column(self) -> IntArray:
+        """Return changes (n, k) in the order of columns."""
+        changes = np.empty_like(self.changes)
+        np.put_along_axis(changes, self.order, self.changes, axis=1)
+        return changes
+
+    def without(self, columns: BoolArray | int) -> Costs:
+        """Return the costs with labels made impossible: one column, or those of a mask (n, k)."""
+        changes = self.by_column()
+        changes[columns if isinstance(columns, np.ndarray) else (slice(None), columns)] = IMPOSSIBLE
+        return Costs.from_changes(self.empty, changes, self.fraction)
+
+    def whole(self, members: BoolArray) -> IntArray:
+        """Return the whole part of the total of one 0/1 row per text, (n,)."""
+        chosen = np.take_along_axis(members, self.order, axis=1)
+        return self.empty + np.where(chosen, self.changes, 0).sum(axis=1)
+
+    def totals(self, whole: IntArray) -> FloatArray:
+        """Return totals from whole parts, (n,) or (n, m); inf where impossible."""
+        fraction = self.fraction.reshape(-1, *[1] * (whole.ndim - 1))
+        return np.where(whole < IMPOSSIBLE, whole.astype(np.float64) + fraction, np.inf)
+
+    def within(self, thresholds: FloatArray) -> IntArray:
+        """Return the largest whole part of a total within each text's threshold, (n,)."""
+        largest = np.minimum(thresholds, float(EVERYTHING))
+        # A float64 threshold stands for all numbers that are rounded to it.
+        whole = largest.astype(np.int64) + (np.spacing(largest) / 2.0).astype(np.int64)
+        return whole - (whole.astype(np.float64) + self.fraction > largest)
+
+
+class SeparableMeasure:
+    """Base class of measures with a cost per label: subclass it and define `costs`.
+
+    Costs must be finite. Where one would be infinite, clip it, as `LogLoss` does.
 
     Examples
     --------
-    A measure of your own, for which a missing label is twice as strange as an extra one:
+    A measure for which a missing label is twice as bad as an extra one:
 
-    >>> import numpy as np
-    >>> from surelabel import ConformalLabelSets
-    >>> class MissingIsWorse:
-    ...     aggregate = "sum"
-    ...
+    >>> class MissingIsWorse(SeparableMeasure):
     ...     def costs(self, probabilities):
     ...         return 2 * probabilities, 1 - probabilities
-    ...
-    ...     def score(self, totals):
-    ...         return totals
-    >>> predictor = ConformalLabelSets(MissingIsWorse()).calibrate([[0.9, 0.2], [0.3, 0.6]], [[1, 0], [0, 1]])
-    >>> predictor.predict([[0.4, 0.1]]).label_sets
-    [frozenset({0})]
+    >>> MissingIsWorse().largest_cost(3)
+    2.0
     """
 
-    @property
-    def aggregate(self) -> Aggregate:
-        """How costs of labels make a total: "sum" or "max"."""
-        ...
-
     def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (absent, present) costs, each (n, d) float64, finite and >= 0, for probabilities (n, d)."""
-        ...
+        """Return (absent, present) costs, each (n, d), finite and >= 0, for probabilities (n, d)."""
+        raise NotImplementedError(f"{type(self).__name__} must define costs(probabilities).")
 
     def score(self, totals: FloatArray) -> FloatArray:
-        """Return nonconformity scores, an increasing function of totals."""
-        ...
+        """Return scores of totals: an increasing function."""
+        return totals
 
+    def largest_cost(self, n_labels: int) -> float:
+        """Return the largest cost of a label at any probability; this tries 17 probabilities from 0 to 1."""
+        absent, present = self._checked_costs(np.repeat(_PROBES[:, None], n_labels, axis=1))
+        return float(max(absent.max(), present.max()))
 
-@runtime_checkable
-class InteractionMeasure(Protocol):
-    """What a measure whose totals do not add up by label must have; ours: `Mahalanobis`, `Mixture`, `Penalised`."""
+    def units(self, n_labels: int) -> float:
+        """Return how many units make 1: the largest power of two for which no total passes 2^61."""
+        largest = n_labels * self.largest_cost(n_labels)
+        if not 0.0 < largest < 2.0**900:
+            raise InvalidInputError(
+                f"The costs of {self!r} must be finite, and not all 0. Its largest total is {largest:g}. Clip costs "
+                "that would be infinite, as LogLoss does."
+            )
+        return float(EVERYTHING / 2.0 ** math.frexp(largest)[1])
 
-    def totals(self, probabilities: Any, labels: Any) -> FloatArray:
-        """Return totals of one label-set per text, (n,) float64, finite and >= 0, for arguments (n, d).
+    def _checked_costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (absent, present) costs; an error if they do not have the right shape or are below 0 or infinite."""
+        with np.errstate(all="ignore"):
+            pair = tuple(np.asarray(costs, dtype=np.float64) for costs in self.costs(probabilities))
+        for name, costs in zip(("absent", "present"), pair, strict=True):
+            if costs.shape != probabilities.shape or not (costs.min() >= 0.0 and costs.max() < np.inf):
+                raise InvalidInputError(
+                    f"The {name} costs of {self!r} must have shape {probabilities.shape}, and be finite and 0 or more. "
+                    f"Got shape {costs.shape}, from {np.min(costs):g} to {np.max(costs):g}. Clip costs that would be "
+                    "infinite, as LogLoss does."
+                )
+        return pair[0], pair[1]
 
-        Both are arrays; a measure with a true `takes_sparse` gets sparse ones too.
-        """
-        ...
+    def in_units(self, probabilities: FloatArray, units: float, excluded: BoolArray | None = None) -> Costs:
+        """Return the costs of texts in whole units; labels of an `excluded` mask (n, d) are impossible and cost 0."""
+        absent, present = self._checked_costs(probabilities)
+        largest, most = max(float(absent.max()), float(present.max())), EVERYTHING / units / probabilities.shape[1]
+        if largest > most:
+            raise InvalidInputError(
+                f"A cost of {self!r} is {largest:g}, over its largest_cost (a limit of {most:g}). Define largest_cost, "
+                "since costs between 17 probabilities from 0 to 1 are larger than at these."
+            )
+        if excluded is not None:
+            absent = np.where(excluded, 0.0, absent)
+        without, having = (np.rint(costs * units).astype(np.int64) for costs in (absent, present))
+        changes = having - without
+        if excluded is not None:
+            changes[excluded] = 0
+        cheapest = np.minimum(absent, present) * units
+        whole = np.floor(cheapest)
+        rest = np.rint((cheapest - whole) * 2.0**_FRACTION_BITS).astype(np.int64).sum(axis=1)
+        least = whole.astype(np.int64).sum(axis=1) + (rest >> _FRACTION_BITS)
+        fraction = (rest % 2**_FRACTION_BITS) * 2.0**-_FRACTION_BITS
+        empty = least - np.minimum(changes, 0).sum(axis=1)
+        if excluded is not None:
+            changes[excluded] = IMPOSSIBLE
+        return Costs.from_changes(empty, changes, fraction)
 
-    def totals_of_label_sets(self, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
-        """Return the same for label-sets (m, d) of one text (d,), to the last bit."""
-        ...
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
-    def score(self, totals: FloatArray) -> FloatArray:
-        """Return nonconformity scores, an increasing function of totals."""
-        ...
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
 
-
-Measure: TypeAlias = SeparableMeasure | InteractionMeasure
+    def __hash__(self) -> int:
+        return hash(type(self))
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a parameter is a real number; True and False are not."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-PROBE = np.linspace(0.0, 1.0, 17)[None, :]
-# Measures of ours that are all in their parameters, by the kind that files name them with.
-_KINDS: dict[str, type[Any]] = {}
-# Measures whose costs need no check.
-_TRUSTED: set[type[Any]] = set()
-
-
-def trusted(measure: type[_Class]) -> type[_Class]:
-    """Mark a measure of ours: its costs need no check."""
-    _TRUSTED.add(measure)
-    return measure
-
-
-def register(kind: str) -> Callable[[type[_Class]], type[_Class]]:
-    """Register a dataclass of float parameters as a measure that files name by `kind`; its costs are trusted."""
-
-    def add(measure: type[_Class]) -> type[_Class]:
-        _KINDS[kind] = measure
-        return trusted(measure)
-
-    return add
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Frozen:
-    """What dataclasses of arrays share: the arrays do not change, and values are compared, not identities."""
-
-    def _freeze(self, **arrays: Any) -> None:
-        """Set fields of a frozen dataclass to arrays that cannot be written to."""
-        for name, array in arrays.items():
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
-
-    def _learnt(self, name: str, texts: str) -> Any:
-        """Return a field that `fit` sets; raise if it has not."""
-        value = getattr(self, name)
-        if value is None:
-            raise InvalidInputError(
-                f"This {type(self).__name__} measure is not fitted yet. Call 'fit' with {texts}, and use what it "
-                "returns."
-            )
-        return value
-
-    def _values(self) -> dict[str, Any]:
-        """Return fields by name, without what was computed from them."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._freeze(**{name: value for name, value in self._values().items() if isinstance(value, np.ndarray)})
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Frozen) or type(self) is not type(other):
-            return NotImplemented
-        pairs = zip(self._values().values(), other._values().values(), strict=True)
-        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else np.all(a == b) for a, b in pairs)
-
-    def __hash__(self) -> int:
-        values = self._values().values()
-        return hash(tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values))
-
-
-def check_measure(measure: Any, *, who: str) -> None:
-    """Raise unless `measure` has what a measure must have, and is fitted if it must be."""
-    if isinstance(measure, InteractionMeasure) and not isinstance(measure, type):
-        getattr(measure, "n_labels", None)  # raises if it is not fitted
-        return
-    if isinstance(measure, type) or not isinstance(measure, SeparableMeasure):
-        expected = "a measure such as LpNorm(2) or LogLoss(): an object with 'aggregate', 'costs' and 'score'"
-        raise invalid("measure", who, expected, repr(measure))
-    if measure.aggregate not in ("sum", "max"):
-        raise InvalidInputError(
-            f"The 'aggregate' of {measure!r} must be 'sum' or 'max'. Got {measure.aggregate!r} instead."
-        )
-
-
-def costs_of(measure: SeparableMeasure, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a measure's costs, cast and checked, since users can write measures."""
-    costs = measure.costs(probabilities)
-    if type(measure) in _TRUSTED:
-        return costs
-    absent, present = (np.ascontiguousarray(given, dtype=np.float64) for given in costs)
-    for name, array in (("absent", absent), ("present", present)):
-        if array.shape != probabilities.shape or not np.all((array >= 0.0) & (array < np.inf)):
-            raise InvalidInputError(
-                f"The {name} costs of {measure!r} must be finite numbers >= 0 of shape {probabilities.shape}. Got "
-                f"shape {array.shape} with values from {np.min(array)} to {np.max(array)} instead."
-            )
-    return absent, present
-
-
-def totals_by_costs(measure: SeparableMeasure, probabilities: FloatArray, labels: BoolArray) -> FloatArray:
-    """Return the total of one label-set per text, (n,): correctly rounded sums, or maxima, of its costs."""
-    absent, present = costs_of(measure, probabilities)
-    if measure.aggregate == "max":
-        largest: FloatArray = np.where(labels, present, absent).max(axis=1)
-        return largest
-    totals = np.empty(len(probabilities))
-    exact_sum.totals_of_rows(absent, present, labels, totals)
-    return totals
-
-
-def largest_within(thresholds: FloatArray, shift: float) -> FloatArray:
-    """Return the largest float x >= 0 with x + shift <= threshold, for each threshold; -1 if there is none."""
-    # Found by halving between floats.
-    finite = np.isfinite(thresholds) & (thresholds >= shift)
-    own = np.where(finite, thresholds, shift)
-    # No further from the difference than a few units in the last place of the threshold.
-    room, around = own - shift, 4.0 * np.spacing(own)
-    low = np.maximum(room - around, 0.0).view(np.int64)
-    high = np.minimum(room + around, own).view(np.int64)
-    while np.any(low < high):
-        middle = low + (high - low + 1) // 2
-        within = middle.view(np.float64) + shift <= thresholds
-        low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
-    return np.asarray(np.where(finite, low.view(np.float64), np.where(np.isposinf(thresholds), np.inf, -1.0)))
-
-
-def probe_costs(measure: SeparableMeasure) -> FloatArray:
-    """Return a measure's costs at a few probabilities, by which files and merges tell measures apart."""
-    return np.vstack(costs_of(measure, PROBE.copy()))
-
-
-def same_measure(first: Measure, second: Measure) -> bool:
-    """Tell whether two measures are the same: ours by parameters and what they learnt, others by name and costs."""
-    if first is second:
-        return True
-    if type(first) is not type(second) or measure_to_spec(first) != measure_to_spec(second):
-        return False
-    if isinstance(first, SeparableMeasure) and isinstance(second, SeparableMeasure):
-        return type(first) in _KINDS.values() or np.array_equal(probe_costs(first), probe_costs(second))
-    one: dict[str, Any] = getattr(first, "arrays", dict)()
-    other: dict[str, Any] = getattr(second, "arrays", dict)()
-    return bool(one) and one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
-
-
-def measure_to_spec(measure: Measure) -> dict[str, Any]:
-    """Describe a measure in plain values, arrays apart; one that is not ours by its name only."""
-    if hasattr(measure, "to_spec"):
-        spec: dict[str, Any] = measure.to_spec()
-        return spec
-    kind = next((kind for kind, ours in _KINDS.items() if type(measure) is ours), None)
-    if kind is not None:
-        names = [field.name for field in dataclasses.fields(_KINDS[kind])]
-        return {"kind": kind, **{name: str(getattr(measure, name)) for name in names}}
-    return {"kind": "own", "name": type(measure).__qualname__}
-
-
-def measure_from_spec(spec: dict[str, Any]) -> SeparableMeasure | None:
-    """Make a separable measure from its description; None for one that a user wrote, which only the user can supply."""
-    fields = dict(spec)
-    kind = fields.pop("kind", None)
-    if kind == "own":
-        return None
-    if kind not in _KINDS:
-        raise InvalidInputError(f"The measure {kind!r} is not known: expected one of {sorted(_KINDS)}.")
-    expected = {field.name for field in dataclasses.fields(_KINDS[kind])}
-    if set(fields) != expected:
-        raise InvalidInputError(f"The measure {kind!r} takes {sorted(expected)}. Got {sorted(fields)} instead.")
-    made: SeparableMeasure = _KINDS[kind](**{key: float(value) for key, value in fields.items()})
-    return made
+    """Return whether a parameter is a finite real number; True and False are not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,57 +1,76 @@
-"""Forced predictions: one label-set per text, with confidence and credibility."""
+"""Forced predictions: the label-set with the highest p-value for each text (paper section 4.1)."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from dataclasses import dataclass
 
-from surelabel._core.validation import FloatArray
-from surelabel.engines.base import Engine
-from surelabel.labels.label_sets import LabelSet, to_label_sets
+import numpy as np
+
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, Names
+from surelabel.labels.label_sets import LabelSet, as_label_sets, order_rows
+from surelabel.sets.texts import Texts
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ForcedPredictions:
-    """The most plausible label-set of each text, and how far to trust it (paper section 4.1).
+    """The label-set with the highest p-value for each text.
 
     Attributes
     ----------
-    labels : (n, d) bool
-        A scipy CSR array if probabilities were sparse.
+    labels : (n, n_labels) bool
+    label_sets : list of frozenset
     confidence : (n,) float64
         1 minus the second highest p-value: how unlikely every other label-set is.
     credibility : (n,) float64
         The highest p-value: low if the text is unlike the calibration texts.
-    label_names : tuple of str or None
-
-    Examples
-    --------
-    >>> from surelabel import ConformalLabelSets
-    >>> predictor = ConformalLabelSets(label_names=["corn", "grain", "wheat"])
-    >>> predictor = predictor.calibrate([[0.1, 0.9, 0.4]] * 9, [["grain"]] * 7 + [["grain", "wheat"]] * 2)
-    >>> forced = predictor.predict([[0.1, 0.95, 0.3], [0.4, 0.5, 0.5]])
-    >>> [sorted(label_set) for label_set in forced.label_sets]
-    [['grain'], ['wheat']]
-    >>> forced.confidence.round(2).tolist(), forced.credibility.round(2).tolist()
-    ([0.9, 0.9], [1.0, 0.1])
+    scores : (n,) float64
+        The total of the label-set, in the scale of the measure's costs: low if the guess is sure; inf if there is no
+        candidate.
     """
 
-    labels: Any
+    members: BoolArray
     confidence: FloatArray
     credibility: FloatArray
-    label_names: tuple[str, ...] | None = None
-
-    @classmethod
-    def of(cls, engine: Engine, tie_breaks: FloatArray | None = None) -> ForcedPredictions:
-        """Return the forced predictions of an engine's texts, smoothed if there is one tie-break per text."""
-        labels, p_values = engine.forced_p_values(tie_breaks)
-        names = engine.calibration.label_names
-        return cls(labels, 1.0 - p_values[:, 1], p_values[:, 0].copy(), names)
+    scores: FloatArray
+    columns: IntArray | None
+    n_labels: int
+    label_names: Names | None
 
     def __len__(self) -> int:
         return len(self.confidence)
 
     @property
+    def labels(self) -> BoolArray:
+        """The label-sets as 0/1 rows (n, n_labels)."""
+        if self.columns is None:
+            return self.members
+        rows = np.zeros((len(self), self.n_labels + 1), dtype=np.bool_)
+        np.put_along_axis(rows, self.columns, self.members, axis=1)
+        return rows[:, :-1]
+
+    @property
     def label_sets(self) -> list[LabelSet]:
-        """The label-sets as frozensets of names, of indices if names are not known."""
-        return to_label_sets(self.labels, self.label_names)
+        """The label-sets as frozensets of names, of indices if labels have no names."""
+        return as_label_sets(self.members, self.columns, self.label_names)
+
+    @classmethod
+    def from_texts(cls, texts: Texts) -> ForcedPredictions:
+        """Compare the two best candidates of each class by p-value, then by total, then lexicographically."""
+        calibration, n = texts.calibration, len(texts)
+        bests = [texts.search.best(limits) for _, limits in texts.classes]
+        whole = np.concatenate([best.whole for best in bests], axis=1)
+        totals = texts.search.costs.totals(whole)
+        p_values = np.zeros(totals.shape)
+        for place, (_, limits) in enumerate(texts.classes):
+            for column in (2 * place, 2 * place + 1):
+                p_values[:, column] = calibration.p_values(totals[:, column], limits[0], texts.groups)
+        p_values[np.isinf(totals)] = 0.0
+        rows, members, chosen = np.arange(n), bests[0].members, np.zeros(n, dtype=np.int64)
+        if len(bests) > 1:
+            every = np.concatenate([best.members for best in bests])
+            of, by_p, by_total = np.tile(rows, len(bests)), -p_values[:, ::2].T.ravel(), whole[:, ::2].T.ravel()
+            order = order_rows(every, of, by_p, by_total)[:: len(bests)]
+            members, chosen = every[order], order // n * 2
+        credibility, confidence = p_values[rows, chosen], 1.0 - np.sort(p_values, axis=1)[:, -2]
+        scores, shared = totals[rows, chosen] / calibration.units, (calibration.n_labels, calibration.label_names)
+        return cls(members, confidence, credibility, scores, texts.columns, *shared)

@@ -1,23 +1,29 @@
-"""The prediction sets of many texts at one significance: counted, asked and cut in blocks of rows."""
+"""Prediction sets of many texts: counted, asked and listed on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, IntArray, check_count
-from surelabel.engines.base import Engine, SearchReport
-from surelabel.engines.sizes import SizeArray, SizeBounds, as_sizes
-from surelabel.labels.label_sets import LabelSet, as_label_set
+from surelabel.exceptions import SearchLimitError
+from surelabel.labels.label_sets import LabelSet, order_rows
+from surelabel.search.base import Found, ranks
+from surelabel.search.sizes import Sizes, add_sizes
 from surelabel.sets.prediction_set import PredictionSet
+from surelabel.sets.texts import Texts
+
+# Texts whose listed members are kept for the next question.
+_KEPT_ROWS = 512
 
 
 class PredictionSets(Sequence[PredictionSet]):
-    """One prediction set per text, at one significance; nothing is computed before it is asked for.
+    """One prediction set per text, at one significance. Supports len, indexing, slicing and iteration.
 
-    Made by `ConformalLabelSets.predict_set`. Supports `len`, indexing, slicing and iteration.
+    Nothing is computed before it is asked for. Members that were listed are used again: once all members of a set are
+    listed, its size and the status of its labels need no further search.
 
     Examples
     --------
@@ -27,113 +33,134 @@ class PredictionSets(Sequence[PredictionSet]):
     >>> sets = predictor.predict_set([[0.1, 0.95, 0.3], [0.1, 0.9, 0.5]], significance=0.2)
     >>> len(sets), sets.sizes().tolist(), sets.contains([["grain"], ["corn"]]).tolist()
     (2, [1, 2], [True, False])
-    >>> sets[0]
-    <PredictionSet of text 0: 1 label-set>
     """
 
-    def __init__(self, engine: Engine, thresholds: FloatArray, tie_breaks: FloatArray | None = None) -> None:
-        self._engine = engine
-        self._thresholds = thresholds
-        self._tie_breaks = tie_breaks
-        self._bounds = SizeBounds.unknown(len(engine))
+    def __init__(self, texts: Texts, thresholds: FloatArray) -> None:
+        self.texts = texts
+        self.thresholds = thresholds
+        # The largest whole part of a member's total, for each class, (n_classes, n).
+        self._within = [texts.search.costs.within(at) for at in thresholds.T]
+        self._bounds: tuple[Sizes, Sizes] | None = None
+        self._listed: tuple[int, Found, FloatArray] | None = None
 
     def __len__(self) -> int:
-        return len(self._engine)
+        return len(self.texts)
 
-    @overload
-    def __getitem__(self, index: int) -> PredictionSet: ...
-    @overload
-    def __getitem__(self, index: slice) -> PredictionSets: ...
-    def __getitem__(self, index: int | slice) -> PredictionSet | PredictionSets:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            ties = None if self._tie_breaks is None else self._tie_breaks[index]
-            part = PredictionSets(self._engine[index], self._thresholds[index], ties)
-            part._bounds = self._bounds[index]
+            part = PredictionSets(self.texts[index], self.thresholds[index])
+            if self._bounds is not None:
+                part._bounds = self._bounds[0][index], self._bounds[1][index]
             return part
         row = int(index) + len(self) if index < 0 else int(index)
         if not 0 <= row < len(self):
             raise IndexError(f"There are {len(self)} prediction sets; got index {index}.")
-        ties = None if self._tie_breaks is None else self._tie_breaks[row : row + 1]
-        return PredictionSet(self._engine, row, self._thresholds[row], ties, self._bounds)
+        return PredictionSet(self if len(self) == 1 else self[row : row + 1], row)
 
-    def __iter__(self) -> Iterator[PredictionSet]:
-        return (self[row] for row in range(len(self)))
+    def _by_class(self, question: str, *arguments: Any) -> list[Any]:
+        """Ask the search a question about each class that has candidates."""
+        ask = getattr(self.texts.search, question)
+        return [ask(limits, self._within[place], *arguments) for place, limits in self.texts.classes]
 
-    def __repr__(self) -> str:
-        return f"<PredictionSets: {len(self)} texts, search={self._engine.search!r}>"
+    def size_bounds(self) -> tuple[Sizes, Sizes]:
+        """Return certified (lower, upper) bounds of the sizes, each (n,); equal if the size is exact."""
+        if self._bounds is None:
+            if self._listed is not None and self._listed[1].complete.all():
+                sizes: Any = np.bincount(self._listed[1].rows, minlength=len(self))
+                self._bounds = sizes, sizes
+            else:
+                lower, upper = zip(*self._by_class("bounds"), strict=True)
+                self._bounds = add_sizes(lower), add_sizes(upper)
+        return self._bounds[0].copy(), self._bounds[1].copy()
 
-    @property
-    def thresholds(self) -> FloatArray:
-        """The largest total of a member of each set, (n,)."""
-        return self._thresholds
-
-    def sizes(self) -> SizeArray:
-        """Return the exact number of label-sets of each prediction set, (n,); Python integers if one is past int64.
+    def sizes(self) -> Sizes:
+        """Return the exact number of label-sets of each prediction set, (n,); Python integers if one passes int64.
 
         SearchLimitError if a size is known by bounds only; `size_bounds` gives them.
         """
         lower, upper = self.size_bounds()
         inexact = np.flatnonzero(lower != upper)
         if len(inexact):
-            self[int(inexact[0])].size  # noqa: B018 (raises, and names the text and its bounds)
+            row = int(inexact[0])
+            raise SearchLimitError(
+                f"The size of the prediction set of text {row} lies between {lower[row]:,} and {upper[row]:,}; counting "
+                "it takes more than the work limit. Use size_bounds, or a larger work_limit.",
+                (int(lower[row]), int(upper[row])),
+            )
         return lower
 
-    def size_bounds(self) -> tuple[SizeArray, SizeArray]:
-        """Return certified (lower, upper) bounds of the sizes, each (n,); equal if the size is exact."""
-        if not self._bounds.known.all():
-            self._bounds.put(slice(None), self._engine.bounds(self._thresholds))
-        lower, upper = (
-            as_sizes(sizes.tolist()) if sizes.dtype == object else sizes.copy()
-            for sizes in (self._bounds.lower, self._bounds.upper)
-        )
-        return lower, upper
-
     def contains(self, labels: Any) -> BoolArray:
-        """Tell for each text, (n,), whether its prediction set contains the given label-set."""
-        return self._engine.contains(self._thresholds, self._engine.as_labels(labels, who="contains"))
+        """Return whether each prediction set has the text's given label-set, (n,)."""
+        totals, sizes, candidates = self.texts.score(labels, "contains")
+        classes = self.texts.calibration.classes_of(sizes)
+        return np.asarray(candidates & (totals <= self.thresholds[np.arange(len(self)), classes]))
 
-    def certain_and_possible(self) -> tuple[Any, Any]:
-        """Return which labels all members have, and which some have, for each text: two (n, d) bool arrays.
+    def status(self) -> tuple[BoolArray, BoolArray]:
+        """Return which labels all members have (certain), and which some have (possible), (n, k) each."""
+        if self._listed is not None and self._listed[1].complete.all():
+            return self._status_of_listed(self._listed[1])
+        parts = self._by_class("status")
+        has, lacks = parts[0] if len(parts) == 1 else (np.logical_or.reduce(side) for side in zip(*parts, strict=True))
+        return has & ~lacks, has
 
-        Certain labels are possible too; of an empty prediction set no label is either. CSR arrays if probabilities were
-        sparse; a row in which unlisted labels are possible has all of them.
-        """
-        certain, still_open, _ = self._engine.certain_and_open(self._thresholds)
-        return certain, certain + still_open
+    def _status_of_listed(self, found: Found) -> tuple[BoolArray, BoolArray]:
+        """Return which labels all listed members have, and which some have."""
+        possible = np.zeros((len(self), found.members.shape[1]), dtype=np.bool_)
+        certain = possible.copy()
+        rows, starts = np.unique(found.rows, return_index=True)
+        if len(rows):
+            possible[rows] = np.logical_or.reduceat(found.members, starts, axis=0)
+            certain[rows] = np.logical_and.reduceat(found.members, starts, axis=0)
+        return certain, possible
 
-    def certain_and_open(self, most: int | None = None) -> tuple[Any, Any, IntArray]:
-        """Return which labels all members have, and which some have but not all, without rows of very many labels.
+    def first(self, number: int) -> tuple[Found, FloatArray]:
+        """Return the first members of each text, by p-value, then total, then lexicographically; and their p-values."""
+        if self._listed is not None and (number <= self._listed[0] or self._listed[1].complete.all()):
+            return self._cut(number, *self._listed[1:])
+        found, p_values = self._list(number)
+        if len(self) <= _KEPT_ROWS:
+            self._listed = number, found, p_values
+        return found, p_values
 
-        Two (n, d) bool arrays, CSR arrays if probabilities were sparse; and how many open labels of each text, (n,),
-        are not in its row: if more than `most` labels are open, only those that a sparse text lists are.
-        """
-        return self._engine.certain_and_open(self._thresholds, most)
+    def _cut(self, number: int, found: Found, p_values: FloatArray) -> tuple[Found, FloatArray]:
+        """Return the first of listed members."""
+        kept = ranks(found.rows) < number
+        if kept.all():
+            return found, p_values
+        complete = found.complete & (np.bincount(found.rows, minlength=len(self)) <= number)
+        return Found(found.rows[kept], found.whole[kept], found.members[kept], complete), p_values[kept]
+
+    def _list(self, number: int) -> tuple[Found, FloatArray]:
+        """List the first members of each class, and merge them."""
+        texts, parts, p_values = self.texts, self._by_class("first", number), []
+        for found, (_, limits) in zip(parts, texts.classes, strict=True):
+            totals = texts.search.costs.part(found.rows).totals(found.whole)
+            p_values.append(texts.calibration.p_values(totals, limits[0], texts.groups[found.rows]))
+        if len(parts) == 1:
+            return parts[0], p_values[0]
+        rows, whole, members = (np.concatenate(arrays) for arrays in list(zip(*parts, strict=True))[:3])
+        together = np.concatenate(p_values)
+        order = order_rows(members, rows, -together, whole)
+        order = order[ranks(rows[order]) < number]
+        complete = np.logical_and.reduce([part.complete for part in parts])
+        complete &= np.bincount(rows, minlength=len(self)) <= number
+        return Found(rows[order], whole[order], members[order], complete), together[order]
 
     def top(self, k: int) -> list[list[tuple[LabelSet, float]]]:
-        """Return the k best members of each prediction set with their p-values: quicker than asking one by one."""
-        check_count("k", k, who="top")
-        names = self._engine.calibration.label_names
-        return [[(as_label_set(labels, names), p_value) for labels, p_value in best] for best in self.top_indices(k)]
-
-    def top_indices(self, k: int, rows: Iterable[int] | None = None) -> list[list[tuple[list[int], float]]]:
-        """Return what `top` returns with ascending label indices in place of label-sets.
-
-        If `rows` are given, the lists of the other texts are left empty.
-        """
-        check_count("k", k, who="top_indices")
-        tops: list[list[tuple[list[int], float]]] = [[] for _ in range(len(self))]
-        chosen = np.array(range(len(self)) if rows is None else list(rows), dtype=np.int64)
-        if k == 0 or len(chosen) == 0:
-            return tops
-        best = self._engine.top(int(k), self._thresholds, chosen)
-        scored = [one for members in best for one in members]
-        texts = np.repeat(chosen, [len(members) for members in best])
-        ties = None if self._tie_breaks is None else self._tie_breaks[texts]
-        p_values = self._engine.p_values(texts, scored, ties)
-        for row, (_, member), p_value in zip(texts.tolist(), scored, p_values, strict=True):
-            tops[row].append((list(member), p_value))
+        """Return the k best members of each prediction set with their p-values, best first."""
+        check_count("k", k, "top")
+        found, p_values = self.first(int(k))
+        tops: list[list[tuple[LabelSet, float]]] = [[] for _ in range(len(self))]
+        pairs = zip(self.texts.label_sets(found.rows, found.members), p_values.tolist(), strict=True)
+        for row, pair in zip(found.rows.tolist(), pairs, strict=True):
+            tops[row].append(pair)
         return tops
 
-    def search_report(self) -> SearchReport:
-        """Return what the search has to consider for each text: the paper's table "Computational demand"."""
-        return self._engine.report(self._thresholds)
+    def without(self, column: int) -> PredictionSets:
+        """Return the prediction sets without the members that have a column's label."""
+        return PredictionSets(self.texts.without(column), self.thresholds)
+
+    def label_sets(self, mask: BoolArray) -> list[LabelSet]:
+        """Return the labels of a mask (n, k), such as those of `status`, for each text."""
+        rows: IntArray = np.arange(len(self))
+        return self.texts.label_sets(rows, mask)

@@ -1,0 +1,161 @@
+"""The exact search: which candidates of each text are within a threshold, how many, and which are best.
+
+The best label-set, its rival, and the labels that members have follow from sorted changes and their running sums.
+`first` lists members in order by a heap; `bounds` counts them by a walk, and by a table past the work limit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surelabel._core.threads import BLOCK_ROWS, over_rows
+from surelabel._core.validation import BoolArray, IntArray
+from surelabel._kernels import IMPOSSIBLE
+from surelabel._kernels.subsets import N_MEMORY, WORD, count_rows, first_rows, survey_rows
+from surelabel.labels.counting import count_label_sets
+from surelabel.measures.base import Costs
+from surelabel.search.base import WORK_LIMIT, Best, Found, Limits, joined
+from surelabel.search.counting import count_by_table
+from surelabel.search.sizes import Sizes, replace_sizes
+
+# Members that a block of rows lists at once: it bounds the memory.
+_LISTED_AT_ONCE = 2**17
+
+
+class Survey(NamedTuple):
+    """The cheapest candidates: best (n, 3) and cheapest (n, 2, k) of `survey_rows`."""
+
+    best: IntArray
+    cheapest: IntArray
+
+
+class DenseSearch:
+    """Exact answers for n texts with costs (n, k); `work_limit` is the number of steps that a text may take."""
+
+    def __init__(self, costs: Costs, work_limit: int = WORK_LIMIT, n_jobs: int | None = None) -> None:
+        self.costs = costs
+        self.work_limit = work_limit
+        self.n_jobs = n_jobs
+        self._surveys: dict[Limits, Survey] = {}
+
+    def __len__(self) -> int:
+        return len(self.costs.empty)
+
+    def __getitem__(self, rows: Any) -> DenseSearch:
+        return type(self)(self.costs.part(rows), self.work_limit, self.n_jobs)
+
+    def without(self, column: int) -> DenseSearch:
+        """Return the search among candidates without a column's label."""
+        return type(self)(self.costs.without(column), self.work_limit, self.n_jobs)
+
+    def whole(self, members: BoolArray) -> IntArray:
+        """Return the whole part of the total of one 0/1 row per text, (n,)."""
+        return self.costs.whole(members)
+
+    def _memory(self) -> IntArray:
+        """Return scratch for kernels."""
+        return np.empty((N_MEMORY, self.costs.changes.shape[1] + 1), dtype=np.int64)
+
+    def _survey(self, limits: Limits, rows: slice) -> Survey:
+        """Return the survey of a block of texts; that of a single block is kept, as answers ask for it twice."""
+        if len(self) <= BLOCK_ROWS and limits in self._surveys:
+            return self._surveys[limits]
+        changes = self.costs.changes[rows]
+        n, k = changes.shape
+        survey = Survey(np.empty((n, 3), dtype=np.int64), np.empty((n, 2, k), dtype=np.int64))
+        survey_rows(changes, *limits, self._memory(), survey.cheapest, survey.best)
+        if len(self) <= BLOCK_ROWS:
+            self._surveys[limits] = survey
+        return survey
+
+    def best(self, limits: Limits) -> Best:
+        """Return the best candidate of each text, and the whole parts of the two best totals."""
+
+        def block(rows: slice) -> Best:
+            best, order = self._survey(limits, rows).best, self.costs.order[rows]
+            members = np.empty(order.shape, dtype=np.bool_)
+            np.put_along_axis(members, order, np.arange(order.shape[1]) < best[:, :1], axis=1)
+            sums = best[:, 1:]
+            return Best(members, np.where(sums < IMPOSSIBLE, sums + self.costs.empty[rows, None], IMPOSSIBLE))
+
+        best: Best = joined(over_rows(block, len(self), self.n_jobs))
+        return best
+
+    def status(self, limits: Limits, within: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which labels some member has, and which some member lacks, (n, k) each."""
+        has, lacks = np.empty((2, *self.costs.order.shape), dtype=np.bool_)
+
+        def block(rows: slice) -> None:
+            room, order = (within - self.costs.empty)[rows, None, None], self.costs.order[rows]
+            fits = self._survey(limits, rows).cheapest <= room
+            np.put_along_axis(lacks[rows], order, fits[:, 0], axis=1)
+            np.put_along_axis(has[rows], order, fits[:, 1], axis=1)
+
+        over_rows(block, len(self), self.n_jobs)
+        return has, lacks
+
+    def first(self, limits: Limits, within: IntArray, number: Any) -> Found:
+        """List the first members of each text, at most `number` of them (one for all texts, or one per text)."""
+        numbers = np.broadcast_to(np.asarray(number, dtype=np.int64), len(self))
+        most, k = int(numbers.max(initial=0)), self.costs.changes.shape[1]
+        n_words = -(-k // WORD)
+
+        def block(rows: slice) -> Found:
+            costs = self.costs.part(rows)
+            asked = np.empty((len(costs.empty), 4), dtype=np.int64)
+            asked[:, 0], asked[:, 1] = within[rows] - costs.empty, numbers[rows]
+            nodes = np.empty((2 * most + k + 3, n_words + 5), dtype=np.int64)
+            found = np.empty((len(asked), most, n_words + 1), dtype=np.int64)
+            first_rows(costs.changes, costs.order, *limits, nodes, asked, found)
+            texts = np.repeat(np.arange(len(asked)), asked[:, 2])
+            listed = found[0, : asked[0, 2]] if len(asked) == 1 else found[np.arange(most) < asked[:, 2:3]]
+            bits = np.unpackbits(listed[:, 1:].astype(">u4").view(np.uint8), axis=1, count=k).view(np.bool_)
+            return Found(texts + rows.start, costs.empty[texts] + listed[:, 0], bits, asked[:, 3] == 1)
+
+        step = max(1, min(BLOCK_ROWS, _LISTED_AT_ONCE // max(most, 1)))
+        listed: Found = joined(over_rows(block, len(self), self.n_jobs, step))
+        return listed
+
+    def bounds(self, limits: Limits, within: IntArray) -> tuple[Sizes, Sizes]:
+        """Bound the number of members of each text, (n,) twice; equal where it is exact."""
+
+        def block(rows: slice) -> IntArray:
+            costs = self.costs.part(rows)
+            counted = np.stack([within[rows] - costs.empty] * 2, axis=1)
+            count_rows(costs.changes, *limits, self.work_limit, self._memory(), counted)
+            return counted[:, 1]
+
+        sizes = np.concatenate(over_rows(block, len(self), self.n_jobs))
+        unknown = np.flatnonzero(sizes < 0).tolist()
+        if not unknown:
+            return sizes, sizes
+
+        def bound(part: slice) -> list[tuple[int, int]]:
+            return [self._bounds_by_table(limits, int(within[row]), row) for row in unknown[part]]
+
+        pairs = [pair for part in over_rows(bound, len(unknown), self.n_jobs, step=8) for pair in part]
+        lower, upper = zip(*pairs, strict=True)
+        return replace_sizes(sizes, unknown, lower), replace_sizes(sizes, unknown, upper)
+
+    def _bounds_by_table(self, limits: Limits, within: int, row: int) -> tuple[int, int]:
+        """Bound the number of members of one text: all candidates, or by a table."""
+        n_candidates, changes = self.n_candidates(limits, row), self.costs.changes[row]
+        if self.costs.empty[row] + changes[(changes > 0) & (changes < IMPOSSIBLE)].sum() <= within:
+            return n_candidates, n_candidates
+        lower, upper = self.counts_at(limits, np.array([within]), row)
+        if not np.isfinite(upper[0]):
+            return 0, n_candidates
+        return min(math.floor(lower[0]), n_candidates), min(math.ceil(upper[0]), n_candidates)
+
+    def n_candidates(self, limits: Limits, row: int) -> int:
+        """Return the number of candidates of one text."""
+        return count_label_sets(int(np.count_nonzero(self.costs.changes[row] < IMPOSSIBLE)), *limits)
+
+    def counts_at(self, limits: Limits, within: IntArray, row: int) -> Any:
+        """Bound the number of candidates of one text within each of m ascending limits: two float64 arrays (m,)."""
+        changes = self.costs.changes[row][self.costs.changes[row] < IMPOSSIBLE]
+        room = within - self.costs.empty[row] - np.minimum(changes, 0).sum()
+        return count_by_table(changes, limits, np.minimum(room, np.abs(changes).sum()))
