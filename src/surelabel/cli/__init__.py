@@ -1,6 +1,6 @@
 """The command line: one module per command. Nothing heavy is imported before a command runs."""
 
-from surelabel.cli import demo, train, predict, evaluate, calibrate, serve, review, watch, data, reproduce  # isort: skip
+from surelabel.cli import demo, train, predict, evaluate, calibrate, serve, review, learn, watch, data, reproduce  # isort: skip
 from surelabel.cli.app import app, main
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "data",
     "demo",
     "evaluate",
+    "learn",
     "main",
     "predict",
     "reproduce",

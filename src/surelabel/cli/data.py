@@ -37,7 +37,7 @@ def get_corpus(name: Annotated[str, typer.Argument(help="A name from surelabel d
         raise usage_error(f"expected one of {', '.join(known)}; got {name!r}", "NAME")
     corpus = corpora.load(name)
     say(f"{name}: {len(corpus):,} texts, {len(corpus.label_names):,} labels.")
-    say(f"Source: {corpus.provenance['source']}. Licence: {corpus.provenance.get('licence', 'unknown')}.")
+    say(f"Source: {corpus.provenance.source}. Licence: {corpus.provenance.licence}.")
 
 
 @data.command("stats")

@@ -41,6 +41,7 @@ def demo(
         bundle = models.train(corpus, out)
     what = "Reuters news" if reason is None else f"made-up texts ({reason})"
     evaluation = bundle.evaluation
+    assert evaluation is not None  # both corpora have test texts
     n_tags, n_test = len(bundle.label_names), evaluation.n_texts
     say(
         f"Trained on {bundle.info.n_train:,} {what} with {n_tags} tags; measured on {n_test:,} texts that it has not "

@@ -44,7 +44,11 @@ Labels = Annotated[
     ),
 ]
 Separator = Annotated[
-    str, typer.Option("--separator", help="Separator of labels in a cell; auto takes , ; or | and says which.")
+    str,
+    typer.Option(
+        "--separator",
+        help="Separator of labels in a cell; auto takes , ; or | and says which; none: a cell is one label.",
+    ),
 ]
 Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Id column [default: id, if there is one].")]
 Part = Annotated[
@@ -119,6 +123,8 @@ def reading(source: str, **typed: Any) -> dict[str, Any]:
     changed = {name: value for name, value in given(**typed).items() if _DEFAULTS.get(name) != value}
     if changed and not is_file(source):
         _refuse(source, changed)
+    if changed.get("separator") == "none":
+        changed["separator"] = None
     return changed
 
 

@@ -215,10 +215,11 @@ def _write(
     from surelabel import predicting
 
     with progress(), step("texts decided") as advance:
+        made: Any
         if several:
-            count = int(workers) if workers is not None and workers.isdecimal() else workers
+            n_workers = int(workers) if workers is not None and workers.isdecimal() else workers
             made = predicting.predict_dataset(
-                bundle, source, out, settings, workers=count, resume=resume, advance=advance
+                bundle, source, out, settings, workers=n_workers, resume=resume, advance=advance
             )
         else:
             made = predicting.answer_file(bundle, source, out, settings, advance=advance)

@@ -112,11 +112,10 @@ def export(
     out: Annotated[Path, typer.Argument(help="File to write: .csv, .jsonl or .xlsx.")],
     *,
     separator: Annotated[str, typer.Option(help="Separator of labels in a cell.")] = ",",
-    only_decided: Annotated[bool, typer.Option("--only-decided", help="Leave out texts that are pending.")] = False,
 ) -> None:
     """Write decisions: the columns of the file with final_labels, decided_by, queue and changed."""
     from surelabel import review as reviewing
 
     with options.open_review(store) as opened:
-        n_texts = reviewing.export_decisions(opened, out, separator=separator, only_decided=only_decided)
+        n_texts = reviewing.export_decisions(opened, out, separator=separator)
     say(f"{n_texts:,} texts: {out}")

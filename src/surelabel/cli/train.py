@@ -72,9 +72,6 @@ def train(
     by_cardinality: Annotated[
         bool, typer.Option("--by-cardinality", help="Keep it for texts with one, two, and three or more labels.")
     ] = False,
-    with_reviews: Annotated[
-        str | None, typer.Option(metavar="STORE", help="Train with the decided texts of a review too.")
-    ] = None,
     examples: Annotated[bool, typer.Option("--examples", help="Keep three test texts in the model.")] = False,
     seed: options.Seed = 0,
 ) -> None:
@@ -116,12 +113,8 @@ def train(
         file, separator=separator, id=id_column, part=split_column, encoding=encoding, on_error=on_error, scores=scores
     )
     with progress():
-        source: Any = file
-        if with_reviews is not None:
-            source = _with_reviews(options.load_parts(file, text, labels, seed, reading), with_reviews)
-            reading = {}
         bundle = models.train(
-            source,
+            file,
             out,
             **options.columns(file, text, labels),
             **asked,
@@ -178,13 +171,3 @@ def _value(name: str, typed: str) -> Any:
         return json.loads(typed)
     except ValueError:
         return typed
-
-
-def _with_reviews(corpus: Any, store: str) -> Any:
-    """Return a corpus with the decided texts of a review among its training texts."""
-    from surelabel import review
-
-    with options.open_review(store, "--with-reviews") as opened:
-        decided = review.training_texts(opened)
-    say(f"{len(decided):,} reviewed texts are among the training texts.")
-    return corpus.with_training(decided)

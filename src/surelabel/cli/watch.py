@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,11 @@ from surelabel._core.formatting import count
 from surelabel.cli import options
 from surelabel.cli.app import ALARM, app, say
 from surelabel.cli.show import print_json, progress
+
+if TYPE_CHECKING:
+    from surelabel._core.validation import FloatArray
+    from surelabel.guarantees.watch import ExchangeabilityWatch
+    from surelabel.models import Bundle
 
 
 @app.command()
@@ -42,7 +47,6 @@ def watch(
     """
     from surelabel import models, plots
     from surelabel._core.files import atomic_file
-    from surelabel.models import seen as seen_texts
 
     reading = options.reading(file, separator=separator, encoding=encoding, on_error=on_error, scores=scores)
     if unlabelled:
@@ -50,13 +54,10 @@ def watch(
     with progress():
         bundle = models.load_bundle(model)
         corpus = options.load_labelled(file, bundle, **options.columns(file, text, labels), **reading)
-        new = seen_texts.unseen(bundle, corpus)
+        new = corpus.rows(~bundle.seen.used(corpus.texts))
         watching = _resumed(bundle, state, alpha, unlabelled)
         probabilities = bundle.predict_proba(new.texts, scores=new.scores)
-        if unlabelled:
-            seen = watching.update_unlabelled(probabilities)
-        else:
-            seen = watching.update(probabilities, new.label_sets)
+        seen = watching.update(_scores(bundle, probabilities, None if unlabelled else new.label_sets))
         if state is not None:
             watching.save(state)
     if plot is not None:
@@ -75,14 +76,23 @@ def watch(
         raise typer.Exit(ALARM)
 
 
-def _resumed(bundle: Any, state: Path | None, alpha: str, unlabelled: bool) -> Any:
-    """Return the watch in a file, or a new one."""
-    from surelabel.guarantees.watch import ExchangeabilityWatch as Watch
+def _resumed(bundle: Bundle, state: Path | None, alpha: str, unlabelled: bool) -> ExchangeabilityWatch:
+    """Return the watch in a file, or a new one that begins with the calibration texts."""
+    from surelabel.guarantees.watch import ExchangeabilityWatch
 
     if state is not None and state.is_file():
-        return Watch.load(state, predictor=bundle.predictor)
-    watched = "predictions" if unlabelled else "labels"
-    return Watch.from_predictor(bundle.predictor, alpha=alpha, watched=watched)
+        return ExchangeabilityWatch.load(state)
+    known = bundle.calibration
+    scores = _scores(bundle, known.probabilities, None if unlabelled else known.label_sets) if known else ()
+    return ExchangeabilityWatch(scores, alpha=alpha)
+
+
+def _scores(bundle: Bundle, probabilities: Any, label_sets: Any) -> FloatArray:
+    """Return the scores of true label-sets, or of best guesses without them."""
+    predictor = bundle.policy.automation.predictor_
+    if label_sets is None:
+        return predictor.predict(probabilities).scores
+    return predictor.scores(probabilities, label_sets)
 
 
 def _record(seen: Any) -> dict[str, Any]:

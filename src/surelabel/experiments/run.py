@@ -34,7 +34,7 @@ from surelabel.evaluation.metrics import (
     size_curve,
 )
 from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.measures import LogLoss, LpNorm, Measure
+from surelabel.measures import LogLoss, LpNorm
 from surelabel.models.train import versions
 from surelabel.probabilities_file import PartProbabilities, Probabilities
 
@@ -46,7 +46,7 @@ CORPORA = (
     "reuters", "reuters20", "ctdc", "ctdc20", "arxiv", "arxiv20", "aapd", "aapd20", "goemotions", "synthetic",
 )  # fmt: skip
 CLASSIFIERS = ("linear", "blend", "randinit", "word2vec", "bert")
-MEASURES: Mapping[str, Measure] = {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8), "LogLoss": LogLoss()}
+MEASURES: Mapping[str, Any] = {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8), "LogLoss": LogLoss()}
 N_RESPLITS = 100
 """Random re-splits whose error rates are measured; sizes, which take longer, are of the first ten."""
 _N_SIZED = 10
@@ -91,10 +91,8 @@ class Settings:
 
     def load(self) -> Corpus:
         """Load the corpus in the paper's parts."""
-        name = self.corpus.removesuffix("20")
-        fold = {"fold": self.seed % 5} if name == "ctdc" else {}
-        corpus = corpora.load(name, seed=self.seed, parts="paper", **fold)
-        return corpora.reduce_labels(corpus, 20) if name != self.corpus else corpus
+        options: dict[str, Any] = {"fold": self.seed % 5} if self.corpus.startswith("ctdc") else {}
+        return corpora.load(self.corpus, seed=self.seed, parts="paper", **options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +136,7 @@ def _train_and_predict(settings: Settings, folder: Path) -> Probabilities:
         part = corpus.part(name)
         with progress.step(f"{settings.name}: predicting {name}"):
             probabilities = classifier.predict_proba(part.texts)
-        parts[name] = PartProbabilities(probabilities, part.labels, tuple(part.ids))
+        parts[name] = PartProbabilities.from_label_sets(probabilities, part.label_sets, corpus.label_names, part.ids)
     described = {
         "run": dataclasses.asdict(settings),
         "classifier": {name: _plain(value) for name, value in classifier.get_params().items()},
@@ -170,17 +168,17 @@ def probabilities_of(settings: Settings, folders: Folders) -> Probabilities:
     return made
 
 
-def _calibrated(measure: Measure, part: PartProbabilities, max_labels: int) -> ConformalLabelSets:
+def _calibrated(measure: Any, part: PartProbabilities, max_labels: int) -> ConformalLabelSets:
     predictor = ConformalLabelSets(measure, min_labels=1, max_labels=max_labels)
     return predictor.calibrate(part.probabilities, part.labels)
 
 
-def resplits(measure: Measure, probabilities: Probabilities, n_resplits: int = N_RESPLITS) -> dict[str, Any]:
+def resplits(measure: Any, probabilities: Probabilities, n_resplits: int = N_RESPLITS) -> dict[str, Any]:
     """Evaluate on random re-splits of calibration and test texts."""
     errors: dict[str, list[float]] = {level: [] for level in STANDARD_LEVELS}
     sized = []
     for seed in range(n_resplits):
-        calibration, test = probabilities.redivided(seed)
+        calibration, test = probabilities.resplit(seed)
         predictor = _calibrated(measure, calibration, probabilities.max_labels)
         rates = error_rates(predictor, test.probabilities, test.labels, STANDARD_LEVELS)
         for level, error in zip(STANDARD_LEVELS, rates, strict=True):

@@ -8,8 +8,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from surelabel._core.formatting import percent, plain
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.evaluation.bands import Verdict, error_band
@@ -152,14 +150,9 @@ def _measured(bundle: Any, corpus: Corpus) -> Measured:
     sets = predictor.predict_set(
         probabilities[rows], groups=None if groups is None else groups[rows], significance=level
     )
-    column_of = {name: k for k, name in enumerate(corpus.label_names)}
-    known = [column_of.get(name) for name in bundle.label_names]
-    dense = np.zeros((len(texts), len(known)), dtype=np.bool_)
-    present = [k for k, column in enumerate(known) if column is not None]
-    dense[:, present] = corpus.labels[:, [known[k] for k in present]].toarray()
     return Measured(
         probabilities=probabilities,
-        labels=dense,
+        labels=[[name in names for name in bundle.label_names] for names in corpus.label_sets],
         p_values=predictor.predict_p(probabilities, corpus.label_sets, groups=groups),
         confidence=forced.confidence,
         credibility=forced.credibility,

@@ -104,7 +104,7 @@ def _quality(content: Content) -> Iterator[_Drawn]:
         "Left: on the diagonal, probabilities are reliable. Right: the labels whose number of texts differs most from "
         "the sum of their probabilities. The guarantee does not need reliable probabilities; small sets do.",
         f"Probabilities add up to {count(round(float(measured.probabilities.sum())))} labels, "
-        f"{count(int(measured.labels.sum()))} are true.",
+        f"{count(int(np.sum(measured.labels)))} are true.",
     )
 
 

@@ -1,0 +1,65 @@
+"""`surelabel learn`: the next generation of a model, from a review."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surelabel.cli import options
+from surelabel.cli.app import app, say, usage_error
+from surelabel.cli.review import Store
+from surelabel.cli.show import print_json, progress
+
+
+@app.command()
+def learn(
+    model: options.Model,
+    store: Store,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Texts that MODEL was trained on; needed to begin.")
+    ] = None,
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the next generation.")],
+    text: options.Text = None,
+    labels: options.Labels = None,
+    separator: options.Separator = "auto",
+    id_column: options.Id = None,
+    encoding: options.Encoding = "utf-8",
+    switch: Annotated[bool, typer.Option("--switch", help="Replace MODEL by a generation that is ready.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the last switch back.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Train the next generation of a model with decided texts, and calibrate it with audits.
+
+    Audits are the texts of the blind check that come in after the training. Until there are enough, MODEL keeps
+    serving; run the same command again to continue.
+
+    \b
+    Examples:
+      surelabel learn models/tickets june.csv.reviews.sqlite tickets.csv --labels tags --out models/next
+      surelabel learn models/tickets june.csv.reviews.sqlite --out models/next --switch
+    """
+    from surelabel.review import learn as learning
+
+    if switch and undo:
+        raise usage_error("only one of --switch and --undo may be given", "--undo")
+    if switch or undo:
+        bundle = learning.switch(model, out) if switch else learning.undo_switch(model)
+        say(f"{model} is now {bundle.info.name} of {bundle.info.created[:10]}.")
+        return
+    with options.open_review(store) as opened, progress():
+        corpus = None
+        if file is not None:
+            reading = options.reading(file, separator=separator, id=id_column, encoding=encoding)
+            corpus = options.load_labelled(file, **options.columns(file, text, labels), **reading)
+        found = learning.learn(model, opened, out, corpus)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    say(f"Trained with {found.n_decided:,} decided texts. The next generation is {found.state}.")
+    say(f"Audits for filing: {found.filing:,} of {found.needed.filing:,}.")
+    say(f"Audits for lists: {found.lists:,} of {found.needed.lists:,}.")
+    if found.state == "ready":
+        say(f"Next:  surelabel learn {model} {store} --out {out} --switch")
