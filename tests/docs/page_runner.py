@@ -108,7 +108,9 @@ class _Page:
     def _pycon(self, text):
         test = doctest.DocTestParser().get_doctest(text, {}, "page", "page", 0)
         test.globs, report = self.namespace, io.StringIO()
-        results = doctest.DocTestRunner(verbose=False, optionflags=_FLAGS).run(test, report.write, clear_globs=False)
+        results = doctest.DocTestRunner(verbose=False, optionflags=_FLAGS).run(
+            test, out=report.write, clear_globs=False
+        )
         assert test.examples, f"no >>> in {text}"
         assert not results.failed, report.getvalue()
         return ""
@@ -145,7 +147,9 @@ class _Page:
             command += f" --port {self.port}"
         log = self.folder / ".server.log"
         with log.open("w") as out:
-            self.servers.append(subprocess.Popen(["bash", "-c", command], stdout=out, stderr=out, start_new_session=True))
+            self.servers.append(
+                subprocess.Popen(["bash", "-c", command], stdout=out, stderr=out, start_new_session=True)
+            )
         deadline = time.monotonic() + SECONDS
         while not _answers(f"http://127.0.0.1:{self.port}/"):
             assert self.servers[-1].poll() is None, f"{line} ended:\n{log.read_text()}"
