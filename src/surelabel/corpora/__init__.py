@@ -3,55 +3,32 @@
 Examples
 --------
 >>> from surelabel import corpora
->>> corpus = corpora.load("synthetic", seed=0)
->>> corpus
-Corpus 'synthetic': 2,000 texts, 24 labels (train 1,100, validation 200, calibration 300, test 400)
+>>> corpus = corpora.load("synthetic")
 >>> corpus.part("calibration").labels.shape
-(300, 24)
->>> corpora.PARTS
-('train', 'validation', 'calibration', 'test')
->>> corpora.PAPER_STATISTICS["reuters"].max_cardinality
-15
+(200, 24)
 """
 
-from surelabel.corpora.aapd import read_aapd
-from surelabel.corpora.catalogue import available, is_at_hand, load
-from surelabel.corpora.corpus import PARTS, Corpus, Part, Provenance
-from surelabel.corpora.ctdc import read_ctdc
-from surelabel.corpora.files import cache_folder
-from surelabel.corpora.goemotions import read_goemotions
-from surelabel.corpora.overlap import seen_before
-from surelabel.corpora.reduction import reduced
-from surelabel.corpora.reuters import read_reuters
-from surelabel.corpora.reuters_source import find_reuters
-from surelabel.corpora.splits import Split, split
+from surelabel.corpora.corpus import PARTS, Corpus, Provenance, text_hash
+from surelabel.corpora.load import available, is_available_locally, load
+from surelabel.corpora.split import draw_parts, reduce_labels, stratified_parts
 from surelabel.corpora.synthetic import generate_synthetic
-from surelabel.corpora.tables import PAPER_STATISTICS, Statistics, statistics, statistics_markdown, statistics_table
-from surelabel.corpora.tabular import read_table
+from surelabel.corpora.table import read_table
+from surelabel.corpora.vocabulary import Vocabulary, read_annif_corpus, read_vocabulary
 
 __all__ = [
-    "PAPER_STATISTICS",
     "PARTS",
     "Corpus",
-    "Part",
     "Provenance",
-    "Split",
-    "Statistics",
+    "Vocabulary",
     "available",
-    "cache_folder",
-    "find_reuters",
+    "draw_parts",
     "generate_synthetic",
-    "is_at_hand",
+    "is_available_locally",
     "load",
-    "read_aapd",
-    "read_ctdc",
-    "read_goemotions",
-    "read_reuters",
+    "read_annif_corpus",
     "read_table",
-    "reduced",
-    "seen_before",
-    "split",
-    "statistics",
-    "statistics_markdown",
-    "statistics_table",
+    "read_vocabulary",
+    "reduce_labels",
+    "stratified_parts",
+    "text_hash",
 ]

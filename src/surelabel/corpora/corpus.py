@@ -1,4 +1,4 @@
-"""The one form that every corpus takes: texts, label-sets, parts, and where they came from."""
+"""A corpus: texts with label-sets, ids, further columns and parts. One class for the whole and for any part of it."""
 
 from __future__ import annotations
 
@@ -6,375 +6,248 @@ import functools
 import hashlib
 import itertools
 import json
-import warnings
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from surelabel.corpora.label_matrices import LabelMatrix, as_canonical, as_label_matrix
-from surelabel.corpora.tables import Statistics, statistics
-from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
+from surelabel._core.formatting import count
+from surelabel.exceptions import CorpusError, InvalidInputError
 
-if TYPE_CHECKING:
-    from surelabel.corpora.splits import Split
+PARTS = ("train", "validation", "filing", "calibration", "test")
+"""Names of parts; `Corpus.part_of` has their places in this tuple, and -1 for a text that is in no part."""
 
-_Rows = Sequence[int] | npt.NDArray[np.int64]
-
-PARTS = ("train", "validation", "calibration", "test")
+LabelMatrix: TypeAlias = "sparse.csr_array[np.bool_, tuple[int, int]]"
+Scores: TypeAlias = Sequence[tuple[str, float | None]]
+"""Scores of a tagger for one text: pairs of label and score, in the order of the source."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a corpus came from and how it was read.
+    """Where a corpus came from: the source, the rule it was read by, its licence, its SHA-256, and notes."""
 
-    `source` is the file, folder or generator, by name; `rule` says how texts, labels and parts were taken from it,
-    `licence` what its owners say about its use, `notes` what was done to the corpus since. `checksum` is the SHA-256 of
-    the source, if that is one file or a list of files.
-
-    Examples
-    --------
-    >>> from surelabel import corpora
-    >>> print(corpora.load("synthetic", n_texts=300, n_labels=5).provenance.source)
-    generator, n_texts=300, n_labels=5, seed=0
-    """
-
-    source: str
-    rule: str
+    source: str = "memory"
+    rule: str = "as given"
     licence: str = "not stated"
     checksum: str | None = None
     notes: tuple[str, ...] = ()
 
 
-class _Labelled:
-    """Labels in other forms than the sparse one."""
-
-    label_matrix: LabelMatrix
-    label_names: tuple[str, ...]
-
-    @property
-    def labels(self) -> npt.NDArray[np.bool_]:
-        """The labels as a dense bool array of shape (n_texts, n_labels)."""
-        return np.asarray(self.label_matrix.toarray(), dtype=np.bool_)
-
-    @property
-    def label_sets(self) -> tuple[frozenset[str], ...]:
-        """The labels as one frozenset of names per text."""
-        matrix, names = self.label_matrix, self.label_names
-        pairs = itertools.pairwise(matrix.indptr)
-        return tuple(frozenset(names[label] for label in matrix.indices[start:end]) for start, end in pairs)
-
-
 @dataclass(frozen=True, eq=False)
-class Part(_Labelled):
-    """Some of a corpus's texts, with their labels.
-
-    `name` is the part's name, or several joined by "+"; `label_matrix` is sparse, (n_texts, n_labels) bool; `columns`
-    have what else is known of each text, such as its source or its date.
-
-    Examples
-    --------
-    >>> from surelabel import corpora
-    >>> part = corpora.load("synthetic", n_texts=300, n_labels=5).part("test")
-    >>> len(part), part.labels.shape
-    (60, (60, 5))
-    >>> part.texts[0][:30], sorted(part.label_sets[0])
-    ('Penalty from an to tanker two ', ['oil'])
-    """
-
-    name: str
-    texts: tuple[str, ...]
-    ids: tuple[str, ...]
-    label_matrix: LabelMatrix
-    label_names: tuple[str, ...]
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def rows(self, rows: npt.NDArray[np.int64]) -> Part:
-        """Return some of its texts, by their numbers from 0."""
-        return replace(
-            self,
-            texts=_chosen(self.texts, rows),
-            ids=_chosen(self.ids, rows),
-            label_matrix=self.label_matrix[rows],
-            columns={name: _chosen(values, rows) for name, values in self.columns.items()},
-        )
-
-    def column(self, name: str) -> tuple[str, ...]:
-        """Return what a column says of each text; raise if texts were read without it."""
-        if name not in self.columns:
-            had = ", ".join(map(repr, self.columns)) or "none"
-            raise CorpusError(f"The texts must have a column {name!r}. Beside text and labels they have {had}.")
-        return self.columns[name]
-
-
-@dataclass(frozen=True, eq=False)
-class Corpus(_Labelled):
-    """Texts with label-sets, divided into parts. Immutable; changes make a new one.
+class Corpus:
+    """Texts with label-sets, as a whole or a part. Immutable.
 
     Parameters
     ----------
-    label_matrix : scipy.sparse.csr_array of bool, shape (n_texts, n_labels)
-    parts : mapping of part name to text indices
-        Names from train, validation, calibration and test. No text is in two parts.
-    split : Split or None
-        Which parts were drawn from the training part, and how; None if all parts are the corpus's own.
-    columns : mapping of name to sequence of str
-        What else is known of each text, such as its source or its date.
+    labels : csr_array of bool, shape (n_texts, n_labels)
+    label_names : tuple of str
+        All labels of the source, whichever part they occur in.
+    columns : mapping of name to tuple of str
+        Further columns, such as a source or a date.
+    part_of : array of int8, shape (n_texts,)
+        The place of each text's part in `PARTS`; -1 for texts in no part.
+    is_labelled : array of bool, shape (n_texts,)
+        False for a text that nobody has tagged, whose row of `labels` is empty.
+    scores : tuple or None
+        Scores of a tagger per text (None for a text without), or None if the corpus has none.
 
     Examples
     --------
     >>> corpus = Corpus.from_label_sets("two", ["oil up", "gold and oil"], [{"oil"}, {"gold", "oil"}])
     >>> corpus
     Corpus 'two': 2 texts, 2 labels (train 2)
-    >>> corpus.labels
-    array([[False,  True],
-           [ True,  True]])
     """
 
     name: str
     texts: tuple[str, ...]
     ids: tuple[str, ...]
-    label_matrix: LabelMatrix
+    labels: LabelMatrix
     label_names: tuple[str, ...]
-    parts: Mapping[str, Any]
-    provenance: Provenance = field(default_factory=lambda: Provenance("memory", "as given"))
-    split: Split | None = None
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, ...]]
+    part_of: npt.NDArray[np.int8]
+    is_labelled: npt.NDArray[np.bool_]
+    provenance: Provenance = field(default_factory=Provenance)
+    scores: tuple[Scores | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        for attribute in ("texts", "ids", "label_names"):
-            object.__setattr__(self, attribute, tuple(getattr(self, attribute)))
-        object.__setattr__(self, "columns", {name: tuple(values) for name, values in self.columns.items()})
-        _check_lengths(self)
-        object.__setattr__(self, "label_matrix", as_canonical(self.label_matrix))
-        object.__setattr__(self, "parts", _as_parts(self.parts, self.name, len(self.texts)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only mapping cannot be copied or sent to another process.
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return functools.partial(Corpus, **{**values, "parts": dict(self.parts)}), ()
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __repr__(self) -> str:
-        parts = ", ".join(f"{name} {len(self.parts[name]):,}" for name in self.parts)
-        return f"Corpus {self.name!r}: {len(self):,} texts, {len(self.label_names):,} labels ({parts})"
+        n_texts = len(self.texts)
+        lengths = {"ids": self.ids, "part_of": self.part_of, "is_labelled": self.is_labelled, **self.columns}
+        for what, values in (lengths | ({} if self.scores is None else {"scores": self.scores})).items():
+            if len(values) != n_texts:
+                raise CorpusError(f"The {what} of corpus {self.name!r} must be {n_texts:,}. Got {len(values):,}.")
+        if tuple(self.labels.shape) != (n_texts, len(self.label_names)):
+            expected = (n_texts, len(self.label_names))
+            raise CorpusError(f"The labels of corpus {self.name!r} must be {expected}. Got {self.labels.shape}.")
+        for what, names in (("ids", self.ids), ("label names", self.label_names)):
+            if len(set(names)) != len(names):
+                twice = next(name for name, group in itertools.groupby(sorted(names)) if len(list(group)) > 1)
+                raise CorpusError(f"The {what} of corpus {self.name!r} must be unique. Got {twice!r:.60} twice.")
 
     @classmethod
     def from_label_sets(
         cls,
         name: str,
         texts: Sequence[str],
-        label_sets: Sequence[Collection[str]],
-        *,
+        label_sets: Sequence[Collection[str] | None],
         ids: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-        parts: Mapping[str, _Rows] | None = None,
-        provenance: Provenance | None = None,
         columns: Mapping[str, Sequence[str]] | None = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        provenance: Provenance | None = None,
+        scores: Sequence[Scores | None] | None = None,
     ) -> Corpus:
-        """Make a corpus from label names, one collection of them per text.
+        """Make a corpus from label names; a label-set of None means that nobody has tagged the text.
 
-        By default `ids` are the texts' numbers from 0, `label_names` the sorted labels that occur, and everything is in
-        the part "train". A DataWarning says so if texts are empty or have no label, or if there is only one label.
+        By default ids are the texts' numbers from 0, label names are sorted, and labelled texts are in "train".
         """
         if len(texts) != len(label_sets):
-            raise CorpusError(
-                f"The 'label_sets' of corpus {name!r} must be as many as its texts, {len(texts):,}. "
-                f"Got {len(label_sets):,} instead."
-            )
-        if label_names is None:
-            label_names = sorted({label for label_set in label_sets for label in label_set})
+            raise CorpusError(f"Corpus {name!r} must have {len(texts)} label-sets. Got {len(label_sets)}.")
+        if len(texts) == 0:
+            raise CorpusError(f"Corpus {name!r} must have at least one text. Got none.")
+        used = {label for label_set in label_sets for label in label_set or ()}
+        names = tuple(sorted(used) if label_names is None else label_names)
+        if unknown := sorted(used - set(names)):
+            raise CorpusError(f"The labels of corpus {name!r} must be among its label names. Got {unknown[0]!r}.")
+        is_labelled = np.array([label_set is not None for label_set in label_sets])
         corpus = cls(
-            name=name,
-            texts=tuple(texts),
-            ids=tuple(map(str, range(len(texts)))) if ids is None else tuple(ids),
-            label_matrix=as_label_matrix(label_sets, label_names, name),
-            label_names=tuple(label_names),
-            parts={"train": np.arange(len(texts))} if parts is None else parts,
-            provenance=provenance or Provenance("memory", "as given"),
-            columns={name: tuple(values) for name, values in (columns or {}).items()},
+            name,
+            tuple(texts),
+            tuple(map(str, range(len(texts)) if ids is None else ids)),
+            label_matrix([label_set or () for label_set in label_sets], names),
+            names,
+            {column: tuple(values) for column, values in (columns or {}).items()},
+            np.where(is_labelled, 0, -1).astype(np.int8),
+            is_labelled,
+            provenance or Provenance(),
+            None if scores is None else tuple(scores),
         )
-        _check_labels(corpus)
-        _warn_of_texts(corpus)
-        return corpus
+        return corpus.with_notes(*_unusual(corpus))
 
-    @classmethod
-    def from_parts(
-        cls,
-        name: str,
-        parts: Mapping[str, Sequence[tuple[str, str, Collection[str]]]],
-        label_names: Sequence[str] | None,
-        provenance: Provenance,
-    ) -> Corpus:
-        """Make a corpus from the records of its parts: id, text and label names of each text."""
-        ids, texts, label_sets = zip(*(record for part in parts.values() for record in part), strict=True)
-        ends = np.cumsum([len(part) for part in parts.values()])
-        rows = {part: np.arange(end - len(parts[part]), end) for part, end in zip(parts, ends, strict=True)}
-        return cls.from_label_sets(
-            name, texts, label_sets, ids=ids, label_names=label_names, parts=rows, provenance=provenance
-        )
+    def __len__(self) -> int:
+        return len(self.texts)
 
-    def part(self, *names: str) -> Part:
-        """Take one part, or several merged in the corpus's order.
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {n:,}" for name, n in self.part_sizes.items()) or "no parts"
+        return f"Corpus {self.name!r}: {len(self):,} texts, {len(self.label_names):,} labels ({parts})"
 
-        ``part("train", "calibration")`` is what a classifier without calibration trains on.
+    @property
+    def part_sizes(self) -> dict[str, int]:
+        """The number of texts of each part that is not empty."""
+        counts = np.bincount(self.part_of + 1, minlength=len(PARTS) + 1)[1:]
+        return {name: int(n) for name, n in zip(PARTS, counts, strict=True) if n}
 
-        Examples
-        --------
-        >>> from surelabel import corpora
-        >>> corpus = corpora.load("synthetic", n_texts=500, calibration=99)
-        >>> len(corpus.part("calibration"))
-        99
-        >>> len(corpus.part("train", "calibration")) - len(corpus.part("train"))
-        99
-        """
-        if not names:
-            raise InvalidInputError(f"part needs at least one name, of {list(self.parts)}. Got none instead.")
-        missing = [name for name in names if name not in self.parts]
-        if missing:
-            raise CorpusError(
-                f"The parts asked of corpus {self.name!r} must be among {list(self.parts)}. Got {missing[0]!r} instead."
-            )
-        rows = np.unique(np.concatenate([self.parts[name] for name in names]))
-        name = "+".join(dict.fromkeys(names))
-        return Part(name, self.texts, self.ids, self.label_matrix, self.label_names, self.columns).rows(rows)
-
-    def with_parts(self, parts: Mapping[str, _Rows], *, split: Split | None = None) -> Corpus:
-        """Return the same corpus with other parts (text indices by name); `split` says how they were drawn."""
-        return replace(self, parts=dict(parts), split=split)
-
-    def fingerprint(self, *, texts: bool = True) -> str:
-        """Return a SHA-256 over ids, labels, label names, parts and texts, 64 hexadecimal digits.
-
-        The corpus's name, provenance and further columns do not enter. `texts=False` leaves the texts out: two sources
-        of one corpus can differ in white space alone.
-        """
-        return self._fingerprint if texts else self._digest(texts=False)
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks for the user on how the corpus was read and what is unusual about it."""
+        return self.provenance.notes
 
     @functools.cached_property
-    def _fingerprint(self) -> str:
-        """What `fingerprint` returns: whoever names the corpus asks for it."""
-        return self._digest(texts=True)
+    def label_sets(self) -> list[frozenset[str]]:
+        """The labels of each text by name."""
+        names, indices = self.label_names, self.labels.indices.tolist()
+        pairs = itertools.pairwise(self.labels.indptr.tolist())
+        return [frozenset(names[label] for label in indices[start:end]) for start, end in pairs]
 
-    def _digest(self, *, texts: bool) -> str:
-        """Do what `fingerprint` says."""
-        digest = hashlib.sha256()
-        parts = {name: self.parts[name].tolist() for name in self.parts}
-        header = {"label_names": self.label_names, "parts": parts}
-        digest.update(json.dumps(header, sort_keys=True).encode())
-        pointers, indices = self.label_matrix.indptr, self.label_matrix.indices
-        for row, (identifier, text) in enumerate(zip(self.ids, self.texts, strict=True)):
-            labels = sorted(indices[pointers[row] : pointers[row + 1]].tolist())
-            record = [identifier, labels, text] if texts else [identifier, labels]
-            digest.update(json.dumps(record).encode())
+    def part(self, *names: str) -> Corpus:
+        """Return the texts of one part, or of several in the corpus's order; label names stay."""
+        unknown = [name for name in names if name not in PARTS]
+        if unknown or not names:
+            raise InvalidInputError(f"A part must be one of {', '.join(PARTS)}. Got {(*unknown, None)[0]!r}.")
+        missing = [name for name in names if name not in self.part_sizes]
+        if missing:
+            has = ", ".join(self.part_sizes) or "no parts"
+            raise CorpusError(f"Corpus {self.name!r} has no texts in the part {missing[0]!r}. It has {has}.")
+        return self.rows(np.flatnonzero(np.isin(self.part_of, [PARTS.index(name) for name in names])))
+
+    def rows(self, rows: Iterable[int] | npt.NDArray[Any]) -> Corpus:
+        """Return some texts, by their numbers from 0 or a mask."""
+        chosen = np.asarray(rows if isinstance(rows, np.ndarray) else list(rows))
+        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+        return replace(
+            self,
+            texts=_take(self.texts, chosen),
+            ids=_take(self.ids, chosen),
+            labels=self.labels[chosen],
+            columns={name: _take(values, chosen) for name, values in self.columns.items()},
+            part_of=self.part_of[chosen],
+            is_labelled=self.is_labelled[chosen],
+            scores=None if self.scores is None else _take(self.scores, chosen),
+        )
+
+    def column(self, name: str) -> tuple[str, ...]:
+        """Return a further column; raise if the corpus was read without it."""
+        if name not in self.columns:
+            has = ", ".join(map(repr, self.columns)) or "none"
+            raise CorpusError(f"Corpus {self.name!r} must have a column {name!r}. It has {has}.")
+        return self.columns[name]
+
+    def with_parts(self, parts: Mapping[str, Iterable[int] | npt.NDArray[Any]]) -> Corpus:
+        """Return the same texts with other parts: numbers of texts by name of part. All others are in no part."""
+        part_of = np.full(len(self), -1, dtype=np.int8)
+        for name, given in parts.items():
+            if name not in PARTS:
+                raise CorpusError(f"A part must be one of {', '.join(PARTS)}. Got {name!r}.")
+            rows = np.asarray(given if isinstance(given, np.ndarray) else list(given), dtype=np.int64)
+            if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+                raise CorpusError(f"The part {name!r} must have numbers from 0 to {len(self) - 1:,}. Got others.")
+            if np.any(part_of[rows] >= 0) or len(np.unique(rows)) < len(rows):
+                raise CorpusError(f"The part {name!r} of corpus {self.name!r} has a text twice, or shares one.")
+            part_of[rows] = PARTS.index(name)
+        return replace(self, part_of=part_of)
+
+    def with_notes(self, *notes: str) -> Corpus:
+        """Return the same corpus with further notes."""
+        return replace(self, provenance=replace(self.provenance, notes=(*self.notes, *notes))) if notes else self
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 of ids, texts, label names, labels and parts."""
+        digest = hashlib.sha256(json.dumps([self.label_names, self.part_of.tolist()]).encode())
+        for identity, text, label_set in zip(self.ids, self.texts, self.label_sets, strict=True):
+            digest.update(json.dumps([identity, text, sorted(label_set)]).encode())
         return digest.hexdigest()
 
-    def statistics(self) -> Statistics:
-        """Return the corpus's row of the corpora table (section 6.1 of the paper)."""
-        return statistics(self)
+
+def label_matrix(label_sets: Sequence[Collection[str]], label_names: Sequence[str]) -> LabelMatrix:
+    """Return label-sets as a bool matrix (n_texts, n_labels); labels without a column are left out."""
+    columns = {label: column for column, label in enumerate(label_names)}
+    rows = [sorted({columns[label] for label in label_set if label in columns}) for label_set in label_sets]
+    pointers = np.cumsum([0, *map(len, rows)])
+    indices = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=pointers[-1])
+    data = np.ones(len(indices), dtype=np.bool_)
+    return sparse.csr_array((data, indices, pointers), shape=(len(rows), len(columns)))
 
 
-def _chosen(values: tuple[str, ...], rows: npt.NDArray[np.int64]) -> tuple[str, ...]:
-    """Return some of the values."""
-    return tuple(values[row] for row in rows)
+def text_hash(text: str) -> int:
+    """Return 64 bits of a hash of a text that does not depend on case and white space; 0 for an empty text."""
+    words = " ".join(text.lower().split()).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little") if words else 0
 
 
-def _as_parts(parts: Mapping[str, _Rows], corpus: str, n_texts: int) -> Mapping[str, npt.NDArray[np.int64]]:
-    """Check the parts and return them sorted, read-only, in the order of PARTS."""
-    unknown = sorted(set(parts) - set(PARTS))
-    if unknown:
-        raise CorpusError(f"The parts of corpus {corpus!r} must be among {list(PARTS)}. Got {unknown[0]!r} instead.")
-    taken = np.zeros(n_texts, dtype=np.int64)
-    result: dict[str, npt.NDArray[np.int64]] = {}
-    for name in PARTS:
-        if name not in parts:
-            continue
-        rows = np.sort(np.asarray(parts[name], dtype=np.int64))
-        if rows.size and (rows[0] < 0 or rows[-1] >= n_texts):
-            raise CorpusError(
-                f"The {name!r} part of corpus {corpus!r} must hold text indices from 0 to {n_texts - 1:,}. "
-                f"Got {rows[0] if rows[0] < 0 else rows[-1]} instead."
-            )
-        np.add.at(taken, rows, 1)
-        rows.flags.writeable = False
-        result[name] = rows
-    if np.any(taken > 1):
-        raise CorpusError(
-            f"The parts of corpus {corpus!r} must not share texts. Got text {int(np.argmax(taken > 1))} twice."
-        )
-    return MappingProxyType(result)
+def _take(values: tuple[Any, ...], rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+    return tuple(values[row] for row in rows.tolist())
 
 
-def _check_lengths(corpus: Corpus) -> None:
-    """Raise if a corpus is empty or its pieces do not fit together."""
-    n_texts = len(corpus.texts)
-    if n_texts == 0:
-        raise CorpusError(f"Corpus {corpus.name!r} must have at least one text. Got an empty one instead.")
-    counted = {"ids": corpus.ids} | {f"column {name!r}": values for name, values in corpus.columns.items()}
-    for what, values in counted.items():
-        if len(values) != n_texts:
-            raise CorpusError(
-                f"The {what} of corpus {corpus.name!r} must be as many as its texts, {n_texts:,}. Got {len(values):,}."
-            )
-    if len(set(corpus.ids)) != n_texts:
-        twice = Counter(corpus.ids).most_common(1)[0][0]
-        raise CorpusError(f"The ids of corpus {corpus.name!r} must be unique. Got {twice!r} twice.")
-    if len(set(corpus.label_names)) != len(corpus.label_names):
-        raise CorpusError(f"The label names of corpus {corpus.name!r} must be unique. Got some twice.")
-    expected = (n_texts, len(corpus.label_names))
-    if tuple(corpus.label_matrix.shape) != expected:
-        raise CorpusError(
-            f"The label matrix of corpus {corpus.name!r} must have shape {expected}. "
-            f"Got {tuple(corpus.label_matrix.shape)} instead."
-        )
+def _unusual(corpus: Corpus) -> list[str]:
+    """Return remarks about empty, untagged and unlabelled texts."""
+    is_empty = np.array([not text.strip() for text in corpus.texts])
+    no_label = corpus.is_labelled & (np.diff(corpus.labels.indptr) == 0)
+    found = {
+        "empty": (is_empty, "empty; they are kept, and a classifier can only guess"),
+        "untagged": (~corpus.is_labelled, "not tagged; they are in no part"),
+        "none": (no_label, "tagged with no label; min_labels=0 admits the empty answer"),
+    }
+    return [
+        f"{count(int(rows.sum()))} of {count(len(corpus))} texts are {what} ({_some_ids(corpus, rows)})."
+        for rows, what in found.values()
+        if rows.any()
+    ]
 
 
-def _check_labels(corpus: Corpus) -> None:
-    """Raise if there is nothing to learn: no label, or one that every text has."""
-    if corpus.label_matrix.nnz == 0:
-        raise CorpusError(
-            f"Corpus {corpus.name!r} must have at least one label. Got {len(corpus):,} texts without any: "
-            "is the label column the right one?"
-        )
-    if len(corpus.label_names) == 1 and corpus.label_matrix.nnz == len(corpus):
-        raise CorpusError(
-            f"Corpus {corpus.name!r} must have at least two labels, or texts without its one. "
-            f"Got {corpus.label_names[0]!r} on every text: is the label separator the right one?"
-        )
-
-
-def _warn_of_texts(corpus: Corpus) -> None:
-    """Say what is unusual about the texts and labels, though they can be used."""
-    empty = [row for row, text in enumerate(corpus.texts) if not text.strip()]
-    if empty:
-        _warn(
-            f"{len(empty):,} of the {len(corpus):,} texts of corpus {corpus.name!r} are empty "
-            f"({_some_ids(corpus, empty)}). They are kept; a classifier can only guess at them."
-        )
-    unlabelled = np.flatnonzero(np.diff(corpus.label_matrix.indptr) == 0)
-    if unlabelled.size:
-        _warn(
-            f"{unlabelled.size:,} of the {len(corpus):,} texts of corpus {corpus.name!r} have no label "
-            f"({_some_ids(corpus, unlabelled.tolist())}). Predict with min_labels=0 to admit the empty label-set."
-        )
-    if len(corpus.label_names) == 1:
-        _warn(f"Corpus {corpus.name!r} has one label only, {corpus.label_names[0]!r}.")
-
-
-def _some_ids(corpus: Corpus, rows: Sequence[int], most: int = 5) -> str:
-    """Name some texts by their ids; without ids of their own these are the rows of the file."""
-    named = ", ".join(repr(corpus.ids[row]) for row in rows[:most])
-    return f"id{'s' if len(rows) > 1 else ''} {named}{f' and {len(rows) - most:,} more' if len(rows) > most else ''}"
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, DataWarning, stacklevel=4)
+def _some_ids(corpus: Corpus, mask: npt.NDArray[np.bool_], most: int = 3) -> str:
+    """Name the first texts of a mask by their ids."""
+    rows = np.flatnonzero(mask)
+    named = ", ".join(f"{corpus.ids[row]!r:.40}" for row in rows[:most])
+    return f"id{'s' if len(rows) > 1 else ''} {named}{', ...' if len(rows) > most else ''}"

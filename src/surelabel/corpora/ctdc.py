@@ -1,90 +1,95 @@
-"""CTDC 2.0, the Czech Text Document Corpus: a folder of texts whose file names carry the labels."""
+"""CTDC 2.0, the Czech Text Document Corpus: texts whose file names carry the labels, in five folds."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import Counter
 from pathlib import Path
 
-from surelabel._core.validation import check_count
-from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.corpora.files import as_path, read_text, sha256
-from surelabel.exceptions import CorpusError
+import numpy as np
+
+from surelabel.corpora.corpus import Corpus, Provenance, text_hash
+from surelabel.corpora.download import as_path, decode, read_members
+from surelabel.exceptions import CorpusError, InvalidInputError
 
 N_FOLDS = 5
+"""Folds of the main part; they are drawn with this seed, which never changes: 20210607."""
 
+_SEED = 20210607
+_TEXT_FILE = re.compile(r"\.txt$")
 _NAME = re.compile(r"(?P<id>\d+)(?P<labels>(?:_[^_]+)+)")
 
 
-def read_ctdc(path: str | Path, *, fold: int = 1, encoding: str = "utf-8") -> Corpus:
-    """Read CTDC from its folder: one fold of the main part is the test part, the development part validates.
+def read_ctdc(path: str | Path, *, fold: int = 0, encoding: str = "utf-8") -> Corpus:
+    """Read CTDC from its archive or folder: one of five folds of the main part is the test part.
 
-    ``00046_kul_nab_mag.txt`` is text 46 with the labels kul, nab and mag. Texts under a folder whose name
-    begins with "dev" are the development part. If the main part's texts lie in five folders, these are
-    the folds; otherwise the texts, in the order of their ids, go to folds 1, 2, 3, 4, 5, 1, 2, ...
+    ``00046_kul_nab_mag.txt`` is text 46 with the labels kul, nab and mag. All files together are the main part, except
+    those in a folder whose name begins with "dev": these are the validation part. A text that repeats an earlier one is
+    put into the same fold, so that no test text was learned from; an empty text is kept. Notes name both.
 
-    `fold` says which of the five folds is the test part; there is a validation part if there is a development part.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from surelabel import corpora
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for number, labels in enumerate(["kul", "kul_nab", "mag", "nab", "mag_kul"]):
-    ...         _ = (Path(folder) / f"{number:05d}_{labels}.txt").write_text("text")
-    ...     corpora.read_ctdc(folder)
-    Corpus 'ctdc': 5 texts, 3 labels (train 4, test 1)
+    Parameters
+    ----------
+    fold : int, default=0
+        The fold that is the test part, from 0 to 4.
     """
-    check_count("fold", fold, who="ctdc", least=1, most=N_FOLDS)
-    folder = as_path(path)
-    files = list(folder.rglob("*.txt")) if folder.is_dir() else []
-    files.sort(key=lambda file: (file.name, str(file)))
-    development = [file for file in files if _is_development(file, folder)]
-    main = [file for file in files if not _is_development(file, folder)]
-    if not main:
-        raise CorpusError(
-            "CTDC must be a folder of files like '00046_kul_nab_mag.txt'. "
-            f"Got no such file outside a development folder in {folder.name!r} instead."
-        )
-    folds = _folds(main)
-    rows = range(len(main))
-    parts = {"train": [row for row in rows if folds[row] != fold], "test": [row for row in rows if folds[row] == fold]}
-    if development:
-        parts["validation"] = list(range(len(main), len(files)))
-    in_order = [("main", file) for file in main] + [("dev", file) for file in development]
-    names = [_parsed(file.stem) for _, file in in_order]
-    return Corpus.from_label_sets(
+    if isinstance(fold, bool) or fold not in range(N_FOLDS):
+        raise InvalidInputError(f"The fold of ctdc must be from 0 to {N_FOLDS - 1}. Got {fold!r}.")
+    source = as_path(path)
+    members = read_members(source, _TEXT_FILE)
+    # By number: the same order from the archive and from the folder.
+    files = sorted(members, key=lambda name: (_is_development(name), name.rpartition("/")[2]))
+    n_main = sum(not _is_development(name) for name in files)
+    if n_main == 0:
+        raise CorpusError(f"CTDC must hold files like '00046_kul_nab_mag.txt'. Got none in {source.name!r}.")
+    parsed = [_parsed(name) for name in files]
+    texts = [decode(members[name], name, encoding).strip() for name in files]
+    folds = np.empty(n_main, dtype=np.int64)
+    folds[np.random.RandomState(_SEED).permutation(n_main)] = np.arange(n_main) % N_FOLDS
+    repeats = _repeats(texts[:n_main])
+    for row, first in repeats.items():
+        folds[row] = folds[first]
+    numbers = [identity for identity, _ in parsed]
+    twice = Counter(numbers)
+    kinds = ["dev-" if row >= n_main else "" for row in range(len(files))]
+    ids = [
+        f"{kind}{number}" if twice[number] == 1 else name
+        for kind, number, name in zip(kinds, numbers, files, strict=True)
+    ]
+    pairs = ", ".join(f"{ids[row]} = {ids[first]}" for row, first in list(repeats.items())[:8])
+    corpus = Corpus.from_label_sets(
         "ctdc",
-        [read_text(file, encoding).strip() for _, file in in_order],
-        [labels for _, labels in names],
-        ids=[f"{kind}-{identifier}" for (kind, _), (identifier, _) in zip(in_order, names, strict=True)],
-        parts=parts,
+        texts,
+        [labels for _, labels in parsed],
+        ids,
         provenance=Provenance(
-            source=folder.name,
-            rule=f"labels from file names; test: fold {fold} of {N_FOLDS}; validation: the development part",
-            licence="research use, Czech News Agency",
-            checksum=sha256(*main, *development),
+            source.name,
+            f"labels from file names; test: fold {fold} of {N_FOLDS}"
+            + ("; validation: dev" if n_main < len(files) else ""),
+            "research use, Czech News Agency",
+            hashlib.sha256(b"".join(members[name] for name in files)).hexdigest(),
+            (f"{len(repeats)} texts repeat others and are in their fold: {pairs}.",) if repeats else (),
         ),
     )
+    rows = np.arange(n_main)
+    parts = {"train": rows[folds != fold], "test": rows[folds == fold], "validation": np.arange(n_main, len(files))}
+    return corpus.with_parts(parts)
 
 
-def _is_development(file: Path, folder: Path) -> bool:
-    return any(part.lower().startswith("dev") for part in file.relative_to(folder).parts[:-1])
+def _is_development(name: str) -> bool:
+    return any(part.lower().startswith("dev") for part in name.split("/")[:-1])
 
 
-def _folds(files: list[Path]) -> list[int]:
-    """Return the number, from 1, of each main text's fold."""
-    folders = sorted({file.parent for file in files})
-    if len(folders) == N_FOLDS:
-        return [folders.index(file.parent) + 1 for file in files]
-    return [row % N_FOLDS + 1 for row in range(len(files))]
-
-
-def _parsed(stem: str) -> tuple[str, list[str]]:
-    match = _NAME.fullmatch(stem)
+def _parsed(name: str) -> tuple[str, list[str]]:
+    """Return number and labels of a file's name."""
+    match = _NAME.fullmatch(name.rpartition("/")[2].removesuffix(".txt"))
     if match is None:
-        raise CorpusError(
-            f"The files of CTDC must be named by number and labels, like '00046_kul_nab_mag.txt'. "
-            f"Got '{stem}.txt' instead."
-        )
+        raise CorpusError(f"A file of CTDC must be named like '00046_kul_nab_mag.txt'. Got {name!r:.80}.")
     return match["id"], match["labels"].strip("_").split("_")
+
+
+def _repeats(texts: list[str]) -> dict[int, int]:
+    """Return the row of the first equal text for each text that repeats one; empty texts do not count."""
+    seen: dict[int, int] = {}
+    firsts = [seen.setdefault(text_hash(text), row) if text else row for row, text in enumerate(texts)]
+    return {row: first for row, first in enumerate(firsts) if row != first}

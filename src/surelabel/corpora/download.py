@@ -1,120 +1,198 @@
-"""Files from the web and from npm, whole and checked, or not at all."""
+"""Where the data of corpora lie: a path, the data folder, the user's cache folder; and how they are fetched."""
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import http.client
-import importlib.util
 import logging
-import shutil
-import subprocess
-import sys
-import tempfile
+import lzma
+import os
+import re
+import tarfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+import zipfile
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from surelabel._core.extras import import_extra
-from surelabel._core.storage import atomic_file
-from surelabel.exceptions import DownloadError
+from surelabel._core import progress
+from surelabel._core.extras import require
+from surelabel._core.files import atomic_file, is_unsafe_path
+from surelabel._core.formatting import count
+from surelabel.corpora.corpus import Provenance
+from surelabel.exceptions import CorpusError, DownloadError, InvalidInputError
 
-Check = Callable[[Path], None]
+CACHE_VARIABLE = "SURELABEL_CACHE"
+DATA_VARIABLE = "SURELABEL_DATA"
 
-CONNECT_SECONDS = 5.0
-TOTAL_SECONDS = 300.0
-_BLOCK = 1 << 16
-_MAX_BYTES = 256 << 20
+CONNECT_SECONDS, TOTAL_SECONDS = 5.0, 300.0
+_BLOCK, _MAX_BYTES = 1 << 16, 256 << 20
+_MAX_MEMBER, _MAX_TOTAL = 64 << 20, 512 << 20
 
 _log = logging.getLogger(__name__)
 
 
-def download(url: str, target: Path, *, check: Check, progress: bool | None = None) -> None:
-    """Fetch a file over HTTP into `target`, which appears only when it is whole and `check` accepts it."""
-    if not url.startswith(("https://", "http://")):
-        raise DownloadError(f"An address must begin with http:// or https://. Got {url!r} instead.")
-    request = urllib.request.Request(url, headers={"User-Agent": "surelabel"})  # noqa: S310  # checked above
-    _log.info("fetching %s", url)
+def cache_folder() -> Path:
+    """Return the folder of downloads: SURELABEL_CACHE, or the platform's cache folder; it need not exist."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    platformdirs = require("platformdirs", "corpora", "The folder of downloaded corpora")
+    return Path(platformdirs.user_cache_dir("surelabel", appauthor=False)) / "corpora"
+
+
+def as_path(path: object) -> Path:
+    """Return an existing path; raise if there is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError(f"A path must be a str or a path. Got {type(path).__name__}.")
+    expanded = Path(path).expanduser()
+    if not expanded.exists():
+        raise CorpusError(f"There is no {os.fspath(path)}.")
+    return expanded
+
+
+def locate(names: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """Return the first of these files in the data or cache folder, or None; and where none was found."""
+    data = os.environ.get(DATA_VARIABLE)
+    tried = [] if data else [f"the data folder: {DATA_VARIABLE} is not set"]
+    for folder in (*([Path(data).expanduser()] if data else []), cache_folder()):
+        for name in names:
+            if (folder / name).exists():
+                return folder / name, tried
+        tried.append(f"{folder}: no {' or '.join(names)}")
+    return None, tried
+
+
+class Download(NamedTuple):
+    """A file on the web: where it is, its name here, and its SHA-256."""
+
+    url: str
+    name: str
+    checksum: str
+
+
+def fetch(downloads: Sequence[Download], folder: Path) -> Path:
+    """Fetch the first file that can be had with the right checksum; raise DownloadError with what was tried."""
+    failed: list[str] = []
+    for download in downloads:
+        _log.info("fetching %s", download.url)
+        try:
+            _fetch(download, folder / download.name)
+        except DownloadError as error:
+            failed.append(f"{download.url}: {error}")
+        else:
+            return folder / download.name
+    raise DownloadError("\n".join(failed))
+
+
+def _fetch(download: Download, target: Path) -> None:
+    """Fetch one file; it takes its place only when it is complete and has the right checksum."""
+    if not download.url.startswith(("https://", "http://")):
+        raise DownloadError(f"an address must begin with http:// or https://. Got {download.url!r}")
+    request = urllib.request.Request(download.url, headers={"User-Agent": "surelabel"})  # noqa: S310  # checked above
+    deadline = time.monotonic() + TOTAL_SECONDS
+    digest, received = hashlib.sha256(), 0
     try:
-        with (
-            urllib.request.urlopen(request, timeout=CONNECT_SECONDS) as answer,  # noqa: S310
-            atomic_file(target) as temporary,
-        ):
+        with urllib.request.urlopen(request, timeout=CONNECT_SECONDS) as answer, atomic_file(target, "wb") as file:  # noqa: S310
             expected = int(answer.headers.get("Content-Length") or 0) or None
-            _receive(answer, temporary, expected, progress)
-            check(temporary)
+            with progress.step(f"fetching {target.name}", expected) as advance:
+                while block := answer.read(_BLOCK):
+                    received += len(block)
+                    if received > _MAX_BYTES or time.monotonic() > deadline:
+                        raise DownloadError(f"more than {_MAX_BYTES >> 20} MB or {TOTAL_SECONDS:.0f} seconds")
+                    file.write(block)
+                    digest.update(block)
+                    advance(len(block))
+            if digest.hexdigest() != download.checksum:
+                of = f" of {count(expected)}" if expected else ""
+                raise DownloadError(f"the checksum is wrong after {count(received)}{of} bytes")
     except urllib.error.HTTPError as error:
         error.close()
         raise DownloadError(f"HTTP status {error.code}") from error
     except urllib.error.URLError as error:
         raise DownloadError(str(error.reason)) from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, http.client.HTTPException) as error:
         raise DownloadError(str(error) or type(error).__name__) from error
 
 
-def _receive(answer: Any, temporary: Path, expected: int | None, progress: bool | None) -> None:
-    """Copy an answer's body into a file, with limits on time and size."""
-    deadline = time.monotonic() + TOTAL_SECONDS
-    received = 0
-    with temporary.open("wb") as file, _progress_bar(temporary.name, expected, progress) as advance:
-        while block := answer.read(_BLOCK):
-            received += len(block)
-            if received > _MAX_BYTES:
-                raise DownloadError(f"more than {_MAX_BYTES >> 20} MB came")
-            if time.monotonic() > deadline:
-                raise DownloadError(f"not done after {TOTAL_SECONDS:.0f} seconds")
-            file.write(block)
-            advance(len(block))
-    if expected is not None and received != expected:
-        raise DownloadError(f"the connection ended after {received:,} of {expected:,} bytes")
+def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
+    """Return the files whose names match, by name in order, from a folder or an archive (tar in any packing, or zip).
+
+    Archives are read in memory, within limits: nothing is written to the paths that an archive names.
+    """
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        named = {file.relative_to(path).as_posix(): file for file in files}
+        return {name: file.read_bytes() for name, file in named.items() if pattern.search(name)}
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+                return {name: archive.read(name) for name in sorted(_accepted(sizes, path)) if pattern.search(name)}
+        return _tar_members(path, pattern)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        raise CorpusError(f"{path.name!r} must be a complete archive. Got an error: {error}. Get it again.") from error
 
 
-@contextlib.contextmanager
-def _progress_bar(name: str, total: int | None, shown: bool | None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that takes the number of bytes that came."""
-    if shown is None:
-        shown = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
-    if not shown:
-        yield lambda _: None
-        return
-    rich_progress, console = (
-        import_extra(f"rich.{name}", "corpora", "A progress bar") for name in ("progress", "console")
-    )
-    columns = (
-        rich_progress.TextColumn("{task.description}"),
-        rich_progress.BarColumn(),
-        rich_progress.DownloadColumn(),
-        rich_progress.TransferSpeedColumn(),
-        rich_progress.TimeRemainingColumn(),
-    )
-    with rich_progress.Progress(*columns, console=console.Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name.strip(".").partition(".")[0], total=total)
-        yield lambda n_bytes: bar.advance(task, n_bytes)
+def _tar_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
+    """Read a tar archive to its very end, where its checksum is."""
+    members: dict[str, bytes] = {}
+    sizes: dict[str, int] = {}
+    with tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            sizes[member.name] = member.size
+            if len(sizes) % 1_000 == 0 or member.size > _MAX_MEMBER:
+                _accepted(sizes, path)
+            if member.isfile() and pattern.search(member.name):
+                _accepted({member.name: member.size}, path)
+                file = archive.extractfile(member)
+                members[member.name] = b"" if file is None else file.read()
+        _accepted(sizes, path)
+        rest = 0
+        while archive.fileobj is not None and (block := archive.fileobj.read(1 << 20)):
+            rest += len(block)
+            if rest > _MAX_MEMBER:
+                raise CorpusError(f"Archive {path.name!r} must end after its last file. Got more.")
+    return dict(sorted(members.items()))
 
 
-def pack_npm(package: str, target: Path, *, check: Check, seconds: float = 180.0) -> None:
-    """Fetch a package (name@version) with npm into `target`, which appears only when `check` accepts it."""
-    # Nothing of the package is run or installed: `npm pack` fetches the archive alone.
-    npm = shutil.which("npm")
-    if npm is None:
-        raise DownloadError("npm is not installed")
-    command = [npm, "pack", package, "--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=20000", "--silent"]
-    with tempfile.TemporaryDirectory(prefix="surelabel-npm-") as folder:
-        try:
-            done = subprocess.run(  # noqa: S603  # a fixed command, no shell
-                command, cwd=folder, capture_output=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
-            )
-        except subprocess.TimeoutExpired as error:
-            raise DownloadError(f"npm was not done after {seconds:.0f} seconds") from error
-        except OSError as error:
-            raise DownloadError(f"npm could not be started: {error}") from error
-        packed = sorted(Path(folder).glob("*.tgz"))
-        if done.returncode != 0 or not packed:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            reason = lines[0] if lines else "no message"
-            raise DownloadError(f"npm ended with status {done.returncode}: {reason}")
-        with atomic_file(target) as temporary:
-            shutil.copyfile(packed[0], temporary)
-            check(temporary)
+def _accepted(sizes: dict[str, int], path: Path) -> dict[str, int]:
+    """Return the members of an archive if their names stay inside it and their sizes within the limits."""
+    unsafe = next((name for name in sizes if name not in {".", "./"} and is_unsafe_path(name)), None)
+    if unsafe is not None:
+        raise CorpusError(f"Archive {path.name!r} names a file outside itself, {unsafe!r}. Do not trust it.")
+    if max(sizes.values(), default=0) > _MAX_MEMBER or sum(sizes.values()) > _MAX_TOTAL:
+        limits = f"{_MAX_MEMBER >> 20} MB a file and {_MAX_TOTAL >> 20} MB in all"
+        raise CorpusError(f"Archive {path.name!r} must hold at most {limits}. Got more.")
+    return sizes
+
+
+def decode(data: bytes, name: str, encoding: str = "utf-8") -> str:
+    """Return bytes as text without a byte order mark, line ends as line feeds."""
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        byte = f"byte 0x{data[error.start]:02x} in line {line:,}"
+        raise CorpusError(f"{name!r} must be text in {encoding}. Got {byte}; give the right encoding.") from error
+    return text.removeprefix("\N{BYTE ORDER MARK}").replace("\r\n", "\n")
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return a file's text."""
+    try:
+        return decode(path.read_bytes(), path.name, encoding)
+    except OSError as error:
+        raise CorpusError(f"{path.name!r} cannot be read: {error.strerror or error}.") from error
+
+
+def provenance_of(files: Sequence[Path], rule: str, licence: str) -> Provenance:
+    """Return the provenance of a corpus that was read from files."""
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+    return Provenance(", ".join(file.name for file in files), rule, licence, digest.hexdigest())

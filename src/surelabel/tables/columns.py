@@ -1,0 +1,103 @@
+"""The texts of a table: which columns hold text, id, group and scores, and each row as a text."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from surelabel._core.formatting import encodable
+from surelabel.exceptions import InvalidInputError
+from surelabel.tables.read import Row
+from surelabel.tables.scores import Pairs, as_pairs
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """Which columns hold what; several text columns are joined by line breaks.
+
+    `id` is "id" by default, if there is such a column; `group` and `scores` are optional.
+    """
+
+    text: str | tuple[str, ...] = ("text",)
+    id: str | None = None
+    group: str | None = None
+    scores: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.text if isinstance(self.text, str) else tuple(self.text))
+        if not self.text:
+            raise InvalidInputError("At least one text column must be named. Got none.")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text columns."""
+        return (self.text,) if isinstance(self.text, str) else self.text
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that a table must have."""
+        return tuple(dict.fromkeys([*self.texts, *filter(None, (self.id, self.group, self.scores))]))
+
+
+class TextRow(NamedTuple):
+    """A text of a file; with a `problem` (a sentence) its text is empty. `number` counts rows of the file from 1."""
+
+    number: int
+    id: str
+    text: str
+    group: str | None = None
+    problem: str | None = None
+    cells: Mapping[str, Any] = {}
+    scores: Pairs | None = None
+
+
+def text_rows(rows: Iterable[Row], columns: Columns) -> Iterator[TextRow]:
+    """Yield each row as a text."""
+    for row in rows:
+        identity = row.cells.get(columns.id or "id")
+        name = str(row.number) if is_missing(identity) else encodable(str(identity))
+        try:
+            text, group, scores = _parts(row, columns)
+        except ValueError as error:
+            yield TextRow(row.number, name, "", None, f"{row.place} {error}", row.cells)
+        else:
+            yield TextRow(row.number, name, text, group, None, row.cells, scores)
+
+
+def _parts(row: Row, columns: Columns) -> tuple[str, str | None, Pairs | None]:
+    """Return the text, group and scores of a row, or raise ValueError with its problem."""
+    if row.problem is not None:
+        raise ValueError(row.problem)
+    for column in columns.needed:
+        if column not in row.cells and column != columns.scores:
+            shown = ", ".join(f"{heading!r:.60}" for heading in list(row.cells)[:12])
+            raise ValueError(f"must have a column {column!r}. It has {shown}.")
+    text = join_texts([row.cells[column] for column in columns.texts])
+    group = None if columns.group is None else filled(row.cells[columns.group], columns.group)
+    scores = None if columns.scores is None else as_pairs(row.cells.get(columns.scores))
+    return text, group, scores
+
+
+def join_texts(cells: Sequence[Any]) -> str:
+    """Join cells by line breaks, missing ones left out; raise ValueError if one is not text."""
+    for cell in cells:
+        if not isinstance(cell, str) and not is_missing(cell):
+            raise ValueError(f"must hold text. Got {type(cell).__name__} {cell!r:.40}.")
+    return encodable("\n".join(cell for cell in cells if isinstance(cell, str) and cell))
+
+
+def filled(cell: Any, column: str) -> str:
+    """Return a cell as a string; raise ValueError if it is empty. The numbers 1 and 1.0 are one value."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    value = "" if is_missing(cell) else encodable(str(cell).strip())
+    if not value:
+        raise ValueError(f"must have a value in the column {column!r}. Got nothing; fill it in, or remove the row.")
+    return value
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is empty, null or not a number."""
+    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))

@@ -1,0 +1,413 @@
+"""Rows of tables: plain text, JSONL, CSV, TSV, Parquet and XLSX, from a disk, a URL or standard input.
+
+A row that cannot be read has a problem; an error that concerns the whole file is a CorpusError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import itertools
+import json
+import lzma
+import os
+import re
+import sys
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from surelabel._core.extras import require
+from surelabel._core.formatting import count
+from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError, MissingDependencyError
+
+FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet", "xlsx")
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl"}
+STDIN = "-"
+
+UNPACKED_BYTES, UNPACKED_RATIO = 2**30, 200
+"""A compressed file may unpack to the larger of these: 1 GiB, or 200 times its size."""
+
+_PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+_ROWS_AT_A_TIME = 1_024
+_BAD_BYTE = re.compile("[\udc80-\udcff]")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"?')
+_SIGNATURES = {
+    b"PK\x03\x04": "a zip archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls); save it as .xlsx or CSV",
+    b"PAR1": "a Parquet file; let its name end in .parquet, or give the format parquet",
+    b"\x1f\x8b": "a gzip file; let its name end in .gz",
+    b"\xfd7zXZ\x00": "an xz file; let its name end in .xz",
+    b"%PDF": "a PDF document",
+    b"\xff\xfe": "text in UTF-16; give the encoding utf-16",
+    b"\xfe\xff": "text in UTF-16; give the encoding utf-16",
+}
+_WORKBOOK = "an Excel workbook (.xlsx); let its name end in .xlsx, or save it as CSV UTF-8"
+
+
+class Row(NamedTuple):
+    """A row of a table.
+
+    `number` counts from 1 in the file; `problem` completes a sentence that begins with `place`
+    ("Row 3 of 'news.csv'"), or is None.
+    """
+
+    number: int
+    cells: dict[str, Any]
+    problem: str | None = None
+    place: str = ""
+
+
+def format_of(name: str | os.PathLike[str]) -> str | None:
+    """Return a file's format by its suffix; None if the suffix is unknown."""
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
+    if suffixes and suffixes[-1] in _PACKED:
+        suffixes.pop()
+    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def read_rows(
+    source: str | os.PathLike[str],
+    *,
+    kind: str | None = None,
+    encoding: str = "utf-8",
+    needed: Sequence[str] = (),
+    all_columns: bool = True,
+) -> Iterator[Row]:
+    """Yield the rows of a file, of a URL (by fsspec), or of standard input ("-").
+
+    Parameters
+    ----------
+    kind : str, optional
+        One of `FORMATS`; by default the suffix decides.
+    needed : sequence of str
+        Columns that a table must have: otherwise a CorpusError is raised at once. (JSONL has no headings.)
+    all_columns : bool, default=True
+        False reads only the needed columns and "id" from Parquet.
+    """
+    name = file_name(source)
+    kind = kind or ("" if os.fspath(source) == STDIN else format_of(source))
+    allowed = [known for known in FORMATS if os.fspath(source) != STDIN or known not in {"parquet", "xlsx"}]
+    if kind not in allowed:
+        raise InvalidInputError(f"The format of {name} must be one of {', '.join(allowed)}. Got {kind or 'none'!r}.")
+    check_encoding(encoding)
+    wanted = None if all_columns else {*needed, "id"}
+    with contextlib.ExitStack() as opened, _errors(name, encoding):
+        stream = _open(source, kind, name, opened)
+        before = _state(stream)
+        if kind == "parquet":
+            cells = _parquet_rows(stream, name, needed, wanted)
+        elif kind == "xlsx":
+            cells = _sheet_rows(stream, name, needed, opened)
+        else:
+            read: Any = {"txt": _text_rows, "jsonl": _json_rows}.get(kind, _table_rows)
+            cells = read(stream, name, encoding, needed, "\t" if kind == "tsv" else ",")
+        for number, (record, problem, line) in enumerate(cells, 1):
+            place = f"Row {number:,}{f' (line {line:,})' if line not in {None, number} else ''} of {name!r}"
+            yield Row(number, record, problem, place)
+        if _state(stream) != before or (before and _path_state(source) != before):
+            raise CorpusError(f"{name!r} changed while it was read. Wait until it is complete, and run again.")
+
+
+def file_name(source: str | os.PathLike[str]) -> str:
+    """Return a file's name for messages."""
+    text = os.fspath(source)
+    return "standard input" if text == STDIN else text.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+
+
+def check_encoding(encoding: Any) -> None:
+    """Raise unless there is a text encoding of this name."""
+    try:
+        known = isinstance(" ".encode(encoding), bytes)
+    except (LookupError, TypeError, UnicodeError):
+        known = False
+    if not known:
+        raise InvalidInputError(f"The encoding must be a text encoding, such as utf-8 or cp1250. Got {encoding!r}.")
+
+
+def open_binary(source: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a path or, by fsspec, a URL for reading."""
+    if "://" not in os.fspath(source):
+        return Path(source).expanduser().open("rb")
+    fsspec = require("fsspec", "distributed", "A URL")
+    try:
+        stream: IO[bytes] = fsspec.open(os.fspath(source), "rb").open()
+    except ImportError as error:
+        raise MissingDependencyError(f"{os.fspath(source)!r} needs another package: {error}") from error
+    return stream
+
+
+@contextlib.contextmanager
+def _errors(name: str, encoding: str) -> Iterator[None]:
+    """Turn the errors of readers into CorpusErrors."""
+    try:
+        yield
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise CorpusError(f"{name!r} must be a complete compressed file. Got an error: {error}.") from error
+    except UnicodeError as error:
+        raise CorpusError(f"{name!r} must be text in {encoding}. Got an error: {error}.") from error
+    except OSError as error:
+        raise CorpusError(f"{name!r} cannot be read: {error.strerror or error}.") from error
+
+
+def _open(source: str | os.PathLike[str], kind: str, name: str, opened: contextlib.ExitStack) -> IO[bytes]:
+    """Open a file, unpacked if its name says that it is compressed."""
+    if os.fspath(source) == STDIN:
+        return sys.stdin.buffer
+    raw = opened.enter_context(open_binary(source))
+    unpack = _PACKED.get(Path(os.fspath(source)).suffix.lower())
+    if unpack is None:
+        return raw
+    if kind in {"parquet", "xlsx"}:
+        raise CorpusError(f"{name!r} is compressed twice: unpack it, {kind.upper()} is compressed already.")
+    raw.seek(0, os.SEEK_END)
+    limit = max(UNPACKED_BYTES, UNPACKED_RATIO * raw.tell())
+    raw.seek(0)
+    stream = opened.enter_context(unpack(raw, "rb"))
+    return io.BufferedReader(_Limited(stream, raw, limit, name))
+
+
+class _Limited(io.RawIOBase):
+    """An unpacked stream that ends with an error past a limit: a small file can unpack to terabytes."""
+
+    def __init__(self, stream: Any, raw: IO[bytes], limit: int, name: str) -> None:
+        self._stream, self._left, self._limit, self._raw = stream, limit, limit, raw
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise CorpusError(f"{self._name!r} unpacks to more than the limit of {count(self._limit)} bytes.")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _state(stream: Any) -> tuple[int, int] | None:
+    """Return size and time of change of an open local file."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, AttributeError, ValueError):
+        return None
+    return (status.st_size, status.st_mtime_ns) if os.path.isfile(stream.fileno()) else None  # noqa: PTH113
+
+
+def _path_state(source: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Return the same of the file that has the name now; another file may have taken its place."""
+    if os.fspath(source) == STDIN:
+        return None
+    try:
+        status = Path(source).expanduser().stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+_Cells = Iterator[tuple[dict[str, Any], str | None, int | None]]
+"""Cells, problem and line of each row."""
+
+
+def _lines(stream: Any, name: str, encoding: str, newline: str) -> Iterator[str]:
+    """Yield lines as text without a byte order mark; bytes that are not text become lone surrogates."""
+    stream = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
+    if encoding.lower().replace("_", "-") not in {"utf-16", "utf-16-le", "utf-16-be", "utf-32"}:
+        _check_is_text(stream, name)
+    text = io.TextIOWrapper(stream, encoding, "surrogateescape", newline)
+    try:
+        first = next(text, "")
+        yield from itertools.chain([first.removeprefix("\N{BYTE ORDER MARK}")] if first else [], text)
+    finally:
+        text.detach()
+
+
+def _check_is_text(stream: Any, name: str) -> None:
+    """Raise if a text file is a workbook, an archive or the like."""
+    head = stream.peek(4096)
+    what = next((what for mark, what in _SIGNATURES.items() if head.startswith(mark)), None)
+    if what is None:
+        return
+    if head.startswith(b"PK") and any(mark in head for mark in (b"xl/", b"docProps/", b"[Content_Types].xml")):
+        what = _WORKBOOK
+    raise CorpusError(f"{name!r} is not text: it is {what}.")
+
+
+def _bad_byte(text: str, encoding: str) -> str | None:
+    """Return the problem of a row with bytes that are not text."""
+    match = None if text.isascii() else _BAD_BYTE.search(text)
+    if match is None:
+        return None
+    return f"must be text in {encoding}. Got byte 0x{ord(match[0]) - 0xDC00:02x}; give the right encoding, e.g. cp1250."
+
+
+def _text_rows(stream: Any, name: str, encoding: str, needed: Sequence[str], _: str) -> _Cells:
+    """Read one text per line."""
+    if set(needed) - {"text"}:
+        missing = next(column for column in needed if column != "text")
+        raise CorpusError(f"{name!r} has one text per line and no columns, but a column {missing!r} is needed.")
+    for line in _lines(stream, name, encoding, "\n"):
+        yield {"text": line.removesuffix("\n").removesuffix("\r")}, _bad_byte(line, encoding), None
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON strictly: a repeated key and NaN raise ValueError."""
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} comes twice")
+    return record
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _json_rows(stream: Any, name: str, encoding: str, needed: Sequence[str], _: str) -> _Cells:
+    """Read one JSON object per line; empty lines do not count."""
+    for line_number, line in enumerate(_lines(stream, name, encoding, "\n"), 1):
+        if not line.strip():
+            continue
+        record: Any = {}
+        problem = _bad_byte(line, encoding)
+        if problem is None:
+            try:
+                record = parse_json(line)
+            except (ValueError, RecursionError) as error:
+                cut = "" if line.endswith("\n") else " The file ends here: is it cut off?"
+                problem = f"must be JSON. Got an error: {error}.{cut}"
+        if not isinstance(record, dict):
+            record, problem = {}, f"must be a JSON object. Got {type(record).__name__}."
+        yield record, problem, line_number
+
+
+def _table_rows(stream: Any, name: str, encoding: str, needed: Sequence[str], usual: str) -> _Cells:
+    """Read a table with a line of headings; every cell is a string, short rows end in empty ones."""
+    csv.field_size_limit(2**31 - 1)
+    lines = _lines(stream, name, encoding, "")
+    first = next((line for line in lines if line.strip()), "")
+    delimiter = delimiter_of(first, usual)
+    reader = csv.reader(itertools.chain([first] if first else [], lines), delimiter=delimiter, strict=True)
+    expected = f"must be a row with {delimiter!r} between columns"
+    try:
+        headings = next(reader, [])
+    except csv.Error as error:
+        raise CorpusError(f"The headings of {name!r} {expected}. Got an error: {error}.") from error
+    if problem := _bad_byte("".join(headings), encoding):
+        raise CorpusError(f"The headings of {name!r} {problem}")
+    check_headings(headings, needed, name)
+    while True:
+        began = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            yield {}, f"{expected}. Got an error: {error}.", began
+            continue
+        if cells is None:
+            return
+        if cells:
+            problem = _bad_byte("".join(cells), encoding)
+            if problem is None and len(cells) > len(headings) and any(cells[len(headings) :]):
+                problem = f"must have {len(headings)} cells. Got {len(cells)}."
+            yield _record(headings, cells), problem, began
+
+
+def _record(headings: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+    """Return cells by heading; of two columns with one name the first counts."""
+    filled = itertools.zip_longest(headings, cells[: len(headings)], fillvalue="")
+    return dict(reversed(list(filled)))
+
+
+def delimiter_of(headings: str, usual: str = ",") -> str:
+    """Return the delimiter of a table: the most frequent one outside quotes in its first line."""
+    bare = _QUOTED.sub("", headings)
+    counts = {mark: bare.count(mark) for mark in dict.fromkeys([usual, ",", ";", "\t"])}
+    return max(counts, key=lambda mark: counts[mark])
+
+
+def check_headings(headings: Sequence[str], needed: Sequence[str], name: str) -> None:
+    """Raise unless each needed column is there once."""
+    shown = ", ".join(f"{heading!r:.60}" for heading in headings[:12]) or "none"
+    for column in needed:
+        if column in headings:
+            if list(headings).count(column) > 1:
+                raise CorpusError(f"{name!r} has several columns {column!r}: rename all but one.")
+            continue
+        if not headings:
+            raise CorpusError(f"{name!r} is empty: it must begin with a line of headings, one of them {column!r}.")
+        if looks_like_data(headings):
+            raise CorpusError(
+                f"{name!r} must begin with a line of headings. Its first line looks like data: {shown}. Add headings, "
+                f"one of them {column!r}."
+            )
+        raise CorpusError(f"{name!r} must have a column {column!r}. It has {shown}. Name the right column.")
+
+
+def looks_like_data(headings: Sequence[str]) -> bool:
+    """Whether a first line has cells that headings seldom have: a sentence or a number."""
+    return any(len(cell) > 60 or len(cell.split()) > 5 or cell.replace(".", "", 1).isdigit() for cell in headings)
+
+
+def _parquet_rows(stream: Any, name: str, needed: Sequence[str], wanted: set[str] | None) -> _Cells:
+    """Read a Parquet file, some rows at a time."""
+    pyarrow, parquet = (require(module, "corpora", "Parquet") for module in ("pyarrow", "pyarrow.parquet"))
+    try:
+        file = parquet.ParquetFile(stream)
+        headings = list(file.schema_arrow.names)
+        check_headings(headings, needed, name)
+        chosen = [heading for heading in headings if wanted is None or heading in wanted]
+        for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=chosen):
+            if batch.nbytes > UNPACKED_BYTES:
+                raise CorpusError(f"{name!r} unpacks {_ROWS_AT_A_TIME} rows to over {count(UNPACKED_BYTES)} bytes.")
+            for cells in batch.to_pylist():
+                yield cells, None, None
+    except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
+        raise CorpusError(f"{name!r} must be a Parquet file. Got an error: {error}.") from error
+
+
+def _sheet_rows(stream: Any, name: str, needed: Sequence[str], opened: contextlib.ExitStack) -> _Cells:
+    """Read the first sheet of an Excel workbook; as in CSV, every cell is a string."""
+    openpyxl = require("openpyxl", "corpora", "An Excel workbook")
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+            packed = sum(entry.compress_size for entry in archive.infolist())
+        if unpacked > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
+            raise CorpusError(f"{name!r} unpacks to {count(unpacked)} bytes, more than the limit.")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
+            book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        opened.callback(book.close)
+        if len(book.worksheets) > 1:
+            message = f"{name!r} has {len(book.worksheets)} sheets; only the first, {sheet.title!r}, is read."
+            warnings.warn(message, DataWarning, stacklevel=2)
+        filled = ((line, cells) for line, row in enumerate(sheet.values, 1) if any(cells := [_cell(c) for c in row]))
+        _, headings = next(filled, (0, []))
+        check_headings(headings, needed, name)
+        for line, cells in filled:
+            yield _record(headings, cells), None, line
+    except (CorpusError, DataWarning):
+        raise
+    except Exception as error:  # parsers of damaged bytes raise anything
+        raise CorpusError(f"{name!r} must be an Excel workbook. Got an error: {error}.") from error
+
+
+def _cell(value: Any) -> str:
+    """Return a spreadsheet's cell as CSV would have it."""
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

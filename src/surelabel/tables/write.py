@@ -1,0 +1,241 @@
+"""Writers of tables: JSONL, CSV, Parquet and XLSX. No cell of a CSV file or workbook begins a formula."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from surelabel._core.extras import require
+from surelabel._core.files import atomic_file
+from surelabel._core.formatting import encodable, printable
+from surelabel.exceptions import DataWarning, InvalidInputError
+
+OUTPUT_FORMATS = ("jsonl", "csv", "parquet", "xlsx")
+_SUFFIXES = {f".{name}": name for name in OUTPUT_FORMATS} | {".ndjson": "jsonl"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001  # full-width ones are formulas too
+# Control and direction characters that JSON would write as they are.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LONGEST_CELL, _MOST_SHEET_ROWS = 32_767, 1_048_576
+
+Record = Mapping[str, Any]
+Schema = Mapping[str, Any]
+"""Columns with their types: str, int, float or bool, a list of one type, or a mapping of fields."""
+
+
+class Writer(Protocol):
+    """Writes records until it is closed."""
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Write records."""
+
+    def close(self) -> None:
+        """Write what is buffered, and complete the file."""
+
+
+def output_format(path: str | os.PathLike[str]) -> str:
+    """Return the format of an output file by its suffix."""
+    kind = _SUFFIXES.get(Path(path).suffix.lower())
+    if kind is None:
+        raise InvalidInputError(f"An output file must end in {', '.join(_SUFFIXES)}. Got {Path(path).name!r}.")
+    return kind
+
+
+def open_writer(
+    target: str | os.PathLike[str] | IO[Any], kind: str | None = None, headings: Sequence[str] | Schema = ()
+) -> Writer:
+    r"""Return a writer onto a path or an open stream.
+
+    Parameters
+    ----------
+    target : path or stream
+        A path is written atomically: the file appears when the writer is closed; "-" is standard output. Streams
+        are of bytes, for jsonl and csv also of text, and stay open.
+    kind : str, optional
+        One of `OUTPUT_FORMATS`; by default the path's suffix decides.
+    headings : sequence of str, or mapping of name to type
+        The columns of csv, xlsx and parquet; parquet needs types (see `Schema`).
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> writer = open_writer(stream, "csv", ("id", "labels"))
+    >>> writer.write([{"id": "=1+1", "labels": "oil"}])
+    >>> stream.getvalue()
+    "id,labels\n'=1+1,oil\n"
+    """
+    if isinstance(target, str | os.PathLike):
+        kind = kind or output_format(target)
+        if os.fspath(target) != "-":
+            return _AtomicWriter(target, kind, headings)
+        target = sys.stdout.buffer
+    writers: dict[str, Any] = {
+        "jsonl": _JsonlWriter,
+        "csv": _CsvWriter,
+        "xlsx": _SheetWriter,
+        "parquet": _ParquetWriter,
+    }
+    if kind not in writers:
+        raise InvalidInputError(f"The format of an output must be {', '.join(writers)}. Got {kind!r}.")
+    writer: Writer = writers[kind](target, headings)
+    return writer
+
+
+def to_json(record: Record) -> str:
+    """Return a record as one line of JSON; control and direction characters are escaped, NaN is refused."""
+    line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return line if line.isascii() else _UNSAFE.sub(_escape, line)
+
+
+def _escape(mark: re.Match[str]) -> str:
+    return "?" if "\ud800" <= mark[0] <= "\udfff" else f"\\u{ord(mark[0]):04x}"
+
+
+def neutral(cell: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula: with an apostrophe before it if it begins like one."""
+    if not isinstance(cell, str):
+        return str(cell) if isinstance(cell, int) and abs(cell) > 2**53 else cell
+    text = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", encodable(cell))
+    return f"'{text}" if text.lstrip(" \xa0\ufeff\u200b").startswith(_FORMULA) else text
+
+
+class _JsonlWriter:
+    """One JSON object per line."""
+
+    def __init__(self, stream: IO[Any], headings: Any = ()) -> None:
+        self._wraps = not isinstance(stream, io.TextIOBase)
+        self._stream: Any = io.TextIOWrapper(stream, "utf-8", newline="") if self._wraps else stream
+
+    def write(self, records: Iterable[Record]) -> None:
+        self._stream.writelines(to_json(record) + "\n" for record in records)
+        self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.flush()
+        if self._wraps:
+            self._stream.detach()  # leaves the stream of bytes open
+
+
+class _CsvWriter(_JsonlWriter):
+    """One line per record after a line of headings."""
+
+    def __init__(self, stream: IO[Any], headings: Iterable[str]) -> None:
+        super().__init__(stream)
+        self._headings = list(headings)
+        self._writer = csv.writer(self._stream, lineterminator="\n")
+        self._writer.writerow(map(neutral, self._headings))
+
+    def write(self, records: Iterable[Record]) -> None:
+        self._writer.writerows([neutral(record.get(name)) for name in self._headings] for record in records)
+        self._stream.flush()
+
+
+class _SheetWriter:
+    """A workbook of one sheet; strings are stored as strings, and protected as in CSV, which they may become."""
+
+    def __init__(self, stream: IO[bytes], headings: Iterable[str]) -> None:
+        openpyxl = require("openpyxl", "corpora", "An Excel workbook")
+        self._make_cell = require("openpyxl.cell", "corpora", "An Excel workbook").WriteOnlyCell
+        self._stream, self._headings = stream, list(headings)
+        self._book = openpyxl.Workbook(write_only=True)
+        self._sheet = self._book.create_sheet("answers")
+        self._n_rows = 0
+        self._append(self._headings)
+
+    def _append(self, cells: Iterable[Any]) -> None:
+        self._n_rows += 1
+        if self._n_rows > _MOST_SHEET_ROWS:
+            raise InvalidInputError(f"A workbook holds at most {_MOST_SHEET_ROWS:,} rows. Write .csv or .parquet.")
+        self._sheet.append([self._cell(cell) for cell in cells])
+
+    def _cell(self, value: Any) -> Any:
+        text = neutral(value)
+        if not isinstance(text, str):
+            return text
+        if len(text) > _LONGEST_CELL:
+            message = f"A cell of a workbook holds {_LONGEST_CELL:,} characters: longer ones are cut. Write .csv."
+            warnings.warn(message, DataWarning, stacklevel=2)
+            text = f"{text[: _LONGEST_CELL - 1]}…"
+        cell = self._make_cell(self._sheet, printable(text))
+        cell.data_type = "s"
+        return cell
+
+    def write(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self._append(record.get(name) for name in self._headings)
+
+    def close(self) -> None:
+        self._book.save(self._stream)
+
+
+class _ParquetWriter:
+    """A Parquet file with typed columns."""
+
+    def __init__(self, stream: IO[bytes], schema: Any) -> None:
+        if not isinstance(schema, Mapping):
+            raise InvalidInputError("Parquet needs the types of its columns. Got names only.")
+        self._arrow = require("pyarrow", "corpora", "Parquet")
+        self._schema = self._arrow.schema([(name, self._type(kind)) for name, kind in schema.items()])
+        parquet = require("pyarrow.parquet", "corpora", "Parquet")
+        self._writer = parquet.ParquetWriter(stream, self._schema, compression="zstd")
+
+    def _type(self, kind: Any) -> Any:
+        if isinstance(kind, list):
+            return self._arrow.list_(self._type(kind[0]))
+        if isinstance(kind, Mapping):
+            return self._arrow.struct([(name, self._type(inner)) for name, inner in kind.items()])
+        names = {str: "string", int: "int64", float: "float64", bool: "bool_"}
+        return getattr(self._arrow, names[kind])()
+
+    def write(self, records: Iterable[Record]) -> None:
+        rows = [{name: _encodable(record.get(name)) for name in self._schema.names} for record in records]
+        if rows:
+            self._writer.write_table(self._arrow.Table.from_pylist(rows, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _encodable(value: Any) -> Any:
+    """Replace lone surrogates in a value and all that it holds."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    return {key: _encodable(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+
+class _AtomicWriter:
+    """A writer onto a path; the file appears when it is closed, and not at all after an error."""
+
+    def __init__(self, path: str | os.PathLike[str], kind: str, headings: Any) -> None:
+        with contextlib.ExitStack() as opened:
+            stream = opened.enter_context(atomic_file(path, "wb"))
+            self._writer = open_writer(stream, kind, headings)
+            self._opened = opened.pop_all()
+
+    def write(self, records: Iterable[Record]) -> None:
+        self._writer.write(records)
+
+    def close(self) -> None:
+        with self._opened:
+            self._writer.close()
+
+    def __enter__(self) -> _AtomicWriter:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if error[0] is None:
+            self.close()
+        else:
+            self._opened.__exit__(*error)
