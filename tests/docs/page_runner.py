@@ -67,16 +67,17 @@ def run_page(page, folder, monkeypatch):
     }
     for name, value in surroundings.items():
         monkeypatch.setenv(name, value)
-    markdown, run = (ROOT / page).read_text(encoding="utf-8"), _Page(folder)
+    markdown, run, updated, start = (ROOT / page).read_text(encoding="utf-8"), _Page(folder), "", 0
     try:
         for block in _FENCE.finditer(markdown):
             output = run.do(block["language"], block["title"], block["text"])
             if output is not None:
-                markdown = markdown.replace(block[0], block[0].replace(block["text"], output))
+                updated += markdown[start : block.start("text")] + output
+                start = block.end("text")
     finally:
         run.end_servers()
     if os.environ.get("UPDATE_PAGES"):
-        (ROOT / page).write_text(markdown, encoding="utf-8")
+        (ROOT / page).write_text(updated + markdown[start:], encoding="utf-8")
 
 
 class _Page:
