@@ -8,38 +8,12 @@ from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.download import as_path, provenance_of, read_text
 from surelabel.exceptions import CorpusError
 
-EMOTIONS = tuple(
-    [
-        "admiration",
-        "amusement",
-        "anger",
-        "annoyance",
-        "approval",
-        "caring",
-        "confusion",
-        "curiosity",
-        "desire",
-        "disappointment",
-        "disapproval",
-        "disgust",
-        "embarrassment",
-        "excitement",
-        "fear",
-        "gratitude",
-        "grief",
-        "joy",
-        "love",
-        "nervousness",
-        "optimism",
-        "pride",
-        "realization",
-        "relief",
-        "remorse",
-        "sadness",
-        "surprise",
-        "neutral",
-    ]
+_EMOTIONS = (
+    "admiration amusement anger annoyance approval caring confusion curiosity desire disappointment disapproval "
+    "disgust embarrassment excitement fear gratitude grief joy love nervousness optimism pride realization relief "
+    "remorse sadness surprise neutral"
 )
+EMOTIONS = tuple(_EMOTIONS.split())
 _FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
 
 
