@@ -46,6 +46,7 @@ class FakeBundle:
         self.groups = groups
         self.report = report
         self.batches = []
+        self.filing = self.calibration = None
         self.info = types.SimpleNamespace(
             name="Newswire", classifier="linear", measure="log-loss", corpus="made up", notes=("A note.",),
             levels={"max_wrong": "0.05", "max_missed": "0.1", "significance": "0.05"}, verdict=("Good.",),
@@ -53,7 +54,13 @@ class FakeBundle:
         )  # fmt: skip
         self.predictor = types.SimpleNamespace(calibration_=types.SimpleNamespace(n_texts=399))
 
-    def answers(self, texts, *, significance=None, confidence_level=None, groups=None, assurance=None, top=5):
+    def predict_proba(self, texts):
+        return list(texts)
+
+    def answers(
+        self, texts, *, significance=None, confidence_level=None, groups=None, assurance=None, top=5, probabilities=None
+    ):
+        assert probabilities == texts
         self.batches.append(len(texts))
         assert groups is None or len(groups) == len(texts)
         if any("break" in text for text in texts):
@@ -67,7 +74,7 @@ class FakeBundle:
         if not named:
             reason = "The model knows none of its words: read it yourself."
             return FakeAnswer("read", reason, self.label_names[:1], self.label_names, (), 0.3, 0.01, significance)
-        if "maybe" in text:
+        if "maybe" in text.lower():
             more = tuple(name for name in self.label_names if name not in named)[:3]
             reason = f"Choose from these {len(named + more)} tags: they leave out at most 10 % of the true tags on average."
             return FakeAnswer("choose", reason, named, named + more, named[:1], 0.9, 0.4, significance)

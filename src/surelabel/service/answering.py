@@ -8,9 +8,11 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from surelabel.guarantees.watch import ExchangeabilityWatch
+from surelabel.models.calibrate import calibrate_bundle
 from surelabel.service.errors import busy, invalid
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Question(NamedTuple):
     confidence_level: str | float | None = None
     assurance: str | float | None = None
     top: int = 5
+    dial: str | None = None  # how often an answer may be wrong, if not as often as the model promises
 
     @property
     def asked(self) -> tuple[Any, ...]:
@@ -63,7 +66,8 @@ class Worker:
     def __init__(self, bundle: Bundle, metrics: ServiceMetrics, *, watches: bool = False) -> None:
         self.bundle = bundle
         self.metrics = metrics
-        self._watch = ExchangeabilityWatch() if watches else None
+        self._watch = _watch_of(bundle) if watches else None
+        self._dialled: dict[str, Bundle] = {}
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(_QUEUED)
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="surelabel-worker")
         self._task: asyncio.Task[None] | None = None
@@ -138,33 +142,47 @@ class Worker:
 
     def _answer(self, questions: list[Question]) -> list[Answer]:
         """Answer questions that differ only in their texts and groups."""
-        first = questions[0]
-        together = first._replace(
-            texts=_joined(question.texts for question in questions),
-            groups=None if first.groups is None else _joined(question.groups or () for question in questions),
-        )
-        texts, groups, significance, confidence_level, assurance, top = together
-        answers = self.bundle.answers(
+        texts = _joined(question.texts for question in questions)
+        groups, significance, confidence_level, assurance, top, dial = questions[0][1:]
+        probabilities = self.bundle.predict_proba(texts)
+        if self._watch is not None:
+            self._follow(self._watch, probabilities)
+        return self._at(dial).answers(
             texts,
-            groups=groups,
+            groups=None if groups is None else _joined(question.groups or () for question in questions),
             significance=significance,
             confidence_level=confidence_level,
             assurance=assurance,
             top=top,
+            probabilities=probabilities,
         )
-        if self._watch is not None:
-            self._follow(self._watch, texts)
-        return answers
 
-    def _follow(self, watch: ExchangeabilityWatch, texts: Sequence[str]) -> None:
-        """Let a watch see texts, and log its alarm once."""
+    def _at(self, dial: str | None) -> Bundle:
+        """Return the model with all its promises at another position of the dial, calibrated when it is first used."""
+        levels = self.bundle.info.levels
+        if dial is None or self.bundle.filing is None or Fraction(dial) == Fraction(levels["max_wrong"]):
+            return self.bundle
+        if dial not in self._dialled:
+            missed = Fraction(levels["max_missed"]) * Fraction(dial) / Fraction(levels["max_wrong"])
+            changes = {"max_wrong": dial, "max_missed": f"{min(float(missed), 0.5):.6g}", "significance": dial}
+            self._dialled[dial] = calibrate_bundle(self.bundle, **changes)
+        return self._dialled[dial]
+
+    def _follow(self, watch: ExchangeabilityWatch, probabilities: Any) -> None:
+        """Let the watch see texts, and log its alarm once."""
         before = watch.state.alarm
-        scores = self.bundle.policy.automation.scores(self.bundle.predict_proba(texts))
-        state = watch.update(scores)
+        state = watch.update(self.bundle.policy.automation.scores(probabilities))
         self.metrics.watch_capital.set(state.log10_martingale)
         self.metrics.watch_alarm.set(state.alarm)
         if state.alarm and not before:
             _log.warning("Texts have drifted: the watch raised its alarm. Calibrate with recent texts.")
+
+
+def _watch_of(bundle: Bundle) -> ExchangeabilityWatch:
+    """Return a watch that has seen the calibration texts, if the bundle has their figures."""
+    if bundle.calibration is None:
+        return ExchangeabilityWatch()
+    return ExchangeabilityWatch(bundle.policy.automation.scores(bundle.calibration.probabilities))
 
 
 def _joined(parts: Iterable[Sequence[str]]) -> list[str]:
@@ -182,22 +200,18 @@ def _settle(future: asyncio.Future[list[Answer]], outcome: list[Answer] | Except
         future.set_result(outcome)
 
 
-def groups_of(bundle: Bundle) -> tuple[str, ...] | None:
-    """Return the groups that a bundle is calibrated by, None if there are none."""
-    return getattr(bundle, "groups", None)
-
-
-def check_groups(known: Sequence[str] | None, column: str | None, groups: Sequence[str] | None) -> None:
+def check_groups(bundle: Bundle, groups: Sequence[str] | None) -> None:
     """Refuse groups that are missing, unexpected or unknown."""
-    if known is None:
+    if bundle.groups is None:
         if groups is not None:
             raise invalid("groups", "The model is not calibrated by groups.", "Leave the groups out.")
         return
+    advice = "GET /v1/model lists the groups."
     if groups is None:
-        raise invalid("groups", f"Each text needs its {column or 'group'}.", "GET /v1/model lists the groups.")
+        raise invalid("groups", f"Each text needs its {bundle.info.group_column}.", advice)
     for number, group in enumerate(groups):
-        if group not in known:
-            raise invalid(f"groups[{number}]", f"There is no group {group[:80]!r}.", "GET /v1/model lists the groups.")
+        if group not in bundle.groups:
+            raise invalid(f"groups[{number}]", f"There is no group {group[:80]!r}.", advice)
 
 
 def check_labels(known: frozenset[str], labels: Iterable[str], field: str = "labels") -> None:

@@ -11,17 +11,16 @@ import signal
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from surelabel._version import __version__
 from surelabel.service import schemas
-from surelabel.service.answering import Question, Worker, check_groups, check_labels, groups_of
+from surelabel.service.answering import Question, Worker, check_groups, check_labels
 from surelabel.service.errors import as_service_error, busy
 from surelabel.service.metrics import CountedRequests, ServiceMetrics
 from surelabel.service.pages import add_pages
@@ -87,39 +86,26 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, store: R
     return app
 
 
-def described(*statuses: int, **more: Any) -> dict[str, Any]:
-    """Return how an address that needs the token is described in OpenAPI."""
-    codes = (401, 403, *statuses)
-    errors: dict[int | str, dict[str, Any]] = {code: {"model": schemas.ErrorResponse} for code in codes}
-    bearer = HTTPBearer(auto_error=False, description="The token of the service; SecureRequests compares it.")
-    return {"responses": errors | more.pop("responses", {}), "dependencies": [Depends(bearer)], **more}
-
-
-def posted(response: type[Any] | None = None, *statuses: int) -> dict[str, Any]:
-    """Return how an address is described that takes a JSON body."""
-    responses = {} if response is None else {200: {"model": response}}
-    return described(400, 413, 415, 422, 503, *statuses, responses=responses)
-
-
 def _add_api(app: FastAPI, worker: Worker, settings: ServiceSettings) -> None:
     """Add what programs call."""
     bundle = worker.bundle
     labels = frozenset(bundle.label_names)
-    groups = groups_of(bundle)
 
     async def predict(body: schemas.PredictRequest) -> Response:
         """Answer texts."""
-        answers = await worker.ask(question_of(bundle, body))
+        check_groups(bundle, body.all_groups)
+        asked = (body.significance, body.confidence_level, body.assurance, body.top)
+        answers = await worker.ask(Question(body.all_texts, body.all_groups, *asked))
         records = [{"id": identity, **answer.record()} for identity, answer in zip(body.all_ids, answers, strict=True)]
         return JSONResponse({"answers": records})
 
     async def p_value(body: schemas.PValueRequest) -> Response:
         """Return the p-value of a label-set for a text."""
         check_labels(labels, body.labels)
-        asked = None if body.group is None else [body.group]
-        check_groups(groups, bundle.info.group_column, asked)
+        groups = None if body.group is None else [body.group]
+        check_groups(bundle, groups)
         chosen = sorted(set(body.labels))
-        found = await worker.run(lambda: bundle.predict_p([body.text], [frozenset(chosen)], groups=asked))
+        found = await worker.run(lambda: bundle.predict_p([body.text], [frozenset(chosen)], groups=groups))
         return JSONResponse({"labels": chosen, "p_value": float(found[0])})
 
     async def words(body: schemas.WordsRequest) -> Response:
@@ -136,9 +122,9 @@ def _add_api(app: FastAPI, worker: Worker, settings: ServiceSettings) -> None:
         ("/v1/words", words, schemas.WordsRequest, None),
     ):
         endpoint.__annotations__["body"] = schemas.limited(request, settings)
-        app.post(path, **posted(response))(endpoint)
+        app.post(path, **schemas.posted(response))(endpoint)
 
-    @app.get("/v1/model", **described())
+    @app.get("/v1/model", **schemas.described())
     def model() -> Response:
         """Describe the model and the limits of this service."""
         return JSONResponse(describe_model(bundle, settings))
@@ -161,22 +147,15 @@ def _add_state(app: FastAPI, metrics: ServiceMetrics) -> None:
 
     text = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
 
-    @app.get("/metrics", response_class=Response, **described(responses=text))
+    @app.get("/metrics", response_class=Response, **schemas.described(responses=text))
     def exposition() -> Response:
         """Return the metrics for Prometheus."""
         return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def question_of(bundle: Bundle, body: schemas.PredictRequest) -> Question:
-    """Return what a request asks, if the model knows its groups."""
-    groups = body.all_groups
-    check_groups(groups_of(bundle), bundle.info.group_column, groups)
-    return Question(body.all_texts, groups, body.significance, body.confidence_level, body.assurance, body.top)
-
-
 def describe_model(bundle: Bundle, settings: ServiceSettings) -> dict[str, Any]:
     """Return what the service answers with, and its limits."""
-    info, groups = bundle.info, groups_of(bundle)
+    info, groups = bundle.info, bundle.groups
     n_calibration = bundle.predictor.calibration_.n_texts
     return {
         "version": __version__,
@@ -208,7 +187,7 @@ async def _refuse(_: Request, error: Exception) -> Response:
 
 async def _warm_up(app: FastAPI, worker: Worker) -> None:
     """Answer a text of no client: what is loaded or compiled on first use is then there."""
-    groups = groups_of(worker.bundle)
+    groups = worker.bundle.groups
     for level in (None, "0.05"):
         try:
             await worker.ask(Question(["warm up"], groups and groups[:1], level))

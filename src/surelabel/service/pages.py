@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import jinja2
 from fastapi.responses import HTMLResponse, Response
@@ -12,18 +12,16 @@ from fastapi.staticfiles import StaticFiles
 
 from surelabel._core import formatting
 from surelabel.service import schemas
-from surelabel.service.answering import groups_of
+from surelabel.service.answering import Question, check_groups
 from surelabel.service.errors import ServiceError
 from surelabel.service.security import PAGE_POLICY, REPORT_POLICY
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from surelabel.models import Bundle
     from surelabel.service.answering import Worker
     from surelabel.service.settings import ServiceSettings
 
-LEVELS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.3")
 _HEADINGS = {"file": "File", "choose": "Choose", "read": "Read"}
 
 
@@ -90,29 +88,31 @@ def render_card(answer: Mapping[str, Any] | None, *, queue: str | None = None, l
 
 def add_pages(app: FastAPI, worker: Worker, settings: ServiceSettings, *, has_review: bool) -> None:
     """Add the page, its card, the report and static files."""
-    from surelabel.service.app import posted, question_of  # noqa: PLC0415
-
     bundle = worker.bundle
+    own_level = bundle.info.levels["max_wrong"]
+    levels = sorted({*get_args(schemas.Dial), own_level}, key=float)
 
     @app.get("/", include_in_schema=False)
     def page() -> Response:
         return render_page(
             "index.html",
             info=bundle.info,
-            groups=groups_of(bundle),
-            levels=_levels(bundle),
-            level=_default_level(bundle),
+            groups=bundle.groups,
+            levels=levels,
+            level=own_level,
             has_report=bundle.report is not None,
             has_review=has_review,
         )
 
-    async def card(body: schemas.PredictRequest) -> HTMLResponse:
-        """Answer the first text as a card in HTML."""
-        [answer, *_] = await worker.ask(question_of(bundle, body))
+    async def card(body: schemas.CardRequest) -> HTMLResponse:
+        """Answer a text as a card in HTML."""
+        groups = None if body.group is None else [body.group]
+        check_groups(bundle, groups)
+        [answer] = await worker.ask(Question([body.text], groups, body.level or own_level, dial=body.level))
         return HTMLResponse(render_card(answer.record()))
 
-    card.__annotations__["body"] = schemas.limited(schemas.PredictRequest, settings)
-    app.post("/v1/card", response_class=HTMLResponse, **posted())(card)
+    card.__annotations__["body"] = schemas.limited(schemas.CardRequest, settings)
+    app.post("/v1/card", response_class=HTMLResponse, **schemas.posted())(card)
 
     @app.get("/report", include_in_schema=False)
     def report() -> Response:
@@ -122,13 +122,3 @@ def add_pages(app: FastAPI, worker: Worker, settings: ServiceSettings, *, has_re
         return Response(bundle.report, media_type="text/html; charset=utf-8", headers=headers)
 
     app.mount("/static", StaticFiles(packages=[("surelabel.service", "static")]))
-
-
-def _default_level(bundle: Bundle) -> str:
-    """Return the significance that the model was made for."""
-    return str(bundle.info.levels.get("significance", "0.05"))
-
-
-def _levels(bundle: Bundle) -> list[str]:
-    """Return the positions of the dial."""
-    return sorted({*LEVELS, _default_level(bundle)}, key=float)

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from surelabel import review
 from surelabel.service.pages import render_card, render_page
-from surelabel.service.schemas import StrictRequest
+from surelabel.service.schemas import StrictRequest, described, posted
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -68,8 +68,6 @@ class UndoRequest(ReviewerRequest):
 
 def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore) -> None:
     """Add the page of a review and what it calls; FastAPI runs these functions in threads."""
-    from surelabel.service.app import described, posted  # noqa: PLC0415
-
     known = frozenset(bundle.label_names)
 
     def counts() -> dict[str, Any]:

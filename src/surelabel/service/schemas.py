@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
+from fastapi import Depends
+from fastapi.security import HTTPBearer
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -32,6 +34,8 @@ Level = (
     Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
     | Annotated[str, Field(pattern=r"^0?\.[0-9]{0,19}[1-9][0-9]{0,19}$")]
 )
+Dial = Literal["0.01", "0.02", "0.05", "0.1", "0.2", "0.3"]
+"""How often an answer may be wrong."""
 Identity = Annotated[str, Field(min_length=1, max_length=200)]
 Group = Annotated[str, Field(max_length=200)]
 LabelName = Annotated[str, Field(max_length=1_000)]
@@ -41,6 +45,9 @@ WholeNumber = Annotated[int, BeforeValidator(_as_whole)]
 def _absent(description: str, **limits: Any) -> Any:
     """Return a field that may be left out, without a default in the schema."""
     return Field(default_factory=lambda: None, description=description, **limits)
+
+
+_OF_TEXT = _absent("Group of the text, if the model is calibrated by groups.")
 
 
 class StrictRequest(BaseModel):
@@ -125,12 +132,20 @@ class PredictRequest(StrictRequest):
         return self.ids or [str(number) for number in range(1, len(self.all_texts) + 1)]
 
 
+class CardRequest(StrictRequest):
+    """A text for the page."""
+
+    text: str
+    level: Dial = _absent("How often the answer may be wrong; by default as often as the model promises.")
+    group: Group = _OF_TEXT
+
+
 class PValueRequest(StrictRequest):
     """A text and a label-set."""
 
     text: str
     labels: Annotated[list[LabelName], FailFast()] = Field(max_length=MAX_LABELS, description="[] for the empty set.")
-    group: Group = _absent("Group of the text, if the model is calibrated by groups.")
+    group: Group = _OF_TEXT
 
 
 class WordsRequest(StrictRequest):
@@ -186,3 +201,17 @@ class ErrorResponse(BaseModel):
     """The shape of every error."""
 
     error: ErrorDetails
+
+
+def described(*statuses: int, **more: Any) -> dict[str, Any]:
+    """Return how an address that needs the token is described in OpenAPI."""
+    codes = (401, 403, *statuses)
+    errors: dict[int | str, dict[str, Any]] = {code: {"model": ErrorResponse} for code in codes}
+    bearer = HTTPBearer(auto_error=False, description="The token of the service; SecureRequests compares it.")
+    return {"responses": errors | more.pop("responses", {}), "dependencies": [Depends(bearer)], **more}
+
+
+def posted(response: type[Any] | None = None, *statuses: int) -> dict[str, Any]:
+    """Return how an address is described that takes a JSON body."""
+    responses = {} if response is None else {200: {"model": response}}
+    return described(400, 413, 415, 422, 503, *statuses, responses=responses)

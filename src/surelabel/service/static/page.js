@@ -8,6 +8,8 @@ let asked = "";
 let latest = null;
 
 const level = () => levels[Number(byId("level").value)];
+// Without a level the model answers as it was made.
+const asLevel = () => (level() === byId("level").dataset.own ? {} : { level: level() });
 const group = () => (byId("group") ? { group: byId("group").value } : {});
 
 async function ask() {
@@ -18,7 +20,7 @@ async function ask() {
   const result = byId("result");
   result.setAttribute("aria-busy", "true");
   try {
-    const response = await send("v1/card", { text, significance: level(), ...group() }, signal);
+    const response = await send("v1/card", { text, ...asLevel(), ...group() }, signal);
     const card = await response.text();
     if (signal.aborted) return;
     hideProblem();
@@ -91,7 +93,7 @@ let stopping = null;
 async function answerTable(file) {
   const isKept = /\.(csv|tsv|xlsx|jsonl|parquet)$/i.exec(file.name);
   const kind = isKept ? isKept[1].toLowerCase() : "csv";
-  const query = new URLSearchParams({ name: file.name, text: byId("column").value, format: kind, significance: level() });
+  const query = new URLSearchParams({ name: file.name, text: byId("column").value, format: kind, ...asLevel() });
   if (byId("group")) query.set("group_of_all", byId("group").value);
   stopping = new AbortController();
   const headers = { "Content-Type": "application/octet-stream" };
