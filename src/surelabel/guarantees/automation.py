@@ -11,6 +11,7 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from surelabel.guarantees.levels import from_file
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LogLoss
 from surelabel.sets.forced import ForcedPredictions
+from surelabel.sets.texts import Texts
 
 _KIND = "automation"
 _DEFAULT_MEASURE = LogLoss()
@@ -125,7 +127,7 @@ class Automation:
         """
         with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
             # Label-sets that are no candidates need no warning: here they count as wrong guesses.
-            predictor = ConformalLabelSets(**self._uncalibrated.get_params()).calibrate(probabilities, labels)
+            predictor = replace(self._uncalibrated).calibrate(probabilities, labels)
         guesses = predictor.predict(probabilities)
         self.predictor_, scores, wrong = predictor, guesses.scores, _are_wrong(predictor, guesses, labels)
         self.threshold_ = certified_threshold(scores, wrong, self._max_wrong, self._assurance)
@@ -140,11 +142,15 @@ class Automation:
         """Return which best guesses with these scores, (n,), can be filed."""
         return np.asarray(scores < self.threshold_)
 
-    def predict(self, probabilities: Any) -> ForcedPredictions:
-        """Return the best guess of each text; its `scores` are what texts are ranked by."""
+    def texts(self, probabilities: Any) -> Texts:
+        """Cost and sort texts once, for several questions."""
         if not hasattr(self, "predictor_"):
             raise NotCalibratedError("This Automation is not calibrated. Call 'calibrate' first.")
-        return self.predictor_.predict(probabilities)
+        return self.predictor_.texts(probabilities)
+
+    def predict(self, probabilities: Any) -> ForcedPredictions:
+        """Return the best guess of each text; its `scores` are what texts are ranked by."""
+        return ForcedPredictions.from_texts(self.texts(probabilities))
 
     def scores(self, probabilities: Any) -> FloatArray:
         """Return the score of each text's best guess, (n,): low if it is sure."""
@@ -190,7 +196,7 @@ class Automation:
             automation.summary_ = str(header["summary"])
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the automation again.") from error
-        automation._uncalibrated = ConformalLabelSets(**predictor.get_params())
+        automation._uncalibrated = replace(predictor)
         automation.predictor_ = predictor
         automation.threshold_, automation.share_, automation.wrong_bound_ = threshold, share, bound
         return automation

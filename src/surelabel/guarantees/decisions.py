@@ -205,11 +205,11 @@ class FilingPolicy:
         return [f"{name}: {group}" for name, group in zip(names, groups, strict=True)]
 
     def guesses_as(self, predictor: ConformalLabelSets) -> bool:
-        """Return whether a predictor without classes of cardinality has the same best guesses as this policy."""
-        own = self.automation.predictor_
-        return all(
-            getattr(own, name) is getattr(predictor, name) or getattr(own, name) == getattr(predictor, name)
-            for name in ("measure", "min_labels", "max_labels", "constraints")
+        """Return whether a predictor has the same best guesses as this policy."""
+        own, other = self.automation.predictor_.calibration_, predictor.calibration_
+        return not other.edges and all(
+            getattr(own, name) is getattr(other, name) or getattr(own, name) == getattr(other, name)
+            for name in ("n_labels", "min_labels", "max_labels", "constraints", "measure")
         )
 
     def decide(
@@ -230,7 +230,7 @@ class FilingPolicy:
         guesses = self.automation.predict(probabilities) if guesses is None else guesses
         known = _as_known_words(known_words, len(guesses))
         flags, filed = self._flags_and_filed(guesses.scores, known)
-        labels = _as_indices(guesses.labels)
+        labels = as_indices(guesses.members, guesses.columns)
         return [
             Decision(*self._route(is_filed, flag, share, len(consider)), best, assign, consider)
             for is_filed, flag, share, best, (assign, consider) in zip(
@@ -323,11 +323,11 @@ def _rows_of(values: Any, rows: Any) -> Any:
     return [values[row] for row in rows] if isinstance(values, (list, tuple)) else values[rows]
 
 
-def _as_indices(labels: BoolArray) -> list[tuple[int, ...]]:
-    """Return 0/1 rows as tuples of indices."""
-    rows, columns = np.nonzero(labels)
-    ends = np.cumsum(np.bincount(rows, minlength=len(labels))).tolist()
-    listed = columns.tolist()
+def as_indices(members: BoolArray, columns: Any = None) -> list[tuple[int, ...]]:
+    """Return 0/1 rows (n, k) as tuples of label indices; `columns` (n, k) has the labels of shortlists."""
+    rows, places = np.nonzero(members)
+    ends = np.cumsum(np.bincount(rows, minlength=len(members))).tolist()
+    listed = (places if columns is None else columns[rows, places]).tolist()
     return [tuple(listed[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
 

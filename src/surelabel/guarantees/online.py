@@ -86,9 +86,10 @@ class OnlineConformal:
         max_pending: int = 100_000,
     ) -> None:
         who = "OnlineConformal"
-        if not isinstance(predictor, ConformalLabelSets) or predictor.taxonomy is not None:
+        is_plain = isinstance(predictor, ConformalLabelSets) and predictor.taxonomy is None
+        if not is_plain or not hasattr(predictor, "calibration_"):
             raise invalid("predictor", who, "a calibrated ConformalLabelSets without a taxonomy", repr(predictor))
-        self._n_texts = predictor.calibrated(who).n_texts
+        self._n_texts = predictor.calibration_.n_texts
         self._significance = as_fraction(significance, "significance", who)
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0.0 < rate < 1.0:
             raise invalid("rate", who, "in (0, 1)", repr(rate))
