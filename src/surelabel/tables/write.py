@@ -1,9 +1,10 @@
-"""Writers of tables: JSONL, CSV, Parquet and XLSX. No cell of a CSV file or workbook begins a formula."""
+"""Writers of tables: JSONL, CSV, TSV, Parquet and XLSX. No cell of a CSV file or workbook begins a formula."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import json
 import os
@@ -19,7 +20,7 @@ from surelabel._core.files import atomic_file
 from surelabel._core.formatting import encodable, printable
 from surelabel.exceptions import DataWarning, InvalidInputError
 
-OUTPUT_FORMATS = ("jsonl", "csv", "parquet", "xlsx")
+OUTPUT_FORMATS = ("jsonl", "csv", "tsv", "parquet", "xlsx")
 _SUFFIXES = {f".{name}": name for name in OUTPUT_FORMATS} | {".ndjson": "jsonl"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001  # full-width ones are formulas too
 # Control and direction characters that JSON would write as they are.
@@ -82,6 +83,7 @@ def open_writer(
     writers: dict[str, Any] = {
         "jsonl": _JsonlWriter,
         "csv": _CsvWriter,
+        "tsv": functools.partial(_CsvWriter, delimiter="\t"),
         "xlsx": _SheetWriter,
         "parquet": _ParquetWriter,
     }
@@ -129,10 +131,10 @@ class _JsonlWriter:
 class _CsvWriter(_JsonlWriter):
     """One line per record after a line of headings."""
 
-    def __init__(self, stream: IO[Any], headings: Iterable[str]) -> None:
+    def __init__(self, stream: IO[Any], headings: Iterable[str], delimiter: str = ",") -> None:
         super().__init__(stream)
         self._headings = list(headings)
-        self._writer = csv.writer(self._stream, lineterminator="\n")
+        self._writer = csv.writer(self._stream, delimiter=delimiter, lineterminator="\n")
         self._writer.writerow(map(neutral, self._headings))
 
     def write(self, records: Iterable[Record]) -> None:
