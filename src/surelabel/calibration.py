@@ -77,6 +77,11 @@ class Calibration:
         return n_infinite / max(self.n_texts, 1)
 
     @property
+    def scores(self) -> FloatArray:
+        """Totals of all calibration texts, ascending, in the scale of the measure's costs."""
+        return np.sort(np.concatenate([_NONE, *self.totals.values()])) / self.units
+
+    @property
     def groups(self) -> list[str]:
         """Groups with calibration texts."""
         return sorted({group for group, _ in self.totals})

@@ -217,6 +217,11 @@ class ConformalLabelSets:
         totals, sizes, candidates = texts.score(labels, "predict_p")
         return np.where(candidates, texts.calibration.p_values(totals, sizes, texts.groups), 0.0)
 
+    def scores(self, probabilities: Any, labels: Any, *, groups: Any = None) -> FloatArray:
+        """Return each text's nonconformity total (n,) with one given label-set, infinite if a label is unknown."""
+        texts = self.texts(probabilities, groups, who="scores")
+        return texts.score(labels, "scores")[0] / texts.calibration.units
+
     def predict_set(
         self,
         probabilities: Any,
