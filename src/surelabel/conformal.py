@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelabel import exceptions, predictor_file
+from surelabel._core import files
 from surelabel._core.validation import (
     FloatArray,
     Names,
@@ -283,10 +284,22 @@ class ConformalLabelSets:
         object.__setattr__(self, "calibration_", calibration)
         return self
 
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the calibrated predictor as a header of plain values, and arrays."""
+        parameters = {field.name: getattr(self, field.name) for field in fields(self)}
+        return predictor_file.to_arrays(self._calibration("save"), parameters)
+
+    @classmethod
+    def from_arrays(cls, header: dict[str, Any], arrays: dict[str, Any], measure: Any = None) -> ConformalLabelSets:
+        """Return the inverse of `to_arrays`; whatever is damaged raises some error."""
+        stored = predictor_file.from_arrays(header, arrays, measure)
+        predictor = cls(**stored.parameters)
+        empty = predictor._settle(stored.n_labels, stored.parameters["label_names"], "load")
+        return predictor._keep(replace(empty, totals=stored.totals, n_outside=stored.n_outside))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the calibrated predictor to one .npz file, without pickles."""
-        parameters = {field.name: getattr(self, field.name) for field in fields(self)}
-        predictor_file.write(path, self._calibration("save"), parameters)
+        files.write_arrays(path, *self.to_arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, measure: SeparableMeasure | None = None) -> ConformalLabelSets:
@@ -294,11 +307,9 @@ class ConformalLabelSets:
 
         Give the `measure` if the file was made with one of your own, which no file can bring.
         """
-        stored = predictor_file.read(path, measure)
+        header, arrays = files.read_arrays(path, predictor_file.KIND)
         with predictor_file.as_artifact_error(path):
-            predictor = cls(**stored.parameters)
-            empty = predictor._settle(stored.n_labels, stored.parameters["label_names"], "load")
-        return predictor._keep(replace(empty, totals=stored.totals, n_outside=stored.n_outside))
+            return cls.from_arrays(header, arrays, measure)
 
 
 def _as_values(probabilities: Any, names: Names | None, who: str) -> Any:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._core.files import read_arrays, write_arrays
 from surelabel._core.validation import FloatArray
 from surelabel.calibration import Calibration
 from surelabel.exceptions import ArtifactError
@@ -89,8 +88,8 @@ def _probe(measure: Any, n_labels: int) -> Any:
     return measure.in_units(probabilities, measure.units(n_labels)).by_column()
 
 
-def write(path: str | os.PathLike[str], calibration: Calibration, parameters: dict[str, Any]) -> None:
-    """Write a calibration and constructor parameters to a file, completely or not at all."""
+def to_arrays(calibration: Calibration, parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a calibration and constructor parameters as a header of plain values, and arrays."""
     measure, arrays = measure_to_plain(calibration.measure)
     taxonomy, constraints = calibration.taxonomy, calibration.constraints
     header = {
@@ -105,28 +104,26 @@ def write(path: str | os.PathLike[str], calibration: Calibration, parameters: di
         "categories": [[group, place, len(totals)] for (group, place), totals in calibration.totals.items()],
     }
     totals = np.concatenate([np.empty(0), *calibration.totals.values()])
-    write_arrays(path, header, {"totals": totals, "probe": _probe(calibration.measure, calibration.n_labels), **arrays})
+    return header, {"totals": totals, "probe": _probe(calibration.measure, calibration.n_labels), **arrays}
 
 
-def read(path: str | os.PathLike[str], given: SeparableMeasure | None) -> StoredPredictor:
-    """Return the contents of a file of `write`."""
-    header, arrays = read_arrays(path, KIND)
-    with as_artifact_error(path):
-        n_labels, names = header["n_labels"], header["label_names"]
-        n_outside, taxonomy = header["n_outside"], header["taxonomy"]
-        if not all(isinstance(value, int) and value >= 0 for value in (n_labels, n_outside)):
-            raise ValueError("its header is not that of a predictor")
-        measure = measure_from_plain(header["measure"], arrays, n_labels, given)
-        if not np.array_equal(_probe(measure, n_labels), arrays["probe"]):
-            raise ArtifactError(f"{os.fspath(path)} was made with another measure than {measure!r}: their costs differ.")
-        parameters = {name: header[name] for name in _PLAIN} | {"measure": measure, "label_names": names}
-        rules = header["constraints"]
-        parameters["constraints"] = None if rules is None else LabelConstraints.from_dict(rules)
-        parameters["taxonomy"] = None
-        if taxonomy is not None:
-            edges = (taxonomy["edges"],) if taxonomy["edges"] else ()
-            parameters["taxonomy"] = _TAXONOMIES[taxonomy["class"]](*edges)
-        return StoredPredictor(parameters, n_labels, _totals(header["categories"], arrays["totals"]), n_outside)
+def from_arrays(header: dict[str, Any], arrays: dict[str, Any], given: SeparableMeasure | None) -> StoredPredictor:
+    """Return the contents of `to_arrays`, checked; whatever is damaged raises some error."""
+    n_labels, names = header["n_labels"], header["label_names"]
+    n_outside, taxonomy = header["n_outside"], header["taxonomy"]
+    if not all(isinstance(value, int) and value >= 0 for value in (n_labels, n_outside)):
+        raise ValueError("its header is not that of a predictor")
+    measure = measure_from_plain(header["measure"], arrays, n_labels, given)
+    if not np.array_equal(_probe(measure, n_labels), arrays["probe"]):
+        raise ArtifactError(f"It was made with another measure than {measure!r}: their costs differ.")
+    parameters = {name: header[name] for name in _PLAIN} | {"measure": measure, "label_names": names}
+    rules = header["constraints"]
+    parameters["constraints"] = None if rules is None else LabelConstraints.from_dict(rules)
+    parameters["taxonomy"] = None
+    if taxonomy is not None:
+        edges = (taxonomy["edges"],) if taxonomy["edges"] else ()
+        parameters["taxonomy"] = _TAXONOMIES[taxonomy["class"]](*edges)
+    return StoredPredictor(parameters, n_labels, _totals(header["categories"], arrays["totals"]), n_outside)
 
 
 def _totals(categories: list[Any], totals: FloatArray) -> dict[tuple[str, int], FloatArray]:

@@ -209,4 +209,4 @@ def _top(sets: PredictionSets, top: int, names: LabelNames) -> list[list[tuple[L
 
 def _name(labels: tuple[int, ...], names: LabelNames) -> LabelNames:
     """Return labels by name."""
-    return tuple([names[label] for label in labels])
+    return tuple(map(names.__getitem__, labels))

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from surelabel import predictor_file
 from surelabel._core import files
 from surelabel._core.validation import BoolArray, FloatArray, as_fraction, as_labels
 from surelabel.conformal import ConformalLabelSets
@@ -168,7 +167,7 @@ class Automation:
         """Write the certified automation to one .npz file."""
         if not hasattr(self, "predictor_"):
             raise NotCalibratedError("This Automation is not calibrated. Call 'calibrate' before 'save'.")
-        predictor, arrays = predictor_file.to_arrays(self.predictor_)
+        predictor, arrays = self.predictor_.to_arrays()
         header = {
             "kind": _KIND,
             "max_wrong": str(self._max_wrong),
@@ -185,7 +184,7 @@ class Automation:
         header, arrays = files.read_arrays(path, _KIND)
         try:
             certificate = arrays.pop("certificate")
-            predictor = predictor_file.from_arrays(header["predictor"], arrays, measure)
+            predictor = ConformalLabelSets.from_arrays(header["predictor"], arrays, measure)
             automation = cls(from_file(header["max_wrong"]), from_file(header["assurance"]))
             if certificate.dtype != np.float64 or certificate.shape != (3,):
                 raise ValueError("its certificate is not three numbers")

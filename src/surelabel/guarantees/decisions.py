@@ -325,8 +325,8 @@ def _rows_of(values: Any, rows: Any) -> Any:
 
 def as_indices(members: BoolArray, columns: Any = None) -> list[tuple[int, ...]]:
     """Return 0/1 rows (n, k) as tuples of label indices; `columns` (n, k) has the labels of shortlists."""
-    rows, places = np.nonzero(members)
-    ends = np.cumsum(np.bincount(rows, minlength=len(members))).tolist()
+    rows, places = members.nonzero()
+    ends = members.sum(axis=1).cumsum().tolist()
     listed = (places if columns is None else columns[rows, places]).tolist()
     return [tuple(listed[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from surelabel import predictor_file
 from surelabel._core import files
 from surelabel._core.validation import BoolArray, FloatArray, as_fraction, as_probabilities, check_count, invalid
 from surelabel.conformal import ConformalLabelSets
@@ -205,7 +204,7 @@ class OnlineConformal:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write state and predictor to one .npz file."""
-        predictor, arrays = predictor_file.to_arrays(self.predictor)
+        predictor, arrays = self.predictor.to_arrays()
         header = {
             "kind": _KIND,
             "significance": str(self._significance),
@@ -225,7 +224,7 @@ class OnlineConformal:
         header, arrays = files.read_arrays(path, _KIND)
         try:
             rows = arrays.pop("pending")
-            predictor = predictor_file.from_arrays(header["predictor"], arrays, measure)
+            predictor = ConformalLabelSets.from_arrays(header["predictor"], arrays, measure)
             online = cls(
                 predictor, from_file(header["significance"]), rate=header["rate"], max_pending=header["max_pending"]
             )
