@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from surelabel._core.formatting import percent
 from surelabel.cli.app import app, console, say
 from surelabel.cli.show import card, excerpt, progress
 from surelabel.exceptions import SurelabelError
@@ -60,17 +59,16 @@ def demo(
 
 def _saved(decisions: Any) -> list[str]:
     """Return what a person saves: texts filed, wrong ones among them, length of lists."""
-    filed, chosen, read = decisions["file"], decisions["choose"], decisions["read"]
-    lines = [f"File    {percent(filed['share'])} of texts: nobody has to read them"]
-    if filed["share"]:
-        lines[0] += f"; {percent(filed['wrong'])} of them are wrong"
-    lines[0] += "."
-    lines.append(f"Choose  {percent(chosen['share'])}: one look at a short list")
-    if chosen["share"]:
-        lines[1] += f" of {chosen['n_tags']:.1f} tags, which leaves out {percent(chosen['missed'])} of the true ones"
-    lines[1] += "."
-    lines.append(f"Read    {percent(read['share'])}: a person decides without a list.")
-    return lines
+    from surelabel.evaluation.summary import share
+
+    filed, chosen, read = (decisions[kind] for kind in ("file", "choose", "read"))
+    wrong = f"; {share(filed.wrong)} of them are wrong" if filed.n_texts else ""
+    lists = f" of {chosen.n_tags:.1f} tags that miss {share(chosen.missed)} of the true ones" if chosen.n_texts else ""
+    return [
+        f"File      {share(filed.share)} of the texts: nobody has to read them{wrong}.",
+        f"Choose    {share(chosen.share)}: one look at lists{lists}.",
+        f"Read      {share(read.share)}: a person decides without a list.",
+    ]
 
 
 def _corpus(seconds: float) -> tuple[Any, str | None]:

@@ -42,6 +42,7 @@ def evaluate(
     """
     from surelabel import models
     from surelabel.evaluation import summary
+    from surelabel.models.evaluate import new_texts
 
     reading = options.reading(
         file, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
@@ -53,7 +54,7 @@ def evaluate(
         if report is not None:
             from surelabel.report import write_report
 
-            write_report(report, bundle, corpus, evaluation)
+            write_report(report, bundle, new_texts(bundle, corpus), evaluation)
     if as_json:
         print_json(evaluation.to_dict())
     else:
@@ -61,5 +62,5 @@ def evaluate(
             say(line)
         if report is not None:
             say(f"Report: {report}")
-    if fail_on_broken_promise and evaluation.broken:
+    if fail_on_broken_promise and evaluation.result.broken:
         raise typer.Exit(BROKEN_PROMISE)

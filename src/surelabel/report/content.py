@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from surelabel._core.formatting import percent, plain
+from surelabel._core.formatting import plain
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.evaluation.bands import Verdict, error_band
 from surelabel.evaluation.evaluate import EvaluationResult
 from surelabel.evaluation.metrics import SizeStatistics, same_label_sets
-from surelabel.evaluation.summary import evaluation_lines
+from surelabel.evaluation.summary import asked, evaluation_lines, share
+from surelabel.exceptions import CalibrationWarning
 
 if TYPE_CHECKING:
     from surelabel.corpora import Corpus
@@ -104,33 +106,25 @@ def _decisions(evaluation: Any, info: Any) -> Iterable[Decision]:
     """Describe what happens to the texts, each figure with the texts that it is about."""
     for kind, heading in _DECISIONS:
         figures = evaluation.decisions[kind]
-        share = figures["share"]
-        n_texts = f"{round(share * evaluation.n_texts):,} texts"
-        if not share:
+        n_texts = f"{figures.n_texts:,} texts"
+        if not figures.n_texts:
             sentence = "none of these texts"
         elif kind == "file":
-            sentence = (
-                f"{percent(figures['wrong'])} of these {n_texts} are wrong; asked for {_level(info, 'max_wrong')}"
-            )
+            sentence = f"{share(figures.wrong)} of these {n_texts} are wrong ({asked(info.levels['max_wrong'])})"
         elif kind == "choose":
-            sentence = (
-                f"lists of {figures['n_tags']:.1f} tags miss {percent(figures['missed'])} of the true tags of these "
-                f"{n_texts}; asked for {_level(info, 'max_missed')}"
-            )
+            sentence = f"one look at {figures.n_tags:.1f} tags for these {n_texts}; they miss {share(figures.missed)}"
         else:
             sentence = f"{n_texts} without a short list"
-        yield Decision(kind, heading, share, sentence)
-
-
-def _level(info: Any, name: str) -> str:
-    return f"at most {100 * float(info.levels[name]):.6g} %"
+        yield Decision(kind, heading, figures.share, sentence)
 
 
 def _rows(evaluation: Any) -> Iterable[LevelRow]:
     """Return the errors and sizes at each standard level."""
     result: EvaluationResult = evaluation.result
     for point in result.standard:
-        filed, seen = (rates.get(point.significance) for rates in (evaluation.errors_filed, evaluation.errors_seen))
+        filed, seen = (
+            (rates or {}).get(point.significance) for rates in (evaluation.errors_filed, evaluation.errors_seen)
+        )
         band = error_band(point.significance, result.n_texts, result.n_calibration)
         verdict = result.verdict(point)
         yield LevelRow(point.significance, point.error, *band, verdict, filed, seen, point.sizes)
@@ -147,9 +141,10 @@ def _measured(bundle: Any, corpus: Corpus) -> Measured:
     predictor, level = bundle.predictor, bundle.info.levels["significance"]
     forced = predictor.predict(probabilities, groups=groups)
     rows = slice(_MOST_SIZED)
-    sets = predictor.predict_set(
-        probabilities[rows], groups=None if groups is None else groups[rows], significance=level
-    )
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+        sets = predictor.predict_set(
+            probabilities[rows], groups=None if groups is None else groups[rows], significance=level
+        )
     return Measured(
         probabilities=probabilities,
         labels=[[name in names for name in bundle.label_names] for names in corpus.label_sets],
@@ -157,7 +152,7 @@ def _measured(bundle: Any, corpus: Corpus) -> Measured:
         confidence=forced.confidence,
         credibility=forced.credibility,
         right=same_label_sets(corpus.label_sets, forced.label_sets),
-        sizes=[math.ceil(most) for _, most in sets.size_bounds()],
+        sizes=[math.ceil(size) for size in sets.size_bounds()[1]],
     )
 
 

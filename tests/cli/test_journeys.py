@@ -1,0 +1,171 @@
+"""Three journeys from a file to decisions: an own file, groups, and many files."""
+
+import csv
+import json
+
+import pytest
+
+from surelabel import load_bundle
+from tickets import OWN, tickets, write_csv
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_train_prints_six_lines(trained):
+    lines = trained.printed.out.splitlines()
+    assert len(lines) == 6
+    assert "1,200 texts" in lines[0]
+    assert str(trained.folder) in lines[-2]
+    assert "report.html" in lines[-2]
+    assert lines[-1].startswith("Next:")
+    assert "Traceback" not in trained.printed.err
+
+
+def test_own_file(ok, run, model, new_file, tmp_path):
+    # Decisions for new tickets, in a table.
+    out = tmp_path / "decided.csv"
+    assert "150" in ok("predict", model, new_file, "--text", "body", "--out", out)
+    rows = rows_of(out)
+    assert [row["id"] for row in rows] == [row["id"] for row in tickets(150, seed=6)]
+    assert {row["decision"] for row in rows} <= {"file", "choose", "read"}
+    assert all(row["reason"] for row in rows)
+    # What they are worth, as people and as programs read it.
+    assert "150" in ok("evaluate", model, new_file, *OWN)
+    report = tmp_path / "june.html"
+    measured = json.loads(ok("evaluate", model, new_file, *OWN, "--json", "--report", report))
+    decisions = measured["decisions"]
+    assert sum(decisions[kind]["share"] for kind in ("file", "choose", "read")) == pytest.approx(1)
+    assert {"wrong"} <= set(decisions["file"])
+    assert {"missed", "n_tags"} <= set(decisions["choose"])
+    assert 0 <= measured["errors"]["0.05"] <= 1
+    assert "<!DOCTYPE html>" in report.read_text(encoding="utf-8")
+    filed = sum(row["decision"] == "file" for row in rows)
+    assert filed == round(150 * decisions["file"]["share"])
+    # Another promise, without training.
+    ok("calibrate", model, "--max-missed", "0.2", "--out", tmp_path / "shorter")
+    assert load_bundle(tmp_path / "shorter").info.levels["max_missed"] == "0.2"
+    # And with more texts.
+    before = load_bundle(model).calibration
+    ok("calibrate", model, new_file, *OWN, "--add", "--out", tmp_path / "grown")
+    assert len(load_bundle(tmp_path / "grown").calibration) == len(before) + 150
+
+
+def test_the_file_of_training_is_measured_by_its_test_texts(ok, model, own_file, figures):
+    measured = json.loads(ok("evaluate", model, own_file, *OWN, "--json"))
+    assert measured["n_texts"] == figures()["part_sizes"]["test"]
+
+
+def test_groups(ok, run, own_file, new_file, tmp_path):
+    folder = tmp_path / "model"
+    ok("train", own_file, *OWN, "--by", "channel", "--out", folder)
+    answers = tmp_path / "answers.jsonl"
+    ok("predict", folder, new_file, "--text", "body", "-s", "0.1", "--out", answers)
+    found = [json.loads(line) for line in answers.read_text().splitlines()]
+    assert len(found) == 150
+    assert all(answer["significance"] == "0.1" for answer in found)
+    one = json.loads(ok("predict", folder, "printer paper jam", "--group", "chat", "--format", "jsonl"))
+    assert one["labels"] == ["printer"]
+    assert run("predict", folder, "printer paper jam").code == 2
+    assert json.loads(ok("evaluate", folder, new_file, *OWN, "--json"))["n_texts"] == 150
+
+
+def test_many_files(ok, model, tmp_path):
+    source = tmp_path / "archive"
+    source.mkdir()
+    for seed in (1, 2, 3):
+        write_csv(source / f"month-{seed}.csv", tickets(40, seed=seed))
+    out = tmp_path / "decided"
+    command = ("predict", model, f"{source}/*.csv", "--text", "body", "--out", out, "--format", "jsonl")
+    assert "120" in ok(*command)
+    made = sorted(out.rglob("*.jsonl"))
+    answers = [json.loads(line) for path in made for line in path.read_text().splitlines()]
+    assert len(answers) == 120
+    # Resumed: what is there stays as it is.
+    made[1].unlink()
+    before = {path: path.stat().st_mtime_ns for path in (made[0], made[2])}
+    ok(*command, "--resume")
+    assert sorted(out.rglob("*.jsonl")) == made
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_one_text_is_one_card(ok, model):
+    card = ok("predict", model, "the printer has a paper jam and no toner")
+    lines = card.splitlines()
+    assert lines[0].split()[0] in {"File", "Choose", "Read"}
+    assert "printer" in lines[0] or lines[0].startswith("Read")
+    assert 2 <= len(lines) <= 4
+    # A text of one word is given as such, and standard input works too.
+    assert ok("predict", model, "--text", "printer").split()[0] in {"File", "Choose", "Read"}
+
+
+def test_records_in_a_pipe(ok, model, new_file):
+    lines = ok("predict", model, new_file, "--text", "body", "-s", "0.2").splitlines()
+    record = json.loads(lines[0])
+    fields = ["row", "id", "decision", "reason", "labels", "consider", "assign", "confidence", "credibility"]
+    assert list(record)[:9] == fields
+    assert {"size", "certain", "open", "top"} <= set(record)
+    table = ok("predict", model, new_file, "--text", "body", "--format", "csv")
+    assert table.splitlines()[0].startswith("row,id,decision")
+    assert len(table.splitlines()) == 151
+
+
+def test_standard_input(ok, model, monkeypatch, tmp_path):
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "surelabel", "predict", model, "-", "--input-format", "jsonl"]
+    line = json.dumps({"id": "a", "text": "invoice payment refund tax"})
+    found = subprocess.run(command, input=line + "\n", capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(found.stdout)["labels"] == ["invoice"]
+
+
+def test_watch(ok, run, model, new_file, tmp_path):
+    seen = json.loads(ok("watch", model, new_file, *OWN, "--json", "--state", tmp_path / "watch.json"))
+    assert (seen["n_seen"], seen["alarm"]) == (150, False)
+    # Texts that are tagged with something else raise the alarm, and the state goes on.
+    strange = tickets(150, seed=8)
+    for row in strange:
+        row["tags"] = "invoice" if row["tags"] != "invoice" else "printer"
+    path = write_csv(tmp_path / "strange.csv", strange)
+    plot = tmp_path / "watch.svg"
+    found = run("watch", model, path, *OWN, "--state", tmp_path / "watch.json", "--plot", plot)
+    assert found.code == 7
+    assert "of 300" in found.out
+    assert plot.read_text().startswith("<svg")
+    assert run("watch", model, new_file, "--text", "body", "--unlabelled").code == 0
+
+
+def test_data(ok, own_file):
+    assert "synthetic" in ok("data", "list")
+    listed = json.loads(ok("data", "list", "--json"))
+    assert {"name", "is_local", "description"} == set(listed[0])
+    assert "2,000 texts" in ok("data", "get", "synthetic")
+    counted = json.loads(ok("data", "stats", own_file, *OWN, "--json"))
+    assert (counted["texts"], counted["labels"], counted["most labels of a text"]) == (1200, 5, 2)
+    assert "printer" in ok("data", "stats", own_file, *OWN)
+
+
+def test_demo_is_one_screen_and_ends_with_the_page(ok, tmp_path, monkeypatch):
+    monkeypatch.setenv("SURELABEL_DATA", str(tmp_path / "none"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
+    printed = ok("demo", "--no-download", "--out", tmp_path / "demo")
+    lines = printed.rstrip().splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 110
+    assert "made-up" in lines[0]
+    assert lines[-1].endswith(f"serve {tmp_path / 'demo'}")
+    for word in ("File", "Choose", "Read"):
+        assert any(line.startswith(word) for line in lines)
+    load_bundle(tmp_path / "demo")
+
+
+def test_reproduce(ok, tmp_path, monkeypatch):
+    monkeypatch.setattr("surelabel.experiments.run.N_RESPLITS", 2)
+    folders = ("--runs", tmp_path / "runs", "--results", tmp_path / "results")
+    ok("reproduce", "--corpus", "synthetic", "--measure", "LogLoss", *folders)
+    names = {path.name for path in (tmp_path / "results" / "runs").iterdir()}
+    assert names == {"synthetic-linear-plain-seed0.json", "synthetic-linear-conformal-seed0.json"}
+    assert (tmp_path / "results" / "tables" / "sets.md").is_file()
