@@ -16,8 +16,8 @@ from scipy.sparse import csr_array, vstack
 
 from surelabel._core import files
 from surelabel._core.validation import as_names, as_probabilities, check_count, label_places
-from surelabel.exceptions import ArtifactError
 from surelabel.labels.shortlists import Shortlists
+from surelabel.predictor_file import as_artifact_error
 
 _KIND = "probabilities"
 
@@ -132,13 +132,11 @@ class Probabilities:
     def load(cls, path: str | os.PathLike[str]) -> Probabilities:
         """Read a file made by `save`; no code from the file is run."""
         header, arrays = files.read_arrays(path, _KIND)
-        try:
+        with as_artifact_error(path):
             names = as_names(header["label_names"], len(header["label_names"]), "load") or ()
             check_count("max_labels", header["max_labels"], "load", 0, 2**31)
             settings = dict(header["settings"])
             parts = {name: _read_part(arrays, name, len(names), unknown) for name, unknown in header["parts"].items()}
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Make the probabilities again.") from error
         return cls(parts, names, header["max_labels"], settings)
 
 

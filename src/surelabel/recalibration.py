@@ -28,7 +28,7 @@ from surelabel._core.validation import (
     check_count,
     column_names,
 )
-from surelabel.exceptions import ArtifactError
+from surelabel.predictor_file import as_artifact_error
 
 METHODS = ("none", "platt", "isotonic")
 """The curves of labels."""
@@ -184,7 +184,7 @@ class Recalibration:
     def load(cls, path: str | os.PathLike[str]) -> Recalibration:
         """Read a file made by `save`; no code from the file is run."""
         header, arrays = files.read_arrays(path, _KIND)
-        try:
+        with as_artifact_error(path):
             methods, lengths, values = (arrays[name] for name in ("methods", "lengths", "values"))
             for array, kind, dimensions in ((methods, "i", 1), (lengths, "i", 2), (values, "f", 1)):
                 if array.dtype.kind != kind or array.ndim != dimensions:
@@ -196,8 +196,6 @@ class Recalibration:
             parts = np.split(values.astype(np.float64), np.cumsum(lengths.ravel())[:-1])
             curves = [_Curve(int(method), parts[2 * k], parts[2 * k + 1]) for k, method in enumerate(methods)]
             return cls(tuple(map(_checked, curves)), as_names(header["label_names"], len(curves), "load"))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Fit the recalibration again.") from error
 
 
 def _checked(curve: _Curve) -> _Curve:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -106,13 +106,13 @@ def build_answers(
 
 
 def _decide(
-    predictor: ConformalLabelSets,
+    predictor: Any,
     probabilities: Any,
     policy: FilingPolicy | None,
     known_words: Any,
     groups: Any,
     first: bool,
-) -> tuple[Texts, list[Decision | None]]:
+) -> tuple[Texts, Sequence[Decision | None]]:
     """Return the texts, costed and sorted, and decisions if they come first because groups follow from them."""
     if policy is None or not first:
         texts = predictor.texts(probabilities, groups, who="build_answers")

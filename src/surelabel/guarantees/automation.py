@@ -19,11 +19,12 @@ import numpy as np
 from surelabel._core import files
 from surelabel._core.validation import BoolArray, FloatArray, as_fraction, as_labels
 from surelabel.conformal import ConformalLabelSets
-from surelabel.exceptions import ArtifactError, CalibrationWarning, NotCalibratedError
+from surelabel.exceptions import CalibrationWarning, NotCalibratedError
 from surelabel.guarantees.certify import certified_threshold, filing_summary, wrong_bound
 from surelabel.guarantees.levels import from_file
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LogLoss
+from surelabel.predictor_file import as_artifact_error
 from surelabel.sets.forced import ForcedPredictions
 from surelabel.sets.texts import Texts
 
@@ -74,7 +75,7 @@ class Automation:
     True
     """
 
-    predictor_: ConformalLabelSets
+    predictor_: Any
     threshold_: float
     share_: float
     wrong_bound_: float
@@ -182,7 +183,7 @@ class Automation:
     def load(cls, path: str | os.PathLike[str], *, measure: Any = None) -> Automation:
         """Read a file made by `save`; no code from the file is run. A measure of your own must be given again."""
         header, arrays = files.read_arrays(path, _KIND)
-        try:
+        with as_artifact_error(path):
             certificate = arrays.pop("certificate")
             predictor = ConformalLabelSets.from_arrays(header["predictor"], arrays, measure)
             automation = cls(from_file(header["max_wrong"]), from_file(header["assurance"]))
@@ -193,15 +194,13 @@ class Automation:
             if math.isnan(threshold) or not 0.0 <= share <= 1.0 or not (0.0 <= bound <= 1.0 or share == 0.0):
                 raise ValueError("its certificate is not one of an automation")
             automation.summary_ = str(header["summary"])
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the automation again.") from error
         automation._uncalibrated = replace(predictor)
         automation.predictor_ = predictor
         automation.threshold_, automation.share_, automation.wrong_bound_ = threshold, share, bound
         return automation
 
 
-def _are_wrong(predictor: ConformalLabelSets, guesses: ForcedPredictions, labels: Any) -> BoolArray:
+def _are_wrong(predictor: Any, guesses: ForcedPredictions, labels: Any) -> BoolArray:
     """Return which best guesses are not the true label-sets, (n,)."""
     names, n_labels = predictor.calibration_.label_names, predictor.calibration_.n_labels
     truth, has_unknown = as_labels(labels, len(guesses), n_labels, names, "calibrate")

@@ -30,13 +30,13 @@ import numpy as np
 
 from surelabel._core import files
 from surelabel._core.validation import BoolArray, FloatArray, check_count, invalid
-from surelabel.conformal import ConformalLabelSets
-from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, NotCalibratedError
+from surelabel.exceptions import CalibrationWarning, InvalidInputError, NotCalibratedError
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.novelty import FAMILIAR, FEW_WORDS, NO_WORDS, Novelty
 from surelabel.guarantees.tag_bounds import TagBounds
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LogLoss
+from surelabel.predictor_file import as_artifact_error
 from surelabel.sets.forced import ForcedPredictions
 
 Verdict: TypeAlias = Literal["file", "choose", "read"]
@@ -204,7 +204,7 @@ class FilingPolicy:
             raise invalid("groups", "categories", f"the group of each of {len(names)} texts", f"{len(groups)} groups")
         return [f"{name}: {group}" for name, group in zip(names, groups, strict=True)]
 
-    def guesses_as(self, predictor: ConformalLabelSets) -> bool:
+    def guesses_as(self, predictor: Any) -> bool:
         """Return whether a predictor has the same best guesses as this policy."""
         own, other = self.automation.predictor_.calibration_, predictor.calibration_
         return not other.edges and all(
@@ -288,7 +288,7 @@ class FilingPolicy:
         path = Path(folder)
         header, _ = files.read_arrays(path / _POLICY, _KIND)
         automation, tags = Automation.load(path / _AUTOMATION, measure=measure), TagBounds.load(path / _TAGS)
-        try:
+        with as_artifact_error(path):
             policy = cls(max_tags=header["max_tags"])
             policy.novelty = Novelty.from_dict(header["novelty"])
             policy.n_filing_, policy.n_seen_ = header["counts"]
@@ -302,8 +302,6 @@ class FilingPolicy:
                 raise ValueError("its lists were calibrated on other texts")
             if tags.n_labels != automation.predictor_.calibration_.n_labels:
                 raise ValueError("its parts are about different labels")
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the policy again.") from error
         policy.automation, policy.tag_bounds = automation, tags
         return policy
 

@@ -26,9 +26,10 @@ import numpy as np
 from surelabel._core import files
 from surelabel._core.validation import BoolArray, FloatArray, as_fraction, as_probabilities, check_count, invalid
 from surelabel.conformal import ConformalLabelSets
-from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.exceptions import InvalidInputError
 from surelabel.guarantees.levels import from_file
 from surelabel.labels.shortlists import Shortlists
+from surelabel.predictor_file import as_artifact_error
 from surelabel.sets.prediction_sets import PredictionSets
 
 _KIND = "online-conformal"
@@ -88,7 +89,7 @@ class OnlineConformal:
         is_plain = isinstance(predictor, ConformalLabelSets) and predictor.taxonomy is None
         if not is_plain or not hasattr(predictor, "calibration_"):
             raise invalid("predictor", who, "a calibrated ConformalLabelSets without a taxonomy", repr(predictor))
-        self._n_texts = predictor.calibration_.n_texts
+        self._n_texts: int = predictor.calibration_.n_texts
         self._significance = as_fraction(significance, "significance", who)
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0.0 < rate < 1.0:
             raise invalid("rate", who, "in (0, 1)", repr(rate))
@@ -222,15 +223,13 @@ class OnlineConformal:
     def load(cls, path: str | os.PathLike[str], *, measure: Any = None) -> OnlineConformal:
         """Read a file made by `save`, and continue where it stopped; no code from the file is run."""
         header, arrays = files.read_arrays(path, _KIND)
-        try:
+        with as_artifact_error(path):
             rows = arrays.pop("pending")
             predictor = ConformalLabelSets.from_arrays(header["predictor"], arrays, measure)
             online = cls(
                 predictor, from_file(header["significance"]), rate=header["rate"], max_pending=header["max_pending"]
             )
             online._restore(header, rows)
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the stream's state again.") from error
         return online
 
     def _restore(self, header: dict[str, Any], rows: Any) -> None:

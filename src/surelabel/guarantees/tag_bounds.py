@@ -40,9 +40,10 @@ from surelabel._core.validation import (
     column_names,
     invalid,
 )
-from surelabel.exceptions import ArtifactError, CalibrationWarning, NotCalibratedError
+from surelabel.exceptions import CalibrationWarning, NotCalibratedError
 from surelabel.guarantees.levels import from_file
 from surelabel.labels.shortlists import Shortlists
+from surelabel.predictor_file import as_artifact_error
 
 _KIND = "tag-bounds"
 # The probability of a true tag that is not on a shortlist: below all others.
@@ -303,7 +304,7 @@ class TagBounds:
     def load(cls, path: str | os.PathLike[str]) -> TagBounds:
         """Read a file made by `save`; no code from the file is run."""
         header, arrays = files.read_arrays(path, _KIND)
-        try:
+        with as_artifact_error(path):
             bounds = cls(from_file(header["max_missed"]), from_file(header["max_false"]))
             thresholds = arrays["thresholds"]
             if thresholds.dtype != np.float64 or thresholds.shape != (2,) or np.isnan(thresholds).any():
@@ -316,8 +317,6 @@ class TagBounds:
             if problem is None and n_texts < bounds.n_needed:
                 raise ValueError("it has too few texts for its promise")
             bounds._names = bounds.label_names = as_names(header["label_names"], n_labels, "load")
-        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise ArtifactError(f"{os.fspath(path)} is damaged: {error}. Save the tag bounds again.") from error
         bounds.consider_threshold_, bounds.assign_threshold_ = thresholds.tolist()
         bounds._n_labels, bounds.n_texts_, bounds.problem_, bounds.summary_ = (
             n_labels,

@@ -73,7 +73,7 @@ def choose_mixture(
     folds = np.array_split(np.random.default_rng(seed).permutation(len(values)), _N_FOLDS)
     scored = max(_FEWEST_SCORED, min(_SCORED, _MOST_SCORES // len(fitted.fitted)))
     likelihoods = [_Likelihood(fitted, values[fold[:scored]], own[fold[:scored]]) for fold in folds]
-    limits = {"min_labels": min_labels, "max_labels": max_labels, "work_limit": _WORK_LIMIT}
+    limits: dict[str, Any] = {"min_labels": min_labels, "max_labels": max_labels, "work_limit": _WORK_LIMIT}
     gains, hits, sizes = [], [], []
     for held_out, fold in enumerate(folds):
         rest = np.concatenate([other for place, other in enumerate(folds) if place != held_out])
@@ -159,8 +159,8 @@ def _fit(fitted: Mixture, likelihoods: Sequence[_Likelihood]) -> tuple[FloatArra
 
     from scipy.optimize import minimize  # noqa: PLC0415 (slow to import, and only those who choose need it)
 
-    options = {"maxiter": 40, "ftol": 1e-6}
-    found = minimize(loss, np.array(_START), jac=True, bounds=_BOUNDS, method="L-BFGS-B", options=options)
+    options: Any = {"maxiter": 40, "ftol": 1e-6}
+    found: Any = minimize(loss, np.array(_START), jac=True, bounds=_BOUNDS, method="L-BFGS-B", options=options)
     log_odds, log_temperature, prior, discount = found.x.tolist()
     settings = _share(log_odds), prior, math.exp(log_temperature), discount
     return found.x, Mixture(*settings, fitted.clip, fitted.seen)
