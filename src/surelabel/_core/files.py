@@ -242,7 +242,7 @@ def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays
     """Write an .npz file with a JSON header; `header["kind"]` names what the file holds."""
     if not isinstance(header.get("kind"), str):
         raise InvalidInputError(f"The header of {path} must have a string 'kind'. Got {header.get('kind')!r}.")
-    described = np.array(json.dumps({"surelabel": __version__, **header}))
+    described = np.array(json.dumps({"surelabel": __version__, **header, "arrays": sorted(arrays)}))
     with atomic_file(path, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
         for name, values in {"header": described, **arrays}.items():
             array = np.asanyarray(values)
@@ -265,6 +265,8 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any]
     if not isinstance(header, dict) or header.get("kind") != kind:
         found = header.get("kind") if isinstance(header, dict) else header
         raise ArtifactError(f"{path} must be a file of kind {kind!r}. Got {found!r:.60}.")
+    if header.pop("arrays", None) != sorted(arrays):
+        raise ArtifactError(f"{path} is damaged: it does not hold the arrays that its header lists. Get it again.")
     return header, arrays
 
 
@@ -290,4 +292,5 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
             raise ArtifactError(f"{entry.filename} claims {claimed:,} bytes of {dtype}, but has {entry.file_size:,}.")
     with archive.open(entry) as stream:
         array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+        stream.read(1)  # at the end the checksum is compared
     return array

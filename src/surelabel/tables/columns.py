@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from surelabel._core.formatting import encodable
 from surelabel.exceptions import InvalidInputError
 from surelabel.tables.read import Row
-from surelabel.tables.scores import Pairs, as_pairs
+from surelabel.tables.scores import Pairs, as_pairs, read_scores
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
     """Which columns hold what; several text columns are joined by line breaks.
 
-    `id` is "id" by default, if there is such a column; `group` and `scores` are optional.
+    `id` is "id" by default, if there is such a column; `group` and `scores` are optional. `scores` is a column, or a
+    file of scores by id (see `surelabel.tables.scores`).
     """
 
     text: str | tuple[str, ...] = ("text",)
@@ -36,9 +38,16 @@ class Columns:
         return (self.text,) if isinstance(self.text, str) else self.text
 
     @property
+    def scores_file(self) -> Path | None:
+        """The file of scores, if `scores` names one."""
+        path = None if self.scores is None else Path(self.scores).expanduser()
+        return path if path is not None and path.is_file() else None
+
+    @property
     def needed(self) -> tuple[str, ...]:
         """The columns that a table must have."""
-        return tuple(dict.fromkeys([*self.texts, *filter(None, (self.id, self.group, self.scores))]))
+        scores = None if self.scores_file is not None else self.scores
+        return tuple(dict.fromkeys([*self.texts, *filter(None, (self.id, self.group, scores))]))
 
 
 class TextRow(NamedTuple):
@@ -55,28 +64,31 @@ class TextRow(NamedTuple):
 
 def text_rows(rows: Iterable[Row], columns: Columns) -> Iterator[TextRow]:
     """Yield each row as a text."""
+    needed, file = columns.needed, columns.scores_file
+    beside = None if file is None else read_scores(file)
     for row in rows:
         identity = row.cells.get(columns.id or "id")
         name = str(row.number) if is_missing(identity) else encodable(str(identity))
         try:
-            text, group, scores = _parts(row, columns)
+            text, group, scores = _parts(row, columns, needed)
         except ValueError as error:
             yield TextRow(row.number, name, "", None, f"{row.place} {error}", row.cells)
         else:
-            yield TextRow(row.number, name, text, group, None, row.cells, scores)
+            found = scores if beside is None else beside.get(name)
+            yield TextRow(row.number, name, text, group, None, row.cells, found)
 
 
-def _parts(row: Row, columns: Columns) -> tuple[str, str | None, Pairs | None]:
+def _parts(row: Row, columns: Columns, needed: Sequence[str]) -> tuple[str, str | None, Pairs | None]:
     """Return the text, group and scores of a row, or raise ValueError with its problem."""
     if row.problem is not None:
         raise ValueError(row.problem)
-    for column in columns.needed:
+    for column in needed:
         if column not in row.cells and column != columns.scores:
             shown = ", ".join(f"{heading!r:.60}" for heading in list(row.cells)[:12])
             raise ValueError(f"must have a column {column!r}. It has {shown}.")
     text = join_texts([row.cells[column] for column in columns.texts])
     group = None if columns.group is None else filled(row.cells[columns.group], columns.group)
-    scores = None if columns.scores is None else as_pairs(row.cells.get(columns.scores))
+    scores = as_pairs(row.cells.get(columns.scores)) if columns.scores in needed else None
     return text, group, scores
 
 
