@@ -26,6 +26,7 @@ from surelabel.service.metrics import CountedRequests, ServiceMetrics
 from surelabel.service.pages import add_pages
 from surelabel.service.security import SecureRequests
 from surelabel.service.settings import ServiceSettings
+from surelabel.service.tables import add_tables
 
 if TYPE_CHECKING:
     from surelabel.models import Bundle
@@ -75,6 +76,7 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, store: R
     app.state.metrics = metrics
     _add_api(app, worker, settings)
     _add_state(app, metrics)
+    add_tables(app, worker)
     add_pages(app, worker, settings, has_review=store is not None)
     if store is not None:
         from surelabel.service.review import add_review  # noqa: PLC0415 (SQLAlchemy, which may be missing)

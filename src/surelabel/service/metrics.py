@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+
+from surelabel.service.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from surelabel.answers import Answer
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-_PREFIX = "surelabel-metrics-"
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _TENTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -99,25 +97,10 @@ class CountedRequests:
 
 @contextlib.contextmanager
 def shared_by_workers() -> Iterator[None]:
-    """Keep the metrics of several processes in a temporary folder; folders of killed services are removed."""
-    for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        process = old.name.removeprefix(_PREFIX).partition("-")[0]
-        if process.isdigit() and not _is_alive(int(process)):
-            shutil.rmtree(old, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as folder:
+    """Keep the metrics of several processes in a temporary folder."""
+    with scratch_folder() as folder:
         os.environ[_FOLDER] = folder
         try:
             yield
         finally:
             del os.environ[_FOLDER]
-
-
-def _is_alive(process: int) -> bool:
-    """Return whether a process exists."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

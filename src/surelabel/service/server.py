@@ -22,6 +22,7 @@ from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.models import load_bundle
 from surelabel.service.app import PARENT_VARIABLE, create_app
 from surelabel.service.metrics import shared_by_workers
+from surelabel.service.scratch import remove_left_behind
 from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def serve(
         Review store to show at /review.
     """
     settings = settings or ServiceSettings()
+    remove_left_behind()
     if settings.workers > 1 and store is not None:
         raise InvalidInputError("A review is served by one process: leave out the workers.")
     with _listen(settings) as listening, _hang_up_as_terminate(), contextlib.ExitStack() as stack:

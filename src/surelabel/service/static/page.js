@@ -91,10 +91,10 @@ for (const example of document.querySelectorAll(".example")) {
 let stopping = null;
 
 async function answerTable(file) {
-  const isKept = /\.(csv|tsv|xlsx|jsonl|parquet)$/i.exec(file.name);
+  const isKept = /\.(csv|xlsx|jsonl|parquet)$/i.exec(file.name);
   const kind = isKept ? isKept[1].toLowerCase() : "csv";
   const query = new URLSearchParams({ name: file.name, text: byId("column").value, format: kind, ...asLevel() });
-  if (byId("group")) query.set("group_of_all", byId("group").value);
+  if (byId("group")) query.set("group", byId("group").value);
   stopping = new AbortController();
   const headers = { "Content-Type": "application/octet-stream" };
   const response = await fetch(`v1/table?${query}`, { method: "POST", headers, body: file, signal: stopping.signal });
