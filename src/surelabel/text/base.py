@@ -43,10 +43,11 @@ class HeldOut(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """Checked texts and their labels: bool (n_texts, n_labels), CSR above 1,000 labels."""
+    """Checked texts and their labels, bool (n_texts, n_labels), CSR above 1,000; scores of a tagger, one per text."""
 
     texts: list[str]
     labels: Any
+    scores: Any = None
 
 
 class TextClassifier(BaseEstimator, abc.ABC):
@@ -87,6 +88,7 @@ class TextClassifier(BaseEstimator, abc.ABC):
         *,
         validation: tuple[Iterable[str], Any] | None = None,
         work_folder: str | os.PathLike[str] | None = None,
+        scores: Any = None,
     ) -> Self:
         """Learn from texts and their labels, a 0/1 array or scipy sparse array (n_texts, n_labels).
 
@@ -100,9 +102,12 @@ class TextClassifier(BaseEstimator, abc.ABC):
             Neural kinds stop by their micro-F1, and a blend combines its members on them. Other kinds ignore them.
         work_folder : path, optional
             Where neural kinds keep checkpoints: a killed run continues from the last one.
+        scores : sequence, optional
+            Scores of a tagger for each text, for the kind `scores` only.
         """
         self._check_settings()
-        training = as_labelled(texts, labels)
+        self._check_scores(scores)
+        training = as_labelled(texts, labels)._replace(scores=scores)
         if training.labels.shape[1] > MANY_LABELS and not self.many_labels:
             raise InvalidInputError(
                 f"The {self.kind} classifier takes at most {MANY_LABELS:,} labels. Got {training.labels.shape[1]:,}: "
@@ -132,10 +137,7 @@ class TextClassifier(BaseEstimator, abc.ABC):
         checked = self._as_texts(texts)
         if batch_size is not None and batch_size < 1:
             raise InvalidInputError(f"The 'batch_size' argument must be at least 1. Got {batch_size} instead.")
-        if scores is not None:
-            raise InvalidInputError(
-                f"Only the 'scores' classifier takes scores with the texts. This classifier is {self.kind!r}."
-            )
+        self._check_scores(scores)
         return self._predict(checked, batch_size) if checked else np.empty((0, self.n_labels_))
 
     def explain(self, text: str, label: str | int) -> Explanation:
@@ -173,6 +175,12 @@ class TextClassifier(BaseEstimator, abc.ABC):
     def _as_texts(self, texts: Iterable[str]) -> list[str]:
         self._check_fitted()
         return as_texts(texts)
+
+    def _check_scores(self, scores: Any) -> None:
+        if scores is not None:
+            raise InvalidInputError(
+                f"Only the 'scores' classifier takes scores with the texts. This classifier is {self.kind!r}."
+            )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_labels_"):

@@ -93,7 +93,8 @@ class BlendClassifier(TextClassifier):
         for place, member in enumerate(members):
             folder = None if work_folder is None else work_folder / f"member-{place}"
             with warnings.catch_warnings(action="ignore", category=DataWarning):  # the blend has warned
-                member.fit(*training, self.label_names_, validation=tuple(validation), work_folder=folder)
+                held = (validation.texts, validation.labels)
+                member.fit(training.texts, training.labels, self.label_names_, validation=held, work_folder=folder)
         self.members_ = tuple(members)
         odds = self._odds(validation.texts, None)
         self._weights = fit_weights(odds, validation.labels, self.seed)

@@ -18,7 +18,7 @@ from surelabel._core.validation import FloatArray
 _FULL, _MIDDLE, _PLAIN = (0, 1, 2, 3, 4, 5, 6, 7), (0, 1, 3), (0,)
 _N_INPUTS = 8
 # (text, label) pairs that a curve is fitted on.
-_MOST_PAIRS = 1_000_000
+_MOST_PAIRS = 250_000
 _RIDGE, _MOST_STEPS, _SMALLEST_GAIN = 1.0, 50, 1e-7
 _LEAST_SLOPE = 0.05
 

@@ -1,14 +1,14 @@
 """TF-IDF and one linear score per label, with a curve from scores to probabilities: seconds, no torch.
 
 Loss, C, curve and refinement are chosen by fits that have not seen the texts they are judged on: training texts are
-divided into five folds, equal texts in the same fold. The last fit uses all training texts.
+divided into folds, equal texts in the same fold. The last fit uses all training texts.
 """
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -34,9 +34,10 @@ from surelabel.text.terms import Terms
 _log = logging.getLogger(__name__)
 
 _ARRAYS, _ARRAYS_KIND = "linear.npz", "linear classifier"
-_FOLDS = 5
-# Up to this many training texts every trial is fitted on all folds, of more only on the first.
+# Up to this many training texts have five folds, and every trial is fitted on all of them. More texts have three, and
+# trials are fitted on the first only.
 _FEW_TEXTS = 3_000
+_FOLDS, _FOLDS_OF_MANY = 5, 3
 # Trials are judged after the refinement if texts times squared labels stay below this.
 _MOST_TRIAL_WORK = 50_000_000
 # C that are tried, as multiples of the first one.
@@ -119,12 +120,8 @@ class LinearClassifier(TextClassifier):
         learnt = np.flatnonzero(can_learn)
         if not len(learnt):
             return []
-        search = _Search(features, labels[:, learnt], _folds_of(training.texts, self.seed), self)
-        best = search.best()
-        out_of_fold = search.scores_of(best)
-        self._curve, self._refinement, logits = _fit_curve(
-            out_of_fold, labels[:, learnt], search.shares, _SLOPES[best.loss]
-        )
+        search = _Search(features, labels[:, learnt], folds_of(training.texts, self.seed), self)
+        best, (self._curve, self._refinement, logits) = search.best()
         with progress.step(f"fitting {len(learnt):,} labels on all texts", len(learnt)) as advance:
             self._scores = fit_scores(features, labels[:, learnt], best, self.seed, advance)
         all_logits = np.tile(self._fixed, (n_texts, 1))
@@ -210,6 +207,14 @@ class LinearClassifier(TextClassifier):
                 self._refinement = Refinement(_read_curve(arrays, "refined", n_learnt), arrays["refined_table"])
 
 
+class _Outcome(NamedTuple):
+    """Curve and refinement fitted on held-out scores, and the log-odds (n, d) that they make of these."""
+
+    curve: ScoreCurve
+    refinement: Refinement | None
+    logits: FloatArray
+
+
 class _Search:
     """Trials of loss and C on held-out folds, by the settings of a linear classifier."""
 
@@ -220,11 +225,11 @@ class _Search:
         self.shares = labels.mean(axis=0)
         self.history: History = []
 
-    def best(self) -> Candidate:
-        """Return the candidate with the lowest log-loss on the held-out folds.
+    def best(self) -> tuple[Candidate, _Outcome]:
+        """Return the candidate with the lowest log-loss on held-out folds, and its curve.
 
         C is searched downhill or uphill from 1 by steps of about 3 with the squared hinge, then downhill from the C
-        of a logistic regression that usually corresponds.
+        of a logistic regression that usually corresponds. The best of each loss are compared on all folds.
         """
         loss, c = self._settings.loss, self._settings.C
         losses: tuple[Loss, ...] = ("svm", "logistic") if loss == "auto" else (loss,)  # type: ignore[assignment]
@@ -234,10 +239,14 @@ class _Search:
         else:
             self._climb(losses[0], _LOGISTIC_FACTOR if losses[0] == "logistic" else 1.0, (_SMALLER, _LARGER))
             if loss == "auto":
-                self._climb("logistic", _LOGISTIC_FACTOR * self._lowest().c, (_SMALLER,))
-        return self._lowest()
+                self._climb("logistic", _LOGISTIC_FACTOR * self._lowest("svm").c, (_SMALLER,))
+        finalists = [self._lowest(one) for one in losses]
+        outcomes = [_fit_curve(self._scores_of(one), self._labels, self.shares, _SLOPES[one.loss]) for one in finalists]
+        values = [log_loss(outcome.logits, self._labels) for outcome in outcomes]
+        place = int(np.argmin(values))
+        return finalists[place], outcomes[place]
 
-    def scores_of(self, candidate: Candidate) -> FloatArray:
+    def _scores_of(self, candidate: Candidate) -> FloatArray:
         """Return the scores (n, d) of all texts, each by a fit that has not seen it."""
         parts = self._tried[candidate][1]
         parts = parts + self._fit_folds(candidate, self._folds[len(parts) :])
@@ -246,8 +255,9 @@ class _Search:
             scores[rows] = part
         return scores
 
-    def _lowest(self) -> Candidate:
-        return min(self._tried, key=lambda candidate: self._tried[candidate][0])
+    def _lowest(self, loss: Loss) -> Candidate:
+        tried = [candidate for candidate in self._tried if candidate.loss == loss]
+        return min(tried, key=lambda candidate: self._tried[candidate][0])
 
     def _climb(self, loss: Loss, start: float, directions: tuple[tuple[float, ...], ...]) -> None:
         """Try C from the start in the first direction as long as the log-loss falls, otherwise in the next."""
@@ -287,13 +297,13 @@ class _Search:
         return scores
 
 
-def _folds_of(texts: list[str], seed: int) -> list[IntArray]:
-    """Return the rows of each of five folds, or of fewer if there are fewer different texts."""
+def folds_of(texts: list[str], seed: int) -> list[IntArray]:
+    """Return the rows of each fold, equal texts in one fold; there are fewer folds if there are few different texts."""
     _, group = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    if group.max() == 0:  # one text, many times
+        group = np.arange(len(texts))
     n_groups = int(group.max()) + 1
-    n_folds = min(_FOLDS, n_groups)
-    if n_folds == 1:  # one text, many times
-        group, n_groups, n_folds = np.arange(len(texts)), len(texts), min(_FOLDS, len(texts))
+    n_folds = min(_FOLDS if len(texts) <= _FEW_TEXTS else _FOLDS_OF_MANY, n_groups)
     fold_of = np.random.default_rng(seed).permutation(n_groups) % n_folds
     return [np.flatnonzero(fold_of[group] == fold) for fold in range(n_folds)]
 
@@ -310,21 +320,19 @@ def _cross_refined(scores: FloatArray, labels: BoolArray, shares: FloatArray, sl
     return refined
 
 
-def _fit_curve(
-    scores: FloatArray, labels: BoolArray, shares: FloatArray, slope: float
-) -> tuple[ScoreCurve, Refinement | None, FloatArray]:
-    """Return the curve, the refinement if it lowers the log-loss, and the log-odds (n, d) of the held-out scores."""
+def _fit_curve(scores: FloatArray, labels: BoolArray, shares: FloatArray, slope: float) -> _Outcome:
+    """Fit curve and refinement; the refinement stays if it lowers the log-loss."""
     plain = ScoreCurve.fit(scores, labels, shares, slope)
     logits = plain.logits(scores)
     if not _can_refine(labels):
-        return plain, None, logits
+        return _Outcome(plain, None, logits)
     with progress.step("fitting what labels say about each other"):
         refined = _cross_refined(scores, labels, shares, slope)
         curve = ScoreCurve.fit(refined, labels, shares)
         refined_logits = curve.logits(refined)
         if log_loss(refined_logits, labels) >= log_loss(logits, labels):
-            return plain, None, logits
-        return curve, Refinement.fit(scores, labels, shares, slope), refined_logits
+            return _Outcome(plain, None, logits)
+        return _Outcome(curve, Refinement.fit(scores, labels, shares, slope), refined_logits)
 
 
 def _curve_arrays(curve: ScoreCurve, name: str) -> dict[str, FloatArray]:

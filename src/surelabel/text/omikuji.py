@@ -1,0 +1,188 @@
+"""Thousands of labels by omikuji's partitioned label trees on TF-IDF: shortlists with probabilities.
+
+The trees' scores become probabilities by a curve on texts that a fit on the others has not seen. The last fit uses all
+training texts. The trees group labels at random, so two fits differ a little.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.special import expit, logit
+
+from surelabel._core import progress
+from surelabel._core.extras import require
+from surelabel._core.files import read_arrays, write_arrays
+from surelabel._core.threads import threads_to_use
+from surelabel._core.validation import FloatArray, IntArray
+from surelabel.labels.shortlists import Shortlists
+from surelabel.text.base import HeldOut, History, Labelled, TextClassifier, check_arrays, check_number
+from surelabel.text.curve import fit_regression
+from surelabel.text.linear import folds_of
+from surelabel.text.taggers import as_shortlists
+from surelabel.text.terms import Terms
+
+_ARRAYS, _ARRAYS_KIND, _TREES = "omikuji.npz", "omikuji classifier", "trees"
+_FAR = 12.0
+# Up to this many training texts all are scored by folds, of more one fold.
+_FEW_TEXTS = 10_000
+_MOST_PAIRS = 500_000
+
+
+class OmikujiClassifier(TextClassifier):
+    """Label trees that list the most probable labels of each text.
+
+    Parameters
+    ----------
+    n_listed : int
+        Labels that are listed per text.
+    n_trees, beam_size : int
+        Trees that are averaged, and branches that are followed on each level.
+    C : float
+        Inverse regularisation.
+    language, lemmas : str or None
+        As in LinearClassifier.
+    min_texts, max_features : int
+        Fewest training texts that a word must occur in, and the number of most frequent words that are kept.
+    seed : int
+        Decides the folds.
+    """
+
+    kind = "omikuji"
+    many_labels = True
+
+    def __init__(
+        self,
+        *,
+        n_listed: int = 100,
+        n_trees: int = 3,
+        beam_size: int = 10,
+        C: float = 1.0,
+        language: str | None = None,
+        lemmas: str | None = None,
+        min_texts: int = 2,
+        max_features: int = 200_000,
+        seed: int = 0,
+    ) -> None:
+        self.n_listed = n_listed
+        self.n_trees = n_trees
+        self.beam_size = beam_size
+        self.C = C
+        self.language = language
+        self.lemmas = lemmas
+        self.min_texts = min_texts
+        self.max_features = max_features
+        self.seed = seed
+
+    def _check_settings(self) -> None:
+        check_number(self, "n_listed", 1, 10_000)
+        check_number(self, "n_trees", 1, 100)
+        check_number(self, "beam_size", 1, 10_000)
+        check_number(self, "C", 1e-6, 1e9, whole=False)
+        check_number(self, "min_texts", 1, 1e9)
+        check_number(self, "max_features", 1, 1e9)
+        check_number(self, "seed", 0, 2**31 - 1)
+        self._new_terms()
+
+    def _new_terms(self) -> Terms:
+        return Terms(
+            pair_weight=0.0,
+            min_texts=self.min_texts,
+            max_features=self.max_features,
+            language=self.language,
+            lemmas=self.lemmas,
+        )
+
+    def _fit(self, training: Labelled, validation: Labelled | None, work_folder: Path | None) -> History:
+        self._terms = self._new_terms()
+        features = self._terms.fit(training.texts)
+        labels = scipy.sparse.csr_array(training.labels)
+        self._shares = (np.asarray(labels.sum(axis=0)).ravel() + 0.5) / (labels.shape[0] + 1)
+        folds = folds_of(training.texts, self.seed)
+        rows, columns, scores = [], [], []
+        for fold in folds if len(training.texts) <= _FEW_TEXTS else folds[:1]:
+            kept = np.setdiff1d(np.arange(labels.shape[0]), fold)
+            own, listed, values = self._score(self._train(features[kept], labels[kept]), features[fold])
+            rows.append(fold[own])
+            columns.append(listed)
+            scores.append(values)
+        where, listed, values = np.concatenate(rows), np.concatenate(columns), np.concatenate(scores)
+        hits = np.asarray(labels[where, listed]).ravel().astype(np.float64)
+        step = max(1, -(-len(hits) // _MOST_PAIRS))
+        inputs = self._inputs(where, listed, values)
+        start = np.eye(inputs.shape[1])[0]
+        self._coefficients = fit_regression(inputs[::step], hits[::step], start, np.ones(inputs.shape[1]))
+        seen = np.unique(where)
+        place = np.searchsorted(seen, where)
+        probabilities = expit(inputs @ self._coefficients)
+        shape = (len(seen), labels.shape[1])
+        self.held_out_ = HeldOut(seen, as_shortlists(place, listed, probabilities, shape, self.n_listed))
+        self._model = self._train(features, labels)
+        return [{"share_listed": float(hits.sum() / max(1, labels[seen].sum()))}]
+
+    def _train(self, features: Any, labels: Any) -> Any:
+        """Fit the trees; omikuji reads its data from a file."""
+        from sklearn.datasets import dump_svmlight_file  # noqa: PLC0415 (predictions do without it)
+
+        library = require("omikuji", "omikuji", "The omikuji classifier")
+        settings = library.Model.default_hyper_param()
+        settings.n_trees, settings.linear_c = self.n_trees, self.C
+        rows = np.flatnonzero((np.diff(features.indptr) > 0) & (np.diff(labels.indptr) > 0))
+        with tempfile.TemporaryDirectory(prefix="surelabel-") as folder, progress.step("growing label trees"):
+            path = Path(folder) / "texts.txt"
+            with path.open("wb") as file:
+                file.write(f"{len(rows)} {features.shape[1]} {labels.shape[1]}\n".encode())
+                some: Any = labels[rows].astype(np.int8)
+                dump_svmlight_file(features[rows].astype(np.float64), some, file, multilabel=True)
+            return library.Model.train_on_data(str(path), settings, threads_to_use(None))
+
+    def _score(self, model: Any, features: Any) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return text, label and score of each listed pair."""
+        rows: list[int] = []
+        labels: list[int] = []
+        scores: list[float] = []
+        with progress.step("listing labels", features.shape[0]) as advance:
+            for row, (start, end) in enumerate(zip(features.indptr[:-1], features.indptr[1:], strict=True)):
+                pairs = list(zip(features.indices[start:end].tolist(), features.data[start:end].tolist(), strict=True))
+                for label, score in model.predict(pairs, self.beam_size, self.n_listed):
+                    rows.append(row)
+                    labels.append(label)
+                    scores.append(score)
+                advance(1)
+        return np.array(rows, dtype=np.int64), np.array(labels, dtype=np.int64), np.array(scores, dtype=np.float64)
+
+    def _inputs(self, rows: IntArray, labels: IntArray, scores: FloatArray) -> FloatArray:
+        """Return what the curve uses of each pair: score, rank in the text, frequency of the label, 1."""
+        odds = np.clip(logit(np.clip(scores, 0.0, 1.0)), -_FAR, _FAR)
+        order = np.lexsort((labels, -scores, rows))
+        starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        ranks = np.empty(len(rows))
+        ranks[order] = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+        return np.column_stack([odds, np.log1p(ranks), np.log(self._shares[labels]), np.ones(len(rows))])
+
+    def _predict(self, texts: list[str], batch_size: int | None) -> Shortlists:
+        rows, labels, scores = self._score(self._model, self._terms.transform(texts))
+        probabilities = expit(self._inputs(rows, labels, scores) @ self._coefficients)
+        return as_shortlists(rows, labels, probabilities, (len(texts), self.n_labels_), self.n_listed)
+
+    def _write(self, folder: Path) -> None:
+        arrays = {"coefficients": self._coefficients, "shares": self._shares, **self._terms.write(folder)}
+        write_arrays(folder / _ARRAYS, {"kind": _ARRAYS_KIND}, arrays)
+        self._model.save(str(folder / _TREES))
+
+    def _read(self, folder: Path) -> None:
+        _, arrays = read_arrays(folder / _ARRAYS, _ARRAYS_KIND)
+        self._terms = self._new_terms()
+        self._terms.read(folder, arrays)
+        self._coefficients, self._shares = arrays["coefficients"], arrays["shares"]
+        check_arrays((self._coefficients, (4,)), (self._shares, (self.n_labels_,)))
+        if np.any((self._shares <= 0) | (self._shares >= 1)):
+            raise ValueError("shares of labels must be between 0 and 1")
+        library = require("omikuji", "omikuji", "The omikuji classifier")
+        self._model = library.Model.load(str(folder / _TREES))
+        if self._model.n_features not in {self._terms.n_features, self._terms.n_features + 1}:
+            raise ValueError("trees and terms do not fit together")
