@@ -98,21 +98,19 @@ def _classes(values: Any, begins: Sequence[tuple[int, str]]) -> list[str]:
 
 
 def _subgroups(
-    missed: BoolArray, names: Sequence[str], order: Sequence[str], level: str, n_calibration: int, inside: float
+    missed: BoolArray, names: Sequence[str], order: Sequence[str], level: str, sizes: Mapping[str, int], inside: float
 ) -> tuple[Subgroup, ...]:
-    """Return the subgroups that have texts.
-
-    A subgroup's band supposes that calibration texts have the same share of it.
-    """
+    """Return the subgroups that have texts; `sizes` are the calibration texts that each is compared with."""
     of = np.array(names, dtype=object)
     found = []
     for name in order:
         rows = of == name
         n_texts = int(rows.sum())
         if n_texts:
-            error = float(missed[rows].mean())
-            own = round(n_calibration * n_texts / len(of))
-            found.append(Subgroup(name, n_texts, error, with_verdict(error, level, n_texts, own, inside=inside)[2]))
+            error, own = float(missed[rows].mean()), sizes[name]
+            enough = float(level) * (own + 1) >= 1.0
+            verdict = with_verdict(error, level, n_texts, own if enough else None, inside=inside)[2]
+            found.append(Subgroup(name, n_texts, error, verdict))
     return tuple(found)
 
 
@@ -123,10 +121,12 @@ def subgroups(
     n_calibration: int,
     *,
     groups: Sequence[Any] | None = None,
+    group_sizes: Mapping[str, int] | None = None,
     info: TextInfo | None = None,
 ) -> dict[str, tuple[Subgroup, ...]]:
     """Return the share of texts (n,) that are missed in each subgroup of each division.
 
+    A subgroup is compared with all `n_calibration` texts, a group that is calibrated apart with its own, `group_sizes`.
     The band of chance is wider the more subgroups a division has, so that one division is found broken by chance in
     one of a hundred experiments, however many subgroups it has.
     """
@@ -145,7 +145,9 @@ def subgroups(
     found = {}
     for name, (kinds, order) in divisions.items():
         inside = 1.0 - (1.0 - BAND) / max(1, len(set(kinds)))
-        found[name] = _subgroups(missed, kinds, order, level, n_calibration, inside)
+        own = group_sizes if name == "group" and group_sizes is not None else {}
+        sizes = {kind: own.get(kind, n_calibration) for kind in order}
+        found[name] = _subgroups(missed, kinds, order, level, sizes, inside)
     return found
 
 

@@ -13,7 +13,7 @@ import math
 import types
 import typing
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,7 @@ class EvaluationResult:
     measure : str
     n_texts, n_labels, n_calibration, min_labels, max_labels : int
     n_candidates : float
+        Label-sets within these limits.
     n_outside, n_unknown : int
         Texts whose label-set is no candidate, and those of them with a label that the predictor does not know.
     underlying, forced : ClassificationMetrics
@@ -195,6 +196,7 @@ def evaluate(
     best_guesses: Any = None,
     info: TextInfo | None = None,
     subgroup_of: Sequence[str] | None = None,
+    subgroup_sizes: Mapping[str, int] | None = None,
 ) -> EvaluationResult:
     """Measure a calibrated predictor on texts with known labels.
 
@@ -215,6 +217,7 @@ def evaluate(
         Ids, dates and training texts of labels, for misses by subgroup.
     subgroup_of : (n,) sequence of str, optional
         The group that people know for each text, for misses by group; `groups` by default.
+    subgroup_sizes : mapping of group to number of calibration texts, optional
 
     Examples
     --------
@@ -230,8 +233,9 @@ def evaluate(
     label_sets = as_label_sets(labels, names)
     known = set(names)
     n_calibration = calibration.n_texts
-    forced = predictor.predict(probabilities, groups=groups)
-    p_values = predictor.predict_p(probabilities, _for_predictor(calibration, label_sets, names), groups=groups)
+    texts = predictor.texts(probabilities, groups, who="evaluate")
+    forced = predictor.predict(texts)
+    p_values = predictor.predict_p(texts, _for_predictor(calibration, label_sets, names))
     guesses = None if best_guesses is None else as_label_sets(best_guesses, names)
     forced_sets = as_label_sets(forced.labels, names)
 
@@ -240,7 +244,7 @@ def evaluate(
 
     levels = large_enough(levels, n_calibration)
     main = next((level for level in large_enough([MAIN_LEVEL, "0.1", "0.2"], n_calibration)), "0.2")
-    bounds = _bounds(predictor, probabilities, groups, levels)
+    bounds = _bounds(predictor, texts[:_MOST_SIZED], levels)
     single = (forced.credibility > float(main) + 1e-12) & (1.0 - forced.confidence <= float(main) + 1e-12)
     n_wrong, shown = sure_but_wrong(
         forced_sets, forced.confidence, label_sets, single, None if info is None else info.ids
@@ -252,7 +256,7 @@ def evaluate(
         n_calibration=n_calibration,
         min_labels=calibration.min_labels,
         max_labels=calibration.max_labels,
-        n_candidates=float(min(calibration.n_candidates, 10**300)),
+        n_candidates=_n_candidates(calibration),
         n_outside=int(np.count_nonzero(p_values == 0.0)),
         n_unknown=sum(not names_of <= known for names_of in label_sets),
         underlying=compare(_at_least_half(probabilities, names)),
@@ -278,6 +282,7 @@ def evaluate(
                 main,
                 n_calibration,
                 groups=groups if subgroup_of is None else subgroup_of,
+                group_sizes=_group_sizes(calibration) if subgroup_of is None else subgroup_sizes,
                 info=info,
             ),
             n_sure=int(single.sum()),
@@ -289,15 +294,26 @@ def evaluate(
     return _with_criteria(result, predictor, probabilities, label_sets, groups) if criteria else result
 
 
-def _bounds(predictor: Any, probabilities: Any, groups: Any, levels: Sequence[str]) -> list[SizeStatistics]:
-    """Return statistics of the sizes of the first prediction sets at each level."""
-    rows = slice(_MOST_SIZED)
-    some = None if groups is None else list(groups)[rows]
+def _group_sizes(calibration: Any) -> dict[str, int]:
+    """Return the number of calibration texts of each group."""
+    sizes: dict[str, int] = {}
+    for (group, _), totals in calibration.totals.items():
+        sizes[group] = sizes.get(group, 0) + len(totals)
+    return sizes
+
+
+def _n_candidates(calibration: Any) -> float:
+    """Return the number of label-sets within the limits on the number of labels."""
+    sizes = range(calibration.min_labels, calibration.max_labels + 1)
+    return float(min(sum(math.comb(calibration.n_labels, size) for size in sizes), 10**300))
+
+
+def _bounds(predictor: Any, texts: Any, levels: Sequence[str]) -> list[SizeStatistics]:
+    """Return statistics of the sizes of prediction sets at each level."""
     found = []
     for level in levels:
         with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
-            sets = predictor.predict_set(probabilities[rows], significance=level, groups=some)
-        found.append(sets.size_bounds())
+            found.append(predictor.predict_set(texts, significance=level).size_bounds())
     return [size_statistics(upper, lower) for lower, upper in found]
 
 

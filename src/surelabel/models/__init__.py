@@ -6,8 +6,7 @@
 
 from surelabel.models.bundle import Bundle, BundleInfo, load_bundle
 from surelabel.models.calibrate import calibrate_bundle
-from surelabel.models.evaluate import BundleEvaluation, evaluate_bundle
-from surelabel.models.seen import unseen
+from surelabel.models.evaluate import BundleEvaluation, evaluate_bundle, new_texts
 from surelabel.models.settings import TrainingSettings
 from surelabel.models.train import train, versions
 from surelabel.models.verdict import verdict
@@ -20,8 +19,8 @@ __all__ = [
     "calibrate_bundle",
     "evaluate_bundle",
     "load_bundle",
+    "new_texts",
     "train",
-    "unseen",
     "verdict",
     "versions",
 ]

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surelabel import text
 from surelabel._core.files import atomic_folder, check_manifest, check_overwrite, write_manifest
 from surelabel._core.validation import BoolArray, FloatArray, as_fraction
 from surelabel.answers import Answer, build_answers
@@ -24,6 +23,7 @@ from surelabel.recalibration import Recalibration
 from surelabel.sets.forced import ForcedPredictions
 from surelabel.sets.prediction_sets import PredictionSets
 from surelabel.text import Explanation, KnownWords, TextClassifier, Thresholds
+from surelabel.text.base import read_files
 
 if TYPE_CHECKING:
     from surelabel.models.evaluate import BundleEvaluation
@@ -373,7 +373,7 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         def optional(name: str, read: Any) -> Any:
             return read(folder / name) if name in names else None
 
-        classifier = text.read_files(folder / _CLASSIFIER)
+        classifier = read_files(folder / _CLASSIFIER)
         labels = classifier.label_names_
         return Bundle(
             classifier=classifier,

@@ -178,9 +178,7 @@ def calibrate_bundle(bundle: Bundle, corpus: Corpus | None = None, add: bool = F
 
 def _new_rows(bundle: Bundle, corpus: Corpus) -> Any:
     """Return which texts the model has not been trained or calibrated with, (n,); raise if there is none."""
-    used = np.logical_or.reduce(
-        [bundle.seen.is_in(role, corpus.texts) for role in ("training", "filing", "calibration")]
-    )
+    used = bundle.seen.used(corpus.texts)
     if used.all():
         raise InvalidInputError(
             f"The model was trained or calibrated with all {count(len(used))} texts already: a text counts once. "

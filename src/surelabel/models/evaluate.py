@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -117,11 +118,7 @@ def evaluate_bundle(bundle: Bundle, corpus: Corpus, *, held_out: bool = False) -
     held_out : bool
         The texts are known to be held out: none is left out because it is repeated.
     """
-    labelled = corpus.rows(np.flatnonzero(corpus.is_labelled))
-    left_out = {"no labels": len(corpus) - len(labelled)}
-    if not held_out:
-        labelled, more = bundle.seen.without_seen(labelled)
-        left_out |= more
+    labelled, left_out = _texts_of(bundle, corpus, held_out=held_out)
     if len(labelled) == 0:
         reasons = ", ".join(f"{count(n)} ({reason})" for reason, n in left_out.items() if n)
         raise InvalidInputError(
@@ -132,6 +129,21 @@ def evaluate_bundle(bundle: Bundle, corpus: Corpus, *, held_out: bool = False) -
         part = held_out_texts(bundle, labelled)
     with step("measuring"), warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         return _measured(bundle, part, labelled, {reason: n for reason, n in left_out.items() if n})
+
+
+def new_texts(bundle: Bundle, corpus: Corpus) -> Corpus:
+    """Return the texts of a corpus that `evaluate_bundle` measures on: those with labels that the model has not seen."""
+    return _texts_of(bundle, corpus, held_out=False)[0]
+
+
+def _texts_of(bundle: Bundle, corpus: Corpus, *, held_out: bool) -> tuple[Corpus, dict[str, int]]:
+    """Return the texts to measure on, and how many are left out, by reason."""
+    labelled = corpus.rows(np.flatnonzero(corpus.is_labelled))
+    left_out = {"no labels": len(corpus) - len(labelled)}
+    if held_out:
+        return labelled, left_out
+    new, seen = bundle.seen.without_seen(labelled)
+    return new, left_out | seen
 
 
 def _measured(bundle: Bundle, part: HeldOutTexts, corpus: Corpus, left_out: Mapping[str, int]) -> BundleEvaluation:
@@ -149,6 +161,7 @@ def _measured(bundle: Bundle, part: HeldOutTexts, corpus: Corpus, left_out: Mapp
         best_guesses=None if guesses is None else as_label_sets(guesses, names),
         info=TextInfo(ids=corpus.ids, training_counts=bundle.info.label_texts),
         subgroup_of=part.groups or ["filed" if one else "seen by people" for one in filed],
+        subgroup_sizes=_subgroup_sizes(bundle),
     )
     p_values = bundle.predictor.predict_p(part.probabilities, part.label_sets, groups=categories)
     levels = dict.fromkeys((*STANDARD_LEVELS, bundle.info.levels["significance"]))
@@ -167,6 +180,16 @@ def _measured(bundle: Bundle, part: HeldOutTexts, corpus: Corpus, left_out: Mapp
         decisions=decision_figures(decisions, part.label_sets, names),
         result=result,
     )
+
+
+def _subgroup_sizes(bundle: Bundle) -> dict[str, int] | None:
+    """Return the number of calibration texts of each group, or of filed texts and those that people see."""
+    if bundle.calibration is not None and bundle.calibration.groups is not None:
+        return dict(Counter(bundle.calibration.groups))
+    if not bundle.info.categories:
+        return None
+    sizes = {group: len(totals) for (group, _), totals in bundle.predictor.calibration_.totals.items()}
+    return {"filed": sizes.get("filed", 0), "seen by people": sizes.get("seen", 0)}
 
 
 def decision_figures(

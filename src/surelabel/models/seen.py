@@ -53,6 +53,10 @@ class SeenTexts:
         """Return which texts occur in a part, (n,)."""
         return np.isin(hashes_of(texts), getattr(self, role))
 
+    def used(self, texts: Iterable[str]) -> BoolArray:
+        """Return which texts the model was trained or calibrated with, (n,)."""
+        return np.isin(hashes_of(texts), np.concatenate([self.training, self.filing, self.calibration]))
+
     def rows_of(self, role: str, texts: Iterable[str]) -> BoolArray:
         """Return which rows can be those of a part, (n,).
 
@@ -104,9 +108,3 @@ def repeats(parts: dict[str, Any]) -> dict[str, int]:
         counts[name] = int(np.isin(hashes, earlier).sum())
         earlier = np.concatenate([earlier, hashes])
     return counts
-
-
-def unseen(bundle: Any, corpus: Corpus) -> Corpus:
-    """Return the texts of a corpus that a bundle was neither trained nor calibrated with."""
-    seen: SeenTexts = bundle.seen
-    return seen.without_seen(corpus)[0]

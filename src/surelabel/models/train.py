@@ -43,6 +43,7 @@ _SETTINGS = {field.name for field in dataclasses.fields(TrainingSettings)}
 _PARTS = ("filing", "calibration", "test")
 _HELD_OUT = "probabilities of training texts"
 _TAGGERS = ("scores", "annif", "http")
+_TAGGER_PARTS = {"filing": 0.3, "calibration": 0.3, "test": 0.2}
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "transformers", "omikuji")
 # A neural classifier stops by this share of the training texts.
 _VALIDATION_SHARE = 0.1
@@ -102,10 +103,11 @@ def train(
         divided = _read(corpus, wanted, {"text": text, "labels": labels}, settings)
         if target is None:
             return _train(divided, wanted, None)
-        bundle = _train(divided, wanted, target.parent / f".{target.name}.training")
+        work_folder = target.parent / f".{target.name}.training"
+        bundle = _with_report(_train(divided, wanted, work_folder), divided)
         with step("saving the model"):
             bundle.save(target)
-            shutil.rmtree(target.parent / f".{target.name}.training", ignore_errors=True)
+            shutil.rmtree(work_folder, ignore_errors=True)
             return load_bundle(target)
 
 
@@ -122,9 +124,8 @@ def _read(corpus: Any, settings: TrainingSettings, columns: dict[str, Any], opti
         raise InvalidInputError(f"train reads no file, so it does not take {', '.join(sorted(options))}.")
     if settings.group is not None:
         corpus.column(settings.group)  # before training, not after
-    if settings.classifier in _TAGGERS:
-        sizes = {"filing": 0.3, "calibration": 0.3, "test": 0.2, **sizes}
-    sizes = {name: size for name, size in sizes.items() if name not in corpus.part_sizes}
+    if settings.classifier in _TAGGERS:  # nothing is trained
+        sizes = {name: n for name, n in _TAGGER_PARTS.items() if name not in corpus.part_sizes} | sizes
     divided = corpora.draw_parts(corpus, settings.seed, **sizes)
     missing = [name for name in ("train", "filing", "calibration") if name not in divided.part_sizes]
     if missing:
@@ -218,16 +219,22 @@ def _evaluated(bundle: Bundle, corpus: Corpus) -> Bundle:
     test = corpus.part("test")
     evaluation = evaluate_bundle(bundle, test, held_out=True)
     bundle = dataclasses.replace(bundle, evaluation=evaluation)
-    info = dataclasses.replace(bundle.info, verdict=tuple(verdict(bundle)))
-    bundle = dataclasses.replace(bundle, info=info)
+    return dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, verdict=tuple(verdict(bundle))))
+
+
+def _with_report(bundle: Bundle, corpus: Corpus) -> Bundle:
+    """Return the bundle with a report on its test part, if there is one and matplotlib is installed."""
+    if bundle.evaluation is None:
+        return bundle
     try:
         from surelabel.report import render_report  # noqa: PLC0415 (matplotlib, which may be missing)
 
         with step("drawing the report"):
-            return dataclasses.replace(bundle, report=render_report(bundle, test, evaluation).encode())
+            page = render_report(bundle, corpus.part("test"), bundle.evaluation)
     except MissingDependencyError as error:
         _log.warning("There is no report. %s", error)
         return bundle
+    return dataclasses.replace(bundle, report=page.encode())
 
 
 def _training_parts(corpus: Corpus, settings: TrainingSettings) -> tuple[str, Corpus, Corpus | None]:

@@ -1,0 +1,219 @@
+"""Training: each part for its purpose, label names from training alone, nothing weakened unasked."""
+
+import sys
+
+import numpy as np
+import pytest
+from models.quick import quick_train
+
+from surelabel import corpora, text
+from surelabel.corpora import Corpus
+from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.models import TrainingSettings, evaluate_bundle, train
+from surelabel.models.seen import hashes_of
+
+
+def test_each_part_is_used_for_its_purpose(bundle, divided):
+    for role, part in (("training", "train"), ("filing", "filing"), ("calibration", "calibration"), ("test", "test")):
+        assert np.array_equal(getattr(bundle.seen, role), np.sort(hashes_of(divided.part(part).texts)))
+    assert bundle.predictor.calibration_.n_texts == len(divided.part("calibration"))
+    assert bundle.policy.n_filing_ == len(divided.part("filing"))
+    assert bundle.evaluation.n_texts == len(divided.part("test"))
+    assert bundle.info.n_train == len(divided.part("train"))
+
+
+def test_parts_are_drawn_if_there_are_none(corpus):
+    bundle = quick_train(corpus)
+    assert bundle.info.part_sizes == {"train": 1_050, "filing": 150, "calibration": 150, "test": 150}
+    smaller = quick_train(corpus, test=0.2, calibration=100)
+    assert smaller.info.part_sizes == {"train": 950, "filing": 150, "calibration": 100, "test": 300}
+
+
+def test_the_same_seed_gives_the_same_model(corpus, bundle):
+    again = quick_train(corpus, max_wrong="0.1")
+    assert np.array_equal(bundle.predict_proba(corpus.texts[:9]), again.predict_proba(corpus.texts[:9]))
+    other = quick_train(corpus, max_wrong="0.1", seed=1)
+    assert not np.array_equal(other.seen.test, bundle.seen.test)
+
+
+def _with_rare(corpus):
+    """Return a divided corpus where a label occurs in one calibration text and one test text alone."""
+    divided = corpora.draw_parts(corpus, 0)
+    rows = [int(np.flatnonzero(divided.part_of == corpora.PARTS.index(part))[0]) for part in ("calibration", "test")]
+    label_sets = [labels | {"unheard of"} if row in rows else labels for row, labels in enumerate(divided.label_sets)]
+    changed = Corpus.from_label_sets("rare", divided.texts, label_sets, columns=divided.columns)
+    return changed.with_parts(
+        {part: np.flatnonzero(divided.part_of == place) for place, part in enumerate(corpora.PARTS) if place != 1}
+    )
+
+
+def test_labels_of_held_out_texts_alone_are_unknown(corpus):
+    bundle = quick_train(_with_rare(corpus))
+    assert "unheard of" not in bundle.label_names
+    totals = np.concatenate(list(bundle.predictor.calibration_.totals.values()))
+    assert np.isinf(totals).sum() == 1
+    assert bundle.evaluation.n_unknown == 1
+    assert bundle.evaluation.result.n_outside >= 1
+    assert any("unheard of" in note for note in bundle.info.notes)
+    assert min(bundle.evaluation.errors.values()) >= 1 / bundle.evaluation.n_texts
+
+
+def test_levels_are_those_that_were_typed(corpus, bundle):
+    assert dict(bundle.info.levels) == {
+        "significance": "0.05",
+        "max_wrong": "0.1",
+        "max_missed": "0.1",
+        "max_false": "0.05",
+        "assurance": "0.95",
+    }
+    # A level that nothing can keep is kept all the same: nothing is filed, and the advice names another level.
+    strict = quick_train(corpus, max_wrong="0.0001", max_missed="0.0001")
+    assert strict.info.levels["max_wrong"] == strict.info.levels["max_missed"] == "0.0001"
+    assert strict.policy.share_ == 0.0
+    assert strict.policy.automation.max_wrong == 0.0001
+
+
+def test_one_category_if_nothing_is_filed(corpus):
+    bundle = quick_train(corpus, max_wrong="0.0001")
+    assert bundle.info.categories == ()
+    assert bundle.predictor.taxonomy is None
+
+
+def test_filed_and_seen_texts_are_calibrated_apart(bundle, divided):
+    assert bundle.info.categories == ("filed", "seen")
+    calibration = divided.part("calibration")
+    known = bundle.share_known(list(calibration.texts))
+    filed = bundle.policy.file(bundle.predict_proba(list(calibration.texts)), known)
+    assert 0 < filed.sum() < len(filed)
+    # A text of people: its p-value is the rank among calibration texts that people see as well.
+    texts = [
+        text for text, is_filed in zip(divided.part("test").texts, _filed(bundle, divided), strict=True) if not is_filed
+    ]
+    p_values = bundle.predict_p(texts, [sorted(labels) for labels in bundle.predict(texts).label_sets])
+    n_seen = int((~filed).sum())
+    assert np.allclose(p_values * (n_seen + 1), np.round(p_values * (n_seen + 1)))
+
+
+def _filed(bundle, divided):
+    texts = list(divided.part("test").texts)
+    return bundle.policy.file(bundle.predict_proba(texts), bundle.share_known(texts))
+
+
+def test_groups_combine_with_filing(divided):
+    bundle = quick_train(divided, group="region", max_wrong="0.1")
+    assert bundle.groups == ("north", "south")
+    assert set(bundle.info.categories) <= {"filed: north", "filed: south", "seen: north", "seen: south"}
+    texts = divided.texts[:4]
+    answers = bundle.answers(texts, groups=["north"] * 4, significance="0.2")
+    assert len(answers) == 4
+    with pytest.raises(InvalidInputError, match="region"):
+        bundle.answers(texts)
+    with pytest.raises(InvalidInputError):
+        bundle.answers(texts, groups=["west"] * 4)
+
+
+def test_groups_that_the_model_does_not_have_are_refused(bundle):
+    with pytest.raises(InvalidInputError, match="groups"):
+        bundle.predict(["a text"], groups=["north"])
+
+
+def test_number_of_labels_as_classes(corpus):
+    bundle = quick_train(corpus, cardinality=(2,), max_wrong="0.1")
+    assert bundle.predictor.taxonomy.edges == (2,)
+    with pytest.raises(InvalidInputError, match="both"):
+        TrainingSettings(group="region", cardinality=(2,))
+
+
+def test_a_measure_by_name_and_the_automatic_one(corpus):
+    assert quick_train(corpus, measure="l2").info.measure == "l2"
+    chosen = quick_train(corpus, measure="auto")
+    assert chosen.info.measure in {"mixture", "log-loss"}
+    totals = [len(totals) for totals in chosen.predictor.calibration_.totals.values()]
+    assert sum(totals) == chosen.info.part_sizes["calibration"]
+
+
+def test_best_guesses_for_f1(corpus):
+    bundle = quick_train(corpus, best_guess="f1")
+    assert bundle.thresholds is not None
+    assert bundle.evaluation.result.guesses is not None
+    assert quick_train(corpus, best_guess="f1").thresholds.values[0] == bundle.thresholds.values[0]
+
+
+def test_recalibrated_probabilities_are_used_everywhere(corpus):
+    bundle = quick_train(corpus, recalibrate=True)
+    texts = list(corpus.texts[:5])
+    expected = bundle.recalibration.transform(bundle.classifier.predict_proba(texts))
+    assert np.array_equal(bundle.predict_proba(texts), expected)
+
+
+def test_no_text_is_kept_unless_asked_for(corpus, tmp_path):
+    words = {text[:30] for text in corpus.texts}
+    folder = quick_train(corpus, max_wrong="0.1").save(tmp_path / "model")
+    for file in folder.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes().decode("utf-8", "replace")
+            assert not any(text in content for text in words), file
+    kept = quick_train(corpus, examples=True)
+    assert len(kept.info.examples) == 3
+    assert set(kept.info.examples) <= set(corpus.texts)
+
+
+def test_an_interrupted_training_loads_its_classifier(corpus, tmp_path, monkeypatch):
+    target = tmp_path / "model"
+    first = quick_train(corpus)
+
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.modules["surelabel.models.train"], "evaluate_bundle", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            quick_train(corpus, target)
+    assert not target.exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(text.make("linear").__class__, "fit", interrupted)
+        resumed = quick_train(corpus, target)
+    assert np.array_equal(resumed.predict_proba(corpus.texts[:5]), first.predict_proba(corpus.texts[:5]))
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    # Other settings are another classifier.
+    assert quick_train(corpus, target, options={"C": 0.1, "loss": "svm"}).info.settings["C"] == 0.1
+
+
+def test_in_memory_corpora_are_told_apart(bundle, corpus):
+    other = Corpus.from_label_sets("june", [f"{text} june" for text in corpus.texts[:50]], corpus.label_sets[:50])
+    assert evaluate_bundle(bundle, other).n_texts == 50
+
+
+def test_repeated_texts_are_kept_and_named(corpus):
+    texts = ["Thank you!" if row % 10 == 0 else text for row, text in enumerate(corpus.texts)]
+    bundle = quick_train(Corpus.from_label_sets("polite", texts, corpus.label_sets))
+    assert bundle.evaluation.n_texts == bundle.info.part_sizes["test"]
+    assert any("also occur" in note for note in bundle.info.notes)
+
+
+def test_what_cannot_be_trained_is_refused(corpus, tmp_path):
+    with pytest.raises(CorpusError, match="region2"):
+        quick_train(corpus, group="region2")
+    with pytest.raises(CorpusError, match="train"):
+        quick_train(corpus.with_parts({"calibration": range(100), "filing": range(100, 200)}))
+    with pytest.raises(InvalidInputError, match="separator"):
+        train(corpus, separator=";")
+    with pytest.raises(InvalidInputError, match="max_wrong"):
+        train(corpus, max_wrong="1.5")
+    (tmp_path / "file.txt").write_text("mine")
+    with pytest.raises(InvalidInputError, match="file"):
+        train(corpus, tmp_path / "file.txt")
+    with pytest.raises(InvalidInputError):
+        train(corpus, tmp_path)
+    assert (tmp_path / "file.txt").read_text() == "mine"
+
+
+def test_a_file_is_read_with_its_separator(corpus, tmp_path):
+    path = tmp_path / "tickets.csv"
+    rows = [
+        f'"{text}",{"; ".join(sorted(labels))}' for text, labels in zip(corpus.texts, corpus.label_sets, strict=True)
+    ]
+    path.write_text("message,tags\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    bundle = quick_train(path, text="message", labels="tags", separator=";")
+    assert bundle.label_names == tuple(sorted({label for labels in corpus.label_sets for label in labels}))
+    assert evaluate_bundle(bundle, corpora.load(path, text="message", labels="tags", parts="own")).n_texts == 150
