@@ -75,7 +75,9 @@ def test_thresholds_are_those_of_the_definition(seed, n, d, ties, percent):
     probabilities, labels = texts(rng, n, d, 1 if ties else None)
     unknown = rng.integers(0, 2, n) * (rng.random() < 0.3)
     names = [f"t{k}" for k in range(d)]
-    known = [{names[k] for k in np.flatnonzero(row)} | {f"new {j}" for j in range(u)} for row, u in zip(labels, unknown)]
+    known = [
+        {names[k] for k in np.flatnonzero(row)} | {f"new {j}" for j in range(u)} for row, u in zip(labels, unknown)
+    ]
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         bounds = TagBounds(percent / 100, percent / 100, names).calibrate(probabilities, known)
     expected = consider_by_definition(probabilities, labels, unknown, percent / 100)
@@ -170,7 +172,9 @@ def test_tags_are_ranked_by_probability():
     probabilities, labels = texts(np.random.default_rng(2), 300, 5)
     bounds = TagBounds("0.05", "0.2").calibrate(probabilities, labels)
     for row, (assign, consider) in zip(probabilities, bounds.ranked(probabilities), strict=True):
-        expected = sorted(np.flatnonzero(row >= min(bounds.consider_threshold_, bounds.assign_threshold_)), key=lambda k: -row[k])
+        expected = sorted(
+            np.flatnonzero(row >= min(bounds.consider_threshold_, bounds.assign_threshold_)), key=lambda k: -row[k]
+        )
         assert list(consider) == expected
         assert list(assign) == [k for k in expected if row[k] >= bounds.assign_threshold_]
 

@@ -18,8 +18,7 @@ from surelabel.guarantees.levels import as_decimal
 from surelabel.labels.counting import count_label_sets
 from surelabel.search.base import ranks
 from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.sets.texts import Texts
+from surelabel.sets.prediction_sets import PredictionSets, Texts
 
 # Members that are listed of each set: they answer everything about sets that have no more.
 _LISTED = 200

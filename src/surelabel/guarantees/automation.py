@@ -26,7 +26,7 @@ from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LogLoss
 from surelabel.predictor_file import as_artifact_error
 from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.texts import Texts
+from surelabel.sets.prediction_sets import Texts
 
 _KIND = "automation"
 _DEFAULT_MEASURE = LogLoss()
@@ -146,7 +146,8 @@ class Automation:
         """Cost and sort texts once, for several questions."""
         if not hasattr(self, "predictor_"):
             raise NotCalibratedError("This Automation is not calibrated. Call 'calibrate' first.")
-        return self.predictor_.texts(probabilities)
+        texts: Texts = self.predictor_.texts(probabilities)
+        return texts
 
     def predict(self, probabilities: Any) -> ForcedPredictions:
         """Return the best guess of each text; its `scores` are what texts are ranked by."""

@@ -123,7 +123,7 @@ class TagBounds:
     @property
     def n_needed(self) -> int:
         """Fewest calibration texts with which `max_missed` can be promised."""
-        return math.ceil(1 / self._max_missed) - 1
+        return int(math.ceil(1 / self._max_missed)) - 1
 
     @property
     def n_labels(self) -> int:

@@ -68,7 +68,7 @@ def choose_mixture(
     levels = [as_fraction(level, "significances", who) for level in significances]
     fitted = Mixture().fit(training_labels)
     if len(values) < _FEWEST_TEXTS:
-        _log.info("%d texts are too few to choose a mixture (%d are needed): LogLoss", len(values), _FEWEST_TEXTS)
+        _log.debug("%d texts are too few to choose a mixture (%d are needed): LogLoss", len(values), _FEWEST_TEXTS)
         return LogLoss(fitted.clip)
     folds = np.array_split(np.random.default_rng(seed).permutation(len(values)), _N_FOLDS)
     scored = max(_FEWEST_SCORED, min(_SCORED, _MOST_SCORES // len(fitted.fitted)))
@@ -91,7 +91,7 @@ def choose_mixture(
         "best guesses": float(np.mean(hits)) >= -_MOST_LOST,
         "sizes": bool(np.all(typical[0] <= (1.0 - _LEAST_GAIN) * typical[1])),
     }
-    _log.info("%r: typical sizes %s, LogLoss %s, confirmed: %s", best, *typical.round(2), confirmed)
+    _log.debug("%r: typical sizes %s, LogLoss %s, confirmed: %s", best, *typical.round(2), confirmed)
     return best if all(confirmed.values()) else LogLoss(fitted.clip)
 
 
