@@ -1,6 +1,7 @@
 """Three journeys from a file to decisions: an own file, groups, and many files."""
 
 import csv
+import importlib
 import json
 
 import pytest
@@ -163,7 +164,7 @@ def test_demo_is_one_screen_and_ends_with_the_page(ok, tmp_path, monkeypatch):
 
 
 def test_reproduce(ok, tmp_path, monkeypatch):
-    monkeypatch.setattr("surelabel.experiments.run.N_RESPLITS", 2)
+    monkeypatch.setattr(importlib.import_module("surelabel.experiments.run"), "N_RESPLITS", 2)
     folders = ("--runs", tmp_path / "runs", "--results", tmp_path / "results")
     ok("reproduce", "--corpus", "synthetic", "--measure", "LogLoss", *folders)
     names = {path.name for path in (tmp_path / "results" / "runs").iterdir()}

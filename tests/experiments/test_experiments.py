@@ -1,18 +1,17 @@
 """Experiments: runs are resumed and never repeated; tables come from result files alone."""
 
+import importlib
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from surelabel import experiments
 from surelabel.exceptions import InvalidInputError
-from surelabel.experiments import run as runs
 from surelabel.experiments import tables
 
-RESULTS = Path(__file__).parents[2] / "results"
+runs = importlib.import_module("surelabel.experiments.run")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -100,6 +101,20 @@ Token = Annotated[
 def given(**options: Any) -> dict[str, Any]:
     """Return the options that were given: neither None nor an empty list."""
     return {name: value for name, value in options.items() if value is not None and value != []}
+
+
+def settings(typed: list[str] | None) -> dict[str, Any]:
+    """Return settings from NAME=VALUE: a value is JSON, otherwise a string; levels stay as they are typed."""
+    found: dict[str, Any] = {}
+    for each in typed or []:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise usage_error(f"expected NAME=VALUE; got {each!r}", "--setting")
+        try:
+            found[name] = value if name in {"name", "significance"} else json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
 
 
 def is_file(source: str) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from surelabel.cli import options
 from surelabel.cli.app import app, console, say, usage_error
 from surelabel.cli.show import print_table, progress
 
@@ -21,6 +23,12 @@ def reproduce(
     classifier: Annotated[list[str] | None, typer.Option(help="linear, blend, randinit, word2vec or bert.")] = None,
     measure: Annotated[list[str] | None, typer.Option(help="L2, L4, L8 or LogLoss [default: all].")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of runs: their seeds are 0, 1, 2, ...")] = 1,
+    setting: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the classifier, e.g. model=FOLDER.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of corpora [default: SURELABEL_DATA].")
+    ] = None,
     runs: Annotated[Path, typer.Option(help="Folder of checkpoints and probabilities.")] = Path("runs"),
     results: Annotated[Path, typer.Option(help="Folder of result files and tables.")] = Path("results"),
 ) -> None:
@@ -36,8 +44,12 @@ def reproduce(
     unknown = sorted(set(measure or ()) - set(experiments.MEASURES))
     if unknown:
         raise usage_error(f"expected some of {', '.join(experiments.MEASURES)}; got {', '.join(unknown)}", "--measure")
+    if data is not None:
+        os.environ["SURELABEL_DATA"] = str(data)
     folders = experiments.Folders(runs, results / "runs")
-    plan = experiments.planned(corpus or ["reuters20"], classifier or ["linear"], range(seeds))
+    plan = experiments.planned(
+        corpus or ["reuters20"], classifier or ["linear"], range(seeds), options.settings(setting)
+    )
     for number, settings in enumerate(plan, start=1):
         _log.info("run %d of %d: %s", number, len(plan), settings.name)
         with progress():

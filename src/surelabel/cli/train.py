@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -94,7 +93,10 @@ def train(
     kind, of_classifier = _classifier(classifier, tagger, scores, url, project)
     if language is not None and vocabulary is None:
         raise usage_error("it needs --vocabulary", "--language")
-    of_model, more = _settings(setting or [])
+    settings = options.settings(setting)
+    of_model = {name: settings.pop(name) for name in (*_OF_MODEL, *_OF_PARTS) if name in settings}
+    if "constraints" in of_model:
+        of_model["constraints"] = _constraints(of_model["constraints"])
     asked = options.given(
         max_wrong=max_wrong,
         max_missed=max_missed,
@@ -120,7 +122,7 @@ def train(
             **asked,
             **reading,
             **of_model,
-            options={**of_classifier, **more},
+            options={**of_classifier, **settings},
             seed=seed,
             examples=examples,
         )
@@ -148,26 +150,7 @@ def _classifier(
     return tagger or ("scores" if scores else classifier), options.given(url=url, project=project)
 
 
-def _settings(typed: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return settings of the model and of the classifier from name=value; a value is JSON, otherwise a string."""
-    of_model: dict[str, Any] = {}
-    of_classifier: dict[str, Any] = {}
-    for each in typed:
-        name, equals, value = each.partition("=")
-        if not equals or not name:
-            raise usage_error(f"expected NAME=VALUE; got {each!r}", "--setting")
-        (of_model if name in (*_OF_MODEL, *_OF_PARTS) else of_classifier)[name] = _value(name, value)
-    return of_model, of_classifier
+def _constraints(path: str) -> Any:
+    from surelabel.labels.constraints import LabelConstraints
 
-
-def _value(name: str, typed: str) -> Any:
-    if name == "constraints":
-        from surelabel.labels.constraints import LabelConstraints
-
-        return LabelConstraints.load(typed)
-    if name in ("name", "significance"):  # as typed: levels are exact decimals
-        return typed
-    try:
-        return json.loads(typed)
-    except ValueError:
-        return typed
+    return LabelConstraints.load(path)

@@ -50,8 +50,12 @@ MEASURES: Mapping[str, Any] = {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8)
 N_RESPLITS = 100
 """Random re-splits whose error rates are measured; sizes, which take longer, are of the first ten."""
 _N_SIZED = 10
-# An encoder that a package registry carries, and the tokens of nearly all texts.
+# An encoder that a package registry carries, and the tokens of nearly all texts; stems for Czech texts.
 _DEFAULT_OPTIONS: Mapping[str, Mapping[str, Any]] = {"bert": {"model": "minilm", "max_tokens": 192, "epochs": 5}}
+_CZECH_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "linear": {"language": "czech"},
+    "blend": {"members": {"linear": {"language": "czech"}}},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +89,19 @@ class Settings:
         """Name of the run's files."""
         return f"{self.corpus}-{self.classifier}-{'conformal' if self.conformal else 'plain'}-seed{self.seed}"
 
+    @property
+    def is_ctdc(self) -> bool:
+        """Whether the corpus has Czech texts and five folds."""
+        return self.corpus.startswith("ctdc")
+
     def classifier_options(self) -> dict[str, Any]:
         """Return the classifier's settings: the defaults of experiments, then this run's own."""
-        return {**_DEFAULT_OPTIONS.get(self.classifier, {}), **dict(self.options), "seed": self.seed}
+        czech = _CZECH_OPTIONS.get(self.classifier, {}) if self.is_ctdc else {}
+        return {**_DEFAULT_OPTIONS.get(self.classifier, {}), **czech, **dict(self.options), "seed": self.seed}
 
     def load(self) -> Corpus:
         """Load the corpus in the paper's parts."""
-        options: dict[str, Any] = {"fold": self.seed % 5} if self.corpus.startswith("ctdc") else {}
+        options: dict[str, Any] = {"fold": self.seed % 5} if self.is_ctdc else {}
         return corpora.load(self.corpus, seed=self.seed, parts="paper", **options)
 
 
@@ -107,36 +117,48 @@ class Folders:
         return self.results / f"{settings.name}.json"
 
 
-def planned(corpora: Iterable[str], classifiers: Iterable[str], seeds: Iterable[int]) -> list[Settings]:
+def planned(
+    corpora: Iterable[str], classifiers: Iterable[str], seeds: Iterable[int], options: Mapping[str, Any] | None = None
+) -> list[Settings]:
     """Return all runs of some corpora, classifiers and seeds: conformal ones and plain ones."""
-    return [Settings(*run) for run in itertools.product(corpora, classifiers, (True, False), seeds)]
+    fixed = tuple((options or {}).items())
+    return [Settings(*run, fixed) for run in itertools.product(corpora, classifiers, (True, False), seeds)]
 
 
 def _train_and_predict(settings: Settings, folder: Path) -> Probabilities:
-    """Train the classifier (from its last checkpoint if there is one) and run it on the other parts."""
+    """Train the classifier (from its last checkpoint if there is one) and run it on the other parts.
+
+    A classifier that needs no validation texts learns from them too.
+    """
     corpus = settings.load()
-    training = corpus.part("train") if settings.conformal else corpus.part("train", "calibration")
-    validation = corpus.part("validation")
     classifier = text.make(settings.classifier, **settings.classifier_options())
+    uses_all = "validation" in corpus.part_sizes and not classifier.needs_validation
+    training = corpus.part(
+        "train", *(["validation"] if uses_all else []), *([] if settings.conformal else ["calibration"])
+    )
+    validation = None
+    if classifier.needs_validation:
+        own = corpus.part("validation")
+        validation = (own.texts, own.labels)
     start = time.perf_counter()
     with progress.step(f"{settings.name}: training"):
-        held_out = (validation.texts, validation.labels) if classifier.needs_validation else None
         classifier.fit(
             training.texts,
             training.labels,
             corpus.label_names,
-            validation=held_out,
+            validation=validation,
             work_folder=folder / "checkpoints",
         )
     fit_seconds = time.perf_counter() - start
-    names = ("validation", "calibration", "test") if settings.conformal else ("validation", "test")
+    names = ["test", *(["calibration"] if settings.conformal else []), *(["validation"] if validation else [])]
     start = time.perf_counter()
     parts = {}
     for name in names:
         part = corpus.part(name)
         with progress.step(f"{settings.name}: predicting {name}"):
-            probabilities = classifier.predict_proba(part.texts)
-        parts[name] = PartProbabilities.from_label_sets(probabilities, part.label_sets, corpus.label_names, part.ids)
+            parts[name] = PartProbabilities.from_label_sets(
+                classifier.predict_proba(part.texts), part.label_sets, corpus.label_names, part.ids
+            )
     described = {
         "run": dataclasses.asdict(settings),
         "classifier": {name: _plain(value) for name, value in classifier.get_params().items()},
@@ -145,8 +167,16 @@ def _train_and_predict(settings: Settings, folder: Path) -> Probabilities:
         "fit_seconds": round(fit_seconds, 1),
         "predict_seconds": round(time.perf_counter() - start, 1),
     }
+    if classifier.held_out_ is not None:
+        rows, probabilities = classifier.held_out_
+        described["held_out"] = _metrics(training.labels[rows], probabilities)
     largest = int(np.asarray(corpus.part("train").labels.sum(axis=1)).max())
     return Probabilities(parts, tuple(corpus.label_names), largest, described)
+
+
+def _metrics(labels: Any, probabilities: Any) -> dict[str, float]:
+    """Return how good the classifier itself is: labels of at least 0.5."""
+    return dataclasses.asdict(classification_metrics(labels, probabilities >= 0.5))
 
 
 def _plain(value: Any) -> Any:
@@ -173,11 +203,11 @@ def _calibrated(measure: Any, part: PartProbabilities, max_labels: int) -> Confo
     return predictor.calibrate(part.probabilities, part.labels)
 
 
-def resplits(measure: Any, probabilities: Probabilities, n_resplits: int = N_RESPLITS) -> dict[str, Any]:
+def resplits(measure: Any, probabilities: Probabilities) -> dict[str, Any]:
     """Evaluate on random re-splits of calibration and test texts."""
     errors: dict[str, list[float]] = {level: [] for level in STANDARD_LEVELS}
     sized = []
-    for seed in range(n_resplits):
+    for seed in range(N_RESPLITS):
         calibration, test = probabilities.resplit(seed)
         predictor = _calibrated(measure, calibration, probabilities.max_labels)
         rates = error_rates(predictor, test.probabilities, test.labels, STANDARD_LEVELS)
@@ -256,13 +286,14 @@ def run(settings: Settings, folders: Folders, measures: Iterable[str] = tuple(ME
         "n_texts": {name: len(part) for name, part in probabilities.parts.items()},
         "versions": versions(),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        # The classifier itself.
         "underlying": {
-            name: dataclasses.asdict(classification_metrics(part.labels, part.probabilities >= 0.5))
+            name: _metrics(part.labels, part.probabilities)
             for name, part in probabilities.parts.items()
             if name != "calibration"
         },
     }
+    if "held_out" in probabilities.settings:  # texts of training, by fits that have not seen them
+        document["underlying"]["held_out"] = probabilities.settings["held_out"]
     for kind, values in _evaluations(settings, probabilities, missing).items() if settings.conformal else ():
         document[kind] = {**document.get(kind, {}), **values}
     target.parent.mkdir(parents=True, exist_ok=True)
