@@ -36,8 +36,7 @@ from surelabel.measures.separable import LpNorm
 from surelabel.search import SEARCHES, search_for
 from surelabel.search.base import WORK_LIMIT
 from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.prediction_sets import PredictionSets
-from surelabel.sets.texts import Texts
+from surelabel.sets.prediction_sets import PredictionSets, Texts
 
 
 @dataclass(frozen=True, eq=False)

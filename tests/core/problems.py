@@ -55,7 +55,7 @@ def costs_of(measure, row):
     elif hasattr(measure, "clip"):
         absent, present = measure.costs(row[None])
         clipped = [min(max(o, measure.clip), 1.0 - measure.clip) for o in row.tolist()]
-        assert np.allclose(absent, [-math.log1p(-o) for o in clipped], rtol=1e-12)
+        assert np.allclose(absent, [min(-math.log1p(-o), -math.log(measure.clip)) for o in clipped], rtol=1e-12)
         assert np.allclose(present, [-math.log(o) for o in clipped], rtol=1e-12)
     absent, present = measure.costs(row[None])
     return absent[0].tolist(), present[0].tolist()

@@ -17,7 +17,7 @@ from surelabel.measures import SeparableMeasure
 
 pytestmark = pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
 LEVELS = [Fraction(1, 100), Fraction(1, 20), Fraction(1, 10), Fraction(29, 100), Fraction(1, 2), Fraction(99, 100)]
-MEASURES = [LpNorm(1), LpNorm(2), LpNorm(4), LpNorm(8), LpNorm(1.5), LogLoss(), LogLoss(0.1), LogLoss(1e-300)]
+MEASURES = [LpNorm(1), LpNorm(2), LpNorm(4), LpNorm(8), LpNorm(1.5), LogLoss(), LogLoss(0.1), LogLoss(1e-15)]
 
 
 class Lopsided(SeparableMeasure):

@@ -19,7 +19,7 @@ from surelabel._core.threads import over_rows
 from surelabel._core.validation import FloatArray
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import InvalidInputError
-from surelabel.sets.texts import Texts
+from surelabel.sets.prediction_sets import Texts
 
 # Candidates of a text that are listed.
 _LISTED = 4096
@@ -65,7 +65,7 @@ def _sum_block(texts: Texts) -> PValueSums:
     """Return the sums of a block of texts, class by class."""
     calibration, search = texts.calibration, texts.search
     sums = np.zeros((3, len(texts)))
-    for place, limits in texts.classes:
+    for place, limits in calibration.classes:
         every = [calibration.totals_of(group, place) for group in texts.groups]
         # Infinite totals are at least as large as that of every candidate.
         finite = [totals[: np.searchsorted(totals, np.inf)] for totals in every]
@@ -119,4 +119,6 @@ def of_criterion(
     texts = predictor.texts(probabilities, groups, who="of_criterion")
     every = s_criterion(predictor, texts) if sums is None else sums
     own = predictor.predict_p(texts, labels)
-    return PValueSums(every.floor, np.maximum(every.lower - own, -every.floor), np.maximum(every.upper - own, -every.floor))
+    return PValueSums(
+        every.floor, np.maximum(every.lower - own, -every.floor), np.maximum(every.upper - own, -every.floor)
+    )

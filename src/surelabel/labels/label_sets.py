@@ -15,7 +15,7 @@ LabelSet: TypeAlias = frozenset[Any]
 
 def as_label_set(columns: Iterable[int], names: Names | None) -> LabelSet:
     """Return label indices as a frozenset of names, of indices if there are no names."""
-    return frozenset(columns if names is None else (names[k] for k in columns))
+    return frozenset(columns if names is None else map(names.__getitem__, columns))
 
 
 def as_label_sets(members: BoolArray, columns: IntArray | None, names: Names | None) -> list[LabelSet]:
@@ -23,7 +23,8 @@ def as_label_sets(members: BoolArray, columns: IntArray | None, names: Names | N
     rows, places = members.nonzero()
     labels = (places if columns is None else columns[rows, places]).tolist()
     ends = members.sum(axis=1).cumsum().tolist()
-    return [as_label_set(labels[start:end], names) for start, end in zip([0, *ends], ends, strict=False)]
+    chosen = labels if names is None else [names[label] for label in labels]
+    return [frozenset(chosen[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def order_rows(members: BoolArray, *keys: Any) -> IntArray:

@@ -54,7 +54,7 @@ class LogLoss(SeparableMeasure):
     Parameters
     ----------
     clip : float
-        Probabilities are clipped to [clip, 1 - clip], 0 < clip < 0.5.
+        Probabilities are clipped to [clip, 1 - clip], 1e-15 <= clip < 0.5.
 
     Examples
     --------
@@ -65,17 +65,15 @@ class LogLoss(SeparableMeasure):
     clip: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not is_number(self.clip) or not 1e-300 <= self.clip < 0.5:
-            raise invalid("clip", "LogLoss", "a number in (0, 0.5)", repr(self.clip))
+        if not is_number(self.clip) or not 1e-15 <= self.clip < 0.5:
+            raise invalid("clip", "LogLoss", "a number from 1e-15 to 0.5", repr(self.clip))
         object.__setattr__(self, "clip", float(self.clip))
 
     def costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (-log(1 - o), -log(o)), o clipped."""
-        # 1 - clip is 1 for the smallest clips; the costs are bounded by -log(clip) all the same.
-        largest = -math.log(self.clip)
         clipped = np.minimum(np.maximum(probabilities, self.clip), 1.0 - self.clip)
-        with np.errstate(divide="ignore"):
-            return np.minimum(-np.log1p(-clipped), largest), -np.log(clipped)
+        # 1 - clip is rounded, so the larger cost may be a little over -log(clip).
+        return np.minimum(-np.log1p(-clipped), -math.log(self.clip)), -np.log(clipped)
 
     def largest_cost(self, n_labels: int) -> float:  # noqa: ARG002
         """Return -log(clip)."""

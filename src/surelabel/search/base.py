@@ -16,7 +16,7 @@ from surelabel.calibration import Limits
 from surelabel.measures.base import Costs
 from surelabel.search.sizes import Sizes
 
-__all__ = ["WORK_LIMIT", "Best", "Found", "Limits", "Search", "best_of", "joined", "ranks"]
+__all__ = ["WORK_LIMIT", "Best", "Found", "Limits", "Search", "Status", "best_of", "joined", "ranks"]
 
 # Steps of a walk that a text may take: some 5 ms.
 WORK_LIMIT = 1_000_000
@@ -39,6 +39,13 @@ class Found(NamedTuple):
     whole: IntArray
     members: BoolArray
     complete: BoolArray
+
+
+class Status(NamedTuple):
+    """Which labels some member has, and which some member lacks, (n, k) each."""
+
+    has: BoolArray
+    lacks: BoolArray
 
 
 class Search(Protocol):
@@ -68,7 +75,7 @@ class Search(Protocol):
     def bounds(self, limits: Limits, within: IntArray) -> tuple[Sizes, Sizes]:
         """Bound the number of members of each text, (n,) twice; equal where it is exact."""
 
-    def status(self, limits: Limits, within: IntArray) -> tuple[BoolArray, BoolArray]:
+    def status(self, limits: Limits, within: IntArray) -> Status:
         """Return which labels some member has, and which some member lacks, (n, k) each."""
 
     def counts_at(self, limits: Limits, within: IntArray, row: int) -> Any:

@@ -18,7 +18,7 @@ from surelabel._kernels import EVERYTHING
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.labels.constraints import Rules
 from surelabel.measures.base import Costs
-from surelabel.search.base import Best, Found, Limits, Search, best_of, ranks
+from surelabel.search.base import Best, Found, Limits, Search, Status, best_of, ranks
 from surelabel.search.sizes import Sizes, as_sizes
 
 # Steps of the work limit that one label-set costs here, label-sets that are looked at first, and texts at a time.
@@ -103,7 +103,7 @@ class ConstrainedSearch:
             )
         return best_of(found, len(self))
 
-    def status(self, limits: Limits, within: IntArray) -> tuple[BoolArray, BoolArray]:
+    def status(self, limits: Limits, within: IntArray) -> Status:
         """Return which labels some member may have, and which some member may lack; exact where all are listed."""
         has, lacks = self.inner.status(limits, within)
         for start in range(0, len(self), _BLOCK_ROWS):
@@ -112,7 +112,7 @@ class ConstrainedSearch:
             for row in np.flatnonzero(found.complete).tolist():
                 members = found.members[found.rows == row]
                 has[start + row], lacks[start + row] = members.any(axis=0), (~members).any(axis=0)
-        return has, lacks
+        return Status(has, lacks)
 
     def counts_at(self, limits: Limits, within: IntArray, row: int) -> Any:
         """Refuse: the table cannot tell which label-sets obey."""

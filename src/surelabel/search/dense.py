@@ -7,6 +7,7 @@ The best label-set, its rival, and the labels that members have follow from sort
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from surelabel._kernels import IMPOSSIBLE
 from surelabel._kernels.subsets import N_MEMORY, WORD, count_rows, first_rows, survey_rows
 from surelabel.labels.counting import count_label_sets
 from surelabel.measures.base import Costs
-from surelabel.search.base import WORK_LIMIT, Best, Found, Limits, joined
+from surelabel.search.base import WORK_LIMIT, Best, Found, Limits, Status, joined
 from surelabel.search.counting import count_by_table
 from surelabel.search.sizes import Sizes, replace_sizes
 
@@ -55,6 +56,12 @@ class DenseSearch:
         """Return the whole part of the total of one 0/1 row per text, (n,)."""
         return self.costs.whole(members)
 
+    def _in_blocks(self, work: Callable[[slice], Any], step: int = BLOCK_ROWS) -> Any:
+        """Call `work` on blocks of rows, on threads, and join the tuples of arrays that it returns."""
+        if len(self.costs.empty) <= step:
+            return work(slice(0, len(self.costs.empty)))
+        return joined(over_rows(work, len(self), self.n_jobs, step))
+
     def _memory(self) -> IntArray:
         """Return scratch for kernels."""
         return np.empty((N_MEMORY, self.costs.changes.shape[1] + 1), dtype=np.int64)
@@ -81,21 +88,22 @@ class DenseSearch:
             sums = best[:, 1:]
             return Best(members, np.where(sums < IMPOSSIBLE, sums + self.costs.empty[rows, None], IMPOSSIBLE))
 
-        best: Best = joined(over_rows(block, len(self), self.n_jobs))
+        best: Best = self._in_blocks(block)
         return best
 
-    def status(self, limits: Limits, within: IntArray) -> tuple[BoolArray, BoolArray]:
+    def status(self, limits: Limits, within: IntArray) -> Status:
         """Return which labels some member has, and which some member lacks, (n, k) each."""
-        has, lacks = np.empty((2, *self.costs.order.shape), dtype=np.bool_)
 
-        def block(rows: slice) -> None:
+        def block(rows: slice) -> Status:
             room, order = (within - self.costs.empty)[rows, None, None], self.costs.order[rows]
             fits = self._survey(limits, rows).cheapest <= room
-            np.put_along_axis(lacks[rows], order, fits[:, 0], axis=1)
-            np.put_along_axis(has[rows], order, fits[:, 1], axis=1)
+            has, lacks = np.empty((2, *order.shape), dtype=np.bool_)
+            np.put_along_axis(lacks, order, fits[:, 0], axis=1)
+            np.put_along_axis(has, order, fits[:, 1], axis=1)
+            return Status(has, lacks)
 
-        over_rows(block, len(self), self.n_jobs)
-        return has, lacks
+        status: Status = self._in_blocks(block)
+        return status
 
     def first(self, limits: Limits, within: IntArray, number: Any) -> Found:
         """List the first members of each text, at most `number` of them (one for all texts, or one per text)."""
@@ -116,7 +124,7 @@ class DenseSearch:
             return Found(texts + rows.start, costs.empty[texts] + listed[:, 0], bits, asked[:, 3] == 1)
 
         step = max(1, min(BLOCK_ROWS, _LISTED_AT_ONCE // max(most, 1)))
-        listed: Found = joined(over_rows(block, len(self), self.n_jobs, step))
+        listed: Found = self._in_blocks(block, step)
         return listed
 
     def bounds(self, limits: Limits, within: IntArray) -> tuple[Sizes, Sizes]:

@@ -13,24 +13,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surelabel._core.threads import over_rows
 from surelabel._core.validation import BoolArray, IntArray
-from surelabel._kernels import EVERYTHING, IMPOSSIBLE
+from surelabel._kernels import EVERYTHING
 from surelabel.labels.label_sets import order_rows
 from surelabel.measures.base import Costs
 from surelabel.measures.mixture import Mixture
-from surelabel.search.base import WORK_LIMIT, Best, Found, Limits, best_of, joined, ranks
+from surelabel.search.base import WORK_LIMIT, Best, Found, Limits, Status, best_of, ranks
 from surelabel.search.dense import DenseSearch
 from surelabel.search.sizes import Sizes
 
 # Scores of label-sets that are worked out at once: they stay in the processor's cache.
 _AT_ONCE = 2**17
-_ANY_SIZE = (0, 2**31)
+# log 2, and a little more than all errors of rounding.
+_LOG_2 = 0.6932
 
 
 class SeenScores(NamedTuple):
-    """Of M seen label-sets, in units: sums, L (n, M); totals (n, M), IMPOSSIBLE for those that are no members."""
+    """Scores of seen label-sets that may be members, text by text: texts (m,), places among the seen ones (m,), the
+    whole parts of L (m,), and of their totals (m,).
+    """
 
+    texts: IntArray
+    places: IntArray
     sums: IntArray
     totals: IntArray
 
@@ -45,14 +49,14 @@ class MixtureSearch(DenseSearch):
         self.measure, self.units = measure, units
         self.shift = round(-math.log1p(-measure.weight) * units)
         self._is_allowed: Any = True
-        # The sums of seen label-sets need no label made impossible, and are kept for a single block of texts.
+        # The terms of seen label-sets need no label made impossible, and are kept for a single block of texts.
         self._own_costs = costs
-        self._kept_sums: Any = None
+        self._kept_terms: Any = None
 
     def __getitem__(self, rows: Any) -> MixtureSearch:
         part = copy.copy(self)
         part.costs, part._own_costs = self.costs.part(rows), self._own_costs.part(rows)
-        part._surveys, part._kept_sums = {}, None
+        part._surveys, part._kept_terms = {}, None
         return part
 
     def without(self, column: int) -> MixtureSearch:
@@ -62,56 +66,65 @@ class MixtureSearch(DenseSearch):
         part._is_allowed = self._is_allowed & ~self.measure.fitted.members[:, column]
         return part
 
-    def _blocks(self, work: Any) -> list[Any]:
-        """Call `work` on blocks of rows."""
-        return over_rows(work, len(self), self.n_jobs, self._step)
-
     @property
     def _step(self) -> int:
         """Rows per block."""
         return max(1, min(256, _AT_ONCE // len(self.measure.fitted)))
 
-    def _sums(self, rows: slice) -> Any:
-        """Return L (n, M) of the seen label-sets, the logarithms of their terms of q, and that of the terms' sum."""
-        if self._kept_sums is not None:
-            return self._kept_sums
-        costs, measure = self._own_costs.part(rows), self.measure
-        # In C order, so that rows are reduced one by one: a text has the same bits alone and among others.
-        sums = np.ascontiguousarray((measure.fitted.matrix @ costs.by_column().T).T) + costs.empty[:, None]
-        terms = measure.log_prior - measure.temperature * (sums / self.units)
-        largest = terms.max(axis=1, keepdims=True)
-        log_sums = np.log(np.exp(terms - largest).sum(axis=1, keepdims=True)) + largest
-        if len(self) <= self._step:
-            self._kept_sums = sums, terms, log_sums
-        return sums, terms, log_sums
+    def _terms(self, rows: slice) -> Any:
+        """Return changes (n, k) by column, L and -log(weight q) of the seen label-sets, (n, M) float64 each.
 
-    def _scored(self, rows: slice, limits: Limits, within: Any = EVERYTHING) -> SeenScores:
-        """Return the scores of seen label-sets; totals that are not `within` (n, 1) may be IMPOSSIBLE: it saves work."""
-        (sums, terms, log_sums), measure, sizes = self._sums(rows), self.measure, self.measure.fitted.sizes
-        near = (log_sums - math.log(measure.weight)) - terms
+        Arrays are in C order and reduced row by row, so that a text has the same bits alone and among others.
+        """
+        if self._kept_terms is not None:
+            return self._kept_terms
+        costs, measure = self._own_costs.part(rows), self.measure
+        changes = costs.by_column()
+        far = np.ascontiguousarray((measure.fitted.matrix @ (changes.T / self.units)).T)
+        far += costs.empty[:, None] / self.units
+        near = measure.temperature * far
+        near -= measure.log_prior
+        least = near.min(axis=1, keepdims=True)
+        shares = np.subtract(least, near)
+        log_sums = np.log(np.exp(shares, out=shares).sum(axis=1, keepdims=True)) - least
+        near += log_sums - math.log(measure.weight)
+        if len(self) <= self._step:
+            self._kept_terms = changes, far, near
+        return changes, far, near
+
+    def _scored(self, rows: slice, limits: Limits, within: IntArray) -> SeenScores:
+        """Return the scores of all seen label-sets within (n,), and of some others."""
+        (changes, far, near), measure = self._terms(rows), self.measure
         # -log(x + y) >= min(-log x, -log y) - log 2: whatever is over by more is no member.
-        wanted = within + 0.7 * self.units
-        maybe = (sums + self.shift <= wanted) | (near * self.units <= wanted)
-        is_candidate = self._is_allowed & (sizes >= limits[0]) & (sizes <= limits[1])
-        texts, places = np.nonzero(maybe & is_candidate)
-        worst = sums[texts, places] + self.shift
+        wanted = within[:, None] / self.units + _LOG_2
+        maybe = far <= wanted - self.shift / self.units
+        maybe |= near <= wanted
+        texts, places = np.divmod(np.flatnonzero(maybe), maybe.shape[1])
+        sizes = measure.fitted.sizes[places]
+        is_candidate = (sizes >= limits[0]) & (sizes <= limits[1])
+        if self._is_allowed is not True:
+            is_candidate &= self._is_allowed[places]
+        texts, places = texts[is_candidate], places[is_candidate]
+        sums = self._own_costs.empty[rows][texts] + np.where(measure.fitted.members[places], changes[texts], 0).sum(axis=1)
+        worst = sums + self.shift
         scores = -np.logaddexp(-(worst / self.units), -near[texts, places])
-        totals = np.full(sums.shape, IMPOSSIBLE)
-        totals[texts, places] = np.clip(np.rint(scores * self.units), 0, worst).astype(np.int64)
-        return SeenScores(np.where(is_candidate, sums, IMPOSSIBLE), totals)
+        return SeenScores(texts, places, sums, np.clip(np.rint(scores * self.units), 0, worst).astype(np.int64))
 
     def whole(self, members: BoolArray) -> IntArray:
         """Return the whole part of the total of one 0/1 row per text, (n,)."""
 
-        def block(rows: slice) -> IntArray:
+        def block(rows: slice) -> tuple[IntArray]:
             places = self.measure.fitted.places_of(members[rows])
             whole = self._own_costs.part(rows).whole(members[rows]) + self.shift
             seen = np.flatnonzero(places >= 0)
             if len(seen):
-                whole[seen] = self._scored(rows, _ANY_SIZE).totals[seen, places[seen]]
-            return whole
+                near = self._terms(rows)[2][seen, places[seen]]
+                scores = -np.logaddexp(-(whole[seen] / self.units), -near)
+                whole[seen] = np.clip(np.rint(scores * self.units), 0, whole[seen]).astype(np.int64)
+            return (whole,)
 
-        return np.concatenate(self._blocks(block))
+        whole: IntArray = self._in_blocks(block, self._step)[0]
+        return whole
 
     def first(self, limits: Limits, within: IntArray, number: Any) -> Found:
         """List the first members of each text: of the plain search and of the seen label-sets, merged."""
@@ -119,63 +132,72 @@ class MixtureSearch(DenseSearch):
         seen = self.measure.fitted
 
         def block(rows: slice) -> Found:
-            most, at = numbers[rows], within[rows, None]
-            sums, totals = self._scored(rows, limits, at)
-            n_counted = (sums <= at - self.shift).sum(axis=1)
-            plain = DenseSearch(self.costs.part(rows), n_jobs=1)
-            listed = plain.first(limits, within[rows] - self.shift, most + n_counted)
-            unseen = seen.places_of(listed.members) < 0
-            texts, places = np.nonzero(totals <= at)
-            of = np.concatenate([listed.rows[unseen], texts])
-            whole = np.concatenate([listed.whole[unseen] + self.shift, totals[texts, places]])
-            members = np.concatenate([listed.members[unseen], seen.members[places]])
+            most, at = numbers[rows], within[rows]
+            scored = self._scored(rows, limits, at)
+            is_plain = scored.sums <= at[scored.texts] - self.shift
+            n_plain = np.bincount(scored.texts[is_plain], minlength=len(at))
+            plain = DenseSearch(self.costs.part(rows), n_jobs=1).first(limits, at - self.shift, most + n_plain)
+            unseen, inside = seen.places_of(plain.members) < 0, scored.totals <= at[scored.texts]
+            of = np.concatenate([plain.rows[unseen], scored.texts[inside]])
+            whole = np.concatenate([plain.whole[unseen] + self.shift, scored.totals[inside]])
+            members = np.concatenate([plain.members[unseen], seen.members[scored.places[inside]]])
             order = order_rows(members, of, whole)
             order = order[ranks(of[order]) < most[of[order]]]
-            complete = listed.complete & (np.bincount(of, minlength=len(at)) <= most)
+            complete = plain.complete & (np.bincount(of, minlength=len(at)) <= most)
             return Found(of[order] + rows.start, whole[order], members[order], complete)
 
-        found: Found = joined(self._blocks(block))
+        found: Found = self._in_blocks(block, self._step)
         return found
 
     def bounds(self, limits: Limits, within: IntArray) -> tuple[Sizes, Sizes]:
         """Bound the number of members: those of the plain search, and the seen ones that it leaves out."""
 
-        def block(rows: slice) -> IntArray:
-            at = within[rows, None]
-            sums, totals = self._scored(rows, limits, at)
-            return ((totals <= at) & (sums > at - self.shift)).sum(axis=1)
+        def block(rows: slice) -> tuple[IntArray]:
+            scored, at = self._scored(rows, limits, within[rows]), within[rows]
+            more = (scored.totals <= at[scored.texts]) & (scored.sums > at[scored.texts] - self.shift)
+            return (np.bincount(scored.texts[more], minlength=len(at)),)
 
         lower, upper = super().bounds(limits, within - self.shift)
-        more = np.concatenate(self._blocks(block))
+        more = self._in_blocks(block, self._step)[0]
         return lower + more, upper + more
 
     def best(self, limits: Limits) -> Best:
         """Return the best candidate of each text, and the whole parts of the two best totals."""
+        sizes = self.measure.fitted.sizes
+        is_candidate = self._is_allowed & (sizes >= limits[0]) & (sizes <= limits[1])
 
-        def second(rows: slice) -> IntArray:
-            totals = self._scored(rows, limits).totals
-            return np.partition(np.column_stack([totals, np.full(len(totals), IMPOSSIBLE)]), 1, axis=1)[:, 1]
+        def bound_second(rows: slice) -> tuple[IntArray]:
+            # A score is at most that of either term; one unit more, as it is rounded.
+            _, far, near = self._terms(rows)
+            scores = np.minimum(near, far + self.shift / self.units)[:, is_candidate]
+            if scores.shape[1] < 2:
+                return (np.full(len(scores), EVERYTHING),)
+            second = np.partition(scores, 1, axis=1)[:, 1]
+            return (np.minimum(second * self.units * (1.0 + 2.0**-40) + 2.0, EVERYTHING).astype(np.int64),)
 
         # The two best candidates are no worse than the second best seen one.
-        within = np.minimum(np.concatenate(self._blocks(second)), EVERYTHING)
+        within = self._in_blocks(bound_second, self._step)[0]
         return best_of(self.first(limits, within, 2), len(self))
 
-    def status(self, limits: Limits, within: IntArray) -> tuple[BoolArray, BoolArray]:
+    def status(self, limits: Limits, within: IntArray) -> Status:
         """Return which labels some member has, and which some member lacks, (n, k) each."""
         has, lacks = super().status(limits, within - self.shift)
+        members = self.measure.fitted.members
 
-        def block(rows: slice) -> None:
-            at = within[rows, None]
-            inside = (self._scored(rows, limits, at).totals <= at).astype(np.float64)
-            having = inside @ self.measure.fitted.members
-            has[rows] |= having > 0
-            lacks[rows] |= having < inside.sum(axis=1, keepdims=True)
+        def block(rows: slice) -> tuple[IntArray]:
+            scored, at = self._scored(rows, limits, within[rows]), within[rows]
+            inside = scored.totals <= at[scored.texts]
+            texts, listed = scored.texts[inside] + rows.start, members[scored.places[inside]]
+            np.logical_or.at(has, texts, listed)
+            np.logical_or.at(lacks, texts, ~listed)
+            return (texts,)
 
-        self._blocks(block)
-        return has, lacks
+        self._in_blocks(block, self._step)
+        return Status(has, lacks)
 
     def counts_at(self, limits: Limits, within: IntArray, row: int) -> Any:
         """Bound the number of candidates of one text within each of m ascending limits: two float64 arrays (m,)."""
-        sums, totals = (np.sort(scores[0]) for scores in self[row : row + 1]._scored(slice(0, 1), limits))
+        scored = self[row : row + 1]._scored(slice(0, 1), limits, within[-1:])
+        sums, totals = np.sort(scored.sums), np.sort(scored.totals)
         more = np.searchsorted(totals, within, side="right") - np.searchsorted(sums, within - self.shift, side="right")
         return tuple(counts + more for counts in super().counts_at(limits, within - self.shift, row))

@@ -18,8 +18,6 @@ def as_sizes(values: Sequence[int]) -> Sizes:
 
 def add_sizes(parts: Sequence[Sizes]) -> Sizes:
     """Return the sums of sizes, (n,) each."""
-    if len(parts) == 1:
-        return parts[0]
     return as_sizes([sum(sizes) for sizes in zip(*(part.tolist() for part in parts), strict=True)])
 
 

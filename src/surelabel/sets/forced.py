@@ -8,7 +8,7 @@ import numpy as np
 
 from surelabel._core.validation import BoolArray, FloatArray, IntArray, Names
 from surelabel.labels.label_sets import LabelSet, as_label_sets, order_rows
-from surelabel.sets.texts import Texts
+from surelabel.sets.prediction_sets import Texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +57,11 @@ class ForcedPredictions:
     def from_texts(cls, texts: Texts) -> ForcedPredictions:
         """Compare the two best candidates of each class by p-value, then by total, then lexicographically."""
         calibration, n = texts.calibration, len(texts)
-        bests = [texts.search.best(limits) for _, limits in texts.classes]
+        bests = [texts.search.best(limits) for _, limits in calibration.classes]
         whole = np.concatenate([best.whole for best in bests], axis=1)
         totals = texts.search.costs.totals(whole)
         p_values = np.zeros(totals.shape)
-        for place, (_, limits) in enumerate(texts.classes):
+        for place, (_, limits) in enumerate(calibration.classes):
             for column in (2 * place, 2 * place + 1):
                 p_values[:, column] = calibration.p_values(totals[:, column], limits[0], texts.groups)
         p_values[np.isinf(totals)] = 0.0

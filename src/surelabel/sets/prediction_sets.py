@@ -1,22 +1,91 @@
-"""Prediction sets of many texts: counted, asked and listed on demand."""
+"""Texts ready to be searched, and their prediction sets: counted, asked and listed on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from surelabel._core.validation import BoolArray, FloatArray, IntArray, check_count
+from surelabel._core.validation import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    aligned_rows,
+    check_count,
+    label_places,
+)
+from surelabel.calibration import Calibration
 from surelabel.exceptions import SearchLimitError
-from surelabel.labels.label_sets import LabelSet, order_rows
-from surelabel.search.base import Found, ranks
+from surelabel.labels.label_sets import LabelSet, as_label_sets, order_rows
+from surelabel.search.base import Found, Search, ranks
 from surelabel.search.sizes import Sizes, add_sizes
 from surelabel.sets.prediction_set import PredictionSet
-from surelabel.sets.texts import Texts
 
 # Texts whose listed members are kept for the next question.
 _KEPT_ROWS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts ready to be searched: a search over their costs, their groups (n,), and the labels of shortlists (n, k).
+
+    Made by `ConformalLabelSets.texts`. Wherever a predictor takes probabilities, it takes these, too.
+    """
+
+    calibration: Calibration
+    search: Search
+    groups: npt.NDArray[Any]
+    columns: IntArray | None = None
+    # The data frame that the probabilities came in: its index puts rows of labels in order.
+    frame: Any = None
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getitem__(self, rows: Any) -> Texts:
+        columns = None if self.columns is None else self.columns[rows]
+        return Texts(self.calibration, self.search[rows], self.groups[rows], columns)
+
+    def without(self, column: int) -> Texts:
+        """Return the same texts with a column's label made impossible."""
+        return replace(self, search=self.search.without(column))
+
+    def label_sets(self, rows: IntArray, members: BoolArray) -> list[LabelSet]:
+        """Return 0/1 rows (m, k) of the texts `rows` (m,) as label-sets."""
+        columns = None if self.columns is None else self.columns[rows]
+        return as_label_sets(members, columns, self.calibration.label_names)
+
+    def members_of(self, labels: Any, who: str) -> tuple[BoolArray, IntArray, BoolArray]:
+        """Return one label-set per text as 0/1 rows (n, k), their sizes, and which have an unlisted label, (n,)."""
+        n, calibration = len(self), self.calibration
+        labels = aligned_rows(labels, self.frame, "labels", who)
+        rows, labels, outside = label_places(labels, n, calibration.n_labels, calibration.label_names, who)
+        sizes = np.bincount(rows, minlength=n)
+        if self.columns is None:
+            members = np.zeros((n, calibration.n_labels), dtype=np.bool_)
+            members[rows, labels] = True
+            return members, sizes, outside
+        # Shortlists ascend within a row, so that (row, label) ascend as one number.
+        members = np.zeros(self.columns.shape, dtype=np.bool_)
+        base = calibration.n_labels + 1
+        listed, wanted = (self.columns + np.arange(n)[:, None] * base).ravel(), rows * base + labels
+        places = np.minimum(np.searchsorted(listed, wanted), len(listed) - 1)
+        is_listed = listed[places] == wanted
+        members.ravel()[places[is_listed]] = True
+        return members, sizes, outside | (np.bincount(rows[~is_listed], minlength=n) > 0)
+
+    def score(self, labels: Any, who: str) -> tuple[FloatArray, IntArray, BoolArray]:
+        """Return total and size of one label-set per text, and which are candidates, (n,) each."""
+        calibration = self.calibration
+        members, sizes, outside = self.members_of(labels, who)
+        candidates = ~outside & (sizes >= calibration.min_labels) & (sizes <= calibration.max_labels)
+        if calibration.rules is not None:
+            candidates &= calibration.rules.obeyed(members, self.columns)
+        totals = self.search.costs.totals(self.search.whole(members))
+        return np.where(outside, np.inf, totals), sizes, candidates
 
 
 class PredictionSets(Sequence[PredictionSet]):
@@ -60,7 +129,7 @@ class PredictionSets(Sequence[PredictionSet]):
     def _by_class(self, question: str, *arguments: Any) -> list[Any]:
         """Ask the search a question about each class that has candidates."""
         ask = getattr(self.texts.search, question)
-        return [ask(limits, self._within[place], *arguments) for place, limits in self.texts.classes]
+        return [ask(limits, self._within[place], *arguments) for place, limits in self.texts.calibration.classes]
 
     def size_bounds(self) -> tuple[Sizes, Sizes]:
         """Return certified (lower, upper) bounds of the sizes, each (n,); equal if the size is exact."""
@@ -69,8 +138,9 @@ class PredictionSets(Sequence[PredictionSet]):
                 sizes: Any = np.bincount(self._listed[1].rows, minlength=len(self))
                 self._bounds = sizes, sizes
             else:
-                lower, upper = zip(*self._by_class("bounds"), strict=True)
-                self._bounds = add_sizes(lower), add_sizes(upper)
+                parts = self._by_class("bounds")
+                lower, upper = parts[0] if len(parts) == 1 else map(add_sizes, zip(*parts, strict=True))
+                self._bounds = lower, upper
         return self._bounds[0].copy(), self._bounds[1].copy()
 
     def sizes(self) -> Sizes:
@@ -133,7 +203,7 @@ class PredictionSets(Sequence[PredictionSet]):
     def _list(self, number: int) -> tuple[Found, FloatArray]:
         """List the first members of each class, and merge them."""
         texts, parts, p_values = self.texts, self._by_class("first", number), []
-        for found, (_, limits) in zip(parts, texts.classes, strict=True):
+        for found, (_, limits) in zip(parts, texts.calibration.classes, strict=True):
             totals = texts.search.costs.part(found.rows).totals(found.whole)
             p_values.append(texts.calibration.p_values(totals, limits[0], texts.groups[found.rows]))
         if len(parts) == 1:
