@@ -7,6 +7,7 @@ divided into folds, equal texts in the same fold. The last fit uses all training
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,14 +121,14 @@ class LinearClassifier(TextClassifier):
         learnt = np.flatnonzero(can_learn)
         if not len(learnt):
             return []
-        search = _Search(features, labels[:, learnt], folds_of(training.texts, self.seed), self)
-        best, (self._curve, self._refinement, logits) = search.best()
-        with progress.step(f"fitting {len(learnt):,} labels on all texts", len(learnt)) as advance:
+        with progress.step(f"fitting {self.kind}") as advance:
+            search = _Search(features, labels[:, learnt], folds_of(training.texts, self.seed), self, advance)
+            best, (self._curve, self._refinement, logits) = search.best()
             self._scores = fit_scores(features, labels[:, learnt], best, self.seed, advance)
         all_logits = np.tile(self._fixed, (n_texts, 1))
         all_logits[:, learnt] = logits
         self.held_out_ = HeldOut(np.arange(n_texts), expit(all_logits))
-        _log.info("%s has the lowest log-loss of %d trials", best, len(search.history))
+        _log.debug("%s has the lowest log-loss of %d trials", best, len(search.history))
         return search.history
 
     def _new_terms(self) -> Terms:
@@ -218,8 +219,16 @@ class _Outcome(NamedTuple):
 class _Search:
     """Trials of loss and C on held-out folds, by the settings of a linear classifier."""
 
-    def __init__(self, features: Any, labels: BoolArray, folds: list[IntArray], settings: LinearClassifier) -> None:
+    def __init__(
+        self,
+        features: Any,
+        labels: BoolArray,
+        folds: list[IntArray],
+        settings: LinearClassifier,
+        advance: Callable[[int], None],
+    ) -> None:
         self._features, self._labels, self._folds, self._settings = features, labels, folds, settings
+        self._advance = advance
         self._trial_folds = folds if len(labels) <= _FEW_TEXTS else folds[:1]
         self._tried: dict[Candidate, tuple[float, list[FloatArray]]] = {}
         self.shares = labels.mean(axis=0)
@@ -288,12 +297,11 @@ class _Search:
     def _fit_folds(self, candidate: Candidate, folds: list[IntArray]) -> list[FloatArray]:
         """Return the scores of each fold by a fit on all other folds."""
         scores = []
-        n_labels = self._labels.shape[1]
-        with progress.step(f"fitting {n_labels:,} labels: {candidate}", len(folds) * n_labels) as advance:
-            for rows in folds:
-                kept = np.setdiff1d(np.arange(len(self._labels)), rows)
-                fitted = fit_scores(self._features[kept], self._labels[kept], candidate, self._settings.seed, advance)
-                scores.append(fitted(self._features[rows]))
+        for rows in folds:
+            kept = np.setdiff1d(np.arange(len(self._labels)), rows)
+            own = self._labels[kept]
+            fitted = fit_scores(self._features[kept], own, candidate, self._settings.seed, self._advance)
+            scores.append(fitted(self._features[rows]))
         return scores
 
 
@@ -326,13 +334,12 @@ def _fit_curve(scores: FloatArray, labels: BoolArray, shares: FloatArray, slope:
     logits = plain.logits(scores)
     if not _can_refine(labels):
         return _Outcome(plain, None, logits)
-    with progress.step("fitting what labels say about each other"):
-        refined = _cross_refined(scores, labels, shares, slope)
-        curve = ScoreCurve.fit(refined, labels, shares)
-        refined_logits = curve.logits(refined)
-        if log_loss(refined_logits, labels) >= log_loss(logits, labels):
-            return _Outcome(plain, None, logits)
-        return _Outcome(curve, Refinement.fit(scores, labels, shares, slope), refined_logits)
+    refined = _cross_refined(scores, labels, shares, slope)
+    curve = ScoreCurve.fit(refined, labels, shares)
+    refined_logits = curve.logits(refined)
+    if log_loss(refined_logits, labels) >= log_loss(logits, labels):
+        return _Outcome(plain, None, logits)
+    return _Outcome(curve, Refinement.fit(scores, labels, shares, slope), refined_logits)
 
 
 def _curve_arrays(curve: ScoreCurve, name: str) -> dict[str, FloatArray]:

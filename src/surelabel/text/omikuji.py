@@ -6,7 +6,13 @@ training texts. The trees group labels at random, so two fits differ a little.
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +25,7 @@ from surelabel._core.extras import require
 from surelabel._core.files import read_arrays, write_arrays
 from surelabel._core.threads import threads_to_use
 from surelabel._core.validation import FloatArray, IntArray
+from surelabel.exceptions import InvalidInputError, TrainingError
 from surelabel.labels.shortlists import Shortlists
 from surelabel.text.base import HeldOut, History, Labelled, TextClassifier, check_arrays, check_number
 from surelabel.text.curve import fit_regression
@@ -27,6 +34,13 @@ from surelabel.text.taggers import as_shortlists
 from surelabel.text.terms import Terms
 
 _ARRAYS, _ARRAYS_KIND, _TREES = "omikuji.npz", "omikuji classifier", "trees"
+_CHILD = """
+import json, sys, omikuji
+settings, data, trees = sys.argv[1:]
+how, own = omikuji.Model.default_hyper_param(), json.loads(settings)
+how.n_trees, how.linear_c = own["n_trees"], own["linear_c"]
+omikuji.Model.train_on_data(data, how, own["n_threads"]).save(trees)
+"""
 _FAR = 12.0
 # Up to this many training texts all are scored by folds, of more one fold.
 _FEW_TEXTS = 10_000
@@ -125,20 +139,29 @@ class OmikujiClassifier(TextClassifier):
         return [{"share_listed": float(hits.sum() / max(1, labels[seen].sum()))}]
 
     def _train(self, features: Any, labels: Any) -> Any:
-        """Fit the trees; omikuji reads its data from a file."""
+        """Fit the trees in a child process: omikuji reads a file, and writes its progress to the terminal."""
         from sklearn.datasets import dump_svmlight_file  # noqa: PLC0415 (predictions do without it)
 
-        library = require("omikuji", "omikuji", "The omikuji classifier")
-        settings = library.Model.default_hyper_param()
-        settings.n_trees, settings.linear_c = self.n_trees, self.C
+        require("omikuji", "omikuji", "The omikuji classifier")
         rows = np.flatnonzero((np.diff(features.indptr) > 0) & (np.diff(labels.indptr) > 0))
+        if not len(rows):
+            raise InvalidInputError("The omikuji classifier needs training texts with labels and words.")
+        settings = {"n_trees": self.n_trees, "linear_c": self.C, "n_threads": threads_to_use(None)}
         with tempfile.TemporaryDirectory(prefix="surelabel-") as folder, progress.step("growing label trees"):
-            path = Path(folder) / "texts.txt"
+            path, trees = Path(folder) / "texts.txt", Path(folder) / _TREES
             with path.open("wb") as file:
                 file.write(f"{len(rows)} {features.shape[1]} {labels.shape[1]}\n".encode())
                 some: Any = labels[rows].astype(np.int8)
                 dump_svmlight_file(features[rows].astype(np.float64), some, file, multilabel=True)
-            return library.Model.train_on_data(str(path), settings, threads_to_use(None))
+            run = subprocess.run(  # noqa: S603 (our own code)
+                [sys.executable, "-c", _CHILD, json.dumps(settings), str(path), str(trees)],
+                check=False,
+                capture_output=True,
+            )
+            if run.returncode != 0:
+                reason = run.stderr.decode("utf-8", "replace").strip()[-300:]
+                raise TrainingError(f"omikuji ended with status {run.returncode}: {reason}")
+            return _load_trees(trees)
 
     def _score(self, model: Any, features: Any) -> tuple[IntArray, IntArray, FloatArray]:
         """Return text, label and score of each listed pair."""
@@ -172,7 +195,8 @@ class OmikujiClassifier(TextClassifier):
     def _write(self, folder: Path) -> None:
         arrays = {"coefficients": self._coefficients, "shares": self._shares, **self._terms.write(folder)}
         write_arrays(folder / _ARRAYS, {"kind": _ARRAYS_KIND}, arrays)
-        self._model.save(str(folder / _TREES))
+        with _without_output():
+            self._model.save(str(folder / _TREES))
 
     def _read(self, folder: Path) -> None:
         _, arrays = read_arrays(folder / _ARRAYS, _ARRAYS_KIND)
@@ -182,7 +206,26 @@ class OmikujiClassifier(TextClassifier):
         check_arrays((self._coefficients, (4,)), (self._shares, (self.n_labels_,)))
         if np.any((self._shares <= 0) | (self._shares >= 1)):
             raise ValueError("shares of labels must be between 0 and 1")
-        library = require("omikuji", "omikuji", "The omikuji classifier")
-        self._model = library.Model.load(str(folder / _TREES))
+        self._model = _load_trees(folder / _TREES)
         if self._model.n_features not in {self._terms.n_features, self._terms.n_features + 1}:
             raise ValueError("trees and terms do not fit together")
+
+
+def _load_trees(folder: Path) -> Any:
+    library = require("omikuji", "omikuji", "The omikuji classifier")
+    with _without_output():
+        return library.Model.load(str(folder))
+
+
+@contextlib.contextmanager
+def _without_output() -> Iterator[None]:
+    """Keep what omikuji writes to standard output out of the results of a command."""
+    sys.stdout.flush()
+    with contextlib.ExitStack() as opened:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        opened.callback(os.close, nowhere)
+        kept = os.dup(1)
+        opened.callback(os.close, kept)
+        opened.callback(os.dup2, kept, 1)
+        os.dup2(nowhere, 1)
+        yield

@@ -52,7 +52,7 @@ class LinearScores:
 
 
 def fit_scores(
-    features: Any, labels: Any, candidate: Candidate, seed: int, advance: Callable[[], None] | None = None
+    features: Any, labels: Any, candidate: Candidate, seed: int, advance: Callable[[int], None] | None = None
 ) -> LinearScores:
     """Fit one score per label on features (n, n_features), a float32 CSR array, and labels (n, n_labels), bool.
 
@@ -78,7 +78,7 @@ def fit_scores(
         weights[:, label] = learnt[:-1]
         intercepts[label] = learnt[-1]
         if advance is not None:
-            advance()
+            advance(1)
 
     with concurrent.futures.ThreadPoolExecutor(min(threads_to_use(None), n_labels)) as threads:
         list(threads.map(fit_label, range(n_labels)))
