@@ -10,6 +10,7 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Evidence, FilingPolicy
+from surelabel.guarantees.groups import ByCardinality
 from surelabel.guarantees.novelty import Novelty
 from surelabel.guarantees.tag_bounds import TagBounds
 from surelabel.labels.shortlists import Shortlists
@@ -28,6 +29,14 @@ def texts(rng, n, d=6):
 
 def evidence(rng, n, known_words=None):
     return Evidence(*texts(rng, n), known_words)
+
+
+def predictor(**options):
+    """A predictor whose calibration texts all have a label."""
+    probabilities = texts(np.random.default_rng(4), 50)[0]
+    return ConformalLabelSets(LogLoss(), **options).calibrate(
+        probabilities, probabilities >= probabilities.max(axis=1, keepdims=True)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +83,7 @@ def test_only_familiar_texts_within_the_limits_certify(policy):
         ([0.996, 0.004, 0.004, 0.004, 0.004, 0.004], 0.0, READ, "none of its words"),
         ([0.996, 0.004, 0.004, 0.004, 0.004, 0.004], 0.2, READ, "20 %"),
         ([0.6, 0.5, 0.004, 0.004, 0.004, 0.004], 1.0, CHOOSE, "these 2 tags"),
-        ([0.6, 0.004, 0.004, 0.004, 0.004, 0.004], 1.0, CHOOSE, "this tag"),
+        ([0.4, 0.1, 0.1, 0.1, 0.1, 0.1], 1.0, CHOOSE, "this tag"),
         ([0.6] * 4 + [0.004] * 2, 1.0, READ, "more than 3"),
         ([0.05] * 6, 1.0, READ, "no answer fits"),
     ],
@@ -121,8 +130,13 @@ def test_unknown_labels_count_in_both_parts():
     probabilities = np.full((100, 2), [0.95, 0.05])
     known, unknown = [frozenset("a")] * 100, [frozenset("a")] * 70 + [frozenset({"a", "new"})] * 30
     names = ("a", "b")
-    assert FilingPolicy(label_names=names).calibrate(Evidence(probabilities, known), Evidence(probabilities, known)).share_ == 1
-    policy = FilingPolicy(label_names=names).calibrate(Evidence(probabilities, unknown), Evidence(probabilities, unknown))
+    assert (
+        FilingPolicy(label_names=names).calibrate(Evidence(probabilities, known), Evidence(probabilities, known)).share_
+        == 1
+    )
+    policy = FilingPolicy(label_names=names).calibrate(
+        Evidence(probabilities, unknown), Evidence(probabilities, unknown)
+    )
     assert policy.share_ == 0.0
     assert "15" in policy.tag_bounds.problem_  # half a label-set is missed in 30 % of the texts
     assert policy.decide(probabilities[:1])[0].decision == READ
@@ -139,11 +153,11 @@ def test_shortlists_are_decided_as_dense_probabilities(policy):
 
 def test_given_guesses_change_nothing(policy):
     new = texts(np.random.default_rng(3), 50)[0]
-    predictor = ConformalLabelSets(LogLoss()).calibrate(*texts(np.random.default_rng(4), 50))
-    assert policy.guesses_as(predictor)
-    assert policy.decide(new, guesses=predictor.predict(new)) == policy.decide(new)
-    other = ConformalLabelSets(LogLoss(), max_labels=2).calibrate(*texts(np.random.default_rng(4), 50))
-    assert not policy.guesses_as(other)
+    same = predictor()
+    assert policy.guesses_as(same)
+    assert policy.decide(new, guesses=same.predict(new)) == policy.decide(new)
+    assert not policy.guesses_as(predictor(max_labels=2))
+    assert not policy.guesses_as(predictor(taxonomy=ByCardinality((2,))))
 
 
 def test_categories(policy):
