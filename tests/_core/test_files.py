@@ -256,7 +256,7 @@ def test_no_flipped_byte_changes_an_array(tmp_path):
     files.write_arrays(path, {"kind": "test"}, {"x": np.arange(50)})
     data = path.read_bytes()
     n_refused = 0
-    for place in range(len(data)):
+    for place in range(0, len(data), 3):
         path.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
         try:
             _, arrays = files.read_arrays(path, "test")
@@ -264,4 +264,4 @@ def test_no_flipped_byte_changes_an_array(tmp_path):
             n_refused += 1
         else:  # a byte that means nothing, such as a date
             np.testing.assert_array_equal(arrays["x"], np.arange(50))
-    assert n_refused > len(data) / 2
+    assert n_refused > len(data) / 6

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import datetime
 import gzip
 import io
 import itertools
@@ -110,7 +111,8 @@ def read_rows(
         for number, (record, problem, line) in enumerate(cells, 1):
             place = f"Row {number:,}{f' (line {line:,})' if line not in {None, number} else ''} of {name!r}"
             yield Row(number, record, problem, place)
-        if _state(stream) != before or (before and _path_state(source) != before):
+        is_path = os.fspath(source) != STDIN and "://" not in os.fspath(source)
+        if before is not None and (_state(stream) != before or (is_path and _path_state(source) != before)):
             raise CorpusError(f"{name!r} changed while it was read. Wait until it is complete, and run again.")
 
 
@@ -205,8 +207,6 @@ def _state(stream: Any) -> tuple[int, int] | None:
 
 def _path_state(source: str | os.PathLike[str]) -> tuple[int, int] | None:
     """Return the same of the file that has the name now; another file may have taken its place."""
-    if os.fspath(source) == STDIN:
-        return None
     try:
         status = Path(source).expanduser().stat()
     except OSError:
@@ -228,7 +228,8 @@ def _lines(stream: Any, name: str, encoding: str, newline: str) -> Iterator[str]
         first = next(text, "")
         yield from itertools.chain([first.removeprefix("\N{BYTE ORDER MARK}")] if first else [], text)
     finally:
-        text.detach()
+        with contextlib.suppress(ValueError):  # after an error the stream is closed already
+            text.detach()
 
 
 def _check_is_text(stream: Any, name: str) -> None:
@@ -327,8 +328,10 @@ def _table_rows(stream: Any, name: str, encoding: str, needed: Sequence[str], us
 
 def _record(headings: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
     """Return cells by heading; of two columns with one name the first counts."""
-    filled = itertools.zip_longest(headings, cells[: len(headings)], fillvalue="")
-    return dict(reversed(list(filled)))
+    record: dict[str, Any] = {}
+    for heading, cell in itertools.zip_longest(headings, cells[: len(headings)], fillvalue=""):
+        record.setdefault(heading, cell)
+    return record
 
 
 def delimiter_of(headings: str, usual: str = ",") -> str:
@@ -410,4 +413,6 @@ def _cell(value: Any) -> str:
     """Return a spreadsheet's cell as CSV would have it."""
     if value is None:
         return ""
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        value = value.date()  # a date without a time
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -107,7 +107,9 @@ def neutral(cell: Any) -> Any:
     """Return a cell that no spreadsheet takes for a formula: with an apostrophe before it if it begins like one."""
     if not isinstance(cell, str):
         return str(cell) if isinstance(cell, int) and abs(cell) > 2**53 else cell
-    text = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", encodable(cell))
+    # A carriage return begins a row for some spreadsheets, and csv.writer does not quote it.
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    text = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", encodable(text))
     return f"'{text}" if text.lstrip(" \xa0\ufeff\u200b").startswith(_FORMULA) else text
 
 
