@@ -159,6 +159,7 @@ def test_no_text_is_kept_unless_asked_for(corpus, tmp_path):
 
 
 def test_an_interrupted_training_loads_its_classifier(corpus, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # a report takes seconds
     target = tmp_path / "model"
     first = quick_train(corpus)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -17,6 +18,7 @@ Verdict: TypeAlias = Literal["held", "chance", "above"]
 """Of an error rate: at most the significance; above it, but no more than chance explains; above that."""
 
 
+@functools.lru_cache(maxsize=4096)
 def count_band(share: float, n_texts: int, n_calibration: int | None, inside: float = BAND) -> tuple[float, float]:
     """Return the band of the share of `n_texts` texts whose p-value falls in a part `share` of [0, 1]."""
     from scipy import special  # noqa: PLC0415 (scipy.stats takes a second to import)

@@ -34,7 +34,7 @@ def held_out_texts(pieces: Any, corpus: Corpus) -> HeldOutTexts:
     column = pieces.group_column if hasattr(pieces, "group_column") else pieces.info.group_column
     texts = list(corpus.texts)
     return HeldOutTexts(
-        pieces.predict_proba(texts, corpus.scores),
+        pieces.predict_proba(texts, corpus.scores if pieces.classifier.kind == "scores" else None),
         corpus.label_sets,
         None if pieces.known_words is None else pieces.known_words.share(texts),
         None if column is None else list(corpus.column(column)),

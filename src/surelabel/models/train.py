@@ -97,6 +97,8 @@ def train(
     >>> bundle.answers(["Crude, a barrel, petroleum."], significance="0.1")[0].labels
     ('oil',)
     """
+    if "scores" in settings:
+        settings.setdefault("classifier", "scores")
     wanted = TrainingSettings(**{name: settings.pop(name) for name in list(settings) if name in _SETTINGS})
     target = None if out is None else check_overwrite(out)
     with reporting_to(progress):
@@ -171,14 +173,17 @@ def _train(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None)
         notes=tuple(notes),
         examples=corpus.part("test").texts[:3] if settings.examples and "test" in corpus.part_sizes else (),
     )
-    pieces = _Pieces(classifier, KnownWords.from_texts(training.texts), recalibration, settings.group)
+    # The words that a tagger has learnt are not known here.
+    known_words = None if kind in _TAGGERS else KnownWords.from_texts(training.texts)
+    pieces = _Pieces(classifier, known_words, recalibration, settings.group)
     parts = {}
     for name in ("filing", "calibration"):
         with step(f"predicting {name} texts"):
             parts[name] = held_out_texts(pieces, corpus.part(name))
     bundle = with_calibration(
         classifier=classifier,
-        info=info,
+        # Plain values, as a folder keeps them.
+        info=BundleInfo.from_dict(info.to_dict()),
         filing=parts["filing"],
         calibration=parts["calibration"],
         measure=measure,
@@ -324,7 +329,7 @@ def _fitted(
             finished.held_out_ = _load_held_out(folder / "held_out.npz", finished.n_labels_)
             _log.info("The classifier was finished by an earlier run; it is not trained again.")
             return finished
-    options: dict[str, Any] = {} if training.scores is None else {"scores": training.scores}
+    options: dict[str, Any] = {"scores": training.scores} if kind == "scores" else {}
     with step(f"training {kind} on {count(len(training))} texts"):
         classifier.fit(
             list(training.texts),

@@ -1,0 +1,76 @@
+"""Scores of a tagger that was not trained here: nothing is trained, and the promises are the same."""
+
+import json
+
+import numpy as np
+import pytest
+from models.quick import quick_train
+
+from surelabel.corpora import Corpus
+from surelabel.exceptions import InvalidInputError
+from surelabel.models import evaluate_bundle, load_bundle
+
+LABELS = ["gas", "gold", "oil", "tin"]
+
+
+def tagged(n_texts=2_000, seed=0):
+    """Return texts with labels, and the scores of a tagger that does not list every label."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random((n_texts, 4)) < (0.5, 0.3, 0.2, 0.1)
+    truth[~truth.any(axis=1), 0] = True
+    noisy = np.clip(np.where(truth, 0.8, 0.15) + rng.normal(0, 0.15, truth.shape), 0.01, 0.99)
+    scores = [[(LABELS[k], round(float(p), 3)) for k, p in enumerate(row) if p > 0.1] for row in noisy]
+    label_sets = [{LABELS[k] for k in np.flatnonzero(row)} for row in truth]
+    texts = [f"text number {row}" for row in range(n_texts)]
+    return Corpus.from_label_sets("tagged", texts, label_sets, scores=scores)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return tagged()
+
+
+@pytest.fixture(scope="module")
+def bundle(corpus):
+    return quick_train(corpus, classifier="scores", options={}, max_wrong="0.1")
+
+
+def test_parts_of_a_tagger(bundle):
+    assert bundle.info.part_sizes == {"train": 400, "filing": 600, "calibration": 600, "test": 400}
+    assert bundle.info.classifier == "scores"
+    assert set(bundle.label_names) == set(LABELS)
+
+
+def test_promises_are_kept_on_new_texts(bundle):
+    found = evaluate_bundle(bundle, tagged(4_000, seed=1))
+    assert abs(found.errors["0.1"] - 0.1) < 0.04
+    assert found.decisions["file"].wrong < 0.13
+    assert found.decisions["seen"].missed < 0.14
+
+
+def test_answers_take_scores(bundle, corpus):
+    answers = bundle.answers(corpus.texts[:3], scores=corpus.scores[:3])
+    assert all(set(answer.labels) <= set(LABELS) for answer in answers)
+    with pytest.raises(InvalidInputError, match="scores"):
+        bundle.answers(corpus.texts[:3])
+
+
+def test_saved_and_loaded(bundle, corpus, tmp_path):
+    loaded = load_bundle(bundle.save(tmp_path / "model"))
+    given = corpus.texts[:9], corpus.scores[:9]
+    assert np.array_equal(loaded.predict_proba(*given), bundle.predict_proba(*given))
+
+
+def test_a_file_with_scores(corpus, tmp_path):
+    path = tmp_path / "tagged.jsonl"
+    rows = [
+        {"id": name, "text": text, "labels": sorted(labels), "scores": dict(scores)}
+        for name, text, labels, scores in zip(corpus.ids, corpus.texts, corpus.label_sets, corpus.scores, strict=True)
+    ]
+    rows[0]["labels"] = None  # not tagged
+    rows[1]["labels"] = ["outside the vocabulary"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    bundle = quick_train(path, scores="scores", options={}, max_wrong="0.1")
+    assert bundle.info.classifier == "scores"
+    assert sum(bundle.info.part_sizes.values()) == len(rows) - 1
+    assert bundle.evaluation.errors["0.1"] < 0.2
