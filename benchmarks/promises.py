@@ -1,264 +1,284 @@
-"""What each promise is worth: who is missed, how many texts can be filed, how many tags stay, and errors over time.
+"""Measure every promise on random parts of corpora: lists of seen texts, filed texts, whole label-sets.
 
-    python benchmarks/promises.py --out results/promises.json FILE.npz [FILE.npz ...]
+    python benchmarks/promises.py reuters arxiv ctdc eurlex --data FOLDER [--draws 5] [--before CHECKOUT] [--out FILE]
+    python benchmarks/promises.py FILE.npz ...          probabilities saved by surelabel.probabilities_file
 
-Files are those of `surelabel.probabilities_file`, of any corpus and classifier. Shares filed and tags are means over
-random re-splits of calibration and test texts, so that both are exchangeable; misses by kind are on the corpus' own
-split; errors over time are in the order of the test part, which is that of time for Reuters.
+For each corpus and draw, all its texts (or a sample) are divided at random; a model is trained on what filing,
+calibration and test parts leave, and judged on the test part at each level. Finished draws are in the output file and
+are not repeated, so that an interrupted run continues. A saved file of probabilities has its parts pooled and divided
+again for each draw, without training. With --before, an older checkout is trained on the same texts, all but the test
+part, and judged on the same test texts.
+
+Standard errors are those of the mean over draws: of each draw's test texts and calibration texts. A cell is flagged if
+it is more than 3.2 of them over its level, unless the model itself says that this promise cannot be kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from surelabel import (
-    Automation,
-    ByCardinality,
-    ByRarity,
-    ConformalLabelSets,
-    LogLoss,
-    OnlineConformal,
-    TagBounds,
-    corpora,
-)
-from surelabel._core.storage import atomic_file
+from surelabel import __version__, corpora, models
+from surelabel._core.files import atomic_file
+from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import CalibrationWarning
-from surelabel.guarantees.online import METHODS
+from surelabel.guarantees.decisions import FILE, Evidence, FilingPolicy
+from surelabel.guarantees.groups import ByGroup
+from surelabel.measures import LogLoss
 from surelabel.probabilities_file import Probabilities
 
-LEVELS = (0.05, 0.1, 0.2)
-BOUNDS = (0.02, 0.05, 0.1)
-RUN = 500
-N_SPLITS = 100
-# Test texts of each re-split whose sets are counted: counting takes long where sets hold millions.
-N_SIZED = 1_000
+LEVELS = ("0.05", "0.1", "0.2")
+MAX_WRONG = "0.05"
+FLAGGED = 3.2
+# By name: the corpus, how many of its texts are drawn (None: all), and how many of these are new texts.
+CORPORA: dict[str, tuple[str, int | None, int]] = {
+    "reuters": ("reuters", None, 3000),
+    "arxiv": ("arxiv", 15_000, 3000),
+    "ctdc": ("ctdc", None, 3000),
+    "eurlex": ("eurlex57k", 4000, 2000),
+    "synthetic": ("synthetic", None, 400),
+}
 
 
-def rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.5g}")
-    if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list) else value
+def drawn(name: str, seed: int, data: Path | None) -> corpora.Corpus:
+    """Return a corpus whose texts are pooled, sampled and divided at random."""
+    source, n_texts, n_new = CORPORA[name]
+    if data is not None:
+        os.environ["SURELABEL_DATA"] = str(data)
+    whole = corpora.load(source, parts="own", **({"n_texts": 2000} if source == "synthetic" else {}))
+    rows = np.flatnonzero(whole.is_labelled)
+    if n_texts is not None:
+        rows = np.sort(np.random.RandomState(seed).permutation(rows)[:n_texts])
+    chosen = whole.rows(rows)
+    pooled = corpora.Corpus.from_label_sets(name, list(chosen.texts), chosen.label_sets, ids=list(chosen.ids))
+    return corpora.draw_parts(pooled, seed, test=n_new)
 
 
-def taxonomies(made: Probabilities) -> dict[str, Any]:
-    counts = made.settings.get("train_counts")  # training texts of each label; else from the corpus itself
-    if counts is None:
-        counts = corpora.load(made.settings["corpus"], seed=made.settings["seed"]).part("train").labels.sum(axis=0)
+def loss_of_lists(truth: list[frozenset[str]], lists: list[set[str]]) -> np.ndarray:
+    """Return the share of each text's true tags that its list leaves out, (n,)."""
+    return np.array([len(true - listed) / max(len(true), 1) for true, listed in zip(truth, lists, strict=True)])
+
+
+def cell(losses: np.ndarray, n_calibration: int, **more: Any) -> dict[str, Any]:
+    """Return the mean of one draw's losses and its variance, by test texts and calibration texts."""
+    if not len(losses):
+        return {"n": 0} | more
+    by_calibration = 1.0 / n_calibration if n_calibration else 0.0
+    variance = float(losses.var()) * (1.0 / len(losses) + by_calibration)
+    return {"n": len(losses), "mean": float(losses.mean()), "variance": variance} | more
+
+
+def judged(policy: FilingPolicy, predictor: ConformalLabelSets, level: str, test: Evidence) -> dict[str, Any]:
+    """Return what a policy and a predictor do with new texts at one level."""
+    names = predictor.calibration_.label_names
+    decisions, truth = policy.decide(test.probabilities, test.known_words), list(test.labels)
+    filed = np.array([decision.decision == FILE for decision in decisions])
+    lists = [{names[k] for k in decision.consider} for decision in decisions]
+    guesses = [{names[k] for k in decision.labels} for decision in decisions]
+    missed = loss_of_lists(truth, lists)
+    wrong = np.array([set(true) != guess for true, guess in zip(truth, guesses, strict=True)], dtype=float)
+    groups = policy.categories(filed) if predictor.taxonomy is not None else None
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+        sets = predictor.predict_set(test.probabilities, significance=level, groups=groups)
+    errors, lengths = (~sets.contains(truth)).astype(float), np.array([len(listed) for listed in lists])
+    kept = {group: bool(np.isfinite(sets.thresholds[filed == (group == "filed")]).all()) for group in ("filed", "seen")}
+    n_calibration = predictor.calibration_.n_texts
+    unseen = (
+        {"max_tags": policy.max_tags, "short": float(np.mean(lengths[~filed] <= policy.max_tags))}
+        if (~filed).any()
+        else {}
+    )
     return {
-        "plain": None,
-        "by cardinality": ByCardinality((1, 2, 3), min_texts=20),
-        "by rarity": ByRarity(np.array(counts), (20, 100, 500), min_texts=20),
-    }
-
-
-def misses(made: Probabilities, level: float = 0.05) -> dict[str, Any]:
-    """Misses by number of labels and rarity over ten re-splits, plain and with each taxonomy; sizes over three."""
-    results: dict[str, Any] = {}
-    kinds = taxonomies(made)
-    for name, taxonomy in kinds.items():
-        missed: dict[str, list[float]] = {}
-        sizes, seconds = [], 0.0
-        for seed in range(10):
-            calibration, test = made.redivided(seed)
-            predictor = ConformalLabelSets(LogLoss(), 1, made.max_labels, taxonomy=taxonomy)
-            predictor.calibrate(calibration.probabilities, calibration.labels)
-            sets = predictor.predict_set(test.probabilities, significance=level)
-            outside = ~sets.contains(test.labels)
-            for label, division in kinds.items():
-                if division is None:
-                    missed.setdefault("all texts", []).extend(outside.tolist())
-                    continue
-                of = division.kinds_of(test.labels)
-                for kind in np.unique(of).tolist():
-                    key = f"{label}: {division.kind_name(kind)}"
-                    missed.setdefault(key, []).extend(outside[of == kind].tolist())
-            if seed < 3:
-                sized = predictor.predict_set(test.probabilities[:N_SIZED], significance=level)
-                start = time.process_time()
-                lower, upper = sized.size_bounds()
-                seconds += time.process_time() - start
-                sizes.append([np.array(bound, dtype=np.float64) for bound in (lower, upper)])
-        bounds = [[float(bound.mean()) for bound in pair] for pair in sizes]
-        results[name] = {
-            "misses": {
-                key: {"texts": len(values) // 10, "share": float(np.mean(values))} for key, values in missed.items()
-            },
-            "mean_size_bounds": np.mean(bounds, axis=0).tolist(),
-            "median_size": float(np.mean([np.median(pair[0]) for pair in sizes])),
-            "processor_microseconds_per_text": 1e6 * seconds / (3 * len(sizes[0][0])),
-        }
-    return results
-
-
-def filed(made: Probabilities) -> dict[str, Any]:
-    """Share filed and share wrong at each bound, with the score chosen on validation texts and with the default."""
-    validation = made.parts["validation"]
-    results: dict[str, Any] = {}
-    for bound in BOUNDS:
-        first = Automation(bound, max_labels=made.max_labels)
-        chosen = first.choose_score(validation.probabilities, validation.labels).score
-        for score in dict.fromkeys(("total", chosen if chosen != "size" else "margin")):
-            shares, wrongs, selected, false = [], [], [], []
-            for seed in range(N_SPLITS):
-                calibration, test = made.redivided(seed)
-                automation = Automation(bound, max_labels=made.max_labels, score=score)
-                automation.calibrate(calibration.probabilities, calibration.labels)
-                right = (automation.predict(test.probabilities).labels == test.labels).all(axis=1)
-                for decided, where, lost in (
-                    (automation.decide(test.probabilities), shares, wrongs),
-                    (automation.select(test.probabilities), selected, false),
-                ):
-                    where.append(float(decided.mean()))
-                    lost.append(float((~right[decided]).mean()) if decided.any() else 0.0)
-            results[f"{bound:g}, {score}"] = {
-                "chosen": score == chosen,
-                "share_filed": float(np.mean(shares)),
-                "wrong_of_filed": float(np.mean(wrongs)),
-                "splits_past_on_test": float(np.mean(np.array(wrongs) > bound)),
-                "share_selected": float(np.mean(selected)),
-                "wrong_of_selected": float(np.mean(false)),
-            }
-    return results
-
-
-def tags(made: Probabilities) -> dict[str, Any]:
-    """Tags to consider and to assign at 5 and 10 %."""
-    results: dict[str, Any] = {"true_tags_per_text": float(made.parts["test"].labels.sum(axis=1).mean())}
-    for bound in (0.05, 0.1):
-        rows = []
-        for seed in range(N_SPLITS // 2):
-            calibration, test = made.redivided(seed)
-            bounds = TagBounds(bound, bound).calibrate(calibration.probabilities, calibration.labels)
-            assign, consider = bounds.predict(test.probabilities)
-            n_true, n_assigned = test.labels.sum(axis=1), assign.sum(axis=1)
-            missed = (test.labels & ~consider).sum(axis=1) / np.maximum(n_true, 1)
-            false = (assign & ~test.labels).sum(axis=1)
-            shares = false / np.maximum(n_assigned, 1)
-            all_false = false.sum() / max(n_assigned.sum(), 1)
-            rows.append([consider.sum(axis=1).mean(), missed.mean(), n_assigned.mean(), shares.mean(), all_false])
-        names = ("considered", "missed", "assigned", "false_per_text", "false_of_all_assigned")
-        results[f"{bound:g}"] = dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
-    return results
-
-
-def over_time(made: Probabilities) -> dict[str, Any]:
-    """Errors of the test part in its order, plain and with each method; the worst run of 500 texts beside."""
-    calibration, test = made.parts["calibration"], made.parts["test"]
-    predictor = ConformalLabelSets(LogLoss(), 1, made.max_labels, n_jobs=1)
-    predictor.calibrate(calibration.probabilities, calibration.labels)
-    results: dict[str, Any] = {}
-    for level in LEVELS:
-        sets = predictor.predict_set(test.probabilities, significance=level)
-        plain = ~sets.contains(test.labels)
-        rows = {"plain": described(plain, sets.size_bounds()[0])}
-        for method in METHODS:
-            online = OnlineConformal(predictor, level, method)
-            errors, sizes = [], []
-            for row, labels in zip(test.probabilities, test.labels, strict=True):
-                sizes.append(online.predict_set(row[None])[0].size_bounds[0])
-                errors.append(bool(online.update(labels[None])[0]))
-            rows[method] = described(np.array(errors), sizes)
-        results[f"{level:g}"] = rows
-    return results
-
-
-def described(errors: Any, sizes: Any) -> dict[str, float]:
-    runs = np.convolve(errors, np.ones(RUN) / RUN, "valid")
-    values = np.array([float(size) for size in sizes])
-    return {
-        "error": float(np.mean(errors)),
-        f"worst_of_{RUN}": float(runs.max()) if len(errors) >= RUN else float("nan"),
-        "mean_size": float(values.mean()),
-        "median_size": float(np.median(values)),
-    }
-
-
-def costs(made: Probabilities) -> dict[str, float]:
-    """Processor time per text of `decide` and `TagBounds.predict`, in microseconds."""
-    calibration, test = made.parts["calibration"], made.parts["test"]
-    automation = Automation(0.3, max_labels=made.max_labels, n_jobs=1)
-    automation.calibrate(calibration.probabilities, calibration.labels)
-    automation.threshold_ = float(
-        np.median(automation.scores(calibration.probabilities))
-    )  # as if it had been certified
-    bounds = TagBounds(0.1, 0.1).calibrate(calibration.probabilities, calibration.labels)
-    timed = {}
-    for name, call in (("decide", automation.decide), ("tag_bounds", bounds.predict)):
-        call(test.probabilities)
-        times = []
-        for _ in range(9):
-            start = time.process_time()
-            call(test.probabilities)
-            times.append(time.process_time() - start)
-        timed[f"{name}_microseconds_per_text"] = 1e6 * min(times) / len(test.probabilities)
-    return timed | taxonomy_costs(made)
-
-
-def taxonomy_costs(made: Probabilities) -> dict[str, float]:
-    """Time counting with three kinds of label-sets against plain ones, at the same thresholds: the same sets."""
-    calibration, test = made.parts["calibration"], made.parts["test"]
-    probabilities = test.probabilities[:3_000]
-    counts = np.array(calibration.labels.sum(axis=0))
-    divisions = {
-        "plain": None,
-        "three_cardinalities": ByCardinality((2, 3)),
-        "three_rarities": ByRarity(
-            counts, tuple(np.unique(np.quantile(counts, (0.33, 0.66)).astype(int) + 1).tolist())
+        "missed of seen": cell(
+            missed[~filed],
+            policy.n_seen_,
+            promised=policy.tag_bounds.problem_ is None,
+            n_tags=float(lengths[~filed].mean()) if (~filed).any() else None,
+            **unseen,
         ),
+        "wrong of filed": cell(wrong[filed], 0, promised=True, share=float(filed.mean())),
+        "errors of all": cell(errors, n_calibration, promised=all(kept.values())),
+        "errors of seen": cell(errors[~filed], policy.n_seen_, promised=kept["seen"]),
+        "errors of filed": cell(errors[filed], n_calibration - policy.n_seen_, promised=kept["filed"]),
     }
-    ratios: dict[str, float] = {}
-    for level in (Fraction(1, 20), Fraction(1, 5)):
-        least: dict[str, float] = {}
-        for _ in range(9):  # in turns, so that what else runs on the machine slows all of them
-            for name, taxonomy in divisions.items():
-                predictor = ConformalLabelSets(LogLoss(), 1, made.max_labels, n_jobs=1, taxonomy=taxonomy)
-                predictor.calibrate(calibration.probabilities, calibration.labels)
-                threshold = predictor.calibration_.threshold(level)
-                shape = (len(probabilities),) if taxonomy is None else (len(probabilities), taxonomy.n_kinds)
-                start = time.process_time()
-                predictor.bind(probabilities).bounds(np.full(shape, threshold))
-                least[name] = min(least.get(name, np.inf), time.process_time() - start)
-        for name in ("three_cardinalities", "three_rarities"):
-            ratios[f"{name}_against_plain_at_{float(level):g}"] = least[name] / least["plain"]
-    return ratios
+
+
+def measured(name: str, seed: int, data: Path | None, before: Path | None) -> dict[str, Any]:
+    """Train on one draw of a corpus, and return what is measured at each level."""
+    start, corpus = time.time(), drawn(name, seed, data)
+    sample, file = corpus.part("test"), corpus.part("train", "filing", "calibration")
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+        bundle = models.train(corpus, seed=seed, max_wrong=MAX_WRONG)
+        seconds = time.time() - start
+        texts = list(sample.texts)
+        test = Evidence(bundle.predict_proba(texts), sample.label_sets, bundle.share_known(texts))
+        levels = {}
+        for level in LEVELS:
+            again = models.calibrate_bundle(bundle, max_missed=level)
+            levels[level] = judged(again.policy, again.predictor, level, test)
+    known = set(bundle.label_names)
+    result = {
+        "texts": {part: int(n) for part, n in corpus.part_sizes.items()},
+        "labels": len(corpus.label_names),
+        "known labels": len(known),
+        "texts with unknown labels": float(np.mean([not labels <= known for labels in sample.label_sets])),
+        "measure": bundle.info.measure,
+        "seconds": round(seconds),
+        "levels": levels,
+    }
+    if before is not None:
+        result["before"] = measured_before(before, file, sample)
+    return result
+
+
+def from_file(path: Path, seed: int) -> dict[str, Any]:
+    """Divide saved probabilities again, and return what is measured at each level."""
+    saved = Probabilities.load(path)
+    parts = [name for name in ("filing", "calibration", "test") if name in saved.parts]
+    pooled = saved.resplit(seed, tuple(parts))
+    if len(pooled) == 2:  # no filing part: half of the calibration part
+        half = len(pooled[0]) // 2
+        pooled = [pooled[0].rows(np.arange(half)), pooled[0].rows(np.arange(half, len(pooled[0]))), pooled[1]]
+    filing, calibration, test = (Evidence(part.probabilities, part.label_sets(saved.label_names)) for part in pooled)
+    limits = {"max_labels": min(saved.max_labels, len(saved.label_names)), "label_names": saved.label_names}
+    levels = {}
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+        for level in LEVELS:
+            policy = FilingPolicy(MAX_WRONG, max_missed=level, **limits).calibrate(filing, calibration)
+            groups = policy.categories(policy.file(calibration.probabilities))
+            predictor = ConformalLabelSets(LogLoss(), taxonomy=ByGroup(), **limits)
+            predictor.calibrate(calibration.probabilities, calibration.labels, groups)
+            levels[level] = judged(policy, predictor, level, test)
+    return {
+        "texts": {name: len(part) for name, part in zip(parts, pooled[-len(parts) :], strict=True)},
+        "levels": levels,
+    }
+
+
+_BEFORE = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from surelabel import corpora
+from surelabel.guarantees.decisions import Decisions
+from surelabel.guarantees.tag_bounds import TagBounds
+from surelabel.labels.label_sets import label_indices
+from surelabel.models import TrainingSettings, train_bundle
+folder, levels, max_wrong = sys.argv[1], sys.argv[2].split(","), sys.argv[3]
+corpus = corpora.load(folder + "/file.jsonl")
+bundle = train_bundle(corpus, TrainingSettings(compared={}))
+names = bundle.predictor.calibration_.label_names
+texts = [json.loads(line)["text"] for line in open(folder + "/new.jsonl", encoding="utf-8")]
+probabilities, known = bundle.classifier.predict_proba(texts), bundle.classifier.known_words(texts)
+part = corpus.part("calibration")
+own = bundle.classifier.predict_proba(part.texts), part.label_matrix, bundle.classifier.known_words(part.texts)
+result = {}
+for level in levels:
+    decisions = bundle.decisions
+    made = Decisions(decisions.automation.again(), TagBounds(level, decisions.tag_bounds.max_false), decisions.familiarity)
+    made = made.calibrate(*own)
+    filed = made.filed(probabilities, known)
+    guesses = label_indices(made.automation.predict(probabilities).labels)
+    lists = label_indices(made.tag_bounds.predict(probabilities).consider)
+    pick = lambda rows: [[names[k] for k in row] for row in rows]
+    result[level] = {"filed": filed.tolist(), "guesses": pick(guesses), "lists": pick(lists)}
+json.dump(result, open(folder + "/result.json", "w"))
+"""
+
+
+def measured_before(checkout: Path, file: corpora.Corpus, sample: corpora.Corpus) -> dict[str, Any]:
+    """Train an older checkout on the same file, and return what its lists miss of the same new texts."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, part in (("file", file), ("new", sample)):
+            with Path(folder, f"{name}.jsonl").open("w", encoding="utf-8") as stream:
+                for text, labels in zip(part.texts, part.label_sets, strict=True):
+                    stream.write(json.dumps({"text": text, "labels": sorted(labels)}) + "\n")
+        command = [sys.executable, "-c", _BEFORE, folder, ",".join(LEVELS), MAX_WRONG]
+        environment = os.environ | {"PYTHONPATH": str(checkout / "src")}
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return {"failed": done.stderr.strip().splitlines()[-1:]}
+        results = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
+    truth, levels = sample.label_sets, {}
+    for level, values in results.items():
+        filed = np.array(values["filed"], dtype=bool)
+        missed = loss_of_lists(truth, [set(listed) for listed in values["lists"]])
+        wrong = np.array([set(true) != set(guess) for true, guess in zip(truth, values["guesses"], strict=True)], float)
+        lengths = np.array([len(listed) for listed in values["lists"]])
+        levels[level] = {
+            "missed of seen": cell(missed[~filed], 0, promised=True, n_tags=float(lengths[~filed].mean())),
+            "wrong of filed": cell(wrong[filed], 0, promised=True, share=float(filed.mean())),
+        }
+    return levels
+
+
+def summary(draws: dict[str, Any], key: str = "levels") -> dict[str, Any]:
+    """Return means over draws with standard errors, and flags, by level and promise."""
+    results: dict[str, Any] = {}
+    runs = [draw[key] for draw in draws.values() if "failed" not in draw.get(key, {"failed": 1})]
+    for level in LEVELS if runs else ():
+        for promise in runs[0][level]:
+            cells = [one for run in runs for one in [run[level].get(promise, {"n": 0})] if one["n"]]
+            if not cells:
+                continue
+            mean = float(np.mean([one["mean"] for one in cells]))
+            error = math.sqrt(sum(one["variance"] for one in cells)) / len(cells)
+            allowed = float(MAX_WRONG if promise == "wrong of filed" else level)
+            promised = all(one["promised"] for one in cells)
+            figures = {"mean": mean, "standard_error": error, "draws": len(cells), "promised": promised}
+            figures["flagged"] = bool(promised and mean > allowed + FLAGGED * error)
+            for name in ("n_tags", "short", "share"):
+                found = [one[name] for one in cells if one.get(name) is not None]
+                if found:
+                    figures[name] = float(np.mean(found))
+            results.setdefault(promise, {})[level] = figures
+    return results
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--steps", type=lambda names: names.split(","), help="only these; the others stay as they are")
+    parser.add_argument("sources", nargs="+", help=f"names of {', '.join(CORPORA)}, or .npz files of probabilities")
+    parser.add_argument("--data", type=Path, help="folder of the corpora's files")
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--before", type=Path, help="checkout of an older version")
     parser.add_argument("--out", type=Path, default=Path("results/promises.json"))
-    given = parser.parse_args()
-    warnings.simplefilter("ignore", CalibrationWarning)
-    results = json.loads(given.out.read_text(encoding="utf-8")) if given.out.is_file() else {}
-    for path in given.files:
-        made = Probabilities.load(path)
-        name = path.stem
-        parts = {part: len(made.parts[part]) for part in made.parts}
-        row: dict[str, Any] = results.get(name, {})
-        row |= {"n_labels": len(made.label_names), "max_labels": made.max_labels, "texts": parts}
-        steps = {"filed": filed, "tags": tags, "costs": costs, "misses": misses}
-        if name.startswith("reuters"):  # its ids are in the order of time
-            steps["over_time"] = over_time
-        for step, measure in steps.items():
-            if given.steps and step not in given.steps:
+    options = parser.parse_args()
+    results = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+    if results.get("benchmark") != "promises":
+        settings = {"levels": LEVELS, "max_wrong": MAX_WRONG, "corpora": CORPORA, "flagged over": FLAGGED}
+        results = {"benchmark": "promises", "version": __version__, "settings": settings, "corpora": {}}
+    for seed in range(options.draws):
+        for source in options.sources:
+            name = Path(source).stem if source.endswith(".npz") else source
+            entry = results["corpora"].setdefault(name, {"draws": {}})
+            done = entry["draws"].get(str(seed))
+            if done is not None and (options.before is None or "before" in done):
                 continue
-            start = time.perf_counter()
-            row[step] = measure(made)
-            print(f"{name}: {step} in {time.perf_counter() - start:.0f} s", flush=True)
-        results[name] = row
-        with atomic_file(given.out) as temporary:
-            temporary.write_text(json.dumps(rounded(results), indent=1) + "\n", encoding="utf-8")
+            if source.endswith(".npz"):
+                entry["draws"][str(seed)] = from_file(Path(source), seed)
+            else:
+                entry["draws"][str(seed)] = measured(name, seed, options.data, options.before)
+            entry["summary"], entry["summary before"] = summary(entry["draws"]), summary(entry["draws"], "before")
+            with atomic_file(options.out) as stream:
+                json.dump(results, stream, indent=1)
+            for promise, levels in entry["summary"].items():
+                shown = ", ".join(
+                    f"{level}: {one['mean']:.3f} +- {one['standard_error']:.3f}{' FLAGGED' * one['flagged']}"
+                    f"{'' if one['promised'] else ' (not promised)'}"
+                    for level, one in levels.items()
+                )
+                print(f"{name}, {seed + 1} draws, {promise}: {shown}", flush=True)
 
 
 if __name__ == "__main__":
