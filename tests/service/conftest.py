@@ -57,3 +57,27 @@ def running(bundle, settings=None, store=None):
 @pytest.fixture(scope="session")
 def bundle():
     return FakeBundle()
+
+
+@pytest.fixture(scope="session")
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def client(bundle):
+    async with asking(create_app(bundle)) as client:
+        yield client
+
+
+def refused(response, status, field=None):
+    """Check the shape of an error and return its message."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    error = response.json()["error"]
+    assert set(error) == {"code", "message", "what_to_do", "field"}
+    assert error["field"] == field
+    assert error["message"]
+    assert error["what_to_do"]
+    assert "Traceback" not in response.text
+    return error["message"]

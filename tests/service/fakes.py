@@ -76,7 +76,9 @@ class FakeBundle:
             return FakeAnswer("read", reason, self.label_names[:1], self.label_names, (), 0.3, 0.01, significance)
         if "maybe" in text.lower():
             more = tuple(name for name in self.label_names if name not in named)[:3]
-            reason = f"Choose from these {len(named + more)} tags: they leave out at most 10 % of the true tags on average."
+            reason = (
+                f"Choose from these {len(named + more)} tags: they leave out at most 10 % of the true tags on average."
+            )
             return FakeAnswer("choose", reason, named, named + more, named[:1], 0.9, 0.4, significance)
         reason = "Certified: of the texts that are filed, at most 5 % are wrong."
         return FakeAnswer("file", reason, named, named, named, 0.98, 0.7, significance)
