@@ -94,18 +94,14 @@ def judged(policy: FilingPolicy, predictor: ConformalLabelSets, level: str, test
     errors, lengths = (~sets.contains(truth)).astype(float), np.array([len(listed) for listed in lists])
     kept = {group: bool(np.isfinite(sets.thresholds[filed == (group == "filed")]).all()) for group in ("filed", "seen")}
     n_calibration = predictor.calibration_.n_texts
-    unseen = (
-        {"max_tags": policy.max_tags, "short": float(np.mean(lengths[~filed] <= policy.max_tags))}
-        if (~filed).any()
-        else {}
-    )
+    short = float(np.mean(lengths[~filed] <= policy.max_tags)) if (~filed).any() else None
     return {
         "missed of seen": cell(
             missed[~filed],
             policy.n_seen_,
             promised=policy.tag_bounds.problem_ is None,
             n_tags=float(lengths[~filed].mean()) if (~filed).any() else None,
-            **unseen,
+            short=short,
         ),
         "wrong of filed": cell(wrong[filed], 0, promised=True, share=float(filed.mean())),
         "errors of all": cell(errors, n_calibration, promised=all(kept.values())),
@@ -186,7 +182,8 @@ own = bundle.classifier.predict_proba(part.texts), part.label_matrix, bundle.cla
 result = {}
 for level in levels:
     decisions = bundle.decisions
-    made = Decisions(decisions.automation.again(), TagBounds(level, decisions.tag_bounds.max_false), decisions.familiarity)
+    tags = TagBounds(level, decisions.tag_bounds.max_false)
+    made = Decisions(decisions.automation.again(), tags, decisions.familiarity)
     made = made.calibrate(*own)
     filed = made.filed(probabilities, known)
     guesses = label_indices(made.automation.predict(probabilities).labels)
