@@ -1,6 +1,6 @@
 """Metrics of the paper's section 6.2: of forced predictions, of prediction sets, and whether the guarantee holds."""
 
-from surelabel.evaluation.criteria import PValueSums, of_criterion, p_value_sums, s_criterion
+from surelabel.evaluation.criteria import PValueSums, of_criterion, s_criterion
 from surelabel.evaluation.label_table import LabelFigures, label_table, rank_figures
 from surelabel.evaluation.metrics import (
     ClassificationMetrics,
@@ -21,7 +21,6 @@ __all__ = [
     "error_rates",
     "label_table",
     "of_criterion",
-    "p_value_sums",
     "rank_figures",
     "s_criterion",
     "same_label_sets",

@@ -87,7 +87,8 @@ class Search(Protocol):
 
 def joined(parts: list[Any]) -> Any:
     """Join tuples of arrays, one per block of rows."""
-    return parts[0] if len(parts) == 1 else type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
+    make = getattr(type(parts[0]), "_make", tuple)
+    return parts[0] if len(parts) == 1 else make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def ranks(rows: IntArray) -> IntArray:

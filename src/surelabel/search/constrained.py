@@ -21,7 +21,7 @@ from surelabel.measures.base import Costs
 from surelabel.search.base import Best, Found, Limits, Search, Status, best_of, ranks
 from surelabel.search.sizes import Sizes, as_sizes
 
-# Steps of the work limit that one label-set costs here, label-sets that are looked at first, and texts at a time.
+# Least steps of the work limit that one label-set costs here, label-sets that are looked at first, and texts at a time.
 _STEPS_PER_LABEL_SET, _FIRST, _BLOCK_ROWS = 16, 64, 16
 
 
@@ -35,7 +35,8 @@ class ConstrainedSearch:
         self.costs: Costs = inner.costs
         self.work_limit = inner.work_limit
         self.n_jobs = inner.n_jobs
-        self.most_listed = max(1, inner.work_limit // _STEPS_PER_LABEL_SET)
+        per_label_set = max(_STEPS_PER_LABEL_SET, inner.costs.changes.shape[1] // 16)
+        self.most_listed = max(1, inner.work_limit // per_label_set)
 
     def __len__(self) -> int:
         return len(self.inner)

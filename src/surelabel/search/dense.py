@@ -153,7 +153,7 @@ class DenseSearch:
         n_candidates, changes = self.n_candidates(limits, row), self.costs.changes[row]
         if self.costs.empty[row] + changes[(changes > 0) & (changes < IMPOSSIBLE)].sum() <= within:
             return n_candidates, n_candidates
-        lower, upper = self.counts_at(limits, np.array([within]), row)
+        lower, upper = self._count_by_table(limits, np.array([within]), row)
         if not np.isfinite(upper[0]):
             return 0, n_candidates
         return min(math.floor(lower[0]), n_candidates), min(math.ceil(upper[0]), n_candidates)
@@ -164,6 +164,10 @@ class DenseSearch:
 
     def counts_at(self, limits: Limits, within: IntArray, row: int) -> Any:
         """Bound the number of candidates of one text within each of m ascending limits: two float64 arrays (m,)."""
+        return self._count_by_table(limits, within, row)
+
+    def _count_by_table(self, limits: Limits, within: IntArray, row: int) -> Any:
+        """Bound counts of the label-sets whose costs add up; (m,) twice."""
         changes = self.costs.changes[row][self.costs.changes[row] < IMPOSSIBLE]
         room = within - self.costs.empty[row] - np.minimum(changes, 0).sum()
         return count_by_table(changes, limits, np.minimum(room, np.abs(changes).sum()))

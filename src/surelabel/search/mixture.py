@@ -200,4 +200,4 @@ class MixtureSearch(DenseSearch):
         scored = self[row : row + 1]._scored(slice(0, 1), limits, within[-1:])
         sums, totals = np.sort(scored.sums), np.sort(scored.totals)
         more = np.searchsorted(totals, within, side="right") - np.searchsorted(sums, within - self.shift, side="right")
-        return tuple(counts + more for counts in super().counts_at(limits, within - self.shift, row))
+        return tuple(counts + more for counts in self._count_by_table(limits, within - self.shift, row))

@@ -7,7 +7,7 @@ label-set; every label-set within the threshold is among them. Both give the set
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,21 @@ from surelabel._kernels import IMPOSSIBLE
 from surelabel._kernels.paper import score_ball
 from surelabel.exceptions import ProhibitiveSearchError
 from surelabel.labels.label_sets import order_rows
+from surelabel.measures.base import Costs
 from surelabel.search.base import Found, Limits, joined
 from surelabel.search.dense import DenseSearch
 from surelabel.search.sizes import Sizes
 
 # Label-sets that the paper's machine could hold for one text.
 PROHIBITIVE = 56_000_000
+
+
+class Demand(NamedTuple):
+    """The paper's t of each text (n,), and how many label-sets Algorithms 2 and 1 score for it."""
+
+    radii: IntArray
+    ball: list[int]
+    powerset: list[int]
 
 
 def ball_size(n_labels: int, centre_size: int, radius: int, limits: Limits) -> int:
@@ -132,3 +141,9 @@ class HammingBallSearch(PowersetSearch):
         possible = flips < IMPOSSIBLE
         fitting = possible & (np.cumsum(np.where(possible, flips, 0), axis=1) <= budgets[:, None])
         return np.where(budgets >= 0, fitting.sum(axis=1) + 1, 0)
+
+
+def demand_of(costs: Costs, limits: Limits, within: IntArray) -> Demand:
+    """Return how many label-sets the paper's searches score for each text (table "Computational demand")."""
+    ball, powerset = HammingBallSearch(costs), PowersetSearch(costs)
+    return Demand(ball.radii(within), ball.considered(limits, within), powerset.considered(limits, within))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surelabel._core.validation import FloatArray
+from surelabel._core.validation import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from surelabel.sets.prediction_sets import PredictionSets
@@ -15,8 +15,17 @@ if TYPE_CHECKING:
 _MOST_NAMED, _MOST_COUNTED = 8, 100
 
 
-def describe(one: PredictionSets, size: tuple[int, int], shares: tuple[FloatArray, FloatArray]) -> str:
-    """Return the prediction set of one text in a sentence, from bounds of its size and of its labels' shares."""
+def likeliest_open(one: PredictionSets) -> IntArray:
+    """Return the columns of the open labels to name, those whose presence costs least."""
+    certain, possible = one.status()
+    order = one.texts.search.costs.order[0]
+    return order[(possible & ~certain)[0, order]][:_MOST_NAMED]
+
+
+def describe(
+    one: PredictionSets, size: tuple[int, int], columns: IntArray, shares: tuple[FloatArray, FloatArray]
+) -> str:
+    """Return the prediction set of one text in a sentence; `shares` bounds the shares (k,) of labels."""
     (lower, upper), (low, high) = size, shares
     if upper == 0:
         return "no label-set is plausible"
@@ -25,13 +34,12 @@ def describe(one: PredictionSets, size: tuple[int, int], shares: tuple[FloatArra
     certain = one.label_sets(is_certain)[0]
     if certain:
         parts.append(f"certain: {', '.join(sorted(map(str, certain)))}")
-    open_columns = np.flatnonzero((is_possible & ~is_certain)[0])
     words = []
-    for column in open_columns[np.argsort(-low[open_columns], kind="stable")][:_MOST_NAMED].tolist():
+    for column in columns[np.lexsort((columns, -low[columns]))].tolist():
         (name,) = one.label_sets(np.arange(len(low))[None] == column)[0]
         words.append(f"{name} ({_share(low[column], high[column], size)})")
-    if len(open_columns) > _MOST_NAMED:
-        words.append(f"{len(open_columns) - _MOST_NAMED} more")
+    n_more = int((is_possible & ~is_certain).sum()) - len(words)
+    words += [f"{n_more} more"] if n_more else []
     return "; ".join([*parts, f"open: {', '.join(words)}"] if words else parts)
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, check_count
+from surelabel._core.validation import BoolArray, FloatArray, IntArray, check_count
 from surelabel.exceptions import SearchLimitError, TruncationWarning
 from surelabel.labels.label_sets import LabelSet
-from surelabel.sets.describe import describe
+from surelabel.sets.describe import describe, likeliest_open
 
 if TYPE_CHECKING:
     from surelabel.sets.prediction_sets import PredictionSets
@@ -114,15 +114,20 @@ class PredictionSet:
         listed = True if columns is None else columns < self._one.texts.calibration.n_labels
         return self._one.label_sets(np.asarray(impossible & listed))[0]
 
-    def inclusion_bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return certified bounds of the share of members that have each column's label, (k,) each; 0 if empty."""
+    def inclusion_bounds(self, columns: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return certified bounds of the share of members that have each column's label, (k,) each; 0 if empty.
+
+        If `columns` are given, only theirs are worked out for sets that are too large to list; other open labels have
+        bounds 0 and 1.
+        """
         found, _ = self._one.first(_LISTED)
         if found.complete[0]:
             shares = found.members.sum(axis=0) / max(len(found.members), 1)
             return shares, shares
         certain, possible = (status[0] for status in self._one.status())
-        (lower, upper), shares = self.size_bounds, np.stack([certain, certain]).astype(np.float64)
-        for column in np.flatnonzero(possible & ~certain).tolist():
+        (lower, upper), shares = self.size_bounds, np.stack([certain, possible]).astype(np.float64)
+        open_columns = np.flatnonzero(possible & ~certain)
+        for column in (open_columns if columns is None else np.intersect1d(columns, open_columns)).tolist():
             fewest, most = (int(sizes[0]) for sizes in self._one.without(column).size_bounds())
             shares[:, column] = max(0, lower - most) / max(lower, 1), min(1.0, (upper - fewest) / max(upper, 1))
         return shares[0], shares[1]
@@ -138,4 +143,5 @@ class PredictionSet:
 
     def describe(self) -> str:
         """Return the set in a sentence: its size, the certain labels, and the open ones with their shares."""
-        return describe(self._one, self.size_bounds, self.inclusion_bounds())
+        columns = likeliest_open(self._one)
+        return describe(self._one, self.size_bounds, columns, self.inclusion_bounds(columns))

@@ -18,9 +18,10 @@ from surelabel._core.validation import (
     label_places,
 )
 from surelabel.calibration import Calibration
-from surelabel.exceptions import SearchLimitError
+from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.labels.label_sets import LabelSet, as_label_sets, order_rows
 from surelabel.search.base import Found, Search, ranks
+from surelabel.search.paper import Demand, demand_of
 from surelabel.search.sizes import Sizes, add_sizes
 from surelabel.sets.prediction_set import PredictionSet
 
@@ -229,6 +230,13 @@ class PredictionSets(Sequence[PredictionSet]):
     def without(self, column: int) -> PredictionSets:
         """Return the prediction sets without the members that have a column's label."""
         return PredictionSets(self.texts.without(column), self.thresholds)
+
+    def demand(self) -> Demand:
+        """Return how many label-sets the paper's two searches score for these sets; not with classes of sizes."""
+        (place, limits), *others = self.texts.calibration.classes
+        if others:
+            raise InvalidInputError("The demand of the paper's searches is that of predictors without ByCardinality.")
+        return demand_of(self.texts.search.costs, limits, self._within[place])
 
     def label_sets(self, mask: BoolArray) -> list[LabelSet]:
         """Return the labels of a mask (n, k), such as those of `status`, for each text."""
