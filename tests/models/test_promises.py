@@ -1,0 +1,89 @@
+"""The promises of `train` on new texts, over many divisions of a corpus: a test of the whole product.
+
+A division trains on some texts and is measured on all others. The bands are 3.2 standard errors wide, so that a promise
+that holds fails once in 700 cells.
+"""
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+from models.quick import mixed, quick_train
+
+from surelabel.corpora import Corpus
+from surelabel.exceptions import SurelabelWarning
+from surelabel.models import evaluate_bundle
+
+_ERRORS = 3.2
+
+
+def long_tail(n_texts, seed=0):
+    """Return texts with one of 8 frequent labels, and in a seventh of them one of 300 rare ones, of a word each."""
+    base, rng = mixed(n_texts, 8, seed), np.random.default_rng(seed)
+    texts, label_sets = [], []
+    for text, labels in zip(base.texts, base.label_sets, strict=True):
+        rare = int(rng.zipf(1.5)) % 300
+        has_rare = rng.random() < 0.15
+        texts.append(f"{text} rareword{rare}" if has_rare else text)
+        label_sets.append(labels | {f"rare {rare}"} if has_rare else labels)
+    return Corpus.from_label_sets("long tail", texts, label_sets)
+
+
+def _division(corpus, seed, n_texts, **settings):
+    """Train on a random sample, measure on all other texts."""
+    order = np.random.default_rng(seed).permutation(len(corpus))
+    sample, rest = corpus.rows(np.sort(order[:n_texts])), corpus.rows(np.sort(order[n_texts:]))
+    bundle = quick_train(sample, seed=seed, filing=0.25, calibration=0.25, test=0, **settings)
+    with warnings.catch_warnings(action="ignore", category=SurelabelWarning):
+        return evaluate_bundle(bundle, rest)
+
+
+@functools.cache
+def _divisions(kind, n_divisions):
+    corpus = {"plain": mixed, "long tail": long_tail}[kind](1_600)
+    levels = {"max_wrong": "0.1", "max_missed": "0.1", "assurance": "0.9"}
+    return [_division(corpus, seed, 600, **levels) for seed in range(n_divisions)]
+
+
+def _mean_and_error(values, level):
+    """Return the mean over divisions, and its standard error: at least that of errors with 150 calibration texts."""
+    kept = np.array([value for value in values if value is not None], dtype=np.float64)
+    spread = max(kept.std(ddof=1), np.sqrt(level * (1 - level) / 150))
+    return kept.mean(), spread / np.sqrt(len(kept))
+
+
+def _check(kind, n_divisions):
+    found = _divisions(kind, n_divisions)
+    if kind == "plain":
+        assert np.mean([one.n_filed > 0 for one in found]) > 0.5
+    for level in ("0.05", "0.1", "0.2"):
+        for errors in ("errors", "errors_filed", "errors_seen"):
+            values = [(getattr(one, errors) or {}).get(level) for one in found]
+            if sum(value is not None for value in values) < 3:
+                continue
+            mean, error = _mean_and_error(values, float(level))
+            assert mean <= float(level) + _ERRORS * error, (kind, errors, level)
+        mean, error = _mean_and_error([one.errors[level] for one in found], float(level))
+        assert mean >= 0.6 * float(level) - _ERRORS * error, (kind, level)
+    mean, error = _mean_and_error([one.decisions["seen"].missed for one in found], 0.1)
+    assert mean <= 0.1 + _ERRORS * error, kind
+    # Of 100 models with assurance 90 %, at most ten file more wrong texts than were asked for.
+    n_broken = sum((one.decisions["file"].wrong or 0.0) > 0.1 for one in found)
+    assert n_broken <= 0.1 * len(found) + _ERRORS * np.sqrt(0.09 * len(found))
+
+
+def test_promises_on_new_texts():
+    _check("plain", 10)
+
+
+def test_promises_with_labels_that_training_does_not_have():
+    found = _divisions("long tail", 8)
+    assert np.mean([one.n_unknown / one.n_texts for one in found]) > 0.01
+    _check("long tail", 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["plain", "long tail"])
+def test_promises_over_many_divisions(kind):
+    _check(kind, 100)
