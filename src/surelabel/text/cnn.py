@@ -262,6 +262,8 @@ def read_vectors(path: Path, limit: int | None = None) -> Any:
                 return library.fasttext.load_facebook_vectors(str(path))
             file.seek(0)
             header, second = file.readline(1 << 20).split(), file.readline(1 << 20).split()
+        if not header or not _is_number(header[-1]):
+            raise ValueError("its first line has no numbers")
         has_header = len(header) == 2 and all(part.isdigit() for part in header)
         is_text = len(second) - 1 == int(header[1]) and _is_number(second[-1]) if has_header else True
         return library.KeyedVectors.load_word2vec_format(
