@@ -19,8 +19,13 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 
-from surelabel import ConformalLabelSets, ConformalMultilabelClassifier, LabelConstraints, LogLoss, LpNorm, Mahalanobis
+from surelabel.classifier import ConformalMultilabelClassifier
+from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import CalibrationWarning, InvalidInputError, NotCalibratedError
+from surelabel.guarantees.groups import ByGroup
+from surelabel.labels.constraints import LabelConstraints
+from surelabel.measures import LogLoss, LpNorm, Mixture
+from surelabel.recalibration import Recalibration
 
 X, Y = make_multilabel_classification(400, n_features=8, n_classes=4, n_labels=2, allow_unlabeled=False, random_state=0)
 NAMES = ("corn", "gold", "oil", "tea")
@@ -64,7 +69,8 @@ def test_the_largest_training_cardinality_limits_the_candidates():
         three = _model(max_labels=3).fit(X[TRAIN][few], Y[TRAIN][few]).calibrate(X[CALIBRATION], Y[CALIBRATION])
     # Calibration labels have up to four labels, which must not matter.
     assert Y[CALIBRATION].sum(axis=1).max() == 4
-    assert [m.predictor_.calibration_.limits for m in (model, none, three)] == [(1, 2), (1, 4), (1, 3)]
+    calibrations = [fitted.predictor_.calibration_ for fitted in (model, none, three)]
+    assert [(one.min_labels, one.max_labels) for one in calibrations] == [(1, 2), (1, 4), (1, 3)]
     assert model.predict(X[TEST]).sum(axis=1).max() == 2
 
 
@@ -73,8 +79,7 @@ def test_holding_out_a_part_calibrates_at_once_and_by_the_seed():
     two = _model(calibration_size=0.4, random_state=3).fit(X, Y)
     other = _model(calibration_size=0.4, random_state=4).fit(X, Y)
     assert one.predictor_.calibration_.n_texts == 160
-    assert one.predictor_.calibration_.totals.tolist() == two.predictor_.calibration_.totals.tolist()
-    assert one.predictor_.calibration_.totals.tolist() != other.predictor_.calibration_.totals.tolist()
+    assert one.predict_p(X, Y).tolist() == two.predict_p(X, Y).tolist() != other.predict_p(X, Y).tolist()
     assert _model(calibration_size=30, random_state=0).fit(X, Y).predictor_.calibration_.n_texts == 30
 
 
@@ -132,7 +137,7 @@ def test_a_frozen_estimator_needs_no_fit_and_is_used_as_it_is():
     model = ConformalMultilabelClassifier(FrozenEstimator(inner)).calibrate(X[CALIBRATION], Y[CALIBRATION])
     assert np.array_equal(model.predict_proba(X[TEST]), inner.predict_proba(X[TEST]))
     # Training labels are not at hand: no limit on the number of labels.
-    assert model.predictor_.calibration_.limits == (1, 4)
+    assert model.predictor_.calibration_.max_labels == 4
     refitted = ConformalMultilabelClassifier(FrozenEstimator(inner)).fit(X[TEST], Y[TEST])
     assert np.array_equal(refitted.predict_proba(X[TEST]), inner.predict_proba(X[TEST]))
     assert model.n_features_in_ == 8
@@ -195,31 +200,14 @@ def test_clones_and_parameters():
     fitted = _fitted()
     with pytest.raises(NotFittedError):
         clone(fitted).predict(X)
-    predictor = ConformalLabelSets(LpNorm(4), 0, 3, "powerset", ["a", "b"], 99, 2)
-    again = clone(predictor)
-    assert again.get_params() == predictor.get_params()
-    assert again.set_params(measure=LpNorm(1), min_labels=1) is again
-    assert (again.measure, again.min_labels, again.max_labels) == (LpNorm(1), 1, 3)
-    assert repr(again) == "ConformalLabelSets(LpNorm(p=1), max_labels=3, search='powerset')"
 
 
 def test_everything_pickles():
     model = _fitted()
-    sets = model.predict_set(X[TEST], significance=0.1)
     again = pickle.loads(pickle.dumps(model))
     assert again.predict_p(X[TEST], Y[TEST]).tolist() == model.predict_p(X[TEST], Y[TEST]).tolist()
-    assert not again.predictor_.calibration_.totals.flags.writeable
-    predictor = pickle.loads(pickle.dumps(model.predictor_))
-    probabilities = model.predict_proba(X[TEST])
-    assert predictor.predict(probabilities).confidence.tolist() == model.predict_forced(X[TEST]).confidence.tolist()
-    with pytest.raises(AttributeError, match="does not change"):
-        predictor.measure = LpNorm(8)
-    other = pickle.loads(pickle.dumps(sets))
-    assert other.sizes().tolist() == sets.sizes().tolist()
-    one = pickle.loads(pickle.dumps(sets[3]))
-    assert one.top(5) == sets[3].top(5)
-    forced = pickle.loads(pickle.dumps(model.predict_forced(X[TEST])))
-    assert len(forced) == 80
+    sets = pickle.loads(pickle.dumps(model.predict_set(X[TEST], significance=0.1)))
+    assert sets.sizes().tolist() == again.predict_set(X[TEST], significance=0.1).sizes().tolist()
 
 
 def test_it_works_inside_model_selection():
@@ -231,13 +219,13 @@ def test_it_works_inside_model_selection():
 
 def test_nothing_is_predicted_before_fit_and_calibration():
     model = _model()
-    with pytest.raises(NotCalibratedError, match=r"not fitted yet\. Call 'fit' before 'calibrate'"):
+    with pytest.raises(NotCalibratedError, match="before 'calibrate'"):
         model.calibrate(X, Y)
-    with pytest.raises(NotCalibratedError, match="not fitted yet"):
+    with pytest.raises(NotCalibratedError, match="not fitted"):
         model.predict_proba(X)
     model.fit(X[TRAIN], Y[TRAIN])
     for call in (model.predict, model.predict_forced, lambda x: model.predict_set(x, significance=0.1)):
-        with pytest.raises(NotCalibratedError, match="not calibrated yet"):
+        with pytest.raises(NotCalibratedError, match="not calibrated"):
             call(X)
     with pytest.raises(NotFittedError, match="before 'predict_p'"):
         model.predict_p(X, Y)
@@ -248,9 +236,9 @@ def test_nothing_is_predicted_before_fit_and_calibration():
     [
         ({"estimator": None}, "'estimator' parameter .* 'predict_proba'. Got None"),
         ({"estimator": LinearRegression()}, r"'estimator' parameter .*Got LinearRegression\(\)"),
-        ({"measure": "L2"}, "'measure' parameter of fit"),
-        ({"min_labels": 3, "max_labels": 2}, "'max_labels' parameter of fit"),
-        ({"max_labels": "most"}, "'max_labels' parameter of fit"),
+        ({"measure": "L2"}, "'measure' parameter"),
+        ({"min_labels": 3, "max_labels": 2}, "'max_labels' parameter"),
+        ({"max_labels": "most"}, "'max_labels' parameter"),
         ({"search": "fast"}, "'search' parameter"),
         ({"n_jobs": 0}, "'n_jobs' parameter"),
     ],
@@ -279,7 +267,7 @@ def test_bad_labels_are_named():
 def test_a_failed_calibration_leaves_the_old_one():
     model = _fitted()
     before = model.predict_p(X[TEST], Y[TEST]).tolist()
-    with pytest.raises(InvalidInputError, match="'labels' parameter of calibrate"):
+    with pytest.raises(InvalidInputError, match="'labels' parameter"):
         model.calibrate(X[CALIBRATION], Y[TEST])
     wrong = Y.copy()
     wrong[0, 0] = 9
@@ -309,14 +297,68 @@ def test_fitting_again_drops_the_calibration():
 
 
 def test_constraints_and_fitted_measures_are_passed_on():
-    probabilities = OneVsRestClassifier(LogisticRegression()).fit(X[TRAIN], Y[TRAIN]).predict_proba(X[TRAIN])
     constraints = LabelConstraints(implications=[("corn", "gold")])
-    model = _model(measure=Mahalanobis().fit(probabilities, Y[TRAIN]), constraints=constraints)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        model = (
-            clone(model).fit(X[TRAIN], pd.DataFrame(Y[TRAIN], columns=NAMES)).calibrate(X[CALIBRATION], Y[CALIBRATION])
-        )
+    model = _model(measure=Mixture(weight=0.3).fit(Y[TRAIN]), constraints=constraints)
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+        model = clone(model).fit(X[TRAIN], pd.DataFrame(Y[TRAIN], columns=NAMES))
+        model.calibrate(X[CALIBRATION], Y[CALIBRATION])
     label_sets = [label_set for one in model.predict_set(X[TEST], significance=0.2) for label_set in one]
     assert label_sets
     assert all("gold" in label_set for label_set in label_sets if "corn" in label_set)
+
+
+def test_groups_are_passed_on():
+    groups = np.where(np.arange(400) % 2, "odd", "even")
+    model = _model(taxonomy=ByGroup()).fit(X[TRAIN], Y[TRAIN])
+    model.calibrate(X[CALIBRATION], Y[CALIBRATION], groups=groups[CALIBRATION])
+    sets = model.predict_set(X[TEST], significance=0.1, groups=groups[TEST])
+    inner = ConformalLabelSets(max_labels=4, taxonomy=ByGroup())
+    inner.calibrate(model.predict_proba(X[CALIBRATION]), Y[CALIBRATION], groups=groups[CALIBRATION])
+    expected = inner.predict_set(model.predict_proba(X[TEST]), significance=0.1, groups=groups[TEST])
+    assert sets.sizes().tolist() == expected.sizes().tolist()
+    assert model.predict(X[TEST], groups=groups[TEST]).shape == (80, 4)
+
+
+def test_columns_of_labels_are_matched_by_name():
+    labels = pd.DataFrame(Y, columns=NAMES)
+    model = _model().fit(X[TRAIN], labels[TRAIN]).calibrate(X[CALIBRATION], labels[CALIBRATION])
+    shuffled = labels[["tea", "corn", "oil", "gold"]]
+    again = _model().fit(X[TRAIN], labels[TRAIN]).calibrate(X[CALIBRATION], shuffled[CALIBRATION])
+    assert again.predict_p(X[TEST], shuffled[TEST]).tolist() == model.predict_p(X[TEST], labels[TEST]).tolist()
+    assert again.score(X[TEST], shuffled[TEST]) == model.score(X[TEST], labels[TEST])
+    for wrong in (labels[["corn", "gold", "oil"]], labels.rename(columns={"tea": "coffee"})):
+        with pytest.raises(InvalidInputError):
+            model.calibrate(X[CALIBRATION], wrong[CALIBRATION])
+
+
+def test_rows_of_labels_are_matched_by_index():
+    frame, labels = pd.DataFrame(X), pd.DataFrame(Y, columns=NAMES)
+    frame.columns = [f"x{k}" for k in range(8)]
+    model = _model().fit(frame[TRAIN], labels[TRAIN]).calibrate(frame[CALIBRATION], labels[CALIBRATION])
+    mixed = labels[TRAIN].sample(frac=1, random_state=0), labels[CALIBRATION].sample(frac=1, random_state=1)
+    again = _model().fit(frame[TRAIN], mixed[0]).calibrate(frame[CALIBRATION], mixed[1])
+    expected = model.predict_p(frame[TEST], labels[TEST])
+    assert again.predict_p(frame[TEST], labels[TEST].sample(frac=1, random_state=2)).tolist() == expected.tolist()
+    with pytest.raises(InvalidInputError, match="index"):
+        model.predict_p(frame[TEST], labels[CALIBRATION][:80])
+
+
+def test_unknown_labels_count_as_errors():
+    labels = pd.DataFrame(Y, columns=NAMES)
+    model = _model().fit(X[TRAIN], labels[TRAIN]).calibrate(X[CALIBRATION], labels[CALIBRATION])
+    sequences = [{NAMES[k] for k in np.flatnonzero(row)} | {"new"} for row in Y[TEST]]
+    assert model.score(X[TEST], sequences) == 0.0
+    assert not model.predict_p(X[TEST], sequences).any()
+
+
+def test_recalibration_is_fitted_on_texts_of_its_own():
+    model = _model(recalibrate=100, calibration_size=100, random_state=0).fit(X, Y)
+    assert isinstance(model.recalibration_, Recalibration)
+    assert model.predictor_.calibration_.n_texts == 100
+    raw = model.estimator_.predict_proba(X[TEST])
+    assert np.array_equal(model.predict_proba(X[TEST]), model.recalibration_.transform(raw))
+    given = Recalibration.fit(raw, Y[TEST], min_texts=5)
+    assert _fitted(recalibrate=given).recalibration_ is given
+    frozen = FrozenEstimator(model.estimator_)
+    with pytest.raises(InvalidInputError, match="recalibrate"):
+        ConformalMultilabelClassifier(frozen, recalibrate=0.2).calibrate(X, Y)

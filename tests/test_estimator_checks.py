@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from surelabel import ConformalMultilabelClassifier
+from surelabel.classifier import ConformalMultilabelClassifier
 
 _MULTICLASS = "the check's target has more than two classes; labels are 0/1 columns, and others are refused by name"
 _ONE_DIMENSION = "the check's target is one-dimensional; labels are (n, d), and others are refused with that advice"
@@ -19,7 +19,6 @@ EXPECTED_FAILURES = {
     "check_fit2d_1feature": _MULTICLASS,
     "check_classifier_not_supporting_multiclass": _MESSAGE,
     "check_classifiers_regression_target": _MESSAGE,
-    "check_dtype_object": _MESSAGE,
     "check_classifiers_classes": _ONE_DIMENSION,
     "check_classifiers_one_label": _ONE_DIMENSION,
     "check_classifiers_one_label_sample_weights": _ONE_DIMENSION,

@@ -13,7 +13,10 @@ NAMES = ("a", "b", "c")
 
 def part(rng, n, start=0, shortlists=False):
     probabilities = rng.random((n, 3))
-    label_sets = [frozenset({NAMES[k] for k in np.flatnonzero(row > 0.5)} | ({"new"} if row[0] > 0.9 else set())) for row in probabilities]
+    label_sets = [
+        frozenset({NAMES[k] for k in np.flatnonzero(row > 0.5)} | ({"new"} if row[0] > 0.9 else set()))
+        for row in probabilities
+    ]
     values = Shortlists.from_dense(probabilities, 2) if shortlists else probabilities
     return label_sets, PartProbabilities.from_label_sets(values, label_sets, NAMES, range(start, start + n))
 

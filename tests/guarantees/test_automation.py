@@ -1,6 +1,7 @@
 """Filing: best guesses and their scores, wrong and unknown label-sets, the promise, files."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_scores_are_totals_of_best_guesses(measure):
     assert automation.decide(new).tolist() == (automation.scores(new) < automation.threshold_).tolist()
     wrong = (automation.predict(probabilities).labels != labels).any(axis=1)
     scores = automation.scores(probabilities)
-    assert automation.threshold_ == certified_threshold(scores, wrong, automation._max_wrong, automation._assurance)
+    assert automation.threshold_ == certified_threshold(scores, wrong, Fraction(1, 5), Fraction(19, 20))
     assert automation.share_ == automation.decide(probabilities).mean() > 0
     assert wrong[automation.decide(probabilities)].mean() < automation.wrong_bound_ <= 0.2 + 0.05
 

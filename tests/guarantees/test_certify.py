@@ -44,7 +44,7 @@ def by_definition(scores, wrong, max_wrong, assurance):
     if len(firsts) == 1:
         firsts = {fewest_texts(max_wrong, assurance)}
     best = -math.inf
-    ranked = sorted(scores.tolist()) + [math.inf]
+    ranked = [*sorted(scores.tolist()), math.inf]
     for first in firsts:
         for k in range(first, n + 1):
             if ranked[k] == ranked[k - 1]:

@@ -1,4 +1,4 @@
-"""Tags to assign and to consider: thresholds by hand and by definition, unknown tags, shortlists, the promise, files."""
+"""Tags to assign and to consider: thresholds by hand and by definition, unknown tags, shortlists, promise, files."""
 
 import math
 import warnings

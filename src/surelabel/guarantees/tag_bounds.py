@@ -123,7 +123,8 @@ class TagBounds:
     @property
     def n_needed(self) -> int:
         """Fewest calibration texts with which `max_missed` can be promised."""
-        return int(math.ceil(1 / self._max_missed)) - 1
+        needed: int = math.ceil(1 / self._max_missed) - 1
+        return needed
 
     @property
     def n_labels(self) -> int:

@@ -23,7 +23,7 @@ _N_FOLDS, _FEWEST_TEXTS = 3, 60
 _SCORED, _FEWEST_SCORED, _MOST_SCORES, _GUESSED, _SIZED, _WORK_LIMIT = 700, 150, 2_000_000, 700, 100, 100_000
 # The search moves log-odds of the weight, logarithm of the temperature, prior and discount: starts, and limits.
 _START = (1.5, math.log(0.7), 0.4, 0.2)
-_BOUNDS = ((-3.0, 6.0), (math.log(0.1), math.log(1.5)), (0.0, 1.5), (0.0, 1.5))
+BOUNDS = ((-3.0, 6.0), (math.log(0.1), math.log(1.5)), (0.0, 1.5), (0.0, 1.5))
 # Standard errors by which likelihood must be better, share by which sets must be smaller, and of best guesses to lose.
 _SURELY, _LEAST_GAIN, _MOST_LOST = 2.0, 0.05, 0.005
 
@@ -72,7 +72,7 @@ def choose_mixture(
         return LogLoss(fitted.clip)
     folds = np.array_split(np.random.default_rng(seed).permutation(len(values)), _N_FOLDS)
     scored = max(_FEWEST_SCORED, min(_SCORED, _MOST_SCORES // len(fitted.fitted)))
-    likelihoods = [_Likelihood(fitted, values[fold[:scored]], own[fold[:scored]]) for fold in folds]
+    likelihoods = [Likelihood(fitted, values[fold[:scored]], own[fold[:scored]]) for fold in folds]
     limits: dict[str, Any] = {"min_labels": min_labels, "max_labels": max_labels, "work_limit": _WORK_LIMIT}
     gains, hits, sizes = [], [], []
     for held_out, fold in enumerate(folds):
@@ -105,7 +105,7 @@ def _results(predictor: ConformalLabelSets, known: Any, new: Any, levels: Sequen
     return float(right.mean()), [float(np.log1p(sizes.astype(np.float64)).mean()) for sizes in sets]
 
 
-class _Likelihood:
+class Likelihood:
     """Losses of texts under mixtures with the same seen label-sets and other settings, and their slopes."""
 
     def __init__(self, fitted: Mixture, probabilities: FloatArray, labels: BoolArray) -> None:
@@ -150,7 +150,7 @@ def _share(log_odds: float) -> float:
     return 1.0 / (1.0 + math.exp(-log_odds))
 
 
-def _fit(fitted: Mixture, likelihoods: Sequence[_Likelihood]) -> tuple[FloatArray, Mixture]:
+def _fit(fitted: Mixture, likelihoods: Sequence[Likelihood]) -> tuple[FloatArray, Mixture]:
     """Return the place where texts are likeliest, and its mixture."""
 
     def loss(place: FloatArray) -> tuple[float, FloatArray]:
@@ -160,7 +160,7 @@ def _fit(fitted: Mixture, likelihoods: Sequence[_Likelihood]) -> tuple[FloatArra
     from scipy.optimize import minimize  # noqa: PLC0415 (slow to import, and only those who choose need it)
 
     options: Any = {"maxiter": 40, "ftol": 1e-6}
-    found: Any = minimize(loss, np.array(_START), jac=True, bounds=_BOUNDS, method="L-BFGS-B", options=options)
+    found: Any = minimize(loss, np.array(_START), jac=True, bounds=BOUNDS, method="L-BFGS-B", options=options)
     log_odds, log_temperature, prior, discount = found.x.tolist()
     settings = _share(log_odds), prior, math.exp(log_temperature), discount
     return found.x, Mixture(*settings, fitted.clip, fitted.seen)
