@@ -75,7 +75,7 @@ def test_no_cell_begins_a_formula(cell, kind):
 
 def test_a_carriage_return_within_a_cell_begins_no_row():
     stream = io.BytesIO()
-    open_writer(stream, "csv", ["a"]).write([{"a": "x\r=1+1"}])
+    open_writer(stream, "csv", ["a"]).write([{"a": "x\r=1+1"}])  # which leaves the stream open
     assert b"\r" not in stream.getvalue()
 
 

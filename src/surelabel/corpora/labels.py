@@ -23,7 +23,9 @@ _MISSING_WORDS = {"nan", "none", "null", "n/a", "na", "#n/a"}
 _INVISIBLE = re.compile("[\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 _JOINERS = re.compile("[\u200c\u200d]")
 _LIST = re.compile(r"(?:\[.*\]|\{.*\}|\(['\"].*\)|set\(\))", re.DOTALL)
-_ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^,"'\s][^,]*?))\s*(?:,|(?=["'])|$)""")
+_ITEM = re.compile(
+    r"""\s*(?:(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\s*(?:,|(?=["'])|$)|([^,"'\s][^,]*?)\s*(?:,|$))"""
+)
 
 
 class Separation(NamedTuple):

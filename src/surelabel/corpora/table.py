@@ -216,7 +216,8 @@ def _read(
                 continue
             if not headings:
                 taken = {*asked.needed, asked.id or "id"}
-                asked = asked._replace(labels=tuple(columns_of(asked.labels, list(row.cells), taken)))
+                found = tuple(columns_of(asked.labels, list(row.cells), taken))
+                asked = asked._replace(labels=found, is_one_column=asked.is_one_column and found == asked.labels)
                 wanted = {*asked.needed, *asked.labels, "id"}
             headings.update(dict.fromkeys(row.cells))
             rows.append((own, row._replace(cells={key: row.cells[key] for key in row.cells if key in wanted})))
@@ -229,7 +230,7 @@ def _read(
 
 def _separation(rows: Sequence[tuple[str | None, Row]], asked: _Asked, separator: str | None) -> Separation:
     """Return how labels are written."""
-    if asked.is_one_column and len(asked.labels) == 1:
+    if asked.is_one_column:
         column = asked.labels[0]
         return separation((row.cells.get(column) for _, row in rows), column, separator)
     shown = ", ".join(asked.labels[:4]) + (", ..." if len(asked.labels) > 4 else "")
@@ -241,7 +242,7 @@ def _record(row: Row, own: str | None, asked: _Asked, split: Separation, *, seve
     cells = row.cells
     identity = cells.get(asked.id or "id")
     default = f"{own}-{row.number}" if several else str(row.number)
-    if asked.is_one_column and len(asked.labels) == 1:
+    if asked.is_one_column:
         labels = as_label_set(cells.get(asked.labels[0]), split.separator)
     else:
         labels = as_indicators({column: cells.get(column) for column in asked.labels})

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import re
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from surelabel._core.extras import require
 from surelabel._core.formatting import count
-from surelabel.corpora.corpus import Corpus, Provenance
+from surelabel.corpora.corpus import Corpus, Provenance, label_matrix
 from surelabel.corpora.download import as_path, read_text
 from surelabel.corpora.labels import clean_name, matching_key
 from surelabel.exceptions import CorpusError
@@ -137,10 +139,7 @@ class Vocabulary:
         """Return a corpus with URIs as labels; a label that is not in the vocabulary stays, and is noted."""
         found = {label: self.resolve(label) for label in corpus.label_names}
         unknown = [label for label, uri in found.items() if uri is None]
-        label_sets: list[frozenset[str] | None] = [
-            frozenset(found[label] or label for label in label_set) if tagged else None
-            for label_set, tagged in zip(corpus.label_sets, corpus.is_labelled.tolist(), strict=True)
-        ]
+        label_sets = [frozenset(found[label] or label for label in label_set) for label_set in corpus.label_sets]
         notes = list(corpus.notes)
         if unknown:
             several = [label for label in unknown if self.candidates(label)]
@@ -149,11 +148,9 @@ class Vocabulary:
                 f"{count(len(unknown))} of {count(len(found))} labels are not in the vocabulary, such as {unknown[0]!r}"
                 f"{what}. They stay as they are."
             )
-        provenance = Provenance(**{**vars(corpus.provenance), "notes": tuple(notes)})
-        applied = Corpus.from_label_sets(
-            corpus.name, corpus.texts, label_sets, corpus.ids, corpus.columns, scores=corpus.scores
-        )
-        return Corpus(**{**vars(corpus), **_labels_of(applied), "provenance": provenance})
+        names = tuple(sorted({label for label_set in label_sets for label in label_set}))
+        provenance = replace(corpus.provenance, notes=tuple(notes))
+        return replace(corpus, labels=label_matrix(label_sets, names), label_names=names, provenance=provenance)
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -168,12 +165,8 @@ class Vocabulary:
                 for uri, name, more, mark, above, old in record["concepts"]
             ]
             return cls(tuple(concepts), str(record["language"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"a vocabulary must have concepts and a language: {error}") from error
-
-
-def _labels_of(corpus: Corpus) -> dict[str, Any]:
-    return {"labels": corpus.labels, "label_names": corpus.label_names}
 
 
 def _mark(concept: Concept) -> str:
@@ -246,8 +239,9 @@ def _skos_concepts(path: Path, language: str) -> Iterator[Concept]:
     graph = rdflib.Graph()
     suffix = next((one for one in path.suffixes[::-1] if one.lower() not in {".gz", ".xz"}), "")
     try:
-        with open_binary(path) as stream:
-            content = require("gzip", "vocabulary", "gzip").open(stream) if path.suffix == ".gz" else stream
+        with open_binary(path) as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of rdflib's own parsers
+            content = gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream
             graph.parse(content, format=rdflib.util.guess_format(f"x{suffix}") or "turtle")
     except Exception as error:  # parsers of many formats raise anything
         raise CorpusError(f"{path.name!r} must be a SKOS vocabulary. Got an error: {error!s:.200}.") from error

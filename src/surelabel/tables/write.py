@@ -113,21 +113,32 @@ def neutral(cell: Any) -> Any:
     return f"'{text}" if text.lstrip(" \xa0\ufeff\u200b").startswith(_FORMULA) else text
 
 
+class _Utf8:
+    """Text onto a stream of bytes, which stays open."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        self._stream.write(text.encode("utf-8", "replace"))
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
 class _JsonlWriter:
     """One JSON object per line."""
 
     def __init__(self, stream: IO[Any], headings: Any = ()) -> None:
-        self._wraps = not isinstance(stream, io.TextIOBase)
-        self._stream: Any = io.TextIOWrapper(stream, "utf-8", newline="") if self._wraps else stream
+        self._stream: Any = stream if isinstance(stream, io.TextIOBase) else _Utf8(stream)
 
     def write(self, records: Iterable[Record]) -> None:
-        self._stream.writelines(to_json(record) + "\n" for record in records)
+        for record in records:
+            self._stream.write(to_json(record) + "\n")
         self._stream.flush()
 
     def close(self) -> None:
         self._stream.flush()
-        if self._wraps:
-            self._stream.detach()  # leaves the stream of bytes open
 
 
 class _CsvWriter(_JsonlWriter):
