@@ -136,6 +136,7 @@ def _round(
     """Bring the model to the workers and answer files there; an error stops those that have not begun."""
     futures: dict[Future, Task] = {}
     try:
+        client.wait_for_workers(1, timeout=_WORKER_SECONDS)  # a worker that died is started again
         [place] = client.scatter([model], broadcast=True, hash=False)
         futures = {client.submit(_answer, task, place, settings, pure=False): task for task in tasks}
         for future in as_completed(futures, loop=client.loop):

@@ -195,7 +195,8 @@ def list_files(source: Location) -> list[str]:
         found = [name]
     else:
         anchor = Path(path.anchor) if path.anchor else Path()
-        found = [str(item) for item in anchor.glob(str(path.relative_to(path.anchor))) if item.is_file()]
+        matches = anchor.glob(str(path.relative_to(path.anchor)))
+        found = [str(item) for item in matches if item.is_file() and _is_input(item.name)]
     return _some(sorted(found), name)
 
 

@@ -124,14 +124,13 @@ def answer_file(
     skipped: list[dict[str, Any]] = []
     n_rows, before = 0, _state(source)
     with atomic_output(out) as stream:
-        writer = open_writer(stream, kind, columns)
-        rows = text_rows(read_rows(source, kind=settings.kind, encoding=settings.encoding), settings.columns)
-        for records in answer_rows(bundle, rows, settings, skipped):
-            writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
-            n_rows += len(records)
-            if advance is not None:
-                advance(len(records))
-        writer.close()
+        with contextlib.closing(open_writer(stream, kind, columns)) as writer:
+            rows = text_rows(read_rows(source, kind=settings.kind, encoding=settings.encoding), settings.columns)
+            for records in answer_rows(bundle, rows, settings, skipped):
+                writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
+                n_rows += len(records)
+                if advance is not None:
+                    advance(len(records))
         if before != _state(source):
             raise CorpusError(f"{os.fspath(source)} changed while it was read. Run the command again.")
         if not n_rows:

@@ -9,7 +9,7 @@ from surelabel._core.extras import require
 
 require("sqlalchemy", "review", "A review")
 
-from surelabel.review.export import export_decisions, export_rows, training_texts  # noqa: E402
+from surelabel.review.export import export_decisions, export_rows, exported_bytes, training_texts  # noqa: E402
 from surelabel.review.figures import CheckFigures, ReviewFigures, Share, figures  # noqa: E402
 from surelabel.review.incoming import AddedTexts, ReviewSettings, add_texts  # noqa: E402
 from surelabel.review.queues import QUEUES, Counts, Decision, NewText, ReviewText  # noqa: E402
@@ -30,6 +30,7 @@ __all__ = [
     "add_texts",
     "export_decisions",
     "export_rows",
+    "exported_bytes",
     "figures",
     "training_texts",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -92,6 +93,13 @@ def export_decisions(
         with atomic_file(path, "wb") as stream:  # type: ignore[arg-type]
             return _write(stream, kind, store, names, uris, separator)
     return _write(path, kind, store, names, uris, separator)  # type: ignore[arg-type]
+
+
+def exported_bytes(store: ReviewStore, kind: str, **options: Any) -> bytes:
+    """Return an export as the content of a file; `options` as of `export_decisions`."""
+    stream = io.BytesIO()
+    export_decisions(store, stream, kind, **options)
+    return stream.getvalue()
 
 
 def _write(
