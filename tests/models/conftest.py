@@ -1,8 +1,8 @@
 """One corpus and the models that tests of bundles share."""
 
 import pytest
-from models.quick import mixed, quick_train
 
+from models.quick import mixed, quick_train
 from surelabel import corpora
 
 

@@ -8,8 +8,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from models.quick import quick_train
 
+from models.quick import quick_train
 from surelabel._core.files import MANIFEST, write_manifest
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.models import calibrate_bundle, load_bundle
@@ -46,11 +46,11 @@ def test_all_optional_parts_are_kept(corpus, tmp_path):
 
 
 def test_loading_writes_nothing(folder, monkeypatch):
-    times = {name: os.stat(folder / name).st_mtime_ns for name in _files(folder)}
+    times = {name: (folder / name).stat().st_mtime_ns for name in _files(folder)}
     monkeypatch.setattr("tempfile.mkdtemp", lambda *_args, **_options: 1 / 0)
     monkeypatch.setattr("tempfile.mkstemp", lambda *_args, **_options: 1 / 0)
     load_bundle(folder)
-    assert times == {name: os.stat(folder / name).st_mtime_ns for name in _files(folder)}
+    assert times == {name: (folder / name).stat().st_mtime_ns for name in _files(folder)}
 
 
 def test_replaced_in_one_step(bundle, tmp_path, monkeypatch):

@@ -9,8 +9,8 @@ import warnings
 
 import numpy as np
 import pytest
-from models.quick import mixed, quick_train
 
+from models.quick import mixed, quick_train
 from surelabel.corpora import Corpus
 from surelabel.exceptions import SurelabelWarning
 from surelabel.models import evaluate_bundle

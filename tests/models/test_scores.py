@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from models.quick import quick_train
 
+from models.quick import quick_train
 from surelabel.corpora import Corpus
 from surelabel.exceptions import InvalidInputError
 from surelabel.models import evaluate_bundle, load_bundle

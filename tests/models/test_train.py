@@ -4,8 +4,8 @@ import sys
 
 import numpy as np
 import pytest
-from models.quick import quick_train
 
+from models.quick import quick_train
 from surelabel import corpora, text
 from surelabel.corpora import Corpus
 from surelabel.exceptions import CorpusError, InvalidInputError

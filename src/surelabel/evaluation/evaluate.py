@@ -10,6 +10,7 @@ import collections.abc
 import dataclasses
 import functools
 import math
+import time
 import types
 import typing
 import warnings
@@ -34,6 +35,8 @@ from surelabel.evaluation.metrics import (
     size_statistics,
 )
 from surelabel.exceptions import ArtifactError, CalibrationWarning
+from surelabel.measures import SeparableMeasure
+from surelabel.search.paper import PROHIBITIVE
 
 # Texts whose prediction sets are counted; more do not change the figures.
 _MOST_SIZED = 2_000
@@ -63,6 +66,24 @@ class SumCriterion:
 
 
 @dataclasses.dataclass(frozen=True)
+class Demand:
+    """What the paper's searches have to do for the sets of all texts, and what the exact one does.
+
+    The radius is the paper's t. `prohibitive` is the share of texts with more label-sets in the ball than the paper's
+    machine could hold, `exact_seconds` the time of counting.
+    """
+
+    significance: str
+    mean_radius: float
+    median_radius: float
+    ball_label_sets: float
+    powerset_label_sets: float
+    exact_label_sets: float
+    prohibitive: float
+    exact_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
 class EvaluationResult:
     """Results of one predictor on one set of texts.
 
@@ -89,6 +110,8 @@ class EvaluationResult:
         The table of labels, and the rank figures of Annif's `eval`.
     conditional : Conditional
     s, of : SumCriterion or None
+    demand : Demand or None
+        With `criteria`, and without classes of cardinality.
     """
 
     measure: str
@@ -113,6 +136,7 @@ class EvaluationResult:
     guesses: ClassificationMetrics | None = None
     s: SumCriterion | None = None
     of: SumCriterion | None = None
+    demand: Demand | None = None
 
     @property
     def standard(self) -> tuple[CurvePoint, ...]:
@@ -210,7 +234,7 @@ def evaluate(
     levels : sequence of str
         Levels at which sets are counted, those of them that the calibration is large enough for.
     criteria : bool
-        Compute the paper's S and OF as well.
+        Compute the paper's S and OF and the demand of its searches as well.
     best_guesses : (n, d) bool array or one collection of labels per text, optional
         Label-sets by another rule than the highest p-value, measured as `guesses` and in the table of labels.
     info : TextInfo, optional
@@ -235,7 +259,8 @@ def evaluate(
     n_calibration = calibration.n_texts
     texts = predictor.texts(probabilities, groups, who="evaluate")
     forced = predictor.predict(texts)
-    p_values = predictor.predict_p(texts, _for_predictor(calibration, label_sets, names))
+    true = _for_predictor(calibration, label_sets, names)
+    p_values = predictor.predict_p(texts, true)
     guesses = None if best_guesses is None else as_label_sets(best_guesses, names)
     forced_sets = as_label_sets(forced.labels, names)
 
@@ -291,7 +316,7 @@ def evaluate(
         ),
         guesses=None if guesses is None else compare(guesses),
     )
-    return _with_criteria(result, predictor, probabilities, label_sets, groups) if criteria else result
+    return _with_criteria(result, predictor, texts, true) if criteria else result
 
 
 def _group_sizes(calibration: Any) -> dict[str, int]:
@@ -320,7 +345,7 @@ def _bounds(predictor: Any, texts: Any, levels: Sequence[str]) -> list[SizeStati
 def as_label_sets(labels: Any, names: Sequence[str]) -> list[frozenset[str]]:
     """Return label-sets as frozensets of names, from 0/1 rows, or from collections of names or indices."""
     if are_collections(labels):
-        return [frozenset(names[k] if isinstance(k, (int, np.integer)) else str(k) for k in row) for row in labels]
+        return [frozenset(k if isinstance(k, str) else names[int(k)] for k in row) for row in labels]
     rows = labels.tocsr() if hasattr(labels, "tocsr") else np.asarray(labels)
     return [frozenset(names[k] for k in rows[[row]].nonzero()[1].tolist()) for row in range(rows.shape[0])]
 
@@ -341,12 +366,33 @@ def _at_least_half(probabilities: Any, names: Sequence[str]) -> list[frozenset[s
     return [frozenset(names[k] for k, p in zip(*row, strict=True) if p >= 0.5 and k < len(names)) for row in rows]
 
 
-def _with_criteria(
-    result: EvaluationResult, predictor: Any, probabilities: Any, label_sets: Any, groups: Any
-) -> EvaluationResult:
-    """Return the result with the paper's S and OF."""
-    from surelabel.evaluation.criteria import of_criterion, s_criterion  # noqa: PLC0415 (its kernels take a second)
+def _with_criteria(result: EvaluationResult, predictor: Any, texts: Any, labels: Any) -> EvaluationResult:
+    """Return the result with the paper's S and OF, and with what its searches have to do."""
+    from surelabel.evaluation.criteria import of_criterion, s_criterion  # noqa: PLC0415 (criteria need predictors)
 
-    sums = s_criterion(predictor, probabilities, groups=groups)
-    of = of_criterion(predictor, probabilities, label_sets, sums=sums, groups=groups)
-    return dataclasses.replace(result, s=SumCriterion(sums.floor, *sums.excess), of=SumCriterion(of.floor, *of.excess))
+    sums = s_criterion(predictor, texts)
+    of = of_criterion(predictor, texts, labels, sums=sums)
+    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+        sets = predictor.predict_set(texts, significance=MAIN_LEVEL)
+    start = time.perf_counter()
+    upper = sets.size_bounds()[1]
+    seconds = time.perf_counter() - start
+    demand = None
+    if not predictor.calibration_.edges and isinstance(predictor.calibration_.measure, SeparableMeasure):
+        found = sets.demand()
+        demand = Demand(
+            significance=MAIN_LEVEL,
+            mean_radius=float(np.mean(found.radii)),
+            median_radius=float(np.median(found.radii)),
+            ball_label_sets=float(sum(found.ball)),
+            powerset_label_sets=float(sum(found.powerset)),
+            exact_label_sets=float(sum(int(size) for size in upper)),
+            prohibitive=float(np.mean([n > PROHIBITIVE for n in found.ball])),
+            exact_seconds=seconds,
+        )
+    return dataclasses.replace(
+        result,
+        s=SumCriterion(float(sums.floor.mean()), *sums.excess),
+        of=SumCriterion(float(of.floor.mean()), *of.excess),
+        demand=demand,
+    )

@@ -58,7 +58,8 @@ def incidence(labels: Any, columns: dict[Any, int]) -> sparse.csr_array:
 
 def _as_rows(labels: Any, parameter: str) -> sparse.csr_array:
     """Return 0/1 rows as a sparse matrix."""
-    rows = sparse.csr_array(labels if sparse.issparse(labels) else np.atleast_2d(np.asarray(labels)))
+    given: Any = labels if sparse.issparse(labels) else np.atleast_2d(np.asarray(labels))
+    rows = sparse.csr_array(given)
     if not np.isin(rows.data, (0, 1)).all():
         raise InvalidInputError(f"The '{parameter}' must be 0 or 1, or collections of label names. Got other values.")
     rows = rows.astype(np.int64)
@@ -75,7 +76,7 @@ def label_matrices(labels: Any, predicted: Any, label_names: Sequence[Any] | Non
         columns = {label: column for column, label in enumerate(label_names or ())}
         pair = [rows if are_collections(rows) else _named_rows(rows, label_names) for rows in (labels, predicted)]
         true, given = (incidence(rows, columns) for rows in pair)
-        true.resize((true.shape[0], given.shape[1]))
+        true = sparse.csr_array((true.data, true.indices, true.indptr), shape=(true.shape[0], given.shape[1]))
     else:
         true, given = _as_rows(labels, "labels"), _as_rows(predicted, "predicted")
     if true.shape != given.shape:
@@ -106,7 +107,7 @@ def same_label_sets(one: Any, other: Any) -> BoolArray:
     array([ True, False])
     """
     true, given = label_matrices(one, other)
-    return _n_wrong(true, given) == 0
+    return np.asarray(_n_wrong(true, given) == 0)
 
 
 def _n_wrong(true: Any, given: Any) -> Any:

@@ -54,9 +54,13 @@ def with_calibration(
 ) -> Bundle:
     """Return a bundle of `pieces`, its policy and predictor calibrated on two parts with no text in common."""
     names = tuple(pieces["classifier"].label_names_)
-    levels, common = info.levels, {"min_labels": limits[0], "max_labels": limits[1], "constraints": constraints}
+    levels = info.levels
+    common: dict[str, Any] = {"min_labels": limits[0], "max_labels": limits[1], "constraints": constraints}
     policy = FilingPolicy(
-        **{name: levels[name] for name in ("max_wrong", "assurance", "max_missed", "max_false")},
+        max_wrong=levels["max_wrong"],
+        assurance=levels["assurance"],
+        max_missed=levels["max_missed"],
+        max_false=levels["max_false"],
         max_tags=info.max_tags,
         measure=measure,
         label_names=names,
@@ -68,7 +72,7 @@ def with_calibration(
         groups = None
         if calibration.groups is not None or (filed.any() and not cardinality):
             groups = as_categories(policy, filed, calibration.groups)
-        taxonomy = ByGroup() if groups is not None else ByCardinality(tuple(cardinality)) if cardinality else None
+        taxonomy: Any = ByGroup() if groups is not None else ByCardinality(tuple(cardinality)) if cardinality else None
         predictor = ConformalLabelSets(measure, label_names=names, taxonomy=taxonomy, **common).calibrate(
             calibration.probabilities, calibration.label_sets, groups=groups
         )
@@ -147,6 +151,8 @@ def calibrate_bundle(bundle: Bundle, corpus: Corpus | None = None, add: bool = F
             raise InvalidInputError("Another group column needs a new calibration: give its texts, without add.")
         bundle = dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, group_column=changes["group"]))
     filing, calibration, seen = bundle.filing, bundle.calibration, bundle.seen
+    assert filing is not None
+    assert calibration is not None
     if corpus is not None:
         labelled = corpus.rows(np.flatnonzero(corpus.is_labelled))
         if add:

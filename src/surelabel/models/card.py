@@ -82,7 +82,7 @@ def _figures(bundle: Bundle) -> list[str]:
     rows = [
         (
             level,
-            *(_share(errors and errors.get(level)) for errors in (found.errors, found.errors_filed, found.errors_seen)),
+            *(_share((errors or {}).get(level)) for errors in (found.errors, found.errors_filed, found.errors_seen)),
             bounds(evaluation.at(level).sizes.mean_lower, evaluation.at(level).sizes.mean),
         )
         for level in levels

@@ -132,7 +132,7 @@ def evaluate_bundle(bundle: Bundle, corpus: Corpus, *, held_out: bool = False) -
 
 
 def new_texts(bundle: Bundle, corpus: Corpus) -> Corpus:
-    """Return the texts of a corpus that `evaluate_bundle` measures on: those with labels that the model has not seen."""
+    """Return the texts that `evaluate_bundle` measures on: those with labels that the model has not seen."""
     return _texts_of(bundle, corpus, held_out=False)[0]
 
 
@@ -211,7 +211,7 @@ def decision_figures(
         ]
     )
     n_tags = np.array([len(decision.consider) for decision in decisions], dtype=np.float64)
-    masks = {kind: kinds == kind for kind in (FILE, CHOOSE, READ)}
+    masks: dict[str, Any] = {kind: kinds == kind for kind in (FILE, CHOOSE, READ)}
     masks["seen"] = ~masks[FILE]
     return {
         kind: DecisionFigures(

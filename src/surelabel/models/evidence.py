@@ -59,11 +59,11 @@ class HeldOutTexts:
 
     def joined(self, more: HeldOutTexts) -> HeldOutTexts:
         """Return these texts and more."""
-        has_words = self.known_words is not None and more.known_words is not None
+        words = [part for part in (self.known_words, more.known_words) if part is not None]
         return HeldOutTexts(
             _stacked(self.probabilities, more.probabilities),
             self.label_sets + more.label_sets,
-            np.concatenate([self.known_words, more.known_words]) if has_words else None,  # type: ignore[list-item]
+            np.concatenate(words) if len(words) == 2 else None,
             None if self.groups is None or more.groups is None else self.groups + more.groups,
         )
 
@@ -90,7 +90,8 @@ class HeldOutTexts:
         header, arrays = read_arrays(path, _KIND)
         try:
             names, groups = header["names"], header["groups"]
-            ends, labels, probabilities = arrays["ends"], arrays["labels"], arrays["probabilities"]
+            ends, labels = arrays["ends"], arrays["labels"]
+            probabilities: Any = arrays["probabilities"]
             if names[: header["n_labels"]] != list(label_names) or not all(isinstance(name, str) for name in names):
                 raise ValueError("its labels are not those of the model")
             if ends.ndim != 1 or labels.ndim != 1 or labels.dtype != np.int64 or ends.dtype != np.int64:
