@@ -177,7 +177,11 @@ class ConformalLabelSets:
             names = np.full(len(values), "", dtype=object)
         options = {"search": self.search, "work_limit": self.work_limit, "n_jobs": self.n_jobs}
         search = search_for(
-            calibration.measure, values, units=calibration.units, rules=calibration.rules, **options  # type: ignore[arg-type]
+            calibration.measure,
+            values,
+            units=calibration.units,
+            rules=calibration.rules,
+            **options,  # type: ignore[arg-type]
         )
         columns = values.labels if isinstance(values, Shortlists) else None
         return Texts(calibration, search, names, columns, frame)

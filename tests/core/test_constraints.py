@@ -48,7 +48,9 @@ def test_a_tree_of_thousands_of_labels():
     labels = [{int(k), parents[k], parents[parents[k]], 0} for k in rng.integers(4, 12, 30)]
     for row, label_set in enumerate(labels):
         probabilities[row, list(label_set)] = rng.uniform(0.6, 0.99, len(label_set))
-    predictor = ConformalLabelSets(max_labels=12, constraints=LabelConstraints(forest=parents)).calibrate(probabilities, labels)
+    predictor = ConformalLabelSets(max_labels=12, constraints=LabelConstraints(forest=parents)).calibrate(
+        probabilities, labels
+    )
     assert predictor.calibration_.n_outside == 0
     guess = predictor.predict(probabilities[:3])
     assert guess.label_sets == [frozenset(label_set) for label_set in labels[:3]]
@@ -56,15 +58,28 @@ def test_a_tree_of_thousands_of_labels():
 
 def test_reports_and_files(tmp_path):
     names = ["corn", "grain", "oil", "wheat"]
-    rules = LabelConstraints(forest={"wheat": "grain", "corn": "grain"}, exclusions=[("grain", "oil")], at_most=[(2, names)])
+    rules = LabelConstraints(
+        forest={"wheat": "grain", "corn": "grain"}, exclusions=[("grain", "oil")], at_most=[(2, names)]
+    )
     report = rules.check([["wheat"], ["grain", "corn"], ["wheat", "oil", "corn"]], names)
     assert report.rows == (0, 2)
-    assert report.by_constraint() == {"wheat implies grain": 2, "corn implies grain": 1, "at most 2 of corn, grain, oil, wheat": 1}
+    assert report.by_constraint() == {
+        "wheat implies grain": 2,
+        "corn implies grain": 1,
+        "at most 2 of corn, grain, oil, wheat": 1,
+    }
     assert "2 of 3" in str(report)
     path = tmp_path / "rules.json"
     path.write_text(json.dumps(rules.to_dict()))
     assert LabelConstraints.load(path) == rules
-    for text in ("{", '{"implies": []}', '{"at_most": [[2, ["a"]]]}', '{"exclusions": ["ab"]}', "[]", '{"forest": [1]}'):
+    for text in (
+        "{",
+        '{"implies": []}',
+        '{"at_most": [[2, ["a"]]]}',
+        '{"exclusions": ["ab"]}',
+        "[]",
+        '{"forest": [1]}',
+    ):
         path.write_text(text)
         with pytest.raises(InvalidInputError):
             LabelConstraints.load(path)

@@ -27,14 +27,21 @@ def test_columns_are_matched_by_name():
         assert np.array_equal(p_values, plain.predict_p(probabilities[:5], labels[:5]))
         sets = predictor.predict_set(test, significance=0.3)
         assert sets.contains(true).tolist() == (p_values > 0.3).tolist()
-        assert sets.contains(true).tolist() == sets.contains([set(true.columns[row]) for row in true.to_numpy() > 0]).tolist()
+        assert (
+            sets.contains(true).tolist()
+            == sets.contains([set(true.columns[row]) for row in true.to_numpy() > 0]).tolist()
+        )
 
 
 def test_missing_unknown_and_repeated_columns_are_errors():
     probabilities, labels = draw_texts()
     predictor = ConformalLabelSets(label_names=NAMES).calibrate(probabilities, labels)
     test = as_frame(probabilities[:5])
-    wrong = {"missing": test[list("abcde")], "unknown": test.assign(g=0.0), "twice": pd.concat([test, test[["a"]]], axis=1)}
+    wrong = {
+        "missing": test[list("abcde")],
+        "unknown": test.assign(g=0.0),
+        "twice": pd.concat([test, test[["a"]]], axis=1),
+    }
     for problem, frame in wrong.items():
         for call in (predictor.predict, lambda frame: predictor.predict_p(probabilities[:5], frame > 0.5)):
             with pytest.raises(InvalidInputError, match=problem):
@@ -53,7 +60,9 @@ def test_numbered_columns_are_indices():
     assert plain.predict(pd.DataFrame(probabilities)[order]).label_sets == plain.predict(probabilities).label_sets
     names = [str(k) for k in order]
     named = ConformalLabelSets(label_names=names).calibrate(probabilities[:, order], labels[:, order])
-    assert np.array_equal(named.predict(pd.DataFrame(probabilities)).labels, plain.predict(probabilities).labels[:, order])
+    assert np.array_equal(
+        named.predict(pd.DataFrame(probabilities)).labels, plain.predict(probabilities).labels[:, order]
+    )
 
 
 def test_rows_are_matched_by_index():
@@ -82,7 +91,9 @@ def test_rows_are_matched_by_index():
 def test_a_mixture_follows_the_names():
     probabilities, labels = draw_texts()
     training = draw_texts(80, seed=2)[1]
-    plain = ConformalLabelSets(Mixture(0.7, discount=0.3).fit(training), label_names=NAMES).calibrate(probabilities, labels)
+    plain = ConformalLabelSets(Mixture(0.7, discount=0.3).fit(training), label_names=NAMES).calibrate(
+        probabilities, labels
+    )
     mixed = Mixture(0.7, discount=0.3).fit(as_frame(training, "cdefab"))
     other = ConformalLabelSets(mixed).calibrate(as_frame(probabilities), labels)
     assert_same(plain, other, probabilities)

@@ -40,7 +40,8 @@ def test_levels_are_exact_decimals():
 
 
 @pytest.mark.parametrize(
-    "wrong", [0, 1, 1.0, -0.1, "x", True, None, [0.1], float("nan"), "nan", "inf", "1e-999999999", "1e999999999", "0.1e-9999"]
+    "wrong",
+    [0, 1, 1.0, -0.1, "x", True, None, [0.1], float("nan"), "nan", "inf", "1e-999999999", "1e999999999", "0.1e-9999"],
 )
 def test_levels_that_cannot_be(wrong):
     predictor = ConformalLabelSets().calibrate(*draw_texts())
@@ -122,7 +123,12 @@ def test_infinite_scores_survive_files_merging_and_sums(tmp_path):
 def test_groups_that_are_written_differently_are_one():
     probabilities, labels = draw_texts()
     predictor = ConformalLabelSets(taxonomy=ByGroup()).calibrate(probabilities, labels, groups=[1, 2] * 30)
-    for groups in ([1.0, 2.0] * 30, np.array([1, 2] * 30), np.array([1.0, 2.0] * 30), np.array([1, 2] * 30, dtype=object)):
+    for groups in (
+        [1.0, 2.0] * 30,
+        np.array([1, 2] * 30),
+        np.array([1.0, 2.0] * 30),
+        np.array([1, 2] * 30, dtype=object),
+    ):
         assert_same(predictor, predictor, probabilities, groups=groups)
     for wrong, match in (([3] * 60, "calibration texts"), ([None] * 60, "each text"), ([1] * 59, "59"), (None, "None")):
         with pytest.raises(InvalidInputError, match=match):
@@ -178,7 +184,12 @@ def test_files_and_merging(tmp_path, kind):
 def test_only_equal_predictors_are_merged():
     probabilities, labels = draw_texts()
     one = ConformalLabelSets().calibrate(probabilities, labels)
-    for options in ({"measure": LogLoss()}, {"max_labels": 6 - 1}, {"label_names": NAMES}, {"taxonomy": ByCardinality()}):
+    for options in (
+        {"measure": LogLoss()},
+        {"max_labels": 6 - 1},
+        {"label_names": NAMES},
+        {"taxonomy": ByCardinality()},
+    ):
         with warnings.catch_warnings(action="ignore"):
             other = ConformalLabelSets(**options).calibrate(probabilities, labels)
         with pytest.raises(InvalidInputError, match="same"):
@@ -262,7 +273,14 @@ def test_errors_come_before_anything_is_computed():
         ConformalLabelSets().save("nowhere.npz")
     assert isinstance(caught.value, NotCalibratedError)
     predictor = ConformalLabelSets().calibrate(probabilities, labels)
-    for wrong in (probabilities[0], probabilities[:, :4], probabilities + 1, np.full((2, 6), np.nan), [["a"]], [[0.1], [0.1, 0.2]]):
+    for wrong in (
+        probabilities[0],
+        probabilities[:, :4],
+        probabilities + 1,
+        np.full((2, 6), np.nan),
+        [["a"]],
+        [[0.1], [0.1, 0.2]],
+    ):
         with pytest.raises(InvalidInputError, match="predict"):
             predictor.predict(wrong)
     for wrong in (labels[:, :4], labels[:5], labels * 2, ["a"] * 60, "ab"):

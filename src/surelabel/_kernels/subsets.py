@@ -25,14 +25,16 @@ WORD = 32
 
 
 @kernel
-def survey_rows(changes: Array, least: int, most: int, memory: Array, cheapest: Array, best: Array) -> None:
+def survey_rows(
+    changes: Array, order: Array, least: int, most: int, memory: Array, cheapest: Array, best: Array
+) -> None:
     """Find the cheapest candidates of each row: overall, without each label, and with it.
 
     The cheapest label-set of c labels has the first c places, so its sum P(c) is a running sum. The cheapest without
     place r has the first c <= r, or the first c + 1 > r without r; with place r likewise.
 
-    changes (n, k); cheapest (n, 2, k): the least sum of changes without and with the label at each place; best (n, 3):
-    the number of labels of the best candidate, -1 if there is none, and the two least sums. IMPOSSIBLE where no
+    changes and order (n, k): the label at each place; cheapest (n, 3, k): the least sum of changes without and with
+    each label, and 1 for the labels of the best candidate; best (n, 2): the two least sums. IMPOSSIBLE where no
     candidate is.
     """
     sums = memory[_SUMS]
@@ -42,30 +44,33 @@ def survey_rows(changes: Array, least: int, most: int, memory: Array, cheapest: 
         while n < changes.shape[1] and changes[row, n] < IMPOSSIBLE:
             sums[n + 1] = sums[n] + changes[row, n]
             n += 1
-        best[row, 0], best[row, 1], best[row, 2] = -1, IMPOSSIBLE, IMPOSSIBLE
+        size, first, second = -1, IMPOSSIBLE, IMPOSSIBLE
         for c in range(least, min(most, n) + 1):
-            if sums[c] < best[row, 1]:
-                best[row, 0], best[row, 1] = c, sums[c]
+            if sums[c] < first:
+                size, first = c, sums[c]
         fewer, joined = IMPOSSIBLE, IMPOSSIBLE
         for r in range(changes.shape[1]):
+            label = order[row, r]
             if r <= n and least <= r <= most:
                 fewer = min(fewer, sums[r])
             if r <= n and least <= r + 1 <= most:
                 joined = min(joined, sums[r])
-            cheapest[row, 0, r] = fewer
-            cheapest[row, 1, r] = joined + changes[row, r] if r < n and joined < IMPOSSIBLE else IMPOSSIBLE
+            cheapest[row, 0, label] = fewer
+            cheapest[row, 1, label] = joined + changes[row, r] if r < n and joined < IMPOSSIBLE else IMPOSSIBLE
+            cheapest[row, 2, label] = r < size
         more, left = IMPOSSIBLE, IMPOSSIBLE
         for r in range(n - 1, -1, -1):
+            label = order[row, r]
             if least <= r + 1 <= most:
                 more = min(more, sums[r + 1])
             if least <= r <= most:
                 left = min(left, sums[r + 1])
-            cheapest[row, 1, r] = min(cheapest[row, 1, r], more)
+            cheapest[row, 1, label] = min(cheapest[row, 1, label], more)
             if left < IMPOSSIBLE:
-                cheapest[row, 0, r] = min(cheapest[row, 0, r], left - changes[row, r])
-        # The second best differs from the best in some label.
-        for r in range(n):
-            best[row, 2] = min(best[row, 2], max(cheapest[row, 0, r], cheapest[row, 1, r]))
+                cheapest[row, 0, label] = min(cheapest[row, 0, label], left - changes[row, r])
+            # The second best differs from the best in some label.
+            second = min(second, max(cheapest[row, 0, label], cheapest[row, 1, label]))
+        best[row, 0], best[row, 1] = first, second
 
 
 @part

@@ -72,14 +72,14 @@ def _sum_block(texts: Texts) -> PValueSums:
         largest = search.costs.within(np.array([totals[-1] if len(totals) else -1.0 for totals in finite]))
         found = search.first(limits, largest, _LISTED)
         starts = np.searchsorted(found.rows, np.arange(len(texts) + 1))
-        own = search.costs.part(found.rows).totals(found.whole)
+        own = search.costs.totals(found.whole, found.rows)
         for row, totals in enumerate(finite):
             n_candidates, n_all = search.n_candidates(limits, row), len(every[row])
             if found.complete[row]:
                 counts = len(totals) - np.searchsorted(totals, own[starts[row] : starts[row + 1]], side="left")
                 excess = [float(counts.sum())] * 2
             else:
-                within = search.costs.part(np.full(len(totals), row)).within(totals)
+                within = search.costs.within(totals, row)
                 # Adding m numbers up may be off by m halves of a unit in the last place.
                 error, bounds = len(totals) * 2.0**-53, search.counts_at(limits, within, row)
                 excess = [float(bounds[0].sum()) * (1.0 - error), float(bounds[1].sum()) * (1.0 + error)]

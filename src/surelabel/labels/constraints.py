@@ -57,7 +57,8 @@ class LabelConstraints:
             pairs = [(_as_label(a), _as_label(b)) for a, b in (*self.implications, *parents.items())]
             exclusions = tuple(_as_group(labels) for labels in self.exclusions)
             at_most, at_least = (
-                tuple((_as_count(k), _as_group(labels)) for k, labels in rules) for rules in (self.at_most, self.at_least)
+                tuple((_as_count(k), _as_group(labels)) for k, labels in rules)
+                for rules in (self.at_most, self.at_least)
             )
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
@@ -83,7 +84,9 @@ class LabelConstraints:
         plain = dict(values)
         for name in ("at_most", "at_least"):
             groups = plain.get(name, [])
-            if not isinstance(groups, list) or not all(isinstance(g, dict) and set(g) == {"k", "labels"} for g in groups):
+            if not isinstance(groups, list) or not all(
+                isinstance(g, dict) and set(g) == {"k", "labels"} for g in groups
+            ):
                 raise InvalidInputError(f'"{name}" of constraints must be a list of {{"k": 2, "labels": [...]}}.')
             plain[name] = [(group["k"], group["labels"]) for group in groups]
         return cls(**plain)

@@ -46,7 +46,7 @@ class Costs(NamedTuple):
     def from_changes(cls, empty: IntArray, changes: IntArray, fraction: FloatArray) -> Costs:
         """Sort changes (n, k) that are in the order of columns."""
         order = changes.shape[1] - 1 - np.argsort(changes[:, ::-1], axis=1, kind="stable")
-        return cls(empty, np.take_along_axis(changes, order, axis=1), order, fraction)
+        return cls(empty, np.sort(changes, axis=1), order, fraction)
 
     def part(self, rows: Any) -> Costs:
         """Return the costs of some texts."""
@@ -69,17 +69,17 @@ class Costs(NamedTuple):
         chosen = np.take_along_axis(members, self.order, axis=1)
         return self.empty + np.where(chosen, self.changes, 0).sum(axis=1)
 
-    def totals(self, whole: IntArray) -> FloatArray:
-        """Return totals from whole parts, (n,) or (n, m); inf where impossible."""
-        fraction = self.fraction.reshape(-1, *[1] * (whole.ndim - 1))
+    def totals(self, whole: IntArray, rows: IntArray | None = None) -> FloatArray:
+        """Return totals from whole parts, (n,) or (n, m), or (m,) of the texts `rows` (m,); inf where impossible."""
+        fraction = self.fraction.reshape(-1, *[1] * (whole.ndim - 1)) if rows is None else self.fraction[rows]
         return np.where(whole < IMPOSSIBLE, whole.astype(np.float64) + fraction, np.inf)
 
-    def within(self, thresholds: FloatArray) -> IntArray:
-        """Return the largest whole part of a total within each text's threshold, (n,)."""
+    def within(self, thresholds: FloatArray, row: int | None = None) -> IntArray:
+        """Return the largest whole part of a total within each text's threshold, (n,), or within (m,) of one text."""
         largest = np.minimum(thresholds, float(EVERYTHING))
         # A float64 threshold stands for all numbers that are rounded to it.
         whole = largest.astype(np.int64) + (np.spacing(largest) / 2.0).astype(np.int64)
-        return whole - (whole.astype(np.float64) + self.fraction > largest)
+        return whole - (whole.astype(np.float64) + self.fraction[... if row is None else row] > largest)
 
 
 class SeparableMeasure:
@@ -124,15 +124,15 @@ class SeparableMeasure:
     def _checked_costs(self, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (absent, present) costs; an error if they do not have the right shape or are below 0 or infinite."""
         with np.errstate(all="ignore"):
-            pair = tuple(np.asarray(costs, dtype=np.float64) for costs in self.costs(probabilities))
-        for name, costs in zip(("absent", "present"), pair, strict=True):
+            absent, present = self.costs(probabilities)
+        for name, costs in (("absent", absent), ("present", present)):
             if costs.shape != probabilities.shape or not (costs.min() >= 0.0 and costs.max() < np.inf):
                 raise InvalidInputError(
                     f"The {name} costs of {self!r} must have shape {probabilities.shape}, and be finite and 0 or more. "
                     f"Got shape {costs.shape}, from {np.min(costs):g} to {np.max(costs):g}. Clip costs that would be "
                     "infinite, as LogLoss does."
                 )
-        return pair[0], pair[1]
+        return absent, present
 
     def in_units(self, probabilities: FloatArray, units: float, excluded: BoolArray | None = None) -> Costs:
         """Return the costs of texts in whole units; labels of an `excluded` mask (n, d) are impossible and cost 0."""
@@ -145,8 +145,7 @@ class SeparableMeasure:
             )
         if excluded is not None:
             absent = np.where(excluded, 0.0, absent)
-        without, having = (np.rint(costs * units).astype(np.int64) for costs in (absent, present))
-        changes = having - without
+        changes = np.rint(present * units).astype(np.int64) - np.rint(absent * units).astype(np.int64)
         if excluded is not None:
             changes[excluded] = 0
         cheapest = np.minimum(absent, present) * units

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from surelabel._core.threads import over_rows
+from surelabel._core.threads import BLOCK_ROWS, over_rows
 from surelabel.labels.constraints import Rules
 from surelabel.labels.shortlists import Shortlists
 from surelabel.measures.mixture import Mixture
@@ -42,7 +42,7 @@ def search_for(
         excluded = None if columns is None else columns[rows] == probabilities.n_labels
         return measure.in_units(values[rows], per_one, excluded)
 
-    costs = joined(over_rows(costed, len(values), n_jobs))
+    costs = costed(slice(None)) if len(values) <= BLOCK_ROWS else joined(over_rows(costed, len(values), n_jobs))
     if isinstance(measure, Mixture) and measure.weight > 0:
         found: Search = MixtureSearch(costs, measure, per_one, work_limit, n_jobs)
     else:

@@ -27,7 +27,7 @@ _LISTED_AT_ONCE = 2**17
 
 
 class Survey(NamedTuple):
-    """The cheapest candidates: best (n, 3) and cheapest (n, 2, k) of `survey_rows`."""
+    """The cheapest candidates: best (n, 2) and cheapest (n, 3, k) of `survey_rows`."""
 
     best: IntArray
     cheapest: IntArray
@@ -70,10 +70,10 @@ class DenseSearch:
         """Return the survey of a block of texts; that of a single block is kept, as answers ask for it twice."""
         if len(self) <= BLOCK_ROWS and limits in self._surveys:
             return self._surveys[limits]
-        changes = self.costs.changes[rows]
+        changes, order = self.costs.changes[rows], self.costs.order[rows]
         n, k = changes.shape
-        survey = Survey(np.empty((n, 3), dtype=np.int64), np.empty((n, 2, k), dtype=np.int64))
-        survey_rows(changes, *limits, self._memory(), survey.cheapest, survey.best)
+        survey = Survey(np.empty((n, 2), dtype=np.int64), np.empty((n, 3, k), dtype=np.int64))
+        survey_rows(changes, order, *limits, self._memory(), survey.cheapest, survey.best)
         if len(self) <= BLOCK_ROWS:
             self._surveys[limits] = survey
         return survey
@@ -82,11 +82,9 @@ class DenseSearch:
         """Return the best candidate of each text, and the whole parts of the two best totals."""
 
         def block(rows: slice) -> Best:
-            best, order = self._survey(limits, rows).best, self.costs.order[rows]
-            members = np.empty(order.shape, dtype=np.bool_)
-            np.put_along_axis(members, order, np.arange(order.shape[1]) < best[:, :1], axis=1)
-            sums = best[:, 1:]
-            return Best(members, np.where(sums < IMPOSSIBLE, sums + self.costs.empty[rows, None], IMPOSSIBLE))
+            survey = self._survey(limits, rows)
+            whole = np.where(survey.best < IMPOSSIBLE, survey.best + self.costs.empty[rows, None], IMPOSSIBLE)
+            return Best(survey.cheapest[:, 2] == 1, whole)
 
         best: Best = self._in_blocks(block)
         return best
@@ -95,12 +93,8 @@ class DenseSearch:
         """Return which labels some member has, and which some member lacks, (n, k) each."""
 
         def block(rows: slice) -> Status:
-            room, order = (within - self.costs.empty)[rows, None, None], self.costs.order[rows]
-            fits = self._survey(limits, rows).cheapest <= room
-            has, lacks = np.empty((2, *order.shape), dtype=np.bool_)
-            np.put_along_axis(lacks, order, fits[:, 0], axis=1)
-            np.put_along_axis(has, order, fits[:, 1], axis=1)
-            return Status(has, lacks)
+            room, cheapest = (within - self.costs.empty)[rows, None], self._survey(limits, rows).cheapest
+            return Status(cheapest[:, 1] <= room, cheapest[:, 0] <= room)
 
         status: Status = self._in_blocks(block)
         return status
@@ -130,13 +124,13 @@ class DenseSearch:
     def bounds(self, limits: Limits, within: IntArray) -> tuple[Sizes, Sizes]:
         """Bound the number of members of each text, (n,) twice; equal where it is exact."""
 
-        def block(rows: slice) -> IntArray:
+        def block(rows: slice) -> tuple[IntArray]:
             costs = self.costs.part(rows)
             counted = np.stack([within[rows] - costs.empty] * 2, axis=1)
             count_rows(costs.changes, *limits, self.work_limit, self._memory(), counted)
-            return counted[:, 1]
+            return (counted[:, 1],)
 
-        sizes = np.concatenate(over_rows(block, len(self), self.n_jobs))
+        (sizes,) = self._in_blocks(block)
         unknown = np.flatnonzero(sizes < 0).tolist()
         if not unknown:
             return sizes, sizes

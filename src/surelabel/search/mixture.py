@@ -105,7 +105,9 @@ class MixtureSearch(DenseSearch):
         if self._is_allowed is not True:
             is_candidate &= self._is_allowed[places]
         texts, places = texts[is_candidate], places[is_candidate]
-        sums = self._own_costs.empty[rows][texts] + np.where(measure.fitted.members[places], changes[texts], 0).sum(axis=1)
+        sums = self._own_costs.empty[rows][texts] + np.where(measure.fitted.members[places], changes[texts], 0).sum(
+            axis=1
+        )
         worst = sums + self.shift
         scores = -np.logaddexp(-(worst / self.units), -near[texts, places])
         return SeenScores(texts, places, sums, np.clip(np.rint(scores * self.units), 0, worst).astype(np.int64))

@@ -111,7 +111,9 @@ class PowersetSearch(DenseSearch):
         def one(rows: slice) -> Found:
             row = rows.start
             members = self._members(limits, row, int(within[row]), int(sizes[row]))[1]
-            whole = self.costs.part(np.full(len(members), row)).whole(members)
+            own = self.costs.part(slice(row, row + 1))
+            chosen = members[:, own.order[0]]
+            whole = own.empty + np.where(chosen, own.changes, 0).sum(axis=1)
             order = order_rows(members, whole)[: numbers[row]]
             complete = np.array([sizes[row] <= numbers[row]])
             return Found(np.full(len(order), row), whole[order], members[order], complete)

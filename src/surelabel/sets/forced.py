@@ -60,10 +60,12 @@ class ForcedPredictions:
         bests = [texts.search.best(limits) for _, limits in calibration.classes]
         whole = np.concatenate([best.whole for best in bests], axis=1)
         totals = texts.search.costs.totals(whole)
-        p_values = np.zeros(totals.shape)
-        for place, (_, limits) in enumerate(calibration.classes):
-            for column in (2 * place, 2 * place + 1):
-                p_values[:, column] = calibration.p_values(totals[:, column], limits[0], texts.groups)
+        p_values = np.empty(totals.shape)
+        for i, (_, limits) in enumerate(calibration.classes):
+            two = slice(2 * i, 2 * i + 2)
+            p_values[:, two] = calibration.p_values(totals[:, two].ravel(), limits[0], texts.groups.repeat(2)).reshape(
+                n, 2
+            )
         p_values[np.isinf(totals)] = 0.0
         rows, members, chosen = np.arange(n), bests[0].members, np.zeros(n, dtype=np.int64)
         if len(bests) > 1:

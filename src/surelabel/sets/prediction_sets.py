@@ -129,8 +129,10 @@ class PredictionSets(Sequence[PredictionSet]):
 
     def _by_class(self, question: str, *arguments: Any) -> list[Any]:
         """Ask the search a question about each class that has candidates."""
-        ask = getattr(self.texts.search, question)
-        return [ask(limits, self._within[place], *arguments) for place, limits in self.texts.calibration.classes]
+        ask, answers = getattr(self.texts.search, question), []
+        for place, limits in self.texts.calibration.classes:
+            answers.append(ask(limits, self._within[place], *arguments))
+        return answers
 
     def size_bounds(self) -> tuple[Sizes, Sizes]:
         """Return certified (lower, upper) bounds of the sizes, each (n,); equal if the size is exact."""
@@ -205,7 +207,7 @@ class PredictionSets(Sequence[PredictionSet]):
         """List the first members of each class, and merge them."""
         texts, parts, p_values = self.texts, self._by_class("first", number), []
         for found, (_, limits) in zip(parts, texts.calibration.classes, strict=True):
-            totals = texts.search.costs.part(found.rows).totals(found.whole)
+            totals = texts.search.costs.totals(found.whole, found.rows)
             p_values.append(texts.calibration.p_values(totals, limits[0], texts.groups[found.rows]))
         if len(parts) == 1:
             return parts[0], p_values[0]
