@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tickets import OWN, run_here, tickets, write_csv
+from tickets import FAST, OWN, run_here, tickets, write_csv
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def new_file(tmp_path_factory):
 def trained(own_file, tmp_path_factory):
     """Return the folder of a model of the tickets, and what its training printed."""
     folder = tmp_path_factory.mktemp("models") / "tickets"
-    found = run_here("train", own_file, *OWN, "--out", folder)
+    found = run_here("train", own_file, *OWN, *FAST, "--out", folder)
     assert found.code == 0, found.err
     return SimpleNamespace(folder=folder, printed=found)
 

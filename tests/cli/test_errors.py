@@ -104,6 +104,8 @@ CASES = [
     (("review", "{model}", "--store", "{files}/s.sqlite", "--id", "number"), 2, "--id"),
     (("reviews", "summary", "{files}/s.sqlite"), 2, "s.sqlite"),
     (("serve", "{model}", "--host", "0.0.0.0"), 2, "SURELABEL_TOKEN"),
+    (("learn", "{model}", "{files}/s.sqlite", *OUT), 2, "s.sqlite"),
+    (("learn", "{model}", "{files}/s.sqlite", *OUT, "--switch", "--undo"), 2, "--undo"),
     (("reproduce", "--corpus", "roiters"), 2, "roiters"),
     (("reproduce", "--measure", "chi"), 2, "chi"),
     (("demo", "--no-download", "--out", "{files}/photos"), 2, "photos"),

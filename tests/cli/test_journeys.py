@@ -7,7 +7,7 @@ import json
 import pytest
 
 from surelabel import load_bundle
-from tickets import OWN, tickets, write_csv
+from tickets import FAST, OWN, tickets, write_csv
 
 
 def rows_of(path):
@@ -61,7 +61,7 @@ def test_the_file_of_training_is_measured_by_its_test_texts(ok, model, own_file,
 
 def test_groups(ok, run, own_file, new_file, tmp_path):
     folder = tmp_path / "model"
-    ok("train", own_file, *OWN, "--by", "channel", "--out", folder)
+    ok("train", own_file, *OWN, *FAST, "--by", "channel", "--out", folder)
     answers = tmp_path / "answers.jsonl"
     ok("predict", folder, new_file, "--text", "body", "-s", "0.1", "--out", answers)
     found = [json.loads(line) for line in answers.read_text().splitlines()]
@@ -124,7 +124,9 @@ def test_standard_input(ok, model, monkeypatch, tmp_path):
 
 
 def test_watch(ok, run, model, new_file, tmp_path):
-    seen = json.loads(ok("watch", model, new_file, *OWN, "--json", "--state", tmp_path / "watch.json"))
+    seen = json.loads(
+        ok("watch", model, new_file, *OWN, "--json", "--alpha", "0.02", "--state", tmp_path / "watch.json")
+    )
     assert (seen["n_seen"], seen["alarm"]) == (150, False)
     # Texts that are tagged with something else raise the alarm, and the state goes on.
     strange = tickets(150, seed=8)
@@ -152,11 +154,11 @@ def test_data(ok, own_file):
 def test_demo_is_one_screen_and_ends_with_the_page(ok, tmp_path, monkeypatch):
     monkeypatch.setenv("SURELABEL_DATA", str(tmp_path / "none"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
-    printed = ok("demo", "--no-download", "--out", tmp_path / "demo")
+    printed = ok("demo", "--no-download", "--seconds", "1", "--out", tmp_path / "demo")
     lines = printed.rstrip().splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 110
-    assert "made-up" in lines[0]
+    assert "made up" in lines[0]
     assert lines[-1].endswith(f"serve {tmp_path / 'demo'}")
     for word in ("File", "Choose", "Read"):
         assert any(line.startswith(word) for line in lines)
@@ -166,7 +168,20 @@ def test_demo_is_one_screen_and_ends_with_the_page(ok, tmp_path, monkeypatch):
 def test_reproduce(ok, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.import_module("surelabel.experiments.run"), "N_RESPLITS", 2)
     folders = ("--runs", tmp_path / "runs", "--results", tmp_path / "results")
-    ok("reproduce", "--corpus", "synthetic", "--measure", "LogLoss", *folders)
+    ok(
+        "reproduce",
+        "--corpus",
+        "synthetic",
+        "--measure",
+        "LogLoss",
+        "--seeds",
+        "1",
+        "--setting",
+        "C=3",
+        *folders,
+        "--data",
+        tmp_path,
+    )
     names = {path.name for path in (tmp_path / "results" / "runs").iterdir()}
     assert names == {"synthetic-linear-plain-seed0.json", "synthetic-linear-conformal-seed0.json"}
     assert (tmp_path / "results" / "tables" / "sets.md").is_file()

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from surelabel import load_bundle
-from tickets import OWN, tickets, write_csv
+from tickets import FAST, OWN, tickets, write_csv
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")
 
@@ -52,7 +52,7 @@ def test_a_killed_training_leaves_the_old_model_and_ends_the_same_way(ok, own_fi
     folder = tmp_path / "model"
     load_bundle(trained.folder).save(folder)
     old = files(folder)
-    command = ("train", own_file, *OWN, "--out", folder)
+    command = ("train", own_file, *OWN, *FAST, "--out", folder)
     work = list(tmp_path.glob(".model*"))
     signal_when(lambda: list(tmp_path.glob(".model*")) != work, signal.SIGKILL, *command)
     if files(folder) == old:  # killed in time

@@ -149,7 +149,7 @@ def test_search_load_counts_as_brute_force_does():
 
     (axes,) = plots.search_load({"small": (6, 3)}, limit=None).axes
     sets = [frozenset(labels) for size in (1, 2, 3) for labels in itertools.combinations(range(6), size)]
-    expected = [sum(len(labels ^ {0}) <= radius for labels in sets) for radius in range(1, 6)]
+    expected = [sum(len(labels ^ {0}) < radius for labels in sets) for radius in range(1, 6)]
     assert axes.lines[0].get_ydata().tolist() == expected
     assert axes.lines[1].get_ydata()[0] == len(sets)
 

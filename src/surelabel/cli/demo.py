@@ -38,14 +38,13 @@ def demo(
     with progress():
         corpus, reason = _corpus(seconds if download else 0.0)
         bundle = models.train(corpus, out)
-    what = "Reuters news" if reason is None else f"made-up texts ({reason})"
     evaluation = bundle.evaluation
     assert evaluation is not None  # both corpora have test texts
-    n_tags, n_test = len(bundle.label_names), evaluation.n_texts
-    say(
-        f"Trained on {bundle.info.n_train:,} {what} with {n_tags} tags; measured on {n_test:,} texts that it has not "
-        "seen:"
-    )
+    if reason is not None:
+        say(f"{reason}: these texts are made up.")
+    what, others = ("Reuters news", "later ones") if reason is None else ("made-up texts", "others")
+    n_train, n_tags, n_test = bundle.info.n_train, len(bundle.label_names), evaluation.n_texts
+    say(f"Trained on {n_train:,} {what} with {n_tags} tags; measured on {n_test:,} {others}:")
     say()
     for line in _saved(evaluation.decisions):
         say(line)

@@ -58,7 +58,8 @@ def card(record: Mapping[str, Any], *, text: str | None = None, width: int = 100
     lines.append(_wrapped(decision.capitalize(), _tags(record, decision), width))
     lines.append(_wrapped("", record["reason"], width))
     if record.get("size_bounds"):
-        answers = f"{bounds(*map(int, record['size_bounds']))} answers at significance {record['significance']}"
+        size = bounds(*map(int, record["size_bounds"]))
+        answers = f"{size} {'answer' if size == '1' else 'answers'} at significance {record['significance']}"
         members = "; ".join(f"{_names(member['labels'])} {member['p_value']:.3f}" for member in record["top"][:3])
         lines.append(_wrapped("", f"{answers}{': ' if members else ''}{members}", width))
     return "\n".join(lines)

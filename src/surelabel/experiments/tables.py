@@ -202,7 +202,9 @@ def demand(results: Iterable[Result]) -> Table:
     for corpus, classifier, group in by_corpus(results, conformal=True):
         paper = _paper_row("search_cost_at_5_percent", corpus, classifier)
         for measure in measures_of(group):
-            values = [r["evaluations"][measure]["demand"] for r in group]
+            values = [r["evaluations"][measure].get("demand") for r in group]
+            if None in values:
+                continue
             ours = [write(float(np.mean([float(value[name]) for value in values]))) for name, write in _DEMANDS.items()]
             rows.append((corpus, classifier, measure, "ours", *ours))
             if f"mean_t_{measure}" in paper:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Bins of sizes double up to here and are decades above.
 _LARGEST_DOUBLING = 127
 _MAX_RADIUS = 40
-PROHIBITIVE = 10**8
+PROHIBITIVE = 56_000_000
 """Label-sets of one text that the paper's machine could not hold any more (section 6.4.1)."""
 
 
@@ -114,13 +114,6 @@ def size_histogram(sizes: Sequence[int] | Any) -> Figure:
     return figure
 
 
-def _ball_size(n_labels: int, radius: int, most: int) -> int:
-    """Return the number of label-sets of 1 to `most` labels that differ from a set of one label in at most `radius`."""
-    kept = sum(math.comb(n_labels - 1, added) for added in range(min(radius, most - 1) + 1))
-    exchanged = sum(math.comb(n_labels - 1, added) for added in range(1, min(radius - 1, most) + 1))
-    return kept + exchanged
-
-
 @drawn
 def search_load(shapes: Mapping[str, tuple[int, int]], *, limit: int | None = PROHIBITIVE) -> Figure:
     """Draw the label-sets in the paper's Hamming ball for one text against its radius t (section 6.4.1).
@@ -132,13 +125,15 @@ def search_load(shapes: Mapping[str, tuple[int, int]], *, limit: int | None = PR
     limit : int, optional
         Label-sets that are too many for one text; None draws no line.
     """
+    from surelabel.search.paper import ball_size  # noqa: PLC0415 (its kernels take a second)
+
     named = series(shapes, "search_load")
     figure, axes = new_axes()
     end = min(max(most for _, most in shapes.values()) + 2, _MAX_RADIUS)
     for name, (n_labels, most), style in named:
         every = sum(math.comb(n_labels, k) for k in range(1, most + 1))
         radii = np.arange(1, min(most + 2, _MAX_RADIUS) + 1)
-        sizes = [float(_ball_size(n_labels, int(radius), most)) for radius in radii]
+        sizes = [float(ball_size(n_labels, 1, int(radius), (1, most))) for radius in radii]
         axes.plot(radii, sizes, label=f"{name} (all: {count_text(every)})", **style)
         axes.axhline(float(every), color=style["color"], linewidth=0.8, linestyle=(0, (1, 2)))
     if limit is not None:
