@@ -1,7 +1,6 @@
 """Bundles in folders: equal after loading, replaced in one step, refused if damaged, and nothing in them is run."""
 
 import json
-import os
 import pickle
 import shutil
 import zipfile

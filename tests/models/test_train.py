@@ -9,7 +9,7 @@ from models.quick import quick_train
 from surelabel import corpora, text
 from surelabel.corpora import Corpus
 from surelabel.exceptions import CorpusError, InvalidInputError
-from surelabel.models import TrainingSettings, evaluate_bundle, train
+from surelabel.models import TrainingSettings, evaluate_bundle, load_bundle, train
 from surelabel.models.seen import hashes_of
 
 
@@ -218,3 +218,20 @@ def test_a_file_is_read_with_its_separator(corpus, tmp_path):
     bundle = quick_train(path, text="message", labels="tags", separator=";")
     assert bundle.label_names == tuple(sorted({label for labels in corpus.label_sets for label in labels}))
     assert evaluate_bundle(bundle, corpora.load(path, text="message", labels="tags", parts="own")).n_texts == 150
+
+
+def test_labels_of_a_vocabulary(corpus, tmp_path):
+    names = sorted({label for labels in corpus.label_sets for label in labels})
+    path = tmp_path / "subjects.csv"
+    rows = [f"http://example.org/{name},{name.title()},{name}s old" for name in names]
+    path.write_text("uri,name,alternatives\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    bundle = quick_train(corpus, vocabulary=path)
+    assert set(bundle.label_names) == {name.title() for name in names}
+    assert bundle.uris[bundle.label_names.index("Oil")] == "http://example.org/oil"
+    by_uri = [{f"http://example.org/{name}" for name in labels} for labels in corpus.label_sets]
+    by_other = [{f"{name}s old" for name in labels} for labels in corpus.label_sets]
+    for label_sets in (by_uri, by_other, corpus.label_sets):
+        found = evaluate_bundle(bundle, Corpus.from_label_sets("other names", corpus.texts, label_sets))
+        assert found.errors == bundle.evaluation.errors
+    loaded = load_bundle(bundle.save(tmp_path / "model"))
+    assert loaded.uris == bundle.uris

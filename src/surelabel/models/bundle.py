@@ -13,6 +13,7 @@ from surelabel._core.files import atomic_folder, check_manifest, check_overwrite
 from surelabel._core.validation import BoolArray, FloatArray, as_fraction
 from surelabel.answers import Answer, build_answers
 from surelabel.conformal import ConformalLabelSets
+from surelabel.corpora import Corpus, Vocabulary
 from surelabel.evaluation.evaluate import as_dataclass
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.decisions import FilingPolicy
@@ -33,6 +34,7 @@ _DESCRIPTION, _CARD, _REPORT, _EVALUATION = "bundle.json", "README.md", "report.
 _CLASSIFIER, _POLICY = "classifier", "policy"
 _PREDICTOR, _SEEN, _FILING, _CALIBRATION = "predictor.npz", "seen.npz", "filing.npz", "calibration.npz"
 _WORDS, _RECALIBRATION, _THRESHOLDS = "known_words.npz", "recalibration.npz", "thresholds.json"
+_VOCABULARY = "vocabulary.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +137,8 @@ class Bundle:
         Hashes of the texts of each part.
     filing, calibration : HeldOutTexts
         Figures of the texts that the promises are calibrated on; no text.
+    vocabulary : Vocabulary or None
+        URIs, other names and broader concepts of the labels.
     report : bytes or None
         The HTML report.
 
@@ -157,6 +161,7 @@ class Bundle:
     seen: SeenTexts = dataclasses.field(default_factory=SeenTexts.of)
     filing: HeldOutTexts | None = None
     calibration: HeldOutTexts | None = None
+    vocabulary: Vocabulary | None = None
     report: bytes | None = None
 
     def __post_init__(self) -> None:
@@ -179,6 +184,14 @@ class Bundle:
     def label_names(self) -> tuple[str, ...]:
         """Names of the labels, in the order of the columns of probabilities."""
         return tuple(self.predictor.calibration_.label_names or ())
+
+    @property
+    def uris(self) -> tuple[str | None, ...] | None:
+        """The URI of each label, in the order of the label names; None without a vocabulary."""
+        if self.vocabulary is None:
+            return None
+        known = dict(zip(self.vocabulary.names, self.vocabulary.uris, strict=True))
+        return tuple(known.get(name) for name in self.label_names)
 
     @property
     def groups(self) -> tuple[str, ...] | None:
@@ -331,6 +344,8 @@ class Bundle:
                 self.recalibration.save(temporary / _RECALIBRATION)
             if self.thresholds is not None:
                 _write_json(temporary / _THRESHOLDS, self.thresholds.to_dict())
+            if self.vocabulary is not None:
+                _write_json(temporary / _VOCABULARY, self.vocabulary.to_record())
             if self.evaluation is not None:
                 _write_json(temporary / _EVALUATION, self.evaluation.to_dict())
             if self.report is not None:
@@ -349,6 +364,14 @@ def as_categories(
         return categories
     present = set(known)
     return [category if category in present else category.replace("filed", "seen", 1) for category in categories]
+
+
+def with_names(corpus: Corpus, vocabulary: Vocabulary | None) -> Corpus:
+    """Return a corpus whose labels have their preferred names, whichever of their names or URIs it uses."""
+    if vocabulary is None:
+        return corpus
+    by_uri = vocabulary.apply(corpus)
+    return dataclasses.replace(by_uri, label_names=tuple(map(vocabulary.name, by_uri.label_names)))
 
 
 def load_bundle(path: str | os.PathLike[str]) -> Bundle:
@@ -387,9 +410,12 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
             seen=SeenTexts.load(folder / _SEEN),
             filing=optional(_FILING, lambda file: HeldOutTexts.load(file, labels)),
             calibration=optional(_CALIBRATION, lambda file: HeldOutTexts.load(file, labels)),
+            vocabulary=optional(_VOCABULARY, lambda file: Vocabulary.from_record(_read_json(file))),
             report=optional(_REPORT, Path.read_bytes),
         )
-    except (InvalidInputError, OSError) as error:
+    except (ValueError, OSError) as error:
+        if isinstance(error, ArtifactError):
+            raise
         raise ArtifactError(f"The model {folder} cannot be used: {error}") from error
 
 

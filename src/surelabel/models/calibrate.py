@@ -21,7 +21,7 @@ from surelabel.corpora import Corpus
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.guarantees.decisions import FilingPolicy
 from surelabel.guarantees.groups import ByCardinality, ByGroup
-from surelabel.models.bundle import Bundle, BundleInfo, as_categories
+from surelabel.models.bundle import Bundle, BundleInfo, as_categories, with_names
 from surelabel.models.evidence import HeldOutTexts
 from surelabel.models.seen import hashes_of
 from surelabel.models.settings import LEVELS
@@ -154,7 +154,7 @@ def calibrate_bundle(bundle: Bundle, corpus: Corpus | None = None, add: bool = F
     assert filing is not None
     assert calibration is not None
     if corpus is not None:
-        labelled = corpus.rows(np.flatnonzero(corpus.is_labelled))
+        labelled = with_names(corpus.rows(np.flatnonzero(corpus.is_labelled)), bundle.vocabulary)
         if add:
             rows = _new_rows(bundle, labelled)
             more = labelled.rows(np.flatnonzero(rows))
@@ -177,7 +177,10 @@ def calibrate_bundle(bundle: Bundle, corpus: Corpus | None = None, add: bool = F
         limits=(bundle.predictor.calibration_.min_labels, bundle.predictor.calibration_.max_labels),
         cardinality=changes.get("cardinality", getattr(bundle.predictor.taxonomy, "edges", ())),
         constraints=bundle.predictor.constraints,
-        **{name: getattr(bundle, name) for name in ("classifier", "known_words", "recalibration", "thresholds")},
+        **{
+            name: getattr(bundle, name)
+            for name in ("classifier", "known_words", "recalibration", "thresholds", "vocabulary")
+        },
         seen=seen,
     )
 

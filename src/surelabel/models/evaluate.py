@@ -19,7 +19,7 @@ from surelabel.evaluation.evaluate import EvaluationResult, as_dataclass, as_lab
 from surelabel.evaluation.metrics import STANDARD_LEVELS, missed_at
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decision
-from surelabel.models.bundle import Bundle
+from surelabel.models.bundle import Bundle, with_names
 from surelabel.models.calibrate import held_out_texts
 from surelabel.models.evidence import HeldOutTexts
 
@@ -138,7 +138,7 @@ def new_texts(bundle: Bundle, corpus: Corpus) -> Corpus:
 
 def _texts_of(bundle: Bundle, corpus: Corpus, *, held_out: bool) -> tuple[Corpus, dict[str, int]]:
     """Return the texts to measure on, and how many are left out, by reason."""
-    labelled = corpus.rows(np.flatnonzero(corpus.is_labelled))
+    labelled = with_names(corpus.rows(np.flatnonzero(corpus.is_labelled)), bundle.vocabulary)
     left_out = {"no labels": len(corpus) - len(labelled)}
     if held_out:
         return labelled, left_out

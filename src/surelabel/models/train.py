@@ -23,13 +23,13 @@ from surelabel._core.files import check_overwrite, read_arrays, write_arrays
 from surelabel._core.formatting import count
 from surelabel._core.progress import Report, reporting_to, step
 from surelabel._version import __version__
-from surelabel.corpora import Corpus
+from surelabel.corpora import Corpus, Vocabulary
 from surelabel.corpora.corpus import label_matrix
 from surelabel.exceptions import ArtifactError, CorpusError, InvalidInputError, MissingDependencyError
 from surelabel.labels.shortlists import Shortlists
 from surelabel.measures import LogLoss, Mixture
 from surelabel.measures.choose import choose_mixture
-from surelabel.models.bundle import Bundle, BundleInfo, load_bundle
+from surelabel.models.bundle import Bundle, BundleInfo, load_bundle, with_names
 from surelabel.models.calibrate import held_out_texts, with_calibration
 from surelabel.models.evaluate import evaluate_bundle
 from surelabel.models.evidence import as_shortlists
@@ -87,8 +87,8 @@ def train(
     progress : callable, optional
         Called with a step's name, the amount done, and the total amount or None.
     **settings
-        As in `TrainingSettings`; sizes of the parts filing, calibration and test; all others are passed to
-        `corpora.load`.
+        As in `TrainingSettings`; sizes of the parts filing, calibration and test; vocabulary, a file of
+        `corpora.read_vocabulary`, and its language; all others are passed to `corpora.load`.
 
     Examples
     --------
@@ -101,12 +101,13 @@ def train(
         settings.setdefault("classifier", "scores")
     wanted = TrainingSettings(**{name: settings.pop(name) for name in list(settings) if name in _SETTINGS})
     target = None if out is None else check_overwrite(out)
+    words = _vocabulary(settings.pop("vocabulary", None), settings.pop("language", None))
     with reporting_to(progress):
-        divided = _read(corpus, wanted, {"text": text, "labels": labels}, settings)
+        divided = with_names(_read(corpus, wanted, {"text": text, "labels": labels}, settings), words)
         if target is None:
-            return _train(divided, wanted, None)
+            return _train(divided, wanted, words, None)
         work_folder = target.parent / f".{target.name}.training"
-        bundle = _with_report(_train(divided, wanted, work_folder), divided)
+        bundle = _with_report(_train(divided, wanted, words, work_folder), divided)
         with step("saving the model"):
             bundle.save(target)
             shutil.rmtree(work_folder, ignore_errors=True)
@@ -138,13 +139,31 @@ def _read(corpus: Any, settings: TrainingSettings, columns: dict[str, Any], opti
     return divided
 
 
-def _train(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None) -> Bundle:
+def _vocabulary(given: Any, language: str | None) -> Vocabulary | None:
+    """Return a vocabulary from its file."""
+    if given is None or isinstance(given, Vocabulary):
+        return given
+    return corpora.read_vocabulary(given, language or "en")
+
+
+def _train(
+    corpus: Corpus, settings: TrainingSettings, vocabulary: Vocabulary | None, work_folder: Path | None
+) -> Bundle:
     """Return the trained, calibrated and evaluated bundle."""
     kind, training, validation = _training_parts(corpus, settings)
-    names, known = _label_names(training)
+    names, known = _label_names(training, vocabulary)
     limits = _limits(training, settings, len(names))
     notes = [*corpus.notes, *_notes(corpus, names)]
-    classifier = _fitted(kind, training, validation, names, settings, work_folder)
+    if vocabulary is not None and kind in _TAGGERS:
+        offered = (
+            n for n, concept in zip(vocabulary.names, vocabulary.concepts, strict=True) if not concept.is_deprecated
+        )
+        settings = dataclasses.replace(settings, options={**settings.options, "alternatives": _other_names(vocabulary)})
+        names_to_fit = tuple(dict.fromkeys((*names, *offered)))
+    else:
+        names_to_fit = names
+    classifier = _fitted(kind, training, validation, names_to_fit, settings, work_folder)
+    label_texts = dict(zip(names, np.asarray(known.sum(axis=0)).reshape(-1).tolist(), strict=True))
     names = tuple(classifier.label_names_)
     choices = _choices(classifier, training, validation, names)
     recalibration = _recalibration(choices, settings)
@@ -152,7 +171,6 @@ def _train(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None)
         choices = choices._replace(probabilities=recalibration.transform(choices.probabilities))
     with step("choosing the measure"):
         measure = _measure(settings, choices, limits)
-    counts = np.asarray(known.sum(axis=0)).reshape(-1).tolist()
     info = BundleInfo(
         name=settings.name or f"{corpus.name}, {kind}",
         classifier=kind,
@@ -169,7 +187,7 @@ def _train(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None)
         max_tags=settings.max_tags,
         best_guess=settings.best_guess,
         group_column=settings.group,
-        label_texts={name: n for name, n in zip(_label_names(training)[0], counts, strict=True) if name in set(names)},
+        label_texts=label_texts,
         notes=tuple(notes),
         examples=corpus.part("test").texts[:3] if settings.examples and "test" in corpus.part_sizes else (),
     )
@@ -193,6 +211,7 @@ def _train(corpus: Corpus, settings: TrainingSettings, work_folder: Path | None)
         known_words=pieces.known_words,
         recalibration=recalibration,
         thresholds=_thresholds(choices, settings),
+        vocabulary=vocabulary,
         seen=SeenTexts.of(
             training=corpus.part(*(name for name in ("train", "validation") if name in corpus.part_sizes)).texts,
             **{name: corpus.part(name).texts for name in _PARTS if name in corpus.part_sizes},
@@ -259,10 +278,25 @@ def _training_parts(corpus: Corpus, settings: TrainingSettings) -> tuple[str, Co
     return kind, own.rows(np.sort(order[n_held:])), own.rows(np.sort(order[:n_held]))
 
 
-def _label_names(training: Corpus) -> tuple[tuple[str, ...], Any]:
-    """Return the labels that occur in training texts, and the texts' labels (n, d) in their order."""
+def _label_names(training: Corpus, vocabulary: Vocabulary | None) -> tuple[tuple[str, ...], Any]:
+    """Return the labels that occur in training texts, and the texts' labels (n, d) in their order.
+
+    Deprecated concepts of a vocabulary are none.
+    """
+    old = set() if vocabulary is None else set(map(vocabulary.name, vocabulary.deprecated))
     used = np.flatnonzero(np.asarray(training.labels.sum(axis=0)).reshape(-1))
+    used = np.array([k for k in used.tolist() if training.label_names[k] not in old], dtype=np.int64)
     return tuple(training.label_names[k] for k in used.tolist()), training.labels[:, used]
+
+
+def _other_names(vocabulary: Vocabulary) -> dict[str, str]:
+    """Return label names by URIs and alternative names, for taggers that use those."""
+    others = {
+        other: name
+        for name, concept in zip(vocabulary.names, vocabulary.concepts, strict=True)
+        for other in (concept.name, *concept.alternatives)
+    }
+    return others | dict(zip(vocabulary.uris, vocabulary.names, strict=True))
 
 
 def _labels_as(corpus: Corpus, names: Sequence[str]) -> Any:
