@@ -37,8 +37,8 @@ _HERE, _EXCHANGE = -100, 2
 
 def is_unsafe_path(name: str) -> bool:
     """Whether a name in a manifest or archive could lead out of its folder, on any system."""
-    path = PurePosixPath(name)
-    return not path.parts or path.is_absolute() or ".." in path.parts or any(mark in name for mark in "\\:\0")
+    parts = name.split("/")
+    return name.strip("./") == "" or parts[0] == "" or ".." in parts or any(mark in name for mark in "\\:\0")
 
 
 def check_overwrite(folder: str | os.PathLike[str], what: str = "model") -> Path:

@@ -14,9 +14,9 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from surelabel._core import progress
 from surelabel._core.extras import require
@@ -130,8 +130,8 @@ def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-                return {name: archive.read(name) for name in sorted(_accepted(sizes, path)) if pattern.search(name)}
+                names = [entry.filename for entry in _accepted(archive.infolist(), path)]
+                return {name: archive.read(name) for name in sorted(names) if pattern.search(name)}
         return _tar_members(path, pattern)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         raise CorpusError(f"{path.name!r} must be a complete archive. Got an error: {error}. Get it again.") from error
@@ -140,17 +140,11 @@ def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
 def _tar_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
     """Read a tar archive to its very end, where its checksum is."""
     members: dict[str, bytes] = {}
-    sizes: dict[str, int] = {}
     with tarfile.open(path, "r:*") as archive:
-        for member in archive:
-            sizes[member.name] = member.size
-            if len(sizes) % 1_000 == 0 or member.size > _MAX_MEMBER:
-                _accepted(sizes, path)
+        for member in _accepted(archive, path):
             if member.isfile() and pattern.search(member.name):
-                _accepted({member.name: member.size}, path)
                 file = archive.extractfile(member)
                 members[member.name] = b"" if file is None else file.read()
-        _accepted(sizes, path)
         rest = 0
         while archive.fileobj is not None and (block := archive.fileobj.read(1 << 20)):
             rest += len(block)
@@ -159,15 +153,19 @@ def _tar_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
     return dict(sorted(members.items()))
 
 
-def _accepted(sizes: dict[str, int], path: Path) -> dict[str, int]:
-    """Return the members of an archive if their names stay inside it and their sizes within the limits."""
-    unsafe = next((name for name in sizes if name not in {".", "./"} and is_unsafe_path(name)), None)
-    if unsafe is not None:
-        raise CorpusError(f"Archive {path.name!r} names a file outside itself, {unsafe!r}. Do not trust it.")
-    if max(sizes.values(), default=0) > _MAX_MEMBER or sum(sizes.values()) > _MAX_TOTAL:
-        limits = f"{_MAX_MEMBER >> 20} MB a file and {_MAX_TOTAL >> 20} MB in all"
-        raise CorpusError(f"Archive {path.name!r} must hold at most {limits}. Got more.")
-    return sizes
+def _accepted(members: Iterable[Any], path: Path) -> Iterator[Any]:
+    """Yield the members of an archive as long as their names stay inside it and their sizes within the limits."""
+    total = 0
+    for member in members:
+        is_zip = isinstance(member, zipfile.ZipInfo)
+        name, size = (member.filename, member.file_size) if is_zip else (member.name, member.size)
+        if name not in {".", "./"} and is_unsafe_path(name):
+            raise CorpusError(f"Archive {path.name!r} names a file outside itself, {name!r}. Do not trust it.")
+        total += size
+        if size > _MAX_MEMBER or total > _MAX_TOTAL:
+            limits = f"{_MAX_MEMBER >> 20} MB a file and {_MAX_TOTAL >> 20} MB in all"
+            raise CorpusError(f"Archive {path.name!r} must hold at most {limits}. Got more.")
+        yield member
 
 
 def decode(data: bytes, name: str, encoding: str = "utf-8") -> str:

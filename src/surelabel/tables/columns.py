@@ -88,7 +88,7 @@ def _parts(row: Row, columns: Columns, needed: Sequence[str]) -> tuple[str, str 
             raise ValueError(f"must have a column {column!r}. It has {shown}.")
     text = join_texts([row.cells[column] for column in columns.texts])
     group = None if columns.group is None else filled(row.cells[columns.group], columns.group)
-    scores = as_pairs(row.cells.get(columns.scores)) if columns.scores in needed else None
+    scores = as_pairs(row.cells.get(columns.scores)) if columns.scores and columns.scores in needed else None
     return text, group, scores
 
 

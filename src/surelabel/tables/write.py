@@ -130,7 +130,8 @@ class _JsonlWriter:
     """One JSON object per line."""
 
     def __init__(self, stream: IO[Any], headings: Any = ()) -> None:
-        self._stream: Any = stream if isinstance(stream, io.TextIOBase) else _Utf8(stream)
+        is_text = isinstance(stream, io.TextIOBase)
+        self._stream: Any = stream if is_text else _Utf8(stream)
 
     def write(self, records: Iterable[Record]) -> None:
         for record in records:
