@@ -34,11 +34,11 @@ from surelabel._core.validation import (
     IntArray,
     aligned_rows,
     as_fraction,
-    as_labels,
     as_names,
     as_probabilities,
     column_names,
     invalid,
+    label_places,
 )
 from surelabel.exceptions import CalibrationWarning, NotCalibratedError
 from surelabel.guarantees.levels import from_file
@@ -153,30 +153,30 @@ class TagBounds:
         names = next((names for names in given if names is not None), None)
         values = _as_values(probabilities, None if names is None else tuple(map(str, names)), None, "calibrate")
         self._names = as_names(names, values.shape[1], "calibrate")
-        truth, outside = as_labels(labels, len(values), values.shape[1], self._names, "calibrate")
+        rows, columns, outside = label_places(labels, len(values), values.shape[1], self._names, "calibrate")
         known = frozenset(range(values.shape[1]) if self._names is None else self._names)
-        return self._fit(values, truth, _count_unknown(labels, outside, known))
+        return self._fit(values, rows, columns, _count_unknown(labels, outside, known))
 
     def calibrate_on_none(self, n_labels: int) -> TagBounds:
         """Keep the promise without calibration texts: all tags are considered and none is assigned. Return self."""
         self._names = as_names(self.label_names, n_labels, "calibrate_on_none")
-        none = np.zeros((0, n_labels))
-        return self._fit(none, none.astype(np.bool_), np.zeros(0, dtype=np.int64))
+        none = np.zeros(0, dtype=np.int64)
+        return self._fit(np.zeros((0, n_labels)), none, none, none)
 
-    def _fit(self, values: Any, truth: BoolArray, n_outside: IntArray) -> TagBounds:
-        """Find the thresholds for texts with true tags `truth` (n, d) and so many unknown ones, (n,)."""
-        self._n_labels, self.n_texts_, self.problem_ = values.shape[1], len(values), None
-        n_true = truth.sum(axis=1) + n_outside
-        true_rows, true_values = _true_tags(values, truth)
-        always = float((n_outside / np.maximum(n_true, 1)).sum())
-        costs = 1.0 / np.maximum(n_true, 1)[true_rows]
-        threshold = self._highest_to_consider(true_values, costs, always)
+    def _fit(self, values: Any, rows: IntArray, columns: IntArray, n_unknown: IntArray) -> TagBounds:
+        """Find the thresholds for texts with true tags at rows (m,) and columns (m,), and n_unknown (n,) others."""
+        self._n_labels: int = values.shape[1]
+        self.n_texts_, self.problem_ = len(values), None
+        n_true = np.maximum(np.bincount(rows, minlength=len(values)) + n_unknown, 1)
+        true_values, texts, listed, is_true = _tags_of(values, rows, columns)
+        always = float((n_unknown / n_true).sum())
+        threshold = self._highest_to_consider(true_values, 1.0 / n_true[rows], always)
         if threshold is None:
             self.problem_ = self._describe_problem(always)
             threshold = -math.inf
         is_all = threshold <= (_UNLISTED if isinstance(values, Shortlists) else 0.0)
         self.consider_threshold_ = -math.inf if is_all else threshold
-        self.assign_threshold_ = self._lowest_to_assign(*_all_tags(values, truth))
+        self.assign_threshold_ = self._lowest_to_assign(texts, listed, is_true)
         self.summary_ = self._describe(values)
         if self.problem_ is not None:
             warnings.warn(self.problem_, CalibrationWarning, stacklevel=3)
@@ -348,23 +348,25 @@ def _count_unknown(labels: Any, outside: BoolArray, known: frozenset[Any]) -> In
     return counts
 
 
-def _true_tags(values: Any, truth: BoolArray) -> tuple[IntArray, FloatArray]:
-    """Return texts and probabilities of true tags; those that are not on a shortlist have the lowest."""
-    rows, columns = np.nonzero(truth)
-    if not isinstance(values, Shortlists):
-        return rows, values[rows, columns]
-    found = np.full(truth.shape, _UNLISTED)
-    listed_rows, places = np.nonzero(values.labels < values.n_labels)
-    found[listed_rows, values.labels[listed_rows, places]] = values.probabilities[listed_rows, places]
-    return rows, found[rows, columns]
+def _tags_of(values: Any, rows: IntArray, columns: IntArray) -> tuple[FloatArray, IntArray, FloatArray, BoolArray]:
+    """Return probabilities of true tags (m,), the lowest of all if a shortlist leaves one out; then all listed tags.
 
-
-def _all_tags(values: Any, truth: BoolArray) -> tuple[IntArray, FloatArray, BoolArray]:
-    """Return text, probability and truth of all tags that can be assigned."""
-    if not isinstance(values, Shortlists):
-        return np.repeat(np.arange(len(values)), truth.shape[1]), values.ravel(), truth.ravel()
-    rows, places = np.nonzero(values.labels < values.n_labels)
-    return rows, values.probabilities[rows, places], truth[rows, values.labels[rows, places]]
+    rows, columns (m,): texts and labels of the true tags. Of listed tags: text, probability and truth.
+    """
+    n, d = values.shape
+    if isinstance(values, Shortlists):
+        # Shortlists ascend within a row, so that (row, label) ascend as one number.
+        listed, is_listed, probabilities = values.labels, values.is_listed.ravel(), values.probabilities
+        d += 1
+    else:
+        listed, is_listed, probabilities = np.arange(d)[None], np.ones(n * d, dtype=np.bool_), values
+    keys, wanted = (listed + np.arange(n)[:, None] * d).ravel(), rows * d + columns
+    places = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    found, is_true = keys[places] == wanted, np.zeros(len(keys), dtype=np.bool_)
+    is_true[places[found]] = True
+    true_values = np.where(found, probabilities.ravel()[places], _UNLISTED)
+    texts = np.repeat(np.arange(n), probabilities.shape[1])
+    return true_values, texts[is_listed], probabilities.ravel()[is_listed], is_true[is_listed]
 
 
 def _others(listed: tuple[int, ...], n_labels: int) -> list[int]:
