@@ -164,6 +164,7 @@ def test_categories(policy):
     filed = np.array([True, False])
     assert policy.categories(filed) == ["filed", "seen"]
     assert policy.categories(filed, ["mail", "wire"]) == ["filed: mail", "seen: wire"]
+    assert policy.categories(filed, ["mail", "wire"], {"seen: mail", "seen: wire"}) == ["seen: mail", "seen: wire"]
     with pytest.raises(InvalidInputError, match="2 texts"):
         policy.categories(filed, ["mail"])
 

@@ -119,7 +119,9 @@ def _decide(
     own = policy.automation.texts(probabilities)
     decisions: list[Any] = policy.decide(probabilities, known_words, guesses=ForcedPredictions.from_texts(own))
     filed = np.array([decision.decision == FILE for decision in decisions])
-    categories = as_groups(policy.categories(filed, groups), len(filed), "build_answers")
+    known = policy.categories(filed, groups, predictor.calibration_.groups)
+    categories = as_groups(known, len(filed), "build_answers")
+    predictor.calibration_.check_groups(categories, "build_answers")
     if not policy.guesses_as(predictor):
         return predictor.texts(probabilities, categories, who="build_answers"), decisions
     # The same measure and limits: the texts need no second search.

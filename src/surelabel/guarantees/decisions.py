@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -192,17 +192,22 @@ class FilingPolicy:
         flags = self.novelty.flags(scores, _as_known_words(known_words, len(scores)))
         return flags, self.automation.is_sure(scores) & (flags == FAMILIAR)
 
-    def categories(self, filed: BoolArray, groups: Any = None) -> list[str]:
+    def categories(self, filed: BoolArray, groups: Any = None, known: Collection[str] | None = None) -> list[str]:
         """Return the category of each text for `ByGroup`: "filed" or "seen", with its group if there are groups.
 
-        A predictor calibrated with them on the calibration part keeps its promise for the texts that people see.
+        A predictor calibrated with them on the calibration part keeps its promise for the texts that people see. Where
+        only some categories are `known`, because no calibration text of a group is filed, filed texts count as seen.
         """
         names = ["filed" if is_filed else "seen" for is_filed in filed.tolist()]
         if groups is None:
-            return names
-        if len(groups) != len(names):
+            categories = names
+        elif len(groups) != len(names):
             raise invalid("groups", "categories", f"the group of each of {len(names)} texts", f"{len(groups)} groups")
-        return [f"{name}: {group}" for name, group in zip(names, groups, strict=True)]
+        else:
+            categories = [f"{name}: {group}" for name, group in zip(names, groups, strict=True)]
+        if known is None:
+            return categories
+        return [one if one in known else one.replace("filed", "seen", 1) for one in categories]
 
     def guesses_as(self, predictor: Any) -> bool:
         """Return whether a predictor has the same best guesses as this policy."""

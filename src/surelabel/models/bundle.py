@@ -220,16 +220,20 @@ class Bundle:
 
         A filed text of a group that has no filed calibration text is compared with those of the group that people see.
         """
+        self._check_groups(groups)
+        if not self.info.categories:
+            return None
+        filed = self.policy.file(probabilities, known_words)
+        return self.policy.categories(filed, groups, self.info.categories)
+
+    def _check_groups(self, groups: Any) -> None:
+        """Raise unless groups are given where the bundle is calibrated by groups, and only there."""
         if groups is not None and self.info.group_column is None:
             raise InvalidInputError("This model is not calibrated by groups: leave the groups out, or train with one.")
         if groups is None and self.info.group_column is not None:
             raise InvalidInputError(
                 f"This model is calibrated by groups: give the group of each text, as in {self.info.group_column!r}."
             )
-        if not self.info.categories:
-            return None
-        filed = self.policy.file(probabilities, known_words)
-        return as_categories(self.policy, filed, groups, self.info.categories)
 
     def predict(self, texts: Iterable[str], *, groups: Any = None, scores: Any = None) -> ForcedPredictions:
         """Return the most plausible label-set of each text, with confidence and credibility.
@@ -301,13 +305,14 @@ class Bundle:
             probabilities = self.predict_proba(given, scores)
         if len(probabilities) == 0:
             return []
-        known = self.share_known(given)
+        self._check_groups(groups)
         return build_answers(
             self.predictor,
             probabilities,
             policy=self.policy,
-            known_words=known,
-            groups=self.categories(probabilities, known, groups),
+            known_words=self.share_known(given),
+            groups=groups,
+            by_decision=bool(self.info.categories),
             significance=significance,
             confidence_level=confidence_level,
             assurance=assurance,
@@ -353,17 +358,6 @@ class Bundle:
             (temporary / _CARD).write_text(model_card(self), encoding="utf-8")
             write_manifest(temporary)
         return target
-
-
-def as_categories(
-    policy: FilingPolicy, filed: BoolArray, groups: Any, known: Iterable[str] | None = None
-) -> list[str] | None:
-    """Return the category of each text: filed or seen, and its group; only those that are `known`."""
-    categories = policy.categories(filed, groups)
-    if known is None:
-        return categories
-    present = set(known)
-    return [category if category in present else category.replace("filed", "seen", 1) for category in categories]
 
 
 def with_names(corpus: Corpus, vocabulary: Vocabulary | None) -> Corpus:

@@ -21,7 +21,7 @@ from surelabel.corpora import Corpus
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.guarantees.decisions import FilingPolicy
 from surelabel.guarantees.groups import ByCardinality, ByGroup
-from surelabel.models.bundle import Bundle, BundleInfo, as_categories, with_names
+from surelabel.models.bundle import Bundle, BundleInfo, with_names
 from surelabel.models.evidence import HeldOutTexts
 from surelabel.models.seen import hashes_of
 from surelabel.models.settings import LEVELS
@@ -71,7 +71,7 @@ def with_calibration(
         filed = policy.file(calibration.probabilities, calibration.known_words)
         groups = None
         if calibration.groups is not None or (filed.any() and not cardinality):
-            groups = as_categories(policy, filed, calibration.groups)
+            groups = policy.categories(filed, calibration.groups)
         taxonomy: Any = ByGroup() if groups is not None else ByCardinality(tuple(cardinality)) if cardinality else None
         predictor = ConformalLabelSets(measure, label_names=names, taxonomy=taxonomy, **common).calibrate(
             calibration.probabilities, calibration.label_sets, groups=groups
