@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from surelabel._core.validation import as_fraction, check_count
 from surelabel.exceptions import InvalidInputError
+from surelabel.measures import measure_from_name
 
 BEST_GUESSES = ("exact", "f1", "macro-f1")
 LEVELS = ("significance", "max_wrong", "max_missed", "max_false", "assurance")
@@ -88,6 +89,8 @@ class TrainingSettings:
             raise InvalidInputError("Calibrate by groups or by number of labels (cardinality), not by both.")
         for name in LEVELS:
             as_fraction(getattr(self, name), name, "train")
+        if isinstance(self.measure, str) and self.measure != "auto":
+            measure_from_name(self.measure)
         check_count("max_tags", self.max_tags, "train", 1)
         check_count("seed", self.seed, "train", 0)
 
