@@ -134,7 +134,7 @@ def _round(
     client: Client, model: _Model, tasks: list[Task], settings: PredictSettings
 ) -> Iterator[tuple[Task, Counts]]:
     """Bring the model to the workers and answer files there; an error stops those that have not begun."""
-    futures: dict[Future, Task] = {}
+    futures: dict[Future[Counts], Task] = {}
     try:
         client.wait_for_workers(1, timeout=_WORKER_SECONDS)  # a worker that died is started again
         [place] = client.scatter([model], broadcast=True, hash=False)

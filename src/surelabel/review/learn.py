@@ -35,13 +35,14 @@ from scipy import stats
 
 from surelabel._core import progress
 from surelabel._core.files import atomic_file, atomic_folder, check_overwrite
-from surelabel._core.validation import FloatArray, as_fraction
+from surelabel._core.validation import as_fraction
 from surelabel.corpora import Corpus
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.watch import ExchangeabilityWatch
 from surelabel.models import Bundle, load_bundle, train
 from surelabel.models.calibrate import held_out_texts, with_calibration
 from surelabel.models.evidence import HeldOutTexts
+from surelabel.models.seen import hashes_of
 from surelabel.review.export import corpus_of
 from surelabel.review.queues import CHECK, ReviewText
 from surelabel.review.store import ReviewStore
@@ -52,6 +53,8 @@ _SKIPPED = "(skipped audit)"
 _LEAST_BEYOND = 10
 _LEAST_DECIDED = 10
 _WATCH_ALPHA = "0.01"
+# In the provenance of a bundle: number of the last audit that it is calibrated on.
+_AUDITS_UP_TO = "audits_up_to"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +207,7 @@ def _train(
     if corpus is None:
         raise InvalidInputError("Give the texts that the model was trained on: the next one learns from them too.")
     texts = _training_corpus(old, corpus, _decided(store, plan["up_to"]))
-    train(texts, place / _FROZEN, **{**_settings_of(old), **settings})
+    train(texts, place / _FROZEN, test=0, **{**_settings_of(old), **settings})
 
 
 def _settings_of(bundle: Bundle) -> dict[str, Any]:
@@ -236,14 +239,13 @@ def _training_corpus(old: Bundle, corpus: Corpus, decided: list[ReviewText]) -> 
     kept = corpus.rows(np.array([text not in known for text in corpus.texts]) & corpus.is_labelled)
     is_training = old.seen.is_in("training", kept.texts)
     held = np.flatnonzero(~is_training)
-    if is_training.sum() == 0 or len(held) < 3:
+    if is_training.sum() == 0 or len(held) < 2:
         raise InvalidInputError(
             f"{corpus.name!r} is not what the model was trained on: {int(is_training.sum())} of its training texts and "
             f"{len(held)} held-out texts are there. Give the same file."
         )
     order = held[np.random.RandomState(old.info.seed).permutation(len(held))]
-    third = len(held) // 3
-    parts = {"filing": order[:third], "calibration": order[third : 2 * third], "test": order[2 * third :]}
+    parts = {"filing": order[: len(held) // 2], "calibration": order[len(held) // 2 :]}
     columns = {name: (*kept.columns[name], *review.columns.get(name, ("",) * len(review))) for name in kept.columns}
     joined = Corpus.from_label_sets(
         corpus.name,
@@ -282,8 +284,11 @@ def _calibrate(store: ReviewStore, place: Path, plan: dict[str, Any]) -> Learnin
     calibration = rest.rows(np.arange(int(enough[0]) + 1))
     texts = [text.text for text in audits]
     bundle = _calibrated(frozen, filing, calibration)
-    seen = bundle.seen.replaced(filing=texts[: needed.filing], calibration=texts[needed.filing : n_used])
-    dataclasses.replace(bundle, seen=seen).save(place / _NEXT)
+    parts = texts[: needed.filing], texts[needed.filing : n_used]
+    seen = bundle.seen.calibrated_with(*map(hashes_of, parts))
+    provenance = {**bundle.info.provenance, _AUDITS_UP_TO: audits[n_used - 1].number}
+    info = dataclasses.replace(bundle.info, provenance=provenance)
+    dataclasses.replace(bundle, info=info, seen=seen).save(place / _NEXT)
     return dataclasses.replace(status, state="ready")
 
 
@@ -416,34 +421,18 @@ class AuditWatch:
 
 def watch_audits(bundle: Bundle, store: ReviewStore) -> AuditWatch:
     """Compare the audits that a model has not seen with its calibration texts; a false alarm has probability 1 %."""
-    audits = audits_of(store)
-    if audits:
-        texts = [text.text for text in audits]
-        used = np.logical_or.reduce([bundle.seen.is_in(part, texts) for part in ("training", "filing", "calibration")])
-        audits = [text for text, is_used in zip(audits, used.tolist(), strict=True) if not is_used]
+    up_to = bundle.info.provenance.get(_AUDITS_UP_TO, 0)
+    audits = audits_of(store, after=up_to)
+    used = bundle.seen.used([text.text for text in audits]).tolist()
+    audits = [text for text, is_used in zip(audits, used, strict=True) if not is_used]
     if not audits or bundle.filing is None or bundle.calibration is None:
         return AuditWatch(0, alarm=False)
-    names = bundle.label_names
-    known = np.concatenate([_strangeness(part, names) for part in (bundle.filing, bundle.calibration)])
-    seen = ExchangeabilityWatch(known, alpha=_WATCH_ALPHA).update(_strangeness(audited(bundle, audits), names))
+    parts = bundle.filing, bundle.calibration, audited(bundle, audits)
+    predictor = bundle.policy.automation.predictor_  # of all texts, whatever their category
+    scores = [predictor.scores(part.probabilities, part.label_sets) for part in parts]
+    seen = ExchangeabilityWatch(np.concatenate(scores[:2]), alpha=_WATCH_ALPHA).update(scores[2])
     at = None if seen.alarm_at is None else audits[seen.alarm_at - 1].number
     return AuditWatch(len(audits), alarm=seen.alarm, alarm_at=at)
-
-
-def _strangeness(held: HeldOutTexts, names: tuple[str, ...]) -> FloatArray:
-    """Return how improbable each text's least probable true tag is, infinite if the model does not know it."""
-    place = {name: k for k, name in enumerate(names)}
-    scores = np.empty(len(held))
-    for row, label_set in enumerate(held.label_sets):
-        columns = [place.get(name, -1) for name in label_set]
-        given = held.probabilities[row : row + 1]
-        if hasattr(given, "labels"):  # Shortlists
-            listed = dict(zip(given.labels[0].tolist(), given.probabilities[0].tolist(), strict=True))
-            values = [listed.get(k, 0.0) if k >= 0 else 0.0 for k in columns] or [1 - max(listed.values())]
-        else:
-            values = [given[0, k] if k >= 0 else 0.0 for k in columns] or [1 - given.max()]
-        scores[row] = -math.log(min(values)) if min(values) > 0 else math.inf
-    return scores
 
 
 def may_file(bundle: Bundle, store: ReviewStore) -> bool:
