@@ -13,7 +13,7 @@ from surelabel._core.formatting import count
 _PARTS = {"filing": "filing set on", "calibration": "calibrated on", "test": "measured on"}
 _REASONS = {
     "no labels": "without labels",
-    "training": "used in training (repeats included, so figures are of texts that are harder than those that arrive)",
+    "training": "that occur in training",
     "calibration": "used in calibration",
 }
 
@@ -21,7 +21,7 @@ _REASONS = {
 def training_lines(bundle: Any) -> list[str]:
     """Return what `train` prints about a model: its texts, its errors, what happens to new texts, and its lists."""
     info = bundle.info
-    separators = [note for note in info.notes if "separator" in note.lower()]
+    separators = [note for note in info.notes if "separat" in note]
     parts = [f"trained on {count(info.n_train)}"]
     parts += [f"{words} {count(info.part_sizes[part])}" for part, words in _PARTS.items() if part in info.part_sizes]
     first = f"{info.corpus}: {count(sum(info.part_sizes.values()))} texts, {count(len(bundle.label_names))} tags. "
@@ -38,6 +38,10 @@ def evaluation_lines(evaluation: Any, levels: Mapping[str, str]) -> list[str]:
     if evaluation.left_out:
         reasons = "; ".join(f"{count(n)} {_REASONS.get(reason, reason)}" for reason, n in evaluation.left_out.items())
         lines.append(f"Measured on {count(evaluation.n_texts)} texts of {evaluation.corpus}. Left out: {reasons}.")
+        if 0 < evaluation.left_out.get("training", 0) < evaluation.n_texts:
+            lines.append(
+                "Short texts that repeat, such as thanks, are easy: without them figures look worse than they are."
+            )
     if evaluation.n_unknown:
         lines.append(
             f"{count(evaluation.n_unknown)} of {count(evaluation.n_texts)} texts have a tag that the model does not "

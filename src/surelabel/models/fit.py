@@ -1,0 +1,290 @@
+"""The classifier, and what is chosen on texts of the training part that its fit has not seen."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surelabel import measures, text
+from surelabel._core.files import read_arrays, write_arrays
+from surelabel._core.formatting import count
+from surelabel._core.progress import step
+from surelabel._version import __version__
+from surelabel.corpora import Corpus, Vocabulary
+from surelabel.corpora.corpus import label_matrix
+from surelabel.exceptions import ArtifactError, InvalidInputError
+from surelabel.labels.shortlists import Shortlists
+from surelabel.measures import LogLoss, Mixture
+from surelabel.measures.choose import choose_mixture
+from surelabel.models.evidence import as_shortlists
+from surelabel.models.settings import TrainingSettings
+from surelabel.recalibration import Recalibration
+from surelabel.text import HeldOut, KnownWords, TextClassifier, Thresholds
+
+_log = logging.getLogger(__name__)
+TAGGERS = ("scores", "annif", "http")
+_HELD_OUT = "probabilities of training texts"
+# A neural classifier stops by this share of the training texts.
+_VALIDATION_SHARE = 0.1
+# Training texts on which a measure is chosen: more do not change the choice.
+_MOST_CHOSEN_ON = 2_100
+
+
+class Choices(NamedTuple):
+    """Texts of the training part by fits that have not seen them: what is chosen while training is chosen on them.
+
+    `rows` are their rows among the training texts, None if they are validation texts.
+    """
+
+    probabilities: Any
+    labels: Any
+    training_labels: Any
+    rows: Any = None
+
+
+class Fitted(NamedTuple):
+    """A classifier and all that is chosen while training.
+
+    `label_texts` has the number of training texts of each label, `known_words` the words of training texts (None for
+    a tagger, whose words are not known here).
+    """
+
+    classifier: TextClassifier
+    n_train: int
+    label_texts: dict[str, int]
+    limits: tuple[int, int]
+    known_words: KnownWords | None
+    recalibration: Recalibration | None
+    thresholds: Thresholds | None
+    measure: Any
+    group_column: str | None
+
+    def predict_proba(self, texts: Sequence[str], scores: Any = None) -> Any:
+        """Return probabilities as the bundle does."""
+        probabilities = self.classifier.predict_proba(texts, scores=scores)
+        return probabilities if self.recalibration is None else self.recalibration.transform(probabilities)
+
+
+def fit(
+    corpus: Corpus, settings: TrainingSettings, vocabulary: Vocabulary | None = None, work_folder: Path | None = None
+) -> Fitted:
+    """Fit the classifier on the training part, and choose measure, thresholds and recalibration inside that part."""
+    kind, training, validation = _training_parts(corpus, settings)
+    names, known = _label_names(training, vocabulary)
+    options, offered = settings.options, names
+    if vocabulary is not None and kind in TAGGERS:
+        options, offered = _for_tagger(options, names, vocabulary)
+    limits = _limits(training, settings, len(offered))
+    classifier = _fitted(_made(kind, options, settings.seed), training, validation, offered, work_folder)
+    choices = _choices(classifier, training, validation)
+    recalibration = _recalibration(choices, settings)
+    if recalibration is not None and choices is not None:
+        choices = choices._replace(probabilities=recalibration.transform(choices.probabilities))
+    with step("choosing the measure"):
+        measure = _measure(settings, choices, limits)
+    return Fitted(
+        classifier=classifier,
+        n_train=len(training),
+        label_texts=dict(zip(names, np.asarray(known.sum(axis=0)).reshape(-1).tolist(), strict=True)),
+        limits=limits,
+        known_words=None if kind in TAGGERS else KnownWords.from_texts(training.texts),
+        recalibration=recalibration,
+        thresholds=_thresholds(choices, settings),
+        measure=measure,
+        group_column=settings.group,
+    )
+
+
+def _made(kind: str, options: Any, seed: int) -> TextClassifier:
+    """Return the unfitted classifier, with the seed of the training if it takes one."""
+    classifier = text.make(kind, **options)
+    if "seed" in classifier.get_params(deep=False) and "seed" not in options:
+        classifier.set_params(seed=seed)
+    return classifier
+
+
+def _for_tagger(options: Any, names: Sequence[str], vocabulary: Vocabulary) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return a tagger's settings and labels: all concepts that are not deprecated, by any of their names."""
+    pairs = list(zip(vocabulary.names, vocabulary.concepts, strict=True))
+    others = {other: name for name, concept in pairs for other in (concept.name, *concept.alternatives)}
+    others |= dict(zip(vocabulary.uris, vocabulary.names, strict=True))
+    offered = (name for name, concept in pairs if not concept.is_deprecated)
+    return {**options, "alternatives": others}, tuple(dict.fromkeys((*names, *offered)))
+
+
+def _training_parts(corpus: Corpus, settings: TrainingSettings) -> tuple[str, Corpus, Corpus | None]:
+    """Return the kind of classifier, its training texts, and those that it stops by.
+
+    A classifier that needs no validation texts learns from them as well.
+    """
+    own = corpus.part("train")
+    kind = settings.classifier or text.default_kind(int((np.asarray(own.labels.sum(axis=0)) > 0).sum()))
+    has_validation = "validation" in corpus.part_sizes
+    if not text.make(kind, **settings.options).needs_validation:
+        return kind, corpus.part("train", "validation") if has_validation else own, None
+    if has_validation:
+        return kind, own, corpus.part("validation")
+    order = np.random.RandomState(settings.seed).permutation(len(own))
+    n_held = max(1, round(_VALIDATION_SHARE * len(own)))
+    return kind, own.rows(np.sort(order[n_held:])), own.rows(np.sort(order[:n_held]))
+
+
+def _label_names(training: Corpus, vocabulary: Vocabulary | None) -> tuple[tuple[str, ...], Any]:
+    """Return the labels that occur in training texts, and the texts' labels (n, d) in their order.
+
+    Deprecated concepts of a vocabulary are none.
+    """
+    old = set() if vocabulary is None else set(map(vocabulary.name, vocabulary.deprecated))
+    used = np.flatnonzero(np.asarray(training.labels.sum(axis=0)).reshape(-1))
+    used = np.array([k for k in used.tolist() if training.label_names[k] not in old], dtype=np.int64)
+    return tuple(training.label_names[k] for k in used.tolist()), training.labels[:, used]
+
+
+def _labels_as(corpus: Corpus, names: Sequence[str]) -> Any:
+    """Return the labels of texts as columns for `names`, other labels left out."""
+    place = {name: k for k, name in enumerate(corpus.label_names)}
+    columns = [place[name] for name in names if name in place]
+    if len(columns) == len(names):
+        return corpus.labels[:, columns]
+    return label_matrix([row & set(names) for row in corpus.label_sets], tuple(names))
+
+
+def _limits(training: Corpus, settings: TrainingSettings, n_labels: int) -> tuple[int, int]:
+    """Return the limits on the number of labels: as set, or those of the training texts."""
+    sizes = np.diff(training.labels.indptr)
+    fewest = min(1, int(sizes.min())) if settings.min_labels is None else settings.min_labels
+    most = max(int(sizes.max()), fewest, 1) if settings.max_labels is None else settings.max_labels
+    if not 0 <= fewest <= most or fewest > n_labels:
+        raise InvalidInputError(
+            f"The limits on the number of labels must be 0 <= min_labels <= max_labels. Got {fewest} and {most}, "
+            f"with {n_labels} labels."
+        )
+    return fewest, min(most, n_labels)
+
+
+def _fitted(
+    classifier: TextClassifier,
+    training: Corpus,
+    validation: Corpus | None,
+    names: Sequence[str],
+    work_folder: Path | None,
+) -> TextClassifier:
+    """Return the fitted classifier; one that was finished with the same settings and texts is loaded."""
+    folder = None if work_folder is None else work_folder / _work_name(classifier, training, validation)
+    if folder is not None:
+        with contextlib.suppress(ArtifactError):
+            finished = text.load(folder / "classifier")
+            finished.held_out_ = _load_held_out(folder / "held_out.npz", finished.n_labels_)
+            _log.info("The classifier was finished by an earlier run; it is not trained again.")
+            return finished
+    options: dict[str, Any] = {"scores": training.scores} if classifier.kind == "scores" else {}
+    with step(f"training {classifier.kind} on {count(len(training))} texts"):
+        classifier.fit(
+            list(training.texts),
+            _labels_as(training, names),
+            names,
+            validation=None if validation is None else (list(validation.texts), _labels_as(validation, names)),
+            work_folder=None if folder is None else folder / "checkpoints",
+            **options,
+        )
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        _save_held_out(folder / "held_out.npz", classifier.held_out_)
+        classifier.save(folder / "classifier")
+    return classifier
+
+
+def _work_name(classifier: TextClassifier, training: Corpus, validation: Corpus | None) -> str:
+    """Return a name that other settings or other texts do not have."""
+    parts = [part.fingerprint() for part in (training, validation) if part is not None]
+    key = json.dumps([classifier.kind, classifier.get_params(deep=False), parts, __version__], default=repr)
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+def _save_held_out(path: Path, held_out: HeldOut | None) -> None:
+    """Write the probabilities of training texts beside a finished classifier."""
+    arrays: dict[str, Any] = {}
+    if held_out is not None:
+        values = held_out.probabilities
+        arrays = {"rows": held_out.rows}
+        if isinstance(values, Shortlists):
+            arrays.update(listed=values.labels, probabilities=values.probabilities)
+        else:
+            arrays["probabilities"] = values
+    write_arrays(path, {"kind": _HELD_OUT}, arrays)
+
+
+def _load_held_out(path: Path, n_labels: int) -> HeldOut | None:
+    """Read what `_save_held_out` wrote."""
+    arrays = read_arrays(path, _HELD_OUT)[1]
+    if not arrays:
+        return None
+    values: Any = arrays["probabilities"]
+    return HeldOut(arrays["rows"], as_shortlists(arrays["listed"], values, n_labels) if "listed" in arrays else values)
+
+
+def _choices(classifier: TextClassifier, training: Corpus, validation: Corpus | None) -> Choices | None:
+    """Return what the measure and the rule for best guesses are chosen on, None if there is nothing."""
+    names = classifier.label_names_
+    if validation is not None:
+        return Choices(
+            classifier.predict_proba(list(validation.texts)),
+            _labels_as(validation, names),
+            _labels_as(training, names),
+        )
+    if classifier.held_out_ is None:
+        return None
+    rows, probabilities = classifier.held_out_
+    labels = _labels_as(training, names)
+    return Choices(probabilities, labels[rows], labels, np.asarray(rows))
+
+
+def _recalibration(choices: Choices | None, settings: TrainingSettings) -> Recalibration | None:
+    """Return the correction of probabilities, if it is asked for."""
+    if not settings.recalibrate:
+        return None
+    if choices is None or isinstance(choices.probabilities, Shortlists):
+        raise InvalidInputError("These probabilities cannot be recalibrated: use a classifier that lists all labels.")
+    return Recalibration.fit(choices.probabilities, choices.labels.toarray(), seed=settings.seed)
+
+
+def _thresholds(choices: Choices | None, settings: TrainingSettings) -> Thresholds | None:
+    """Return the rule for best guesses, None for the most plausible label-set."""
+    if settings.best_guess == "exact":
+        return None
+    if choices is None:
+        raise InvalidInputError(f"Best guesses for {settings.best_guess} need a classifier that is trained here.")
+    return Thresholds.fit(choices.probabilities, choices.labels, settings.best_guess)
+
+
+def _measure(settings: TrainingSettings, choices: Choices | None, limits: tuple[int, int]) -> Any:
+    """Return the nonconformity measure: as set, or chosen on texts that the classifier has not seen."""
+    if settings.measure != "auto":
+        given = settings.measure
+        return measures.measure_from_name(given) if isinstance(given, str) else given
+    if choices is None or isinstance(choices.probabilities, Shortlists):
+        return LogLoss()
+    probabilities, labels, seen = choices.probabilities, choices.labels, choices.training_labels
+    if choices.rows is not None:
+        # A text's own label-set must not count among those seen in training.
+        n_chosen = min(_MOST_CHOSEN_ON, len(choices.rows) // 3)
+        some = np.sort(np.random.RandomState(settings.seed).permutation(len(choices.rows))[:n_chosen])
+        probabilities, labels = probabilities[some], labels[some]
+        seen = seen[np.setdiff1d(np.arange(seen.shape[0]), choices.rows[some])]
+    chosen = choose_mixture(
+        probabilities,
+        labels,
+        seen,
+        (settings.significance,),
+        min_labels=limits[0],
+        max_labels=limits[1],
+        seed=settings.seed,
+    )
+    return chosen.fit(choices.training_labels) if isinstance(chosen, Mixture) else chosen
