@@ -124,6 +124,13 @@ JSONL = """\
 """
 
 
+def test_concepts_as_eurlex57k_has_them(tmp_path):
+    record = {"label": "oil", "alt_labels": ["crude"], "parents": ["1"]}
+    (tmp_path / "v.json.gz").write_bytes(gzip.compress(json.dumps({"1": {"label": "energy"}, "2": record}).encode()))
+    vocabulary = read_vocabulary(tmp_path / "v.json.gz")
+    assert (vocabulary.names, vocabulary.resolve("Crude"), vocabulary.broader("2")) == (("energy", "oil"), "2", ["1"])
+
+
 @pytest.mark.parametrize(("name", "content"), [("v.csv", OWN_CSV), ("v.csv", ANNIF_CSV), ("v.jsonl", JSONL)])
 def test_tables_of_concepts(tmp_path, name, content):
     (tmp_path / name).write_text(content)
@@ -152,6 +159,8 @@ def test_annifs_vocabularies(tmp_path):
         ("v.csv", "name\noil\n"),
         ("v.csv", "uri,name\nu:1,a\nu:1,b\n"),
         ("v.tsv", "<u:1>\toil\nu:2 tar\n"),
+        ("v.json", "[]"),
+        ("v.json", '{"1": {"name": "oil"}}'),
     ],
 )
 def test_what_is_no_vocabulary(tmp_path, name, content):

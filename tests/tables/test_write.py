@@ -8,46 +8,41 @@ from hypothesis import strategies as st
 
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.tables.read import read_rows
-from surelabel.tables.write import neutral, open_writer, output_format, to_json
+from surelabel.tables.write import OUTPUT_FORMATS, neutral, open_writer, to_json
 
 SCHEMA = {"id": str, "n": int, "share": float, "is_new": bool}
 RECORDS = [{"id": "a", "n": 1, "share": 0.5, "is_new": True}, {"id": "žluť", "n": 2}]
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet", "a.xlsx"])
-def test_what_is_written_is_read(tmp_path, name):
-    writer = open_writer(tmp_path / name, headings=SCHEMA)
-    writer.write(RECORDS[:1])
-    writer.write(iter(RECORDS[1:]))
-    assert not (tmp_path / name).exists()
-    writer.close()
-    rows = [row.cells for row in read_rows(tmp_path / name)]
+@pytest.mark.parametrize("kind", OUTPUT_FORMATS)
+def test_what_is_written_is_read(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    with path.open("wb") as stream:
+        writer = open_writer(stream, kind, SCHEMA)
+        writer.write(RECORDS[:1])
+        writer.write(iter(RECORDS[1:]))
+        writer.close()
+        assert not stream.closed
+    rows = [row.cells for row in read_rows(path)]
     assert [row["id"] for row in rows] == ["a", "žluť"]
     assert [int(row["n"]) for row in rows] == [1, 2]
     assert rows[1].get("share") in {None, ""}
 
 
-def test_an_error_leaves_no_file(tmp_path):
-    with pytest.raises(ZeroDivisionError), open_writer(tmp_path / "a.csv", headings=["id"]) as writer:
-        writer.write({"id": 1 // n} for n in (1, 0))
-    assert not list(tmp_path.iterdir())
-
-
 def test_nested_types_of_parquet(tmp_path):
     schema = {"tags": [str], "top": [{"labels": [str], "p": float}]}
     record = {"tags": ["a", "\ud800"], "top": [{"labels": ["x"], "p": 0.5}]}
-    with open_writer(tmp_path / "a.parquet", headings=schema) as writer:
+    with (tmp_path / "a.parquet").open("wb") as stream:
+        writer = open_writer(stream, "parquet", schema)
         writer.write([record])
+        writer.close()
     cells = next(read_rows(tmp_path / "a.parquet")).cells
     assert cells == {"tags": ["a", "?"], "top": [{"labels": ["x"], "p": 0.5}]}
     with pytest.raises(InvalidInputError, match="types"):
         open_writer(io.BytesIO(), "parquet", ["id"])
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.xls"])
-def test_unknown_formats(name):
-    with pytest.raises(InvalidInputError, match="end in"):
-        output_format(name)
+def test_an_unknown_format():
     with pytest.raises(InvalidInputError, match="format"):
         open_writer(io.BytesIO(), "xls")
 

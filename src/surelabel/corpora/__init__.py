@@ -9,6 +9,7 @@ Examples
 """
 
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance, text_hash
+from surelabel.corpora.download import cache_folder
 from surelabel.corpora.load import available, is_available_locally, load
 from surelabel.corpora.split import draw_parts, reduce_labels, stratified_parts
 from surelabel.corpora.synthetic import generate_synthetic
@@ -21,6 +22,7 @@ __all__ = [
     "Provenance",
     "Vocabulary",
     "available",
+    "cache_folder",
     "draw_parts",
     "generate_synthetic",
     "is_available_locally",

@@ -30,22 +30,21 @@ def read_aapd(path: str | Path, *, label_names: Sequence[str] | None = None) -> 
     if not files:
         shown = sorted(file.name for file in folder.iterdir())[:8]
         raise CorpusError(f"AAPD must hold text_train and label_train, train.tsv or train.json. Got {shown}.")
-    parts = {part: list(_read_part(found, names)) for part, found in files.items()}
-    texts = [(f"{part}-{row}", *one, part) for part, rows in parts.items() for row, one in enumerate(rows)]
-    used = {label for _, _, labels, _ in texts for label in labels}
-    corpus = Corpus.from_label_sets(
+    parts = {
+        part: [(f"{part}-{row}", *one) for row, one in enumerate(_read_part(found, names))]
+        for part, found in files.items()
+    }
+    used = {label for texts in parts.values() for _, _, labels in texts for label in labels}
+    return Corpus.from_parts(
         "aapd",
-        [text for _, text, _, _ in texts],
-        [labels for _, _, labels, _ in texts],
-        [identity for identity, *_ in texts],
-        label_names=names if names and used <= set(names) else sorted(used),
-        provenance=provenance_of(
+        parts,
+        names if names and used <= set(names) else sorted(used),
+        provenance_of(
             [file for found in files.values() for file in found],
             "the authors' parts; one text and its labels per line or record",
             "research use; abstracts belong to their authors",
         ),
     )
-    return corpus.with_parts({part: [row for row, one in enumerate(texts) if one[3] == part] for part in parts})
 
 
 def _names_in(folder: Path) -> list[str]:

@@ -126,6 +126,26 @@ class Corpus:
         )
         return corpus.with_notes(*_unusual(corpus))
 
+    @classmethod
+    def from_parts(
+        cls,
+        name: str,
+        parts: Mapping[str, Sequence[tuple[str, str, Collection[str]]]],
+        label_names: Sequence[str] | None,
+        provenance: Provenance,
+    ) -> Corpus:
+        """Make a corpus from the texts of its parts: id, text and labels of each."""
+        texts = [(*record, part) for part, records in parts.items() for record in records]
+        corpus = cls.from_label_sets(
+            name,
+            [text for _, text, _, _ in texts],
+            [labels for _, _, labels, _ in texts],
+            [identity for identity, *_ in texts],
+            label_names=label_names,
+            provenance=provenance,
+        )
+        return corpus.with_parts({part: [row for row, one in enumerate(texts) if one[3] == part] for part in parts})
+
     def __len__(self) -> int:
         return len(self.texts)
 

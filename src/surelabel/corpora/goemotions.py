@@ -29,30 +29,25 @@ def read_goemotions(path: str | Path) -> Corpus:
         raise CorpusError(f"GoEmotions must be a folder with {', '.join(_FILES.values())}. {folder.name!r} has none.")
     listed = next((folder / name for name in ("labels.txt", "emotions.txt") if (folder / name).exists()), None)
     names = list(EMOTIONS) if listed is None else read_text(listed).split()
-    texts = [
-        (*_parsed(line, names, f"Line {number} of {file.name!r}"), part)
+    parts = {
+        part: [
+            _parsed(line, names, f"Line {number} of {file.name!r}")
+            for number, line in enumerate(read_text(file).removesuffix("\n").split("\n"), 1)
+        ]
         for part, file in files.items()
-        for number, line in enumerate(read_text(file).removesuffix("\n").split("\n"), 1)
-    ]
-    corpus = Corpus.from_label_sets(
-        "goemotions",
-        [text for text, *_ in texts],
-        [labels for _, labels, _, _ in texts],
-        [identity for _, _, identity, _ in texts],
-        label_names=names,
-        provenance=provenance_of(
-            list(files.values()), "its own parts; text, label numbers, id", "Apache 2.0, Google Research"
-        ),
+    }
+    source = provenance_of(
+        list(files.values()), "its own parts; text, label numbers, id", "Apache 2.0, Google Research"
     )
-    return corpus.with_parts({part: [row for row, one in enumerate(texts) if one[3] == part] for part in files})
+    return Corpus.from_parts("goemotions", parts, names, source)
 
 
-def _parsed(line: str, names: list[str], place: str) -> tuple[str, list[str], str]:
-    """Return text, labels and id of a line; quotes have no meaning in it."""
+def _parsed(line: str, names: list[str], place: str) -> tuple[str, str, list[str]]:
+    """Return id, text and labels of a line; quotes have no meaning in it."""
     cells = line.split("\t")
     if len(cells) != 3:
         raise CorpusError(f"{place} must be a text, label numbers and an id, between tabs. Got {len(cells)} cells.")
     numbers = [number.strip() for number in cells[1].split(",")]
     if not all(number.isdecimal() and int(number) < len(names) for number in numbers):
         raise CorpusError(f"{place} must have label numbers from 0 to {len(names) - 1}. Got {cells[1]!r:.60}.")
-    return cells[0], [names[int(number)] for number in numbers], cells[2].strip()
+    return cells[2].strip(), cells[0], [names[int(number)] for number in numbers]

@@ -95,23 +95,19 @@ def read_reuters(path: str | Path) -> Corpus:
         raise CorpusError(
             f"Reuters must have labels that occur in both its training and its test part. Got none in {source.name!r}."
         )
-    parts = {part: [row for row, document in enumerate(kept) if document.part == part] for part in ("train", "test")}
+    parts = {
+        part: [(str(one.number), one.text, one.topics & set(names)) for one in kept if one.part == part]
+        for part in ("train", "test")
+    }
     _warn_of_numbers(len(parts["train"]), len(parts["test"]), len(names))
     form = "JSON" if json_form else "SGML"
-    corpus = Corpus.from_label_sets(
-        "reuters",
-        [document.text for document in kept],
-        [document.topics.intersection(names) for document in kept],
-        [str(document.number) for document in kept],
-        label_names=names,
-        provenance=Provenance(
-            source.name,
-            f"ModApte; labels of both parts; texts with one at least; {form}",
-            "research use only; Reuters Ltd. and Carnegie Group, Inc.",
-            checksum,
-        ),
+    provenance = Provenance(
+        source.name,
+        f"ModApte; labels of both parts; texts with one at least; {form}",
+        "research use only; Reuters Ltd. and Carnegie Group, Inc.",
+        checksum,
     )
-    return corpus.with_parts(parts)
+    return Corpus.from_parts("reuters", parts, names, provenance)
 
 
 def find_reuters(path: str | Path | None = None, *, download: bool = True) -> Path:

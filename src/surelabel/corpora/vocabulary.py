@@ -18,7 +18,7 @@ from surelabel.corpora.corpus import Corpus, Provenance, label_matrix
 from surelabel.corpora.download import as_path, read_text
 from surelabel.corpora.labels import clean_name, matching_key
 from surelabel.exceptions import CorpusError
-from surelabel.tables.read import open_binary, read_rows
+from surelabel.tables.read import open_binary, parse_json, read_rows
 
 _SKOS = "http://www.w3.org/2004/02/skos/core#"
 _BRACKETED = re.compile(r"<([^<>\s]+)>")
@@ -175,10 +175,11 @@ def _mark(concept: Concept) -> str:
 
 
 def read_vocabulary(path: str | Path, language: str = "en") -> Vocabulary:
-    """Read a vocabulary: SKOS in any form that rdflib reads, Annif's CSV or TSV, or a CSV.
+    """Read a vocabulary: SKOS in any form that rdflib reads, Annif's CSV or TSV, a CSV, or JSON.
 
     A CSV has the columns uri, name (or ``label_en``, as Annif names them), and, if there are, notation, alternatives
     and broader (both separated by ``|`` or ``;``), and deprecated. A line of Annif's TSV is ``<uri>``, a tab, a name.
+    JSON is an object of URI to an object with label, alt_labels and parents, as EURLEX57K's concepts come.
     """
     source = as_path(path)
     suffixes = [suffix.lower() for suffix in source.suffixes if suffix.lower() not in {".gz", ".xz"}]
@@ -186,6 +187,8 @@ def read_vocabulary(path: str | Path, language: str = "en") -> Vocabulary:
         concepts = list(_tsv_concepts(source)) or list(_table_concepts(source, language))
     elif suffixes[-1:] in ([".csv"], [".jsonl"], [".parquet"], [".xlsx"]):
         concepts = list(_table_concepts(source, language))
+    elif suffixes[-1:] == [".json"]:
+        concepts = list(_json_concepts(source))
     else:
         concepts = list(_skos_concepts(source, language))
     if not concepts:
@@ -204,6 +207,18 @@ def _tsv_concepts(path: Path) -> Iterator[Concept]:
                 return
             raise CorpusError(f"Line {number} of {path.name!r} must be <uri>, a tab and a name. Got {line[:60]!r}.")
         yield Concept(uri[1:-1], clean_name(cells[0]), notation=cells[1].strip() if len(cells) > 1 else "")
+
+
+def _json_concepts(path: Path) -> Iterator[Concept]:
+    """Read concepts from an object by URI."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            records = parse_json(stream.read().decode("utf-8"))
+        for uri, record in records.items():
+            more, above = record.get("alt_labels") or (), record.get("parents") or ()
+            yield Concept(uri, clean_name(record["label"]), tuple(map(clean_name, more)), broader=tuple(above))
+    except (OSError, EOFError, ValueError, AttributeError, KeyError, TypeError) as error:
+        raise CorpusError(f"{path.name!r} must be an object of URI to concept. Got an error: {error!r}.") from error
 
 
 def _table_concepts(path: Path, language: str) -> Iterator[Concept]:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import functools
 import io
 import json
-import os
 import re
-import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any, Protocol
 
 from surelabel._core.extras import require
-from surelabel._core.files import atomic_file
 from surelabel._core.formatting import encodable, printable
 from surelabel.exceptions import DataWarning, InvalidInputError
 
 OUTPUT_FORMATS = ("jsonl", "csv", "tsv", "parquet", "xlsx")
-_SUFFIXES = {f".{name}": name for name in OUTPUT_FORMATS} | {".ndjson": "jsonl"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001  # full-width ones are formulas too
 # Control and direction characters that JSON would write as they are.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -43,54 +36,33 @@ class Writer(Protocol):
         """Write what is buffered, and complete the file."""
 
 
-def output_format(path: str | os.PathLike[str]) -> str:
-    """Return the format of an output file by its suffix."""
-    kind = _SUFFIXES.get(Path(path).suffix.lower())
-    if kind is None:
-        raise InvalidInputError(f"An output file must end in {', '.join(_SUFFIXES)}. Got {Path(path).name!r}.")
-    return kind
-
-
-def open_writer(
-    target: str | os.PathLike[str] | IO[Any], kind: str | None = None, headings: Sequence[str] | Schema = ()
-) -> Writer:
-    r"""Return a writer onto a path or an open stream.
+def open_writer(stream: IO[Any], kind: str, headings: Sequence[str] | Schema = ()) -> Writer:
+    r"""Return a writer onto a stream, which stays open: of bytes, or for jsonl, csv and tsv also of text.
 
     Parameters
     ----------
-    target : path or stream
-        A path is written atomically: the file appears when the writer is closed; "-" is standard output. Streams
-        are of bytes, for jsonl and csv also of text, and stay open.
-    kind : str, optional
-        One of `OUTPUT_FORMATS`; by default the path's suffix decides.
+    kind : str
+        One of `OUTPUT_FORMATS`.
     headings : sequence of str, or mapping of name to type
-        The columns of csv, xlsx and parquet; parquet needs types (see `Schema`).
+        The columns; Parquet needs types (see `Schema`), JSONL needs none.
 
     Examples
     --------
     >>> import io
     >>> stream = io.StringIO()
-    >>> writer = open_writer(stream, "csv", ("id", "labels"))
-    >>> writer.write([{"id": "=1+1", "labels": "oil"}])
+    >>> open_writer(stream, "csv", ("id", "labels")).write([{"id": "=1+1", "labels": "oil"}])
     >>> stream.getvalue()
     "id,labels\n'=1+1,oil\n"
     """
-    if isinstance(target, str | os.PathLike):
-        kind = kind or output_format(target)
-        if os.fspath(target) != "-":
-            return _AtomicWriter(target, kind, headings)
-        target = sys.stdout.buffer
-    writers: dict[str, Any] = {
-        "jsonl": _JsonlWriter,
-        "csv": _CsvWriter,
-        "tsv": functools.partial(_CsvWriter, delimiter="\t"),
-        "xlsx": _SheetWriter,
-        "parquet": _ParquetWriter,
-    }
-    if kind not in writers:
-        raise InvalidInputError(f"The format of an output must be {', '.join(writers)}. Got {kind!r}.")
-    writer: Writer = writers[kind](target, headings)
-    return writer
+    if kind == "jsonl":
+        return _JsonlWriter(stream)
+    if kind in {"csv", "tsv"}:
+        return _CsvWriter(stream, headings, "," if kind == "csv" else "\t")
+    if kind == "xlsx":
+        return _SheetWriter(stream, headings)
+    if kind == "parquet":
+        return _ParquetWriter(stream, headings)
+    raise InvalidInputError(f"The format of an output must be one of {', '.join(OUTPUT_FORMATS)}. Got {kind!r}.")
 
 
 def to_json(record: Record) -> str:
@@ -129,7 +101,7 @@ class _Utf8:
 class _JsonlWriter:
     """One JSON object per line."""
 
-    def __init__(self, stream: IO[Any], headings: Any = ()) -> None:
+    def __init__(self, stream: IO[Any]) -> None:
         is_text = isinstance(stream, io.TextIOBase)
         self._stream: Any = stream if is_text else _Utf8(stream)
 
@@ -229,29 +201,3 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_encodable(item) for item in value]
     return {key: _encodable(item) for key, item in value.items()} if isinstance(value, Mapping) else value
-
-
-class _AtomicWriter:
-    """A writer onto a path; the file appears when it is closed, and not at all after an error."""
-
-    def __init__(self, path: str | os.PathLike[str], kind: str, headings: Any) -> None:
-        with contextlib.ExitStack() as opened:
-            stream = opened.enter_context(atomic_file(path, "wb"))
-            self._writer = open_writer(stream, kind, headings)
-            self._opened = opened.pop_all()
-
-    def write(self, records: Iterable[Record]) -> None:
-        self._writer.write(records)
-
-    def close(self) -> None:
-        with self._opened:
-            self._writer.close()
-
-    def __enter__(self) -> _AtomicWriter:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if error[0] is None:
-            self.close()
-        else:
-            self._opened.__exit__(*error)
