@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from text_cases import FILLERS, SIGNS, made_up
+from surelabel import text
+from text_cases import CNN, FILLERS, LABELS, SIGNS, made_up
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +56,7 @@ def tiny_encoder(tmp_path_factory):
             num_attention_heads=2,
             intermediate_size=32,
             max_position_embeddings=64,
+            hidden_dropout_prob=0.0,
         )
         BertModel(config).save_pretrained(folder)
     (folder / "1_Pooling").mkdir()
@@ -62,3 +64,24 @@ def tiny_encoder(tmp_path_factory):
     modules = [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
     (folder / "modules.json").write_text(json.dumps(modules))
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def fitted_kind(training, validation, tiny_encoder):
+    """A function from a kind to a fitted classifier, fitted once."""
+    settings = {
+        "linear": {},
+        "randinit": CNN,
+        "word2vec": CNN,
+        "bert": {"model": tiny_encoder, "epochs": 2, "encoder_learning_rate": 3e-3, "head_learning_rate": 0.03},
+        "hybrid": {"model": tiny_encoder, "C": 1.0},
+        "blend": {"members": {"linear": {"C": 1.0}, "randinit": CNN}},
+    }
+    kept = {}
+
+    def get(kind):
+        if kind not in kept:
+            kept[kind] = text.make(kind, **settings[kind]).fit(*training, LABELS, validation=validation)
+        return kept[kind]
+
+    return get

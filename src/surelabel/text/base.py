@@ -77,6 +77,8 @@ class TextClassifier(BaseEstimator, abc.ABC):
     """Whether fit needs validation texts."""
     many_labels: ClassVar[bool] = False
     """Whether there may be more than MANY_LABELS labels."""
+    learns_labels: ClassVar[bool] = True
+    """Whether labels without training texts are worth a warning."""
 
     held_out_: HeldOut | None = None
 
@@ -122,7 +124,8 @@ class TextClassifier(BaseEstimator, abc.ABC):
                     "that are neither training nor calibration texts."
                 )
             held = as_labelled(*validation, n_labels=training.labels.shape[1], name="validation")
-        _warn_about_labels(training.labels)
+        if self.learns_labels:
+            _warn_about_labels(training.labels)
         self.n_labels_, self.label_names_ = training.labels.shape[1], names
         self.history_ = self._fit(training, held, None if work_folder is None else Path(work_folder))
         return self

@@ -204,6 +204,7 @@ class Tagger(TextClassifier):
     """
 
     many_labels = True
+    learns_labels = False
     score_kind: str
     n_listed: int
     alternatives: dict[str, str] | None
