@@ -81,14 +81,20 @@ def build_answers(
     assured = None if assurance is None else as_fraction(assurance, "assurance", "build_answers")
     texts, decisions = _decide(predictor, probabilities, policy, known_words, groups, by_decision)
     forced = ForcedPredictions.from_texts(texts)
+    is_same = policy is not None and policy.guesses_as(predictor)
     if policy is not None and not by_decision:
-        guesses = forced if policy.guesses_as(predictor) else None
-        decisions = policy.decide(probabilities, known_words, guesses=guesses)
+        decisions = policy.decide(probabilities, known_words, guesses=forced if is_same else None)
+    # Of the same measure and limits, the policy's best guesses are the forced predictions.
+    plausible = (
+        [one.labels for one in decisions if one is not None] if is_same else as_indices(forced.members, forced.columns)
+    )
     names = texts.calibration.label_names
     known = tuple(map(str, range(texts.calibration.n_labels))) if names is None else names
     sets = _describe_sets(texts, level, assured, top, known, describe) if level is not None else iter([{}] * len(texts))
     answers = []
-    for guess, decision, described in zip(_guess(texts, forced, best_guesses, decisions), decisions, sets, strict=True):
+    for guess, decision, described in zip(
+        _guess(texts, forced, plausible, best_guesses, decisions), decisions, sets, strict=True
+    ):
         answers.append(
             Answer(
                 decision=None if decision is None else decision.decision,
@@ -134,13 +140,14 @@ class _Guess(NamedTuple):
     credibility: float
 
 
-def _guess(texts: Texts, forced: ForcedPredictions, best_guesses: Any, decisions: Any) -> list[_Guess]:
-    """Return each text's best guess: the certified label-set, else that of another rule, else the forced prediction.
+def _guess(
+    texts: Texts, forced: ForcedPredictions, plausible: list[tuple[int, ...]], best_guesses: Any, decisions: Any
+) -> list[_Guess]:
+    """Return each text's best guess: the certified label-set, else that of another rule, else the most plausible one.
 
-    The forced prediction is the other label-set that a best guess unlike it is compared with.
+    The most plausible label-set is the other one that a best guess unlike it is compared with.
     """
-    most_plausible = as_indices(forced.members, forced.columns)
-    guesses = list(most_plausible)
+    guesses = list(plausible)
     if best_guesses is not None:
         rows, columns = best_guesses.nonzero()
         order = np.lexsort((columns, rows))
@@ -150,8 +157,8 @@ def _guess(texts: Texts, forced: ForcedPredictions, best_guesses: Any, decisions
         if decision is not None and decision.decision == FILE:
             guesses[row] = decision.labels
     confidence, credibility = forced.confidence, forced.credibility
-    if guesses != most_plausible:
-        is_other = np.array([one != other for one, other in zip(guesses, most_plausible, strict=True)])
+    if guesses != plausible:
+        is_other = np.array([one != other for one, other in zip(guesses, plausible, strict=True)])
         confidence = np.where(is_other, 1.0 - credibility, confidence)
         credibility = np.where(is_other, _p_values(texts, guesses), credibility)
     return list(map(_Guess, guesses, confidence.tolist(), credibility.tolist()))

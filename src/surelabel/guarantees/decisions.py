@@ -190,7 +190,7 @@ class FilingPolicy:
     def _flags_and_filed(self, scores: FloatArray, known_words: Any) -> tuple[Any, BoolArray]:
         """Return the flag of each text by `Novelty`, and which texts are filed, (n,) each."""
         flags = self.novelty.flags(scores, _as_known_words(known_words, len(scores)))
-        return flags, self.automation.is_sure(scores) & (flags == FAMILIAR)
+        return flags, (scores < self.automation.threshold_) & (flags == FAMILIAR)
 
     def categories(self, filed: BoolArray, groups: Any = None, known: Collection[str] | None = None) -> list[str]:
         """Return the category of each text for `ByGroup`: "filed" or "seen", with its group if there are groups.
