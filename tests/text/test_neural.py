@@ -55,6 +55,7 @@ def test_a_saved_one_is_the_same(fitted_kind, new, kind, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(new[0]), fitted_kind(kind).predict_proba(new[0]))
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # gensim leaves the file open
 def test_word2vec_reads_files(training, validation, tmp_path):
     path = tmp_path / "vectors.txt"
     rows = {"gold": [1, 0, 2], "wheat": [0, 1, -1], "oil": [2, 2, 0]}

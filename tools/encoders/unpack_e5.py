@@ -10,6 +10,7 @@ bytes: byte j has weight j in its low and weight j + 16 in its high half, each a
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 import sys
@@ -101,7 +102,7 @@ def unpack(source: Path, folder: Path) -> None:
     starts, scores = reader.array("<u4", n_pieces + 1), reader.array("<f4", n_pieces)
     blob = data[reader.place : reader.place + n_bytes]
     reader.place += n_bytes
-    pieces = [blob[start:end].decode() for start, end in zip(starts, starts[1:], strict=False)]
+    pieces = [blob[start:end].decode() for start, end in itertools.pairwise(starts)]
     _, n_map_bytes = reader.take("iI")
     reader.place += n_map_bytes
     tensors: dict[str, tuple[int, int]] = {}
