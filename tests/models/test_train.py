@@ -8,9 +8,11 @@ import pytest
 from models.quick import quick_train
 from surelabel import corpora, text
 from surelabel.corpora import Corpus
+from surelabel.evaluation.summary import training_lines
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import TrainingSettings, evaluate_bundle, load_bundle, train
 from surelabel.models.seen import hashes_of
+from surelabel.text.linear import LinearClassifier
 
 
 def test_each_part_is_used_for_its_purpose(bundle, divided):
@@ -235,3 +237,54 @@ def test_labels_of_a_vocabulary(corpus, tmp_path):
         assert found.errors == bundle.evaluation.errors
     loaded = load_bundle(bundle.save(tmp_path / "model"))
     assert loaded.uris == bundle.uris
+
+
+class Tiny(LinearClassifier):
+    """A classifier that needs validation texts, as neural ones do."""
+
+    kind = "tiny"
+    needs_validation = True
+
+    def _fit(self, training, validation, work_folder):
+        self.stopped_by = list(validation.texts)
+        return super()._fit(training, None, work_folder)
+
+
+def test_a_random_tenth_of_training_texts_validates(corpus, divided, monkeypatch):
+    monkeypatch.setattr("surelabel.models.fit.text.make", lambda _kind, **settings: Tiny(**settings))
+    bundle = quick_train(divided, classifier="tiny", best_guess="f1")
+    training = divided.part("train")
+    held = bundle.classifier.stopped_by
+    assert (bundle.info.n_train, len(held)) == (945, 105)
+    assert set(held) <= set(training.texts)
+    # They are training texts for everybody else.
+    assert bundle.seen.used(held).all()
+    assert bundle.evaluation.n_texts == 150
+    # A file's own validation part is taken instead; a classifier that needs none learns from it.
+    parts = {name: np.flatnonzero(divided.part_of == corpora.PARTS.index(name)) for name in divided.part_sizes}
+    own = divided.with_parts({**parts, "train": parts["train"][:900], "validation": parts["train"][900:]})
+    assert quick_train(own, classifier="tiny").classifier.stopped_by == list(own.part("validation").texts)
+    monkeypatch.undo()
+    assert quick_train(own).info.n_train == 1_050
+
+
+def test_a_promise_that_cannot_be_kept_is_named(corpus):
+    label_sets = [labels | {f"only {row}"} if row % 9 == 0 else labels for row, labels in enumerate(corpus.label_sets)]
+    bundle = quick_train(Corpus.from_label_sets("tails", corpus.texts, label_sets))
+    assert any("unknown or not listed" in note for note in bundle.info.notes)
+    assert bundle.evaluation.errors["0.05"] > 0.05
+
+
+@pytest.mark.parametrize("n_texts", [20, 60])
+def test_very_few_texts(corpus, n_texts):
+    bundle = quick_train(corpus.rows(range(n_texts)))
+    assert bundle.policy.share_ == 0.0
+    assert any("rule anything out" in note for note in bundle.info.notes)
+    assert len(bundle.answers(corpus.texts[100:103], significance="0.2")) == 3
+
+
+def test_training_says_how_labels_were_separated(corpus, tmp_path):
+    path = tmp_path / "tickets.csv"
+    rows = [f'"{one}",{"; ".join(sorted(row))}' for one, row in zip(corpus.texts, corpus.label_sets, strict=True)]
+    path.write_text("text,labels\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    assert "';'" in training_lines(quick_train(path))[0]

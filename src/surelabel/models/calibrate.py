@@ -8,6 +8,7 @@ promise holds for all texts, for filed ones, and for those that people see.
 from __future__ import annotations
 
 import dataclasses
+import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +27,7 @@ from surelabel.models.evidence import HeldOutTexts
 from surelabel.models.seen import hashes_of
 from surelabel.models.settings import LEVELS
 
+_LOCK = threading.Lock()
 _CHANGES = {*LEVELS, "measure", "max_tags", "group", "cardinality"}
 
 
@@ -66,7 +68,8 @@ def with_calibration(
         label_names=names,
         **common,
     )
-    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+    # Warnings are filtered for the whole process: a service that calibrates in threads must not do so at once.
+    with _LOCK, warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         policy.calibrate(filing.evidence, calibration.evidence)
         filed = policy.file(calibration.probabilities, calibration.known_words)
         groups = None
