@@ -14,6 +14,7 @@ from surelabel._core.progress import step
 from surelabel.cli import options
 from surelabel.cli.app import app, console, say, usage_error
 from surelabel.cli.show import card, print_json, progress
+from surelabel.exceptions import CorpusError
 
 if TYPE_CHECKING:
     from surelabel.models import Bundle
@@ -185,11 +186,13 @@ def _print(bundle: Bundle, source: str, settings: PredictSettings, kind: str) ->
     from surelabel.tables.write import open_writer
 
     skipped: list[dict[str, Any]] = []
-    rows = read_rows(source, kind=settings.kind, encoding=settings.encoding)
+    needed = [column for column in settings.columns.needed if column != settings.columns.scores]
+    rows = read_rows(source, kind=settings.kind, encoding=settings.encoding, needed=needed)
     texts = text_rows(rows, settings.columns)
     shown = dataclasses.replace(settings, with_text=True) if kind == "cards" else settings
-    writer = None
+    writer, n_records = None, 0
     for records in predicting.answer_rows(bundle, texts, shown, skipped):
+        n_records += len(records)
         if kind == "cards":
             for record in records:
                 say(card(record, text=record["text"], width=console.width) + "\n")
@@ -197,6 +200,8 @@ def _print(bundle: Bundle, source: str, settings: PredictSettings, kind: str) ->
         if writer is None:
             writer = open_writer(sys.stdout, kind, columns_of(kind, settings))
         writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
+    if n_records == 0:
+        raise CorpusError(f"{source} has no text that can be answered.")
     if skipped:
         _log.warning("%s rows were skipped. The first: %s", f"{len(skipped):,}", skipped[0]["error"])
 
