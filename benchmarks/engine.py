@@ -1,39 +1,46 @@
-"""The engine's speed, as ratios against rivals in the same run.
+"""The engine's speed beside another checkout of this project, as ratios in one run.
 
-    python benchmarks/engine.py --out results/engine.json [--reuters PATH] [--quick]
+    python benchmarks/engine.py --before PATH [--probabilities FILE.npz ...] [--texts 1000] [--out results/engine.json]
 
-Every figure is of one core (n_jobs=1) unless it says otherwise; times are the best of several runs.
+Each version runs in a process of its own (PYTHONPATH=PATH/src), one thread, on the same rows: random ones, and those of
+saved files with the arrays calibration (n, d), calibration_labels, test, test_labels and, for the mixture,
+train_labels. Times are the best of several runs, per text. `--worker` is how the script calls itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
-import tracemalloc
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-import surelabel
-from probabilities import Measured, measured
-from surelabel import ConformalLabelSets, LogLoss, LpNorm
-from surelabel._kernels import walk
-from surelabel.engines import SEARCHES
-
-MEASURES = {"L2": LpNorm(2), "L4": LpNorm(4), "L8": LpNorm(8), "LogLoss": LogLoss()}
-# Label-sets that the Hamming ball may score in all for one figure: some twenty seconds of it.
-BALL_BUDGET = 20_000_000
+LEVELS, MAX_LABELS, MOST_BALL = ("0.05", "0.01"), 15, 20_000_000
 
 
-def best_of(runs: int, work: Callable[[], Any]) -> float:
-    """Seconds of the fastest of several runs."""
+def random_rows(n_texts, n_labels=90, seed=0):
+    """Return probabilities as sharp as those of a classifier, and label-sets drawn from them."""
+    rng = np.random.default_rng(seed)
+    rows = {}
+    for part, n in (("calibration", 1000), ("test", n_texts), ("train", 2000)):
+        probabilities = np.clip(rng.beta(0.03, 3, (n, n_labels)), 1e-5, 0.999)
+        likeliest = rng.zipf(1.4, n) % n_labels
+        probabilities[np.arange(n), likeliest] = 1 - 0.9 * rng.beta(0.3, 3, n)
+        labels = rng.random(probabilities.shape) < probabilities
+        labels[~labels.any(axis=1), 0] = True
+        rows |= {part: probabilities, f"{part}_labels": labels}
+    return rows
+
+
+def seconds(work, runs=3):
+    """Return the time of the fastest run."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -42,233 +49,152 @@ def best_of(runs: int, work: Callable[[], Any]) -> float:
     return min(times)
 
 
-def against_hamming_ball(data: Measured, budget: int) -> list[dict[str, Any]]:
-    rows = []
-    for name, measure in MEASURES.items():
-        predictor = ConformalLabelSets(measure, 1, data.max_labels, n_jobs=1)
-        predictor.calibrate(data.calibration, data.calibration_labels)
-        for level in ("0.05", "0.01"):
-            sets = predictor.predict_set(data.test, significance=level)
-            sizes = sets.sizes()
-            seconds = best_of(5, lambda: predictor.predict_set(data.test, significance=level).sizes())
-            ball = ConformalLabelSets(measure, 1, data.max_labels, search="hamming-ball", n_jobs=1)
-            ball.calibrate(data.calibration, data.calibration_labels)
-            report = ball.predict_set(data.test, significance=level).search_report()
-            considered = np.array(report.considered, dtype=float)
-            # The texts with the smallest balls, as many as the budget allows: what is feasible at all.
-            order = np.argsort(considered, kind="stable")
-            order = order[~report.prohibitive[order]]
-            feasible = np.sort(order[np.cumsum(considered[order]) <= budget])
-            part = data.test[feasible]
-            ball_seconds = best_of(1, lambda: ball.predict_set(part, significance=level).sizes())
-            same_part = best_of(5, lambda: predictor.predict_set(part, significance=level).sizes())
-            assert np.array_equal(ball.predict_set(part[:50], significance=level).sizes(), sizes[feasible][:50])
-            rows.append(
-                {
-                    "measure": name,
-                    "significance": level,
-                    "texts": len(data.test),
-                    "mean_size": float(sizes.mean()),
-                    "exact_ms_all_texts": 1e3 * seconds,
-                    "exact_us_a_text": 1e6 * seconds / len(data.test),
-                    "ball_label_sets_all_texts": float(considered.sum()),
-                    "ball_prohibitive_percent": 100 * float(report.prohibitive.mean()),
-                    "texts_timed_with_ball": len(feasible),
-                    "ball_seconds": ball_seconds,
-                    "exact_seconds_same_texts": same_part,
-                    "ratio_same_texts": ball_seconds / same_part,
-                    "ball_label_sets_a_second": float(considered[feasible].sum()) / ball_seconds,
-                }
-            )
-            print(
-                f"  {name:8s} e={level}  exact {1e3 * seconds:7.2f} ms all texts, mean N {sizes.mean():9.1f};  "
-                f"ball on {len(feasible)} texts {ball_seconds:8.2f} s: {ball_seconds / same_part:,.0f} x"
-            )
-    return rows
+def measure_rows(rows):
+    """Return microseconds per text by question."""
+    import surelabel
+    from surelabel import ConformalLabelSets, LogLoss, LpNorm
+    from surelabel.measures.mixture import Mixture
+
+    test, n = rows["test"], len(rows["test"])
+    mixture = Mixture(0.9, 0.5, 1.0).fit(rows["train_labels"])
+    measures = {"L2": LpNorm(2), "L8": LpNorm(8), "LogLoss": LogLoss(), "Mixture": mixture}
+    figures = {}
+    for name, measure in measures.items():
+        predictor = ConformalLabelSets(measure, 1, MAX_LABELS, n_jobs=1)
+        predictor.calibrate(rows["calibration"], rows["calibration_labels"])
+        figures[f"{name}, best guess"] = seconds(lambda: predictor.predict(test)) / n
+        for level in LEVELS:
+            sets = lambda: predictor.predict_set(test, significance=level)
+            figures[f"{name}, size at {level}"] = seconds(lambda: sets().size_bounds()) / n
+            figures[f"{name}, contains at {level}"] = seconds(lambda: sets().contains(rows["test_labels"])) / n
+            few = test[:100]
+            top = lambda: [one.top(5) for one in predictor.predict_set(few, significance=level)]
+            figures[f"{name}, 5 best members at {level}"] = seconds(top) / len(few)
+        if name != "Mixture":
+            few = test[:50]
+            sums = lambda: surelabel.metrics.s_criterion(predictor, few).mean
+            figures[f"{name}, S"] = seconds(sums, 1) / len(few)
+            true = rows["test_labels"][:50]
+            figures[f"{name}, OF"] = seconds(lambda: surelabel.metrics.of_criterion(predictor, few, true), 1) / len(few)
+    return {name: 1e6 * value for name, value in figures.items()}
 
 
-def against_mulaconf(data: Measured, n_texts: int) -> dict[str, Any] | None:
-    try:
-        from mulaconf.icp_predictor import InductiveConformalPredictor
-    except ImportError:
-        print("  mulaconf is not installed: skipped (make bench installs it)")
-        return None
-    n_labels = data.test.shape[1]
-    rival = InductiveConformalPredictor(data.calibration, data.calibration_labels.astype(int), measure="norm")
-    rival.calibrate(data.calibration, data.calibration_labels.astype(int))
-    start = time.perf_counter()
-    regions = rival.predict(data.test[:n_texts])(significance_level=0.05)
-    rival_seconds = time.perf_counter() - start
-    del regions
-    predictor = ConformalLabelSets(LpNorm(2), 0, n_jobs=1).calibrate(data.calibration, data.calibration_labels)
+def measure_ball(rows, radii):
+    """Return seconds of the paper's Hamming ball and of the exact search on the same texts, by the paper's t."""
+    from surelabel import ConformalLabelSets, LpNorm
 
-    def sizes() -> Any:
-        return predictor.predict_set(data.test[:n_texts], significance=0.05).sizes()
-
-    def members() -> Any:
-        return [one.to_array() for one in predictor.predict_set(data.test[:n_texts], significance=0.05)]
-
-    ours, listed = best_of(5, sizes), best_of(3, members)
-    print(
-        f"  d={n_labels}, {n_texts} texts: MuLaConf {rival_seconds:.1f} s; sizes {1e3 * ours:.2f} ms "
-        f"({rival_seconds / ours:,.0f} x), all members listed {1e3 * listed:.1f} ms ({rival_seconds / listed:,.0f} x)"
-    )
-    return {
-        "n_labels": n_labels,
-        "texts": n_texts,
-        "mulaconf_seconds": rival_seconds,
-        "sizes_seconds": ours,
-        "members_seconds": listed,
-        "ratio_sizes": rival_seconds / ours,
-        "ratio_members": rival_seconds / listed,
-    }
+    table = {}
+    for t in sorted(set(radii)):
+        chosen = np.flatnonzero(np.array(radii) == t)[:20]
+        for search in ("hamming-ball", "exact"):
+            predictor = ConformalLabelSets(LpNorm(2), 1, MAX_LABELS, search=search, n_jobs=1)
+            predictor.calibrate(rows["calibration"], rows["calibration_labels"])
+            sets = lambda: predictor.predict_set(rows["test"][chosen], significance=LEVELS[0]).size_bounds()
+            table[f"{search}, t = {t}"] = 1e6 * seconds(sets, 1 if search == "hamming-ball" else 3) / len(chosen)
+    return table
 
 
-def enumeration_rate(data: Measured, n_sets: int) -> list[dict[str, Any]]:
-    """Label-sets per second written into a preallocated array, for the first text, with a threshold that has enough."""
-    rows = []
-    for name in ("L2", "L8", "LogLoss"):
-        absent, present = MEASURES[name].costs(data.test[:1])
-        # A total that no label-set passes: the walk fills the whole array.
-        threshold = float(np.maximum(absent, present).sum())
-        words = np.zeros((n_sets, (data.test.shape[1] + 63) // 64), dtype=np.uint64)
+def find_radii(rows):
+    """Return the paper's t of each test text whose ball is within reach, -1 for others."""
+    from surelabel import ConformalLabelSets, LpNorm
 
-        def write() -> int:
-            return walk.list_row(absent[0], present[0], threshold, (1, data.max_labels), words, np.empty(0))
-
-        assert write() == n_sets
-        seconds = best_of(3, write)
-        print(f"  {name:8s} {n_sets:,} label-sets in {seconds:.3f} s: {n_sets / seconds:.3g} a second")
-        rows.append({"measure": name, "label_sets": n_sets, "seconds": seconds, "a_second": n_sets / seconds})
-    return rows
+    predictor = ConformalLabelSets(LpNorm(2), 1, MAX_LABELS).calibrate(rows["calibration"], rows["calibration_labels"])
+    demand = predictor.predict_set(rows["test"], significance=LEVELS[0]).demand()
+    return [int(t) if ball <= MOST_BALL // 20 else -1 for t, ball in zip(demand.radii, demand.ball, strict=True)]
 
 
-def growth_with_texts(data: Measured, sizes: list[int]) -> list[dict[str, Any]]:
-    predictor = ConformalLabelSets(LpNorm(4), 1, data.max_labels, n_jobs=1)
-    predictor.calibrate(data.calibration, data.calibration_labels)
-    rows = []
-    for n in sizes:
-        test = np.resize(data.test, (n, data.test.shape[1]))
-        seconds = best_of(3, lambda: predictor.predict_set(test, significance=0.05).sizes())
-        print(f"  n={n:>7,}: {1e3 * seconds:8.2f} ms, {1e6 * seconds / n:.2f} us per text")
-        rows.append({"texts": n, "seconds": seconds, "us_a_text": 1e6 * seconds / n})
-    return rows
+def answer_cold():
+    """Print the processor time of the first answer, and of compiling all searches, with an empty kernel cache."""
+    from surelabel import ConformalLabelSets, LogLoss
+    from surelabel.measures.mixture import Mixture
 
-
-def growth_with_labels(label_counts: list[int], n_texts: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
-    rows = []
-    for d in label_counts:
-        # Two sure labels per text and ten unsure ones, whatever d; the rest all but excluded.
-        probabilities = rng.random((n_texts + 999, d)) * 1e-3 / d
-        for row in probabilities:
-            row[rng.choice(d, 12, replace=False)] = np.r_[0.95, 0.99, rng.random(10) * 0.5]
-        labels = rng.random(probabilities.shape) < probabilities
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            predictor = ConformalLabelSets(LogLoss(), 0, n_jobs=1).calibrate(probabilities[:999], labels[:999])
-        test = probabilities[999:]
-        sets = predictor.predict_set(test, significance=0.05)
-        lower, upper = sets.size_bounds()
-        exact = int(np.sum(lower == upper))
-        seconds = best_of(3, lambda: predictor.predict_set(test, significance=0.05).size_bounds())
-        forced = best_of(3, lambda: predictor.predict(test))
-        print(
-            f"  d={d:>6,}: sizes {1e6 * seconds / n_texts:9.1f} us per text, forced {1e6 * forced / n_texts:8.1f} us, "
-            f"mean N {np.mean(lower):.1f}, {exact} of {n_texts} exact"
-        )
-        rows.append(
-            {
-                "n_labels": d,
-                "texts": n_texts,
-                "sizes_us_a_text": 1e6 * seconds / n_texts,
-                "forced_us_a_text": 1e6 * forced / n_texts,
-                "mean_size": float(np.mean(lower)),
-                "exact_texts": exact,
-            }
-        )
-    return rows
+    probabilities = rng.random((60, 12))
+    labels = rng.random(probabilities.shape) < probabilities
+    labels[~labels.any(axis=1), 0] = True
+    start = time.process_time()
+    predictor = ConformalLabelSets(LogLoss(), n_jobs=1).calibrate(probabilities, labels)
+    predictor.predict(probabilities[:1])
+    one = predictor.predict_set(probabilities[:1], significance="0.1")[0]
+    one.top(5), one.size_bounds, one.certain
+    first = time.process_time() - start
+    for options in ({"measure": Mixture(0.5).fit(labels)}, {"search": "hamming-ball"}):
+        ConformalLabelSets(**options).calibrate(probabilities, labels).predict_set(probabilities, significance="0.1").sizes()
+    print(json.dumps({"first answer": first, "all searches": time.process_time() - start}))
 
 
-def cold_start() -> dict[str, float]:
-    """Seconds in new processes, less the interpreter's own."""
-    answer = (
-        "import numpy as np, surelabel; r = np.random.default_rng(0); o = r.random((200, 90)) ** 20;"
-        "y = r.random((200, 90)) < o; p = surelabel.ConformalLabelSets(min_labels=0).calibrate(o, y);"
-        "p.predict_set(o[:1], significance=.1).sizes(); p.predict(o[:1])"
-    )
+def run(checkout, arguments, cache=None):
+    """Return what this script prints as a worker with another checkout."""
+    environment = os.environ | {"PYTHONPATH": f"{checkout}/src", "OMP_NUM_THREADS": "1"}
+    if cache is not None:
+        environment["NUMBA_CACHE_DIR"] = cache
+    command = [sys.executable, __file__, "--worker", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{checkout} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
 
-    def seconds(code: str) -> float:
-        return best_of(5, lambda: subprocess.run([sys.executable, "-c", code], check=True))
 
-    subprocess.run([sys.executable, "-c", answer], check=True)
-    empty = seconds("pass")
-    result = {
-        "interpreter": empty,
-        "import_surelabel": seconds("import surelabel") - empty,
-        "import_numpy": seconds("import numpy") - empty,
-        "import_sklearn": seconds("import sklearn.base") - empty,
-        "first_answer_warm_cache": seconds(answer) - empty,
+def work(arguments):
+    """Run as a worker, and print figures."""
+    warnings.simplefilter("ignore")
+    what, *files = arguments
+    if what == "cold":
+        answer_cold()
+        return
+    with np.load(files[0]) as stored:
+        rows = {name: stored[name] for name in stored.files}
+    if what == "radii":
+        print(json.dumps(find_radii(rows)))
+    elif what == "ball":
+        print(json.dumps(measure_ball(rows, json.loads(Path(files[1]).read_text()))))
+    else:
+        print(json.dumps(measure_rows(rows)))
+
+
+def compare(here, before, path, folder):
+    """Return figures of both versions on one file of rows."""
+    radii, ball_file = run(here, ["radii", path]), f"{folder}/radii.json"
+    Path(ball_file).write_text(json.dumps(radii))
+    figures = {}
+    for version, checkout in (("before", before), ("now", here)):
+        figures[version] = run(checkout, ["rows", path]) | run(checkout, ["ball", path, ball_file])
+    table = {
+        name: {"before": old, "now": figures["now"][name], "speed": old / figures["now"][name]}
+        for name, old in figures["before"].items()
+        if not name.endswith("t = -1")
     }
-    for name, value in result.items():
-        print(f"  {name}: {value:.3f} s")
-    return result
+    for name, one in table.items():
+        print(f"  {name:34} {one['before']:12.1f} {one['now']:12.1f} us   {one['speed']:8.2f} times as fast")
+    return table
 
 
-def two_threads(data: Measured, n_texts: int) -> dict[str, float]:
-    """Time the same work on one and on two threads."""
-    test = np.resize(data.test, (n_texts, data.test.shape[1]))
-    seconds = {}
-    for jobs in (1, 2):
-        predictor = ConformalLabelSets(LpNorm(4), 1, data.max_labels, n_jobs=jobs)
-        predictor.calibrate(data.calibration, data.calibration_labels)
-        seconds[jobs] = best_of(3, lambda p=predictor: p.predict_set(test, significance=0.01).size_bounds())
-    print(f"  {n_texts:,} texts: {seconds[1]:.3f} s, two threads {seconds[2]:.3f} s: {seconds[1] / seconds[2]:.2f} x")
-    return {"texts": n_texts, "one": seconds[1], "two": seconds[2], "ratio": seconds[1] / seconds[2]}
-
-
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("results/engine.json"))
-    parser.add_argument("--reuters", help="the official archive, if you have it")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--before", required=True, help="another checkout")
+    parser.add_argument("--probabilities", nargs="*", default=[], help="saved probabilities, .npz")
+    parser.add_argument("--texts", type=int, default=1000, help="random test texts")
+    parser.add_argument("--out", help="JSON file")
     options = parser.parse_args()
-    quick = options.quick
-    data = measured(options.reuters)
-    print(f"Probabilities: {data.source}; max_labels {data.max_labels}")
-    results: dict[str, Any] = {
-        "settings": {"source": data.source, "max_labels": data.max_labels, "quick": quick, "command": sys.argv[1:]},
-        "machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()},
-        "versions": {"surelabel": surelabel.__version__, "numpy": np.__version__},
+    here = Path(__file__).resolve().parents[1]
+    results = {
+        "settings": {"levels": LEVELS, "max_labels": MAX_LABELS, "texts": options.texts, "unit": "microseconds per text"},
+        "machine": {"processor": platform.processor(), "python": platform.python_version(), "numpy": np.__version__},
     }
-    print("Exact search against the Hamming ball (d = 90):")
-    assert set(SEARCHES) == {"exact", "hamming-ball", "powerset"}
-    predictor = ConformalLabelSets(LpNorm(2), 1, data.max_labels, n_jobs=1)
-    predictor.calibrate(data.calibration, data.calibration_labels)
-    predictor.predict_set(data.test[:1], significance=0.05).sizes()  # compiles
-    tracemalloc.start()
-    predictor.predict_set(data.test, significance=0.05).sizes()
-    results["peak_memory_mib_of_sizes"] = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
-    results["against_hamming_ball"] = against_hamming_ball(data, 2_000_000 if quick else BALL_BUDGET)
-    print("Against MuLaConf (d = 20, 200 texts):")
-    results["against_mulaconf"] = against_mulaconf(data.reduced(12 if quick else 20), 50 if quick else 200)
-    print("Enumeration into a preallocated array (d = 90):")
-    results["enumeration"] = enumeration_rate(data, 1_000_000 if quick else 50_000_000)
-    print("Time against the number of texts:")
-    texts = [1000, 4000] if quick else [1000, 4000, 16_000, 64_000, 256_000]
-    results["growth_with_texts"] = growth_with_texts(data, texts)
-    print("Time against the number of labels:")
-    results["growth_with_labels"] = growth_with_labels([100, 1000] if quick else [100, 300, 1000, 3000, 10_000], 200)
-    print("Threads:")
-    results["threads"] = two_threads(data, 10_000 if quick else 200_000)
-    print("Cold start:")
-    results["cold_start"] = cold_start()
-    print(f"Peak memory added by sizes of all test texts: {results['peak_memory_mib_of_sizes']:.1f} MiB")
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"Written to {options.out}")
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(f"{folder}/random.npz", **random_rows(options.texts))
+        for path in (f"{folder}/random.npz", *options.probabilities):
+            print(Path(path).stem)
+            results[Path(path).stem] = compare(here, options.before, str(Path(path).resolve()), folder)
+        cold = {
+            version: run(checkout, ["cold"], f"{folder}/{version}")
+            for version, checkout in (("before", options.before), ("now", here))
+        }
+    results["compiling"] = cold
+    print("compiling, processor seconds:", cold)
+    if options.out:
+        Path(options.out).write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    work(sys.argv[2:]) if sys.argv[1:2] == ["--worker"] else main()

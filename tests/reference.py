@@ -68,7 +68,7 @@ def p_value(scores, total):
 
 
 def members(scores_of, totals_of, level):
-    """Members with p-values over the level, best first: by p-value, total, 0/1 row. scores_of(y): those of its class."""
+    """Members with p-values over the level, best first. scores_of(y): calibration scores of its class."""
     p = {y: p_value(scores_of(y), total) for y, total in totals_of.items()}
     inside = sorted((-p[y], total.exact, y) for y, total in totals_of.items() if p[y] > level)
     return [(y, -minus_p) for minus_p, _, y in inside]

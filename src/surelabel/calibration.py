@@ -178,16 +178,17 @@ class Calibration:
         if few:
             assured = "" if assurance is None else f" with assurance {float(assurance):g}"
             warnings.warn(
-                f"Too few calibration texts for significance {float(level):g}{assured}: {fewest_texts(level, assurance)}"
-                f" are needed, there are {'; '.join(few[:5])}. Prediction sets hold all candidates there.",
+                f"Too few calibration texts for significance {float(level):g}{assured}: "
+                f"{fewest_texts(level, assurance)} are needed, there are {'; '.join(few[:5])}. "
+                "Prediction sets hold all candidates there.",
                 CalibrationWarning,
                 stacklevel=stacklevel,
             )
         if infinite:
             warnings.warn(
                 f"The promise cannot be kept at significance {float(level):g}: {'; '.join(infinite[:5])} of the "
-                "calibration texts have a label that is unknown or not on their shortlist. Lists are too short for this "
-                "level, or the classifier knows too few labels. Prediction sets hold all candidates.",
+                "calibration texts have a label that is unknown or not on their shortlist. Lists are too short for "
+                "this level, or the classifier knows too few labels. Prediction sets hold all candidates.",
                 CalibrationWarning,
                 stacklevel=stacklevel,
             )

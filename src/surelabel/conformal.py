@@ -76,7 +76,7 @@ class ConformalLabelSets:
     (2, ['grain'])
     """
 
-    measure: Any = LpNorm(2)
+    measure: Any = LpNorm(2)  # noqa: RUF009 (measures are immutable)
     min_labels: int = 1
     max_labels: int | None = None
     search: str = "exact"
@@ -156,11 +156,11 @@ class ConformalLabelSets:
         calibration = empty.with_totals(totals, sizes, texts.groups, n_outside)
         if n_outside:
             unlisted = calibration.share_unlisted
-            words = f" {unlisted:.1%} have a label that is unknown or not listed." if unlisted else ""
+            words = f" {unlisted:.1%} have an unknown label, or one that is not listed." if unlisted else ""
             warnings.warn(
                 f"{n_outside} of {len(totals)} calibration texts have a label-set outside the candidates "
-                f"({empty.min_labels} to {empty.max_labels} labels).{words} Their scores count, but such label-sets can "
-                "never be in a prediction set.",
+                f"({empty.min_labels} to {empty.max_labels} labels).{words} Their scores count, but such label-sets "
+                "can never be in a prediction set.",
                 CalibrationWarning,
                 stacklevel=3,
             )
@@ -216,7 +216,7 @@ class ConformalLabelSets:
         return ForcedPredictions.from_texts(self.texts(probabilities, groups, who="predict"))
 
     def predict_p(self, probabilities: Any, labels: Any, *, groups: Any = None) -> FloatArray:
-        """Return the p-value of one given label-set per text, (n,), 0 if it is no candidate; labels as in `calibrate`."""
+        """Return the p-value of one label-set per text, (n,), 0 if it is no candidate; labels as in `calibrate`."""
         texts = self.texts(probabilities, groups, who="predict_p")
         totals, sizes, candidates = texts.score(labels, "predict_p")
         return np.where(candidates, texts.calibration.p_values(totals, sizes, texts.groups), 0.0)

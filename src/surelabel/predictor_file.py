@@ -32,7 +32,7 @@ _TAXONOMIES = {"ByGroup": ByGroup, "ByCardinality": ByCardinality}
 
 
 class StoredPredictor(NamedTuple):
-    """Contents of a file: constructor parameters, number of labels, totals by category, texts that are no candidates."""
+    """Contents of a file: constructor parameters, number of labels, totals by category, texts outside candidates."""
 
     parameters: dict[str, Any]
     n_labels: int
@@ -136,4 +136,3 @@ def _totals(categories: list[Any], totals: FloatArray) -> dict[tuple[str, int], 
     parts = np.split(totals, np.cumsum(sizes)[:-1]) if sizes else []
     keys = [(str(group), place) for group, place, _ in categories]
     return {key: np.sort(part) for key, part in zip(keys, parts, strict=True)}
-

@@ -5,11 +5,11 @@ import random
 
 import numpy as np
 import pytest
-from core.problems import draw_rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
+from core.problems import draw_rules
 from surelabel import ConformalLabelSets, LabelConstraints, LpNorm
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core.problems import costs_of, draw_problem, draw_rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
+from core.problems import costs_of, draw_problem, draw_rules
 from surelabel import ByCardinality, ByGroup, ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mixture
 from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.exceptions import InvalidInputError

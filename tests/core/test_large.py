@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from core.problems import draw_texts
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.problems import draw_texts
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, Mixture
 from surelabel.evaluation.criteria import s_criterion
 from surelabel.exceptions import ProhibitiveSearchError, SearchLimitError, TruncationWarning

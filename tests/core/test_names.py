@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from core.problems import assert_same, draw_texts
 
+from core.problems import assert_same, draw_texts
 from surelabel import ByGroup, ConformalLabelSets, Mixture
 from surelabel.exceptions import InvalidInputError
 

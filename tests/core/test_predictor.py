@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core.problems import assert_same, draw_texts
 from sklearn.exceptions import NotFittedError
 
+from core.problems import assert_same, draw_texts
 from surelabel import ByCardinality, ByGroup, ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mixture
 from surelabel.evaluation.criteria import s_criterion
 from surelabel.exceptions import ArtifactError, CalibrationWarning, InvalidInputError, NotCalibratedError
@@ -293,7 +293,7 @@ def test_errors_come_before_anything_is_computed():
         {"n_jobs": 0}, {"taxonomy": "group"}, {"constraints": []}, {"max_labels": True}, {"min_labels": 1.0},
         {"search": "powerset", "constraints": LabelConstraints(exclusions=[[0, 1]])},
     ):  # fmt: skip
-        with pytest.raises(InvalidInputError, match=str(list(options)[0])):
+        with pytest.raises(InvalidInputError, match=next(iter(options))):
             ConformalLabelSets(**options)
     with pytest.raises(InvalidInputError, match="min_labels"):
         ConformalLabelSets(min_labels=7).calibrate(probabilities, labels)

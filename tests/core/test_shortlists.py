@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from core.problems import assert_same, draw_texts
 from scipy.sparse import csr_array
 
+from core.problems import draw_texts
 from surelabel import ByCardinality, ConformalLabelSets, LabelConstraints, LogLoss, LpNorm, Mixture, Shortlists
 from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
@@ -14,8 +14,16 @@ MEASURES = [LpNorm(2), LpNorm(8), LogLoss()]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("options", [{}, {"max_labels": 3}, {"taxonomy": ByCardinality((1, 2))}, {"search": "hamming-ball"},
-                                     {"constraints": LabelConstraints(exclusions=[[0, 1]])}])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_labels": 3},
+        {"taxonomy": ByCardinality((1, 2))},
+        {"search": "hamming-ball"},
+        {"constraints": LabelConstraints(exclusions=[[0, 1]])},
+    ],
+)
 def test_lists_of_all_labels_are_dense_texts(measure, options):
     probabilities, labels = draw_texts()
     order = np.array([np.random.default_rng(row).permutation(6) for row in range(60)])
@@ -90,7 +98,8 @@ def test_shortlists_are_checked_and_immutable():
             change()
     for labels, values, n_labels in (
         ([[1, 1]], [[0.1, 0.2]], 5), ([[1, 5]], [[0.1, 0.2]], 5), ([[-2, 1]], [[0.1, 0.2]], 5),
-        ([[1.0, 2.0]], [[0.1, 0.2]], 5), ([[1, 2]], [[0.1]], 5), ([[1, 2]], [[0.1, 1.2]], 5), ([[1, 2]], [[0.1, 0.2]], 0),
+        ([[1.0, 2.0]], [[0.1, 0.2]], 5), ([[1, 2]], [[0.1]], 5), ([[1, 2]], [[0.1, 1.2]], 5),
+        ([[1, 2]], [[0.1, 0.2]], 0),
     ):  # fmt: skip
         with pytest.raises(InvalidInputError, match="Shortlists"):
             Shortlists(labels, values, n_labels)

@@ -262,9 +262,7 @@ def _of_matrix(values: Any, parameter: str, who: str, expected: str) -> tuple[tu
     return array.shape, rows, columns
 
 
-def _of_collections(
-    values: Any, n_labels: int, names: Names | None, who: str
-) -> tuple[IntArray, IntArray, BoolArray]:
+def _of_collections(values: Any, n_labels: int, names: Names | None, who: str) -> tuple[IntArray, IntArray, BoolArray]:
     """Return the places of collections of names, or of indices, and mark those with unknown labels."""
     place = {name: k for k, name in enumerate(range(n_labels) if names is None else names)}
     pairs, outside = [], np.zeros(len(values), dtype=np.bool_)
@@ -298,8 +296,13 @@ def as_groups(groups: Any, n_texts: int, who: str) -> npt.NDArray[Any]:
     values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
     if isinstance(groups, str) or len(values) != n_texts:
         raise invalid("groups", who, f"the group of each of {n_texts} texts", f"{len(values)} groups")
-    for row, value in enumerate(values):
-        if value is None or value != value or value == "":
-            raise invalid("groups", who, "a group for each text", f"{value!r} for text {row}")
-    plain = (int(v) if isinstance(v, numbers.Real) and v == v // 1 and not isinstance(v, bool) else v for v in values)
-    return np.array([str(value) for value in plain], dtype=object)
+    names = [_group_name(value) for value in values]
+    for row, name in enumerate(names):
+        if name in ("", "nan", "None"):
+            raise invalid("groups", who, "a group for each text", f"{values[row]!r} for text {row}")
+    return np.array(names, dtype=object)
+
+
+def _group_name(value: Any) -> str:
+    """Return a group as a string, whole numbers without a fraction."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

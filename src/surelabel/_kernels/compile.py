@@ -21,7 +21,7 @@ _ADVICE = "Set NUMBA_CACHE_DIR to a folder that can be written to."
 
 
 def _probe() -> None:
-    """Dummy function to probe numba's cache."""
+    """Do nothing: a function to probe numba's cache with."""
 
 
 def _can_cache() -> bool:

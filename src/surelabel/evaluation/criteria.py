@@ -55,7 +55,7 @@ def s_criterion(predictor: ConformalLabelSets, probabilities: Any, *, groups: An
     texts = predictor.texts(probabilities, groups, who="s_criterion")
     if texts.calibration.rules is not None:
         raise InvalidInputError(
-            "S and OF sum p-values over all candidates, which cannot be counted with constraints. Leave constraints out."
+            "S and OF sum p-values over all candidates, which cannot be counted with constraints. Leave them out."
         )
     parts = over_rows(lambda rows: _sum_block(texts[rows]), len(texts), predictor.n_jobs, step=32)
     return PValueSums(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

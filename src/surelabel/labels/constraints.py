@@ -62,8 +62,8 @@ class LabelConstraints:
             )
         except (TypeError, ValueError) as error:
             raise InvalidInputError(
-                "LabelConstraints takes implications=[(label, label), ...], exclusions=[[label, ...], ...], at_most and "
-                f"at_least=[(k, [label, ...]), ...], and forest={{label: parent, ...}}. Got {error}."
+                "LabelConstraints takes implications=[(label, label), ...], exclusions=[[label, ...], ...], at_most "
+                f"and at_least=[(k, [label, ...]), ...], and forest={{label: parent, ...}}. Got {error}."
             ) from error
         cycle = _find_cycle(parents)
         if cycle:
@@ -127,9 +127,9 @@ class LabelConstraints:
 
     def _groups(self) -> Iterator[Group]:
         """Yield rules on numbers of labels, with labels as they were given."""
-        yield from (Group(labels, 0, 1) for labels in self.exclusions)
-        yield from (Group(labels, 0, k) for k, labels in self.at_most)
-        yield from (Group(labels, k, len(labels)) for k, labels in self.at_least)
+        yield from (Group(tuple(labels), 0, 1) for labels in self.exclusions)
+        yield from (Group(tuple(labels), 0, k) for k, labels in self.at_most)
+        yield from (Group(tuple(labels), k, len(labels)) for k, labels in self.at_least)
 
     def __str__(self) -> str:
         rules = [f"{a} implies {b}" for a, b in self.implications]

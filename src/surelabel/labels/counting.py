@@ -15,5 +15,5 @@ def count_label_sets(n_labels: int, least: int, most: int) -> int:
     """
     least, most = max(least, 0), min(most, n_labels)
     if least <= 1 and most == n_labels:
-        return 2**n_labels - least
+        return int(2**n_labels) - least
     return sum(math.comb(n_labels, c) for c in range(least, most + 1))

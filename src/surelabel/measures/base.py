@@ -67,7 +67,8 @@ class Costs(NamedTuple):
     def whole(self, members: BoolArray) -> IntArray:
         """Return the whole part of the total of one 0/1 row per text, (n,)."""
         chosen = np.take_along_axis(members, self.order, axis=1)
-        return self.empty + np.where(chosen, self.changes, 0).sum(axis=1)
+        whole: IntArray = self.empty + np.where(chosen, self.changes, 0).sum(axis=1)
+        return whole
 
     def totals(self, whole: IntArray, rows: IntArray | None = None) -> FloatArray:
         """Return totals from whole parts, (n,) or (n, m), or (m,) of the texts `rows` (m,); inf where impossible."""
@@ -170,4 +171,6 @@ class SeparableMeasure:
 
 def is_number(value: Any) -> bool:
     """Return whether a parameter is a finite real number; True and False are not."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        return False
+    return math.isfinite(value)

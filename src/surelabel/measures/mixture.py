@@ -87,12 +87,16 @@ class Mixture:
         """Return the mixture with labels in the order of these names; an error if it was fitted on others."""
         own = self.fitted.label_names
         if self.fitted.members.shape[1] != n_labels:
-            raise invalid("measure", "calibrate", f"a Mixture of {n_labels} labels", f"one of {self.fitted.members.shape[1]}")
+            raise invalid(
+                "measure", "calibrate", f"a Mixture of {n_labels} labels", f"one of {self.fitted.members.shape[1]}"
+            )
         if own is None or names is None or own == names:
             return self
         if set(own) != set(names):
             some = sorted(set(own).symmetric_difference(names))[:5]
-            raise invalid("measure", "calibrate", "a Mixture that was fitted on the same labels", f"other labels: {some}")
+            raise invalid(
+                "measure", "calibrate", "a Mixture that was fitted on the same labels", f"other labels: {some}"
+            )
         place = {name: k for k, name in enumerate(own)}
         return replace(self, seen=self.fitted.with_columns([place[name] for name in names], names))
 
@@ -120,7 +124,8 @@ class Mixture:
     def log_prior(self) -> FloatArray:
         """Logarithm of what prior and discount give each seen label-set in q, (M,)."""
         seen = self.fitted
-        return self.prior * np.log(seen.counts) - self.discount * (seen.members @ seen.log_odds)
+        log_prior: FloatArray = self.prior * np.log(seen.counts) - self.discount * (seen.members @ seen.log_odds)
+        return log_prior
 
     def score(self, totals: FloatArray) -> FloatArray:
         """Return the totals."""

@@ -51,7 +51,8 @@ class SeenLabelSets:
     @functools.cached_property
     def sizes(self) -> IntArray:
         """Number of labels of each label-set, (M,)."""
-        return self.members.sum(axis=1)
+        sizes: IntArray = self.members.sum(axis=1)
+        return sizes
 
     @functools.cached_property
     def matrix(self) -> Any:

@@ -2,8 +2,8 @@
 
 The filter sees members in order, so what passes is in order, too. An answer is exact once the search beneath has no
 members left, or enough of them have passed. If most members break a rule, that takes long: past a number of label-sets
-per text (a part of the work limit) sizes become bounds, a label counts as certain or excluded only if that holds without
-constraints, and a text for which no label-set has passed is an error.
+per text (a part of the work limit) sizes become bounds, a label counts as certain or excluded only if that holds
+without constraints, and a text for which no label-set has passed is an error.
 """
 
 from __future__ import annotations

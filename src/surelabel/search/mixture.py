@@ -29,8 +29,9 @@ _LOG_2 = 0.6932
 
 
 class SeenScores(NamedTuple):
-    """Scores of seen label-sets that may be members, text by text: texts (m,), places among the seen ones (m,), the
-    whole parts of L (m,), and of their totals (m,).
+    """Scores of seen label-sets that may be members, text by text.
+
+    texts (m,), places among the seen ones (m,), and the whole parts of L (m,) and of totals (m,).
     """
 
     texts: IntArray

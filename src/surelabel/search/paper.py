@@ -59,7 +59,7 @@ class PowersetSearch(DenseSearch):
         """Return z, the label-set that flips start from, at sorted places (n, k)."""
         return np.zeros(self.costs.changes.shape, dtype=np.bool_)
 
-    def radii(self, within: IntArray) -> IntArray:  # noqa: ARG002
+    def radii(self, within: IntArray) -> IntArray:
         """Return t for each text, (n,): label-sets with fewer flips are scored."""
         return np.full(len(self), self.costs.changes.shape[1] + 1)
 

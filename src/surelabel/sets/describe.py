@@ -19,7 +19,8 @@ def likeliest_open(one: PredictionSets) -> IntArray:
     """Return the columns of the open labels to name, those whose presence costs least."""
     certain, possible = one.status()
     order = one.texts.search.costs.order[0]
-    return order[(possible & ~certain)[0, order]][:_MOST_NAMED]
+    columns: IntArray = order[(possible & ~certain)[0, order]][:_MOST_NAMED]
+    return columns
 
 
 def describe(

@@ -133,7 +133,7 @@ class PredictionSet:
         return shares[0], shares[1]
 
     def inclusion(self) -> FloatArray:
-        """Return the share of members that have each column's label, (k,); SearchLimitError if only bounds are known."""
+        """Return the share of members that have each column's label, (k,); SearchLimitError if it is not exact."""
         lower, upper = self.inclusion_bounds()
         if not np.array_equal(lower, upper):
             raise SearchLimitError(

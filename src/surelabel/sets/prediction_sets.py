@@ -156,8 +156,8 @@ class PredictionSets(Sequence[PredictionSet]):
         if len(inexact):
             row = int(inexact[0])
             raise SearchLimitError(
-                f"The size of the prediction set of text {row} lies between {lower[row]:,} and {upper[row]:,}; counting "
-                "it takes more than the work limit. Use size_bounds, or a larger work_limit.",
+                f"The size of the prediction set of text {row} lies between {lower[row]:,} and {upper[row]:,}; "
+                "counting it takes more than the work limit. Use size_bounds, or a larger work_limit.",
                 (int(lower[row]), int(upper[row])),
             )
         return lower
