@@ -75,9 +75,8 @@ def test_thresholds_are_those_of_the_definition(seed, n, d, ties, percent):
     probabilities, labels = texts(rng, n, d, 1 if ties else None)
     unknown = rng.integers(0, 2, n) * (rng.random() < 0.3)
     names = [f"t{k}" for k in range(d)]
-    known = [
-        {names[k] for k in np.flatnonzero(row)} | {f"new {j}" for j in range(u)} for row, u in zip(labels, unknown)
-    ]
+    pairs = zip(labels, unknown, strict=True)
+    known = [{names[k] for k in np.flatnonzero(row)} | {f"new {j}" for j in range(n_new)} for row, n_new in pairs]
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         bounds = TagBounds(percent / 100, percent / 100, names).calibrate(probabilities, known)
     expected = consider_by_definition(probabilities, labels, unknown, percent / 100)
