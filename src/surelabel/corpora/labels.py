@@ -44,7 +44,12 @@ def clean_name(name: str) -> str:
 
 
 def matching_key(name: str) -> str:
-    """Return a key that is equal for names that look alike: case, compatibility forms and joiners do not count."""
+    """Return a key under which names match: after NFC and casefold."""
+    return unicodedata.normalize("NFC", clean_name(name).casefold())
+
+
+def _look(name: str) -> str:
+    """Return a key that names share which look alike: compatibility forms and joiners do not count either."""
     return _JOINERS.sub("", unicodedata.normalize("NFKC", clean_name(name)).casefold())
 
 
@@ -158,7 +163,7 @@ def suspicious_names(label_names: Iterable[str]) -> list[str]:
     """Return warnings about labels that look alike, or like missing values."""
     alike: dict[str, list[str]] = defaultdict(list)
     for name in label_names:
-        alike[matching_key(name)].append(name)
+        alike[_look(name)].append(name)
     found = [
         f"The labels {', '.join(map(repr, names))} look alike and are kept apart. Use one spelling if they mean one."
         for names in alike.values()

@@ -21,8 +21,17 @@ from surelabel.corpora.labels import (
     suspicious_names,
 )
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
-from surelabel.tables.columns import filled, is_missing, join_texts
-from surelabel.tables.read import SUFFIXES, Row, check_encoding, check_headings, file_name, format_of, read_rows
+from surelabel.tables.columns import filled, join_texts
+from surelabel.tables.read import (
+    SUFFIXES,
+    Row,
+    cell_text,
+    check_encoding,
+    check_headings,
+    file_name,
+    format_of,
+    read_rows,
+)
 from surelabel.tables.scores import as_pairs, read_scores
 
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
@@ -210,7 +219,8 @@ def _read(
         reads_all = len(plain) < len(asked.labels) or not require_labels
         headings: dict[str, None] = {}
         for row in read_rows(source, encoding=encoding, needed=needed, all_columns=reads_all):
-            advance()
+            if row.number % 500 == 0:
+                advance(500)
             if row.problem is not None:
                 problems.append((row.number, f"{row.place} {row.problem}"))
                 continue
@@ -240,7 +250,6 @@ def _separation(rows: Sequence[tuple[str | None, Row]], asked: _Asked, separator
 def _record(row: Row, own: str | None, asked: _Asked, split: Separation, *, several: bool) -> _Record:
     """Return a row as a text of the corpus, or raise ValueError with its problem."""
     cells = row.cells
-    identity = cells.get(asked.id or "id")
     default = f"{own}-{row.number}" if several else str(row.number)
     if asked.is_one_column:
         labels = as_label_set(cells.get(asked.labels[0]), split.separator)
@@ -248,7 +257,7 @@ def _record(row: Row, own: str | None, asked: _Asked, split: Separation, *, seve
         labels = as_indicators({column: cells.get(column) for column in asked.labels})
     return _Record(
         row.place,
-        default if is_missing(identity) else filled(identity, asked.id or "id"),
+        cell_text(cells.get(asked.id or "id")) or default,
         join_texts([cells.get(column) for column in asked.text]),
         labels,
         own or "train" if asked.part is None else _part_name(cells.get(asked.part)),

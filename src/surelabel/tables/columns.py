@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from surelabel._core.formatting import encodable
 from surelabel.exceptions import InvalidInputError
-from surelabel.tables.read import Row
+from surelabel.tables.read import Row, cell_text
 from surelabel.tables.scores import Pairs, as_pairs, read_scores
 
 
@@ -67,8 +67,7 @@ def text_rows(rows: Iterable[Row], columns: Columns) -> Iterator[TextRow]:
     needed, file = columns.needed, columns.scores_file
     beside = None if file is None else read_scores(file)
     for row in rows:
-        identity = row.cells.get(columns.id or "id")
-        name = str(row.number) if is_missing(identity) else encodable(str(identity))
+        name = cell_text(row.cells.get(columns.id or "id")) or str(row.number)
         try:
             text, group, scores = _parts(row, columns, needed)
         except ValueError as error:
@@ -102,9 +101,7 @@ def join_texts(cells: Sequence[Any]) -> str:
 
 def filled(cell: Any, column: str) -> str:
     """Return a cell as a string; raise ValueError if it is empty. The numbers 1 and 1.0 are one value."""
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)
-    value = "" if is_missing(cell) else encodable(str(cell).strip())
+    value = cell_text(cell)
     if not value:
         raise ValueError(f"must have a value in the column {column!r}. Got nothing; fill it in, or remove the row.")
     return value

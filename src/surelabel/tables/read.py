@@ -13,8 +13,10 @@ import io
 import itertools
 import json
 import lzma
+import math
 import os
 import re
+import stat
 import sys
 import warnings
 import zipfile
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from surelabel._core.extras import require
-from surelabel._core.formatting import count
+from surelabel._core.formatting import count, encodable
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError, MissingDependencyError
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet", "xlsx")
@@ -100,7 +102,7 @@ def read_rows(
     wanted = None if all_columns else {*needed, "id"}
     with contextlib.ExitStack() as opened, _errors(name, encoding):
         stream = _open(source, kind, name, opened)
-        before = _state(stream)
+        opened.enter_context(_unchanged(source, stream, name))
         if kind == "parquet":
             cells = _parquet_rows(stream, name, needed, wanted)
         elif kind == "xlsx":
@@ -111,15 +113,19 @@ def read_rows(
         for number, (record, problem, line) in enumerate(cells, 1):
             place = f"Row {number:,}{f' (line {line:,})' if line not in {None, number} else ''} of {name!r}"
             yield Row(number, record, problem, place)
-        is_path = os.fspath(source) != STDIN and "://" not in os.fspath(source)
-        if before is not None and (_state(stream) != before or (is_path and _path_state(source) != before)):
-            raise CorpusError(f"{name!r} changed while it was read. Wait until it is complete, and run again.")
 
 
 def file_name(source: str | os.PathLike[str]) -> str:
     """Return a file's name for messages."""
     text = os.fspath(source)
     return "standard input" if text == STDIN else text.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+
+
+def cell_text(cell: Any) -> str:
+    """Return a cell as text, empty if it is missing; the whole number 1.0 is written as 1."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    return encodable(str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip())
 
 
 def check_encoding(encoding: Any) -> None:
@@ -196,22 +202,25 @@ class _Limited(io.RawIOBase):
         return len(data)
 
 
-def _state(stream: Any) -> tuple[int, int] | None:
-    """Return size and time of change of an open local file."""
+def _state(file: int | Path) -> tuple[int, int] | None:
+    """Return size and time of change of a plain file, by its descriptor or its path."""
     try:
-        status = os.fstat(stream.fileno())
-    except (OSError, AttributeError, ValueError):
-        return None
-    return (status.st_size, status.st_mtime_ns) if os.path.isfile(stream.fileno()) else None  # noqa: PTH113
-
-
-def _path_state(source: str | os.PathLike[str]) -> tuple[int, int] | None:
-    """Return the same of the file that has the name now; another file may have taken its place."""
-    try:
-        status = Path(source).expanduser().stat()
+        status = os.stat(file)  # noqa: PTH116
     except OSError:
         return None
-    return status.st_size, status.st_mtime_ns
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+
+
+@contextlib.contextmanager
+def _unchanged(source: str | os.PathLike[str], stream: IO[bytes], name: str) -> Iterator[None]:
+    """Raise if a local file, or the file that has its name now, is not the same after the block."""
+    if os.fspath(source) == STDIN or "://" in os.fspath(source):
+        yield
+        return
+    before = _state(stream.fileno())
+    yield
+    if before is not None and not before == _state(stream.fileno()) == _state(Path(source).expanduser()):
+        raise CorpusError(f"{name!r} changed while it was read. Wait until it is complete, and run again.")
 
 
 _Cells = Iterator[tuple[dict[str, Any], str | None, int | None]]
@@ -411,8 +420,6 @@ def _sheet_rows(stream: Any, name: str, needed: Sequence[str], opened: contextli
 
 def _cell(value: Any) -> str:
     """Return a spreadsheet's cell as CSV would have it."""
-    if value is None:
-        return ""
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         value = value.date()  # a date without a time
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return value if isinstance(value, str) else cell_text(value)

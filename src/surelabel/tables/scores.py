@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from surelabel.exceptions import CorpusError
-from surelabel.tables.read import Row, parse_json, read_rows
+from surelabel.tables.read import Row, cell_text, parse_json, read_rows
 
 Pairs: TypeAlias = list[tuple[str, float | None]]
 
@@ -103,7 +103,7 @@ def read_scores(
         if key is None:
             raise CorpusError(f"{row.place} must have an id in the column {id!r}. It has {list(row.cells)[:8]}.")
         try:
-            _add(scores, str(row.cells[key]), row, key)
+            _add(scores, cell_text(row.cells[key]), row, key)
         except ValueError as error:
             raise CorpusError(f"{row.place} {error}") from error
     if n_rows == 0:
