@@ -83,7 +83,9 @@ async def test_posts_of_the_own_page_are_answered(client, headers):
     assert (await client.post("/v1/predict", json=BODY, headers=headers)).status_code == 200
 
 
-@pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; b=x", ""])
+@pytest.mark.parametrize(
+    "media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; b=x", ""]
+)
 async def test_forms_of_other_sites_are_refused_by_their_type(client, media_type):
     response = await client.post("/v1/predict", content=b'{"text": "a"}', headers={"Content-Type": media_type})
     refused(response, 415)
@@ -98,7 +100,11 @@ async def test_other_spellings_of_json_are_answered(client):
 @pytest.mark.parametrize(
     ("settings", "allowed", "other"),
     [
-        (ServiceSettings(), ["127.0.0.1:8000", "localhost", "[::1]:8000", "LOCALHOST:1"], ["evil.example", "127.0.0.1.evil"]),
+        (
+            ServiceSettings(),
+            ["127.0.0.1:8000", "localhost", "[::1]:8000", "LOCALHOST:1"],
+            ["evil.example", "127.0.0.1.evil"],
+        ),
         (ServiceSettings(host="::1"), ["[::1]", "localhost:8000"], ["[::2]", "evil.example:8000"]),
         (ServiceSettings(allowed_hosts=("labels.example",)), ["labels.example"], ["localhost", ""]),
         (ServiceSettings(host="0.0.0.0", token=TOKEN), ["anything.example"], []),

@@ -9,7 +9,7 @@ const QUEUES = [...document.querySelectorAll("[data-queue]")].map((tab) => tab.d
 const n = (number) => number.toLocaleString("en");
 const post = async (path, body) => (await send(`v1/review/${path}`, body)).json();
 
-const state = { reviewer: "", queue: QUEUES[0], queues: {}, texts: [], started: 0, lastKey: null, sent: new Map(), isMarked: -1, isEmptyMeant: false };
+const state = { reviewer: "", queue: QUEUES[0], queues: {}, texts: [], started: 0, lastKey: null, sent: new Map(), isMarked: -1, isEmptyMeant: false, isShown: false, counted: 0 };
 const current = () => state.texts[0];
 const buttons = () => [...byId("card").querySelectorAll(".tag")];
 const chosen = () => buttons().filter((tag) => tag.getAttribute("aria-pressed") === "true").map((tag) => tag.dataset.label);
@@ -39,6 +39,7 @@ const outbox = new Outbox({
   refused(decision, problem) {
     byId("unsaved").hidden = true;
     const text = state.sent.get(decision.number)?.text;
+    state.sent.delete(decision.number);
     if (text) {
       state.texts = [text, ...state.texts.filter((other) => other.number !== text.number)];
       show(decision.labels ?? []);
@@ -66,14 +67,17 @@ async function load(queue) {
 
 /** Lease more texts while there are some left to show; leasing also renews what is leased. */
 async function fetchAhead() {
-  if (!state.reviewer || !current()) return;
+  if (!state.isShown) return;
   const { queue } = state;
+  const before = state.counted;
   const wanted = Math.max(AHEAD, state.texts.length);
   const answer = await attempt(() => post("lease", { reviewer: state.reviewer, queue, n: wanted }));
   if (!answer || queue !== state.queue) return;
-  const known = new Set([...state.texts.map((text) => text.number), outbox.pending?.number]);
+  // What was decided meanwhile may have been leased before.
+  const known = new Set([...state.texts.map((text) => text.number), ...state.sent.keys()]);
   state.texts.push(...answer.texts.filter((text) => !known.has(text.number)));
-  showCounts(answer.queues);
+  if (before === state.counted && !outbox.pending) showCounts(answer.queues);
+  if (!state.isShown && current()) show();
 }
 
 /** Show the first text; `labels` are ticked instead of those that the card ticks. */
@@ -81,6 +85,7 @@ function show(labels = null) {
   const text = current();
   byId("work").hidden = !text;
   byId("empty").hidden = Boolean(text);
+  state.isShown = Boolean(text);
   if (!text) {
     showEmpty();
     return;
@@ -103,7 +108,9 @@ function show(labels = null) {
   announce(`${byId("card").querySelector("h2").textContent}. Text ${text.id}. ${chosen().length} tags ticked.`);
 }
 
+/** Show counts; what was counted before a later decision must not replace them. */
 function showCounts(queues) {
+  state.counted += 1;
   state.queues = queues;
   for (const queue of QUEUES) {
     const tab = byId(`tab-${queue}`);
@@ -172,7 +179,7 @@ async function markWords() {
 
 function decide(labels) {
   const text = current();
-  if (!text) return;
+  if (!text || !state.isShown) return;
   const seconds = Math.round((performance.now() - state.started) / 100) / 10;
   if (!outbox.put({ number: text.number, reviewer: state.reviewer, labels, seconds })) {
     byId("unsaved").textContent = "The last decision is still being saved. Please try again in a moment.";
@@ -185,6 +192,10 @@ function decide(labels) {
   if (current()) {
     show();
     if (state.texts.length <= 2) fetchAhead();
+  } else {
+    // The next text comes with what is on its way; nothing can be decided until it is shown.
+    state.isShown = false;
+    byId("work").hidden = true;
   }
 }
 
@@ -217,7 +228,9 @@ async function undo() {
   state.queue = text.queue;
   state.texts = [text, ...state.texts.filter((other) => other.number !== text.number)];
   showCounts(answer.queues);
-  show(state.sent.get(text.number)?.labels ?? null);
+  const { labels = null } = state.sent.get(text.number) ?? {};
+  state.sent.delete(text.number);
+  show(labels);
 }
 
 // Keys: letters and digits type; commands are Enter, Tab, arrows, and Alt with a letter or a digit.
@@ -261,7 +274,14 @@ for (const queue of QUEUES) byId(`tab-${queue}`).addEventListener("click", () =>
 byId("summary").addEventListener("toggle", async () => {
   if (!byId("summary").open) return;
   const figures = await attempt(async () => (await send("v1/review/summary")).json());
-  if (figures) byId("figures").replaceChildren(...figures.lines.map((line) => make("p", {}, line)));
+  if (!figures) return;
+  const { accepted, check } = figures;
+  const share = ({ n_hits: hits, n_cases: cases }) => `${n(hits)} of ${n(cases)}`;
+  const lines = [`Decided: ${n(figures.n_decided)} (${Object.entries(figures.by_reviewer).map(([name, count]) => `${name} ${n(count)}`).join(", ") || "nobody"}).`];
+  if (figures.median_seconds !== null) lines.push(`Median time: ${figures.median_seconds.toFixed(1)} s.`);
+  if (accepted.n_cases > 0) lines.push(`Best guess accepted: ${share(accepted)}.`);
+  if (check.agreement.n_cases > 0) lines.push(`Blind check: best guess right for ${share(check.agreement)}.`);
+  byId("figures").replaceChildren(...lines.map((line) => make("p", {}, line)));
 });
 
 // The beginning
