@@ -20,6 +20,8 @@
         CalibrationWarning       the calibration texts limit what can be promised
         TruncationWarning        a prediction set was cut at the limit asked for
         DataWarning              the data can be used, but the user should know something about it
+
+Messages name the parameter and the first offending place.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from core.problems import draw_texts
 from surelabel import ConformalLabelSets, LogLoss
@@ -16,6 +17,7 @@ HERE = Path(__file__).parents[1]
 ANSWERS = """
 import sys, warnings
 import numpy as np
+import pytest
 from core.problems import draw_texts
 from surelabel import ConformalLabelSets, LogLoss, LpNorm, Mixture, Shortlists
 warnings.simplefilter("ignore")

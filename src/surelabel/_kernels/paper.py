@@ -10,7 +10,9 @@ Array = Any
 
 
 @kernel
-def score_ball(flips: Array, n_labels: int, budget: int, limits: Array, radius: int, chosen: Array, found: Array) -> int:
+def score_ball(
+    flips: Array, n_labels: int, budget: int, limits: Array, radius: int, chosen: Array, found: Array
+) -> int:
     """Score all sets of fewer than `radius` flips away from a label-set of n_labels labels.
 
     flips (m, 2): what each adds to the total, and +1 for labels that are added, -1 for those that are removed; chosen

@@ -42,7 +42,7 @@ class LpNorm(SeparableMeasure):
         """Return the norm: totals^(1/p)."""
         return np.power(totals, 1.0 / self.p)
 
-    def largest_cost(self, n_labels: int) -> float:  # noqa: ARG002
+    def largest_cost(self, n_labels: int) -> float:
         """Return 1."""
         return 1.0
 
@@ -75,7 +75,7 @@ class LogLoss(SeparableMeasure):
         # 1 - clip is rounded, so the larger cost may be a little over -log(clip).
         return np.minimum(-np.log1p(-clipped), -math.log(self.clip)), -np.log(clipped)
 
-    def largest_cost(self, n_labels: int) -> float:  # noqa: ARG002
+    def largest_cost(self, n_labels: int) -> float:
         """Return -log(clip)."""
         return -math.log(self.clip)
 
