@@ -34,12 +34,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
+from scipy.special import expit
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
-from surelabel import corpora, text
+from surelabel import corpora
 from surelabel._core.files import atomic_file
 from surelabel.exceptions import SurelabelWarning
 from surelabel.guarantees.decisions import Evidence, FilingPolicy
-from surelabel.text import KnownWords
+from surelabel.text.solver import Candidate, fit_scores
 
 ORDERS = ("random", "drifting")
 WINDOWS = 7  # two before the first new generation serves, then one for each of five
@@ -50,6 +53,7 @@ class Plan(NamedTuple):
 
     corpus: str
     source: str
+    path: str | None
     text: tuple[str, ...]
     start: int
     window: int
@@ -74,16 +78,15 @@ class Texts(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A frozen classifier, with its probabilities of all texts of the simulation."""
+    """A frozen classifier: its probabilities of all texts, and the most labels that a training text has."""
 
     names: tuple[str, ...]
     probabilities: Any
-    known: Any
     most: int
 
     def evidence(self, rows: Any, labels: list[frozenset[str]]) -> Evidence:
         """Return what a policy is calibrated on."""
-        return Evidence(self.probabilities[rows], labels, self.known[rows])
+        return Evidence(self.probabilities[rows], labels)
 
 
 def in_order(all_texts: Texts, plan: Plan, order: str, rng: np.random.Generator) -> Texts:
@@ -98,16 +101,20 @@ def in_order(all_texts: Texts, plan: Plan, order: str, rng: np.random.Generator)
     return all_texts.rows(kept[np.argsort(np.arange(n_texts) + rng.normal(0, n_texts / 100, n_texts))])
 
 
-def trained(all_texts: Texts, training: dict[int, frozenset[str]], seed: int) -> Model:
-    """Fit `linear` on some texts with the labels that people gave, and predict all texts."""
+def featured(texts: list[str], n_start: int) -> Any:
+    """Return TF-IDF features of all texts; the weights of terms are those of the first texts."""
+    counts = HashingVectorizer(n_features=2**16, alternate_sign=False, norm=None).transform(texts)
+    weighted = TfidfTransformer(sublinear_tf=True).fit(counts[:n_start]).transform(counts)
+    return scipy.sparse.csr_array(weighted.astype(np.float32))
+
+
+def trained(features: Any, training: dict[int, frozenset[str]], seed: int) -> Model:
+    """Fit logistic regressions, the core of `linear`, with the labels that people gave, and predict all texts."""
     rows = sorted(training)
     names = tuple(sorted({name for row in rows for name in training[row]}))
     labels = np.array([[name in training[row] for name in names] for row in rows])
-    texts = [all_texts.texts[row] for row in rows]
-    classifier = text.make("linear", loss="svm", C=1.0, seed=seed).fit(texts, labels, names)
-    known = KnownWords.from_texts(texts)
-    most = max(1, int(labels.sum(axis=1).max()))
-    return Model(names, classifier.predict_proba(all_texts.texts), known.share(all_texts.texts), most)
+    scores = fit_scores(features[rows], labels, Candidate("logistic", 15.0), seed)
+    return Model(names, expit(scores(features)), max(1, int(labels.sum(axis=1).max())))
 
 
 def calibrated(model: Model, filing: Evidence, lists: Evidence, plan: Plan) -> FilingPolicy:
@@ -121,7 +128,6 @@ def joined(one: Evidence, other: Evidence) -> Evidence:
     return Evidence(
         np.concatenate([one.probabilities, other.probabilities]),
         [*one.labels, *other.labels],
-        np.concatenate([one.known_words, other.known_words]),
     )
 
 
@@ -129,7 +135,7 @@ def divided(model: Model, audits: list[int], truth: list[frozenset[str]], plan: 
     """Return audits for the filing rule, and those behind them up to the number of unfiled texts that lists need."""
     first, rest = audits[: plan.filing], audits[plan.filing :]
     filing, lists = (model.evidence(rows, [truth[row] for row in rows]) for rows in (first, rest))
-    filed = calibrated(model, filing, lists, plan).file(lists.probabilities, lists.known_words)
+    filed = calibrated(model, filing, lists, plan).file(lists.probabilities)
     enough = np.flatnonzero(np.cumsum(~filed) == plan.lists)
     n_used = int(enough[0]) + 1 if len(enough) else len(rest)
     return filing, model.evidence(rest[:n_used], [truth[row] for row in rest[:n_used]])
@@ -143,7 +149,7 @@ def guesses(model: Model, policy: FilingPolicy, rows: Any) -> list[frozenset[str
 def measured(model: Model, policy: FilingPolicy, rows: Any, truth: list[frozenset[str]]) -> dict[str, Any]:
     """Measure a generation on a window that it serves."""
     rows = np.asarray(rows)
-    filed = policy.file(model.probabilities[rows], model.known[rows])
+    filed = policy.file(model.probabilities[rows])
     guess = guesses(model, policy, rows)
     true = [truth[row] for row in rows]
     wrong = np.array([one != other for one, other in zip(guess, true, strict=True)])
@@ -183,7 +189,13 @@ def chosen(model: Model, waiting: Any, plan: Plan, rule: str, rng: np.random.Gen
 
 
 def simulate(
-    data: Texts, plan: Plan, seed: int, rng: np.random.Generator, rule: str, gen0: tuple[Model, FilingPolicy, Any]
+    data: Texts,
+    features: Any,
+    plan: Plan,
+    seed: int,
+    rng: np.random.Generator,
+    rule: str,
+    gen0: tuple[Model, FilingPolicy, Any],
 ) -> Iterator[dict[str, Any]]:
     """Yield the figures of each generation on the window that it serves."""
     truth = data.labels
@@ -195,7 +207,7 @@ def simulate(
         yield {"generation": max(0, window - 1), "window": window, **measured(model, policy, rows, truth)}
         audits = rows[rng.random(len(rows)) < plan.share].tolist()
         others = np.setdiff1d(rows, audits)
-        seen = others[~policy.file(model.probabilities[others], model.known[others])]
+        seen = others[~policy.file(model.probabilities[others])]
         reviewed = chosen(model, seen, plan, rule, rng)
         shown = guesses(model, policy, np.array(reviewed)) if reviewed else []
         labels = {
@@ -205,7 +217,7 @@ def simulate(
         frozen = waiting_model
         if window < WINDOWS - 1:
             known = {**decided, **labels, **{row: truth[row] for row in audits}}
-            waiting_model = trained(data, known, seed)
+            waiting_model = trained(features, known, seed)
             decided = known
         if frozen is None or window == WINDOWS - 1:
             continue
@@ -214,21 +226,9 @@ def simulate(
         policy = calibrated(model, filing, lists, plan)
         following = rows + plan.window
         if rule == "random":
-            more = model.evidence(reviewed, [labels[row] for row in reviewed])
             half = len(reviewed) // 2
-            b = calibrated(
-                model,
-                joined(filing, model.evidence(reviewed[:half], [labels[row] for row in reviewed[:half]])),
-                joined(
-                    lists,
-                    more._replace(
-                        probabilities=more.probabilities[half:],
-                        labels=more.labels[half:],
-                        known_words=more.known_words[half:],
-                    ),
-                ),
-                plan,
-            )
+            parts = (model.evidence(some, [labels[row] for row in some]) for some in (reviewed[:half], reviewed[half:]))
+            b = calibrated(model, joined(filing, next(parts)), joined(lists, next(parts)), plan)
             d = calibrated(
                 model,
                 joined(filing, model.evidence(old_filing, [truth[row] for row in old_filing])),
@@ -251,7 +251,8 @@ def run(job: tuple[Plan, str, int, Path]) -> str:
     # The first texts in random order: generation 0 is an ordinary model.
     first = data.rows(rng.permutation(plan.start))
     data = Texts([*first.texts, *data.texts[plan.start :]], [*first.labels, *data.labels[plan.start :]])
-    model = trained(data, {row: data.labels[row] for row in range(n_training)}, seed)
+    features = featured(data.texts, plan.start)
+    model = trained(features, {row: data.labels[row] for row in range(n_training)}, seed)
     old_filing = list(range(n_training, n_training + n_held))
     old_lists = list(range(n_training + n_held, plan.start))
     policy = calibrated(
@@ -264,7 +265,7 @@ def run(job: tuple[Plan, str, int, Path]) -> str:
     result: dict[str, Any] = {"plan": plan._asdict(), "order": order, "seed": seed, "figures": []}
     for rule in ("random", "uncertain"):
         same = np.random.default_rng([seed, ORDERS.index(order), 7])  # the same coins for both rules
-        for figures in simulate(data, plan, seed, same, rule, gen0):
+        for figures in simulate(data, features, plan, seed, same, rule, gen0):
             result["figures"].append({"rule": rule, "variant": "main", **figures})
     for window in range(WINDOWS):
         rows = np.arange(plan.window) + plan.start + window * plan.window
@@ -279,7 +280,9 @@ def run(job: tuple[Plan, str, int, Path]) -> str:
 
 def loaded(plan: Plan) -> Texts:
     options: dict[str, Any] = {"text": plan.text} if plan.text else {}
-    corpus = corpora.load(plan.source, **options)
+    if plan.path is not None:
+        options["path"] = plan.path
+    corpus = corpora.load(plan.source, parts="own", **options)
     return Texts(list(corpus.texts), corpus.label_sets)
 
 
@@ -329,6 +332,7 @@ def main() -> None:
     running = commands.add_parser("run")
     running.add_argument("corpus", help="name in the tables")
     running.add_argument("source", help="name of a corpus, or a file of texts and labels in order of time")
+    running.add_argument("--path", help="where a named corpus lies")
     running.add_argument("--text", action="append", default=[])
     running.add_argument("--out", type=Path, default=Path("results/learn"))
     running.add_argument("--seeds", type=int, default=20)
