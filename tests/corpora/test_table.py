@@ -2,8 +2,11 @@ import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from surelabel.corpora import load, read_table
+from surelabel.corpora.labels import as_label_set, as_list
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
 
 
@@ -93,6 +96,22 @@ def test_cells_that_are_lists(tmp_path, cell):
 def test_list_items_keep_commas_quotes_and_apostrophes(tmp_path):
     corpus = read_table(cells(tmp_path, "['Health, safety', \"men's\"]", "['it\\'s']", "{men's,women's}"))
     assert corpus.label_names == ("Health, safety", "it's", "men's", "women's")
+
+
+NAMES = st.lists(st.text("ab,;|'\"\\[]{} é", min_size=1, max_size=6), max_size=4)
+
+
+@given(NAMES, st.sampled_from([repr, json.dumps, lambda names: json.dumps(names, ensure_ascii=False)]))
+def test_printed_lists_come_back(names, printed):
+    assert as_list(printed(names)) == names
+    assert as_label_set(printed(names), ",") == {" ".join(name.split()) for name in names} - {""}
+
+
+@given(st.text())
+def test_no_cell_of_labels_breaks(cell):
+    for separator in (",", None):
+        label_set = as_label_set(cell, separator)
+        assert all(name and name == name.strip() for name in label_set)
 
 
 @pytest.mark.parametrize("form", [".jsonl", ".parquet"])

@@ -73,8 +73,8 @@ def separation(cells: Iterable[Any], column: str, given: str | None) -> Separati
     filled = [cell for cell in cells if not is_missing(cell)]
     if given is None:
         return Separation(None, f"Labels in {column!r}: each cell is one label, as asked for.")
-    lists = [cell for cell in filled if not isinstance(cell, str) or as_list(cell) is not None]
     strings = [cell for cell in filled if isinstance(cell, str) and as_list(cell) is None]
+    n_lists = len(filled) - len(strings)
     if not strings:
         return Separation(",", f"Labels in {column!r} are lists.")
     with_mark = {mark: [cell for cell in strings if mark in cell] for mark in _SEPARATORS}
@@ -87,8 +87,8 @@ def separation(cells: Iterable[Any], column: str, given: str | None) -> Separati
         # A mark that is rarer than that is part of a name.
         taken = None
         note = f"Labels in {column!r}: no separator was found; each cell is one label."
-    if lists:
-        note += f" {count(len(lists))} more cells are lists."
+    if n_lists:
+        note += f" {count(n_lists)} more cells are lists."
     other = next((mark for mark in common if mark != taken), None)
     warning = None
     if other is not None and (given == "auto" or n_cells == 0):
