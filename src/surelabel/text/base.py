@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import dataclasses
 import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse
@@ -30,6 +31,7 @@ from surelabel.text import KINDS, MANY_LABELS
 from surelabel.text.explain import Explanation
 
 History: TypeAlias = list[dict[str, float]]
+_Kind = TypeVar("_Kind")
 
 _DESCRIPTION = "classifier.json"
 _FORMAT = "surelabel text classifier"
@@ -48,6 +50,12 @@ class Labelled(NamedTuple):
     texts: list[str]
     labels: Any
     scores: Any = None
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def settings(kind: type[_Kind]) -> type[_Kind]:
+    """Make the annotated attributes of a kind its constructor's arguments, as scikit-learn expects them."""
+    return dataclasses.dataclass(kw_only=True, eq=False, repr=False)(kind)
 
 
 class TextClassifier(BaseEstimator, abc.ABC):

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from surelabel._core.extras import require
-from surelabel.text.base import Labelled, check_choice, check_number
+from surelabel.text.base import Labelled, check_choice, check_number, settings
 from surelabel.text.encoders import pool, pretrained, read_encoder, read_pooling, write_encoder
 from surelabel.text.neural import NeuralClassifier, start_bias, with_loss
 from surelabel.text.tokens import mask_of
@@ -58,6 +58,7 @@ def layer_rates(
     return [*rates, (list(network.head.parameters()), head)]
 
 
+@settings
 class BertClassifier(NeuralClassifier):
     """An encoder fine-tuned to the labels.
 
@@ -94,40 +95,21 @@ class BertClassifier(NeuralClassifier):
     # As many tokens as stay in a processor's cache from layer to layer; more are slower per token.
     _tokens_a_batch = 1_024
 
-    def __init__(
-        self,
-        *,
-        model: str = "bert-base-uncased",
-        pooling: str = "auto",
-        max_tokens: int = 512,
-        dropout: float = 0.1,
-        encoder_learning_rate: float | None = None,
-        layer_growth: float | None = None,
-        head_learning_rate: float | None = None,
-        output_bias: float | None = -4.0,
-        warmup: float = 0.05,
-        weight_decay: float = 0.01,
-        batch_size: int = 16,
-        epochs: int = 10,
-        patience: int = 3,
-        precision: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.model = model
-        self.pooling = pooling
-        self.max_tokens = max_tokens
-        self.dropout = dropout
-        self.encoder_learning_rate = encoder_learning_rate
-        self.layer_growth = layer_growth
-        self.head_learning_rate = head_learning_rate
-        self.output_bias = output_bias
-        self.warmup = warmup
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.patience = patience
-        self.precision = precision
-        self.seed = seed
+    model: str = "bert-base-uncased"
+    pooling: str = "auto"
+    max_tokens: int = 512
+    dropout: float = 0.1
+    encoder_learning_rate: float | None = None
+    layer_growth: float | None = None
+    head_learning_rate: float | None = None
+    output_bias: float | None = -4.0
+    warmup: float = 0.05
+    weight_decay: float = 0.01
+    batch_size: int = 16
+    epochs: int = 10
+    patience: int = 3
+    precision: str = "auto"
+    seed: int = 0
 
     def _check_settings(self) -> None:
         check_choice(self, "pooling", ("auto", "cls", "mean"))

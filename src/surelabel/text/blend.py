@@ -20,6 +20,7 @@ from surelabel.text.base import (
     check_number,
     make,
     read_files,
+    settings,
 )
 from surelabel.text.curve import fit_regression, log_loss
 from surelabel.text.explain import Explanation, merge_words
@@ -31,6 +32,7 @@ _FAR = 12.0
 _RIDGES = (np.inf, 300.0, 30.0, 3.0)
 
 
+@settings
 class BlendClassifier(TextClassifier):
     """Members of any kinds and seeds, and one small regression on their log-odds.
 
@@ -53,14 +55,10 @@ class BlendClassifier(TextClassifier):
 
     kind = "blend"
     needs_validation = True
-    members_: tuple[TextClassifier, ...]
 
-    def __init__(
-        self, *, of: str = "linear,randinit", members: dict[str, dict[str, Any]] | None = None, seed: int = 0
-    ) -> None:
-        self.of = of
-        self.members = members
-        self.seed = seed
+    of: str = "linear,randinit"
+    members: dict[str, dict[str, Any]] | None = None
+    seed: int = 0
 
     def _check_settings(self) -> None:
         check_number(self, "seed", 0, 2**31 - 100)

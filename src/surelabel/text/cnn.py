@@ -16,7 +16,7 @@ from torch import nn
 
 from surelabel._core.extras import require
 from surelabel.exceptions import InvalidInputError
-from surelabel.text.base import Labelled, check_number
+from surelabel.text.base import Labelled, check_number, settings
 from surelabel.text.convolution import MaxConvolution
 from surelabel.text.neural import NeuralClassifier, start_bias, with_loss
 from surelabel.text.tokens import train_word_tokenizer, words
@@ -62,6 +62,7 @@ class ConvolutionalNetwork(nn.Module):
         return with_loss(self.output(hidden), labels)
 
 
+@settings
 class RandinitClassifier(NeuralClassifier):
     """The CNN whose word vectors start at random.
 
@@ -86,42 +87,22 @@ class RandinitClassifier(NeuralClassifier):
 
     kind = "randinit"
 
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int = 20_000,
-        max_words: int = 400,
-        embedding_size: int = 300,
-        n_kernels: int = 40,
-        kernel_words: int = 16,
-        n_hidden: int = 256,
-        dropout: float = 0.2,
-        word_dropout: float = 0.1,
-        embedding_range: float = 0.01,
-        output_bias: float | None = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        epochs: int = 30,
-        patience: int = 3,
-        averaging: float = 0.998,
-        seed: int = 0,
-    ) -> None:
-        self.vocabulary_size = vocabulary_size
-        self.max_words = max_words
-        self.embedding_size = embedding_size
-        self.n_kernels = n_kernels
-        self.kernel_words = kernel_words
-        self.n_hidden = n_hidden
-        self.dropout = dropout
-        self.word_dropout = word_dropout
-        self.embedding_range = embedding_range
-        self.output_bias = output_bias
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.patience = patience
-        self.averaging = averaging
-        self.seed = seed
+    vocabulary_size: int = 20_000
+    max_words: int = 400
+    embedding_size: int = 300
+    n_kernels: int = 40
+    kernel_words: int = 16
+    n_hidden: int = 256
+    dropout: float = 0.2
+    word_dropout: float = 0.1
+    embedding_range: float = 0.01
+    output_bias: float | None = None
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+    epochs: int = 30
+    patience: int = 3
+    averaging: float = 0.998
+    seed: int = 0
 
     def _check_settings(self) -> None:
         for name in ("vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words", "n_hidden"):
@@ -163,6 +144,7 @@ class RandinitClassifier(NeuralClassifier):
         return ConvolutionalNetwork(self, n_words, self.n_labels_, size)
 
 
+@settings
 class Word2vecClassifier(RandinitClassifier):
     """The CNN whose word vectors start from trained ones and are fine-tuned.
 
@@ -183,50 +165,9 @@ class Word2vecClassifier(RandinitClassifier):
 
     kind = "word2vec"
 
-    def __init__(
-        self,
-        *,
-        vectors: str | None = None,
-        vectors_limit: int | None = None,
-        vectors_scale: float | None = 0.01,
-        vocabulary_size: int = 20_000,
-        max_words: int = 400,
-        embedding_size: int = 300,
-        n_kernels: int = 40,
-        kernel_words: int = 16,
-        n_hidden: int = 256,
-        dropout: float = 0.2,
-        word_dropout: float = 0.1,
-        embedding_range: float = 0.01,
-        output_bias: float | None = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        epochs: int = 30,
-        patience: int = 3,
-        averaging: float = 0.998,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            vocabulary_size=vocabulary_size,
-            max_words=max_words,
-            embedding_size=embedding_size,
-            n_kernels=n_kernels,
-            kernel_words=kernel_words,
-            n_hidden=n_hidden,
-            dropout=dropout,
-            word_dropout=word_dropout,
-            embedding_range=embedding_range,
-            output_bias=output_bias,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            epochs=epochs,
-            patience=patience,
-            averaging=averaging,
-            seed=seed,
-        )
-        self.vectors = vectors
-        self.vectors_limit = vectors_limit
-        self.vectors_scale = vectors_scale
+    vectors: str | None = None
+    vectors_limit: int | None = None
+    vectors_scale: float | None = 0.01
 
     def _check_settings(self) -> None:
         super()._check_settings()

@@ -13,7 +13,7 @@ import torch
 
 from surelabel._core import progress
 from surelabel._core.files import read_arrays, write_arrays
-from surelabel.text.base import check_arrays, check_number
+from surelabel.text.base import check_arrays, check_number, settings
 from surelabel.text.encoders import pool, pretrained, read_encoder, read_pooling, write_encoder
 from surelabel.text.linear import LinearClassifier
 from surelabel.text.neural import read_network
@@ -24,6 +24,7 @@ _CENTRE, _WEIGHTS, _TOKENIZER = "centre.npz", "encoder.safetensors", "tokenizer.
 _TOKENS_A_BATCH = 1_024
 
 
+@settings
 class HybridClassifier(LinearClassifier):
     """`linear` with the vectors of a frozen encoder beside the terms; the encoder is saved with the classifier.
 
@@ -41,36 +42,9 @@ class HybridClassifier(LinearClassifier):
 
     kind = "hybrid"
 
-    def __init__(
-        self,
-        *,
-        model: str = "minilm",
-        vector_weight: float = 1.0,
-        max_tokens: int = 256,
-        loss: str = "auto",
-        C: float | None = None,
-        rare_weight: float = 0.3,
-        pair_weight: float = 0.3,
-        language: str | None = None,
-        lemmas: str | None = None,
-        min_texts: int = 2,
-        max_features: int = 200_000,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            loss=loss,
-            C=C,
-            rare_weight=rare_weight,
-            pair_weight=pair_weight,
-            language=language,
-            lemmas=lemmas,
-            min_texts=min_texts,
-            max_features=max_features,
-            seed=seed,
-        )
-        self.model = model
-        self.vector_weight = vector_weight
-        self.max_tokens = max_tokens
+    model: str = "minilm"
+    vector_weight: float = 1.0
+    max_tokens: int = 256
 
     def _check_settings(self) -> None:
         super()._check_settings()

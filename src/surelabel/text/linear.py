@@ -25,6 +25,7 @@ from surelabel.text.base import (
     check_arrays,
     check_choice,
     check_number,
+    settings,
 )
 from surelabel.text.curve import ScoreCurve, log_loss
 from surelabel.text.explain import Explanation
@@ -49,6 +50,7 @@ _LOGISTIC_FACTOR = 15.0
 _SLOPES = {"svm": 2.0, "logistic": 1.0}
 
 
+@settings
 class LinearClassifier(TextClassifier):
     """One-vs-rest linear scores on TF-IDF, refined by each other, and one curve from scores to probabilities.
 
@@ -77,28 +79,15 @@ class LinearClassifier(TextClassifier):
 
     kind = "linear"
 
-    def __init__(
-        self,
-        *,
-        loss: str = "auto",
-        C: float | None = None,
-        rare_weight: float = 0.3,
-        pair_weight: float = 0.3,
-        language: str | None = None,
-        lemmas: str | None = None,
-        min_texts: int = 2,
-        max_features: int = 200_000,
-        seed: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.C = C
-        self.rare_weight = rare_weight
-        self.pair_weight = pair_weight
-        self.language = language
-        self.lemmas = lemmas
-        self.min_texts = min_texts
-        self.max_features = max_features
-        self.seed = seed
+    loss: str = "auto"
+    C: float | None = None
+    rare_weight: float = 0.3
+    pair_weight: float = 0.3
+    language: str | None = None
+    lemmas: str | None = None
+    min_texts: int = 2
+    max_features: int = 200_000
+    seed: int = 0
 
     def _check_settings(self) -> None:
         check_choice(self, "loss", ("auto", "svm", "logistic"))

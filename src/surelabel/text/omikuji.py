@@ -27,7 +27,7 @@ from surelabel._core.threads import threads_to_use
 from surelabel._core.validation import FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError, TrainingError
 from surelabel.labels.shortlists import Shortlists
-from surelabel.text.base import HeldOut, History, Labelled, TextClassifier, check_arrays, check_number
+from surelabel.text.base import HeldOut, History, Labelled, TextClassifier, check_arrays, check_number, settings
 from surelabel.text.curve import fit_regression
 from surelabel.text.linear import folds_of
 from surelabel.text.taggers import as_shortlists
@@ -47,6 +47,7 @@ _FEW_TEXTS = 10_000
 _MOST_PAIRS = 500_000
 
 
+@settings
 class OmikujiClassifier(TextClassifier):
     """Label trees that list the most probable labels of each text.
 
@@ -69,28 +70,15 @@ class OmikujiClassifier(TextClassifier):
     kind = "omikuji"
     many_labels = True
 
-    def __init__(
-        self,
-        *,
-        n_listed: int = 100,
-        n_trees: int = 3,
-        beam_size: int = 10,
-        C: float = 1.0,
-        language: str | None = None,
-        lemmas: str | None = None,
-        min_texts: int = 2,
-        max_features: int = 200_000,
-        seed: int = 0,
-    ) -> None:
-        self.n_listed = n_listed
-        self.n_trees = n_trees
-        self.beam_size = beam_size
-        self.C = C
-        self.language = language
-        self.lemmas = lemmas
-        self.min_texts = min_texts
-        self.max_features = max_features
-        self.seed = seed
+    n_listed: int = 100
+    n_trees: int = 3
+    beam_size: int = 10
+    C: float = 1.0
+    language: str | None = None
+    lemmas: str | None = None
+    min_texts: int = 2
+    max_features: int = 200_000
+    seed: int = 0
 
     def _check_settings(self) -> None:
         check_number(self, "n_listed", 1, 10_000)

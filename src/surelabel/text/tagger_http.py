@@ -22,7 +22,7 @@ from urllib.parse import quote, urlsplit
 from surelabel._core import progress
 from surelabel._core.extras import require
 from surelabel.exceptions import InvalidInputError, TaggerError
-from surelabel.text.base import check_number
+from surelabel.text.base import check_number, settings
 from surelabel.text.taggers import Suggestion, Suggestions, Tagger
 
 _log = logging.getLogger(__name__)
@@ -164,15 +164,16 @@ def _cache_file(url: str) -> Path:
     return Path(root) / "taggers" / f"{hashlib.sha256(url.encode()).hexdigest()[:24]}.sqlite"
 
 
+@settings
 class _HttpTagger(Tagger):
     """What both kinds share: batches, answers on disk, and the settings of requests."""
 
+    url: str = "http://localhost:5000"
     batch_size: int = 32
-    url: str
-    timeout: float
-    retries: int
-    pause: float
-    keep_answers: bool
+    timeout: float = 60.0
+    retries: int = 5
+    pause: float = 1.0
+    keep_answers: bool = True
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -248,6 +249,7 @@ def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
+@settings
 class HttpTagger(_HttpTagger):
     """Any endpoint that answers POST {"texts": [...]} with [[{"label", "score"}, ...], ...].
 
@@ -267,31 +269,6 @@ class HttpTagger(_HttpTagger):
 
     kind = "http"
 
-    def __init__(
-        self,
-        *,
-        url: str = "http://localhost:8000",
-        batch_size: int = 32,
-        timeout: float = 60.0,
-        retries: int = 5,
-        pause: float = 1.0,
-        keep_answers: bool = True,
-        score_kind: str = "probability",
-        n_listed: int = 100,
-        alternatives: dict[str, str] | None = None,
-        max_empty: float = 0.5,
-    ) -> None:
-        self.url = url
-        self.batch_size = batch_size
-        self.timeout = timeout
-        self.retries = retries
-        self.pause = pause
-        self.keep_answers = keep_answers
-        self.score_kind = score_kind
-        self.n_listed = n_listed
-        self.alternatives = alternatives
-        self.max_empty = max_empty
-
     def _ask(self, client: _Client, texts: list[str]) -> list[Suggestions]:
         answers = client.request("POST", "", json={"texts": texts})
         if not isinstance(answers, list):
@@ -299,6 +276,7 @@ class HttpTagger(_HttpTagger):
         return [self._suggestions(answer) for answer in answers]
 
 
+@settings
 class AnnifTagger(_HttpTagger):
     """A project of an Annif server. Scores of zero or less are dropped; the project's own limit may cap `limit`.
 
@@ -316,32 +294,8 @@ class AnnifTagger(_HttpTagger):
 
     kind = "annif"
 
-    def __init__(
-        self,
-        *,
-        url: str = "http://localhost:5000",
-        project: str = "",
-        limit: int = 100,
-        timeout: float = 120.0,
-        retries: int = 5,
-        pause: float = 1.0,
-        keep_answers: bool = True,
-        score_kind: str = "probability",
-        n_listed: int = 100,
-        alternatives: dict[str, str] | None = None,
-        max_empty: float = 0.5,
-    ) -> None:
-        self.url = url
-        self.project = project
-        self.limit = limit
-        self.timeout = timeout
-        self.retries = retries
-        self.pause = pause
-        self.keep_answers = keep_answers
-        self.score_kind = score_kind
-        self.n_listed = n_listed
-        self.alternatives = alternatives
-        self.max_empty = max_empty
+    project: str = ""
+    limit: int = 100
 
     def _check_settings(self) -> None:
         super()._check_settings()

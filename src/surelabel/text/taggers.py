@@ -25,7 +25,7 @@ from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError, TaggerError
 from surelabel.labels.shortlists import Shortlists
 from surelabel.text import MANY_LABELS
-from surelabel.text.base import History, Labelled, TextClassifier, check_arrays, check_number
+from surelabel.text.base import History, Labelled, TextClassifier, check_arrays, check_number, settings
 from surelabel.text.curve import fit_regression
 
 _log = logging.getLogger(__name__)
@@ -182,6 +182,7 @@ def matching_key(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold()).strip()
 
 
+@settings
 class Tagger(TextClassifier):
     """Base of the kinds that take a tagger's suggestions; settings that all of them have.
 
@@ -205,10 +206,10 @@ class Tagger(TextClassifier):
 
     many_labels = True
     learns_labels = False
-    score_kind: str
-    n_listed: int
-    alternatives: dict[str, str] | None
-    max_empty: float
+    score_kind: str = "probability"
+    n_listed: int = 100
+    alternatives: dict[str, str] | None = None
+    max_empty: float = 0.5
 
     def _check_settings(self) -> None:
         ScoreKind.parse(self.score_kind)
@@ -327,6 +328,7 @@ class Tagger(TextClassifier):
         self.shares_ = self.history_[0]
 
 
+@settings
 class ScoresTagger(Tagger):
     """Scores that come with the texts: from a file, a table or an LLM's output.
 
@@ -335,19 +337,6 @@ class ScoresTagger(Tagger):
     """
 
     kind = "scores"
-
-    def __init__(
-        self,
-        *,
-        score_kind: str = "probability",
-        n_listed: int = 100,
-        alternatives: dict[str, str] | None = None,
-        max_empty: float = 0.5,
-    ) -> None:
-        self.score_kind = score_kind
-        self.n_listed = n_listed
-        self.alternatives = alternatives
-        self.max_empty = max_empty
 
     def _check_scores(self, scores: Any) -> None:
         if scores is None:
