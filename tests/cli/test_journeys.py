@@ -178,6 +178,8 @@ def test_reproduce(ok, tmp_path, monkeypatch):
         "1",
         "--setting",
         "C=3",
+        "--setting",
+        "loss=svm",
         *folders,
         "--data",
         tmp_path,

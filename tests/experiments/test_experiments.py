@@ -21,7 +21,7 @@ def folders(tmp_path_factory):
     made = experiments.Folders(folder / "runs", folder / "results" / "runs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "N_RESPLITS", 3)
-        for settings in experiments.planned(["synthetic"], ["linear"], [0]):
+        for settings in experiments.planned(["synthetic"], ["linear"], [0], {"C": 1.0, "loss": "svm"}):
             experiments.run(settings, made, ["L2"])
     return made
 
@@ -48,7 +48,7 @@ def test_a_result_has_settings_seeds_versions_machine_and_figures(folders):
     assert "evaluations" not in document
     conformal = json.loads((folders.results / "synthetic-linear-conformal-seed0.json").read_text())
     found = conformal["evaluations"]["L2"]
-    assert {point["significance"] for point in found["curve"]} >= {"0.05", "0.1", "0.2"}
+    assert {float(point["significance"]) for point in found["curve"]} >= {0.05, 0.1, 0.2}
     assert len(conformal["resplits"]["L2"]["errors"]["0.05"]) >= 3
     # Calibration texts are trained with only where nothing is calibrated.
     n_calibration = conformal["n_texts"]["calibration"]
@@ -108,6 +108,13 @@ def test_tables_of_a_run(folders, tmp_path):
     experiments.write_tables(made.values(), tmp_path)
     assert (tmp_path / "sets.csv").read_text() == made["sets"].to_csv()
     assert made["sets"].to_markdown() in (tmp_path / "sets.md").read_text()
+
+
+def test_figures_of_a_run(folders, tmp_path):
+    results = experiments.load_results(folders.results)
+    paths = experiments.write_figures(results, tmp_path)
+    assert [path.name for path in paths] == ["synthetic-linear-errors.svg", "synthetic-linear-sizes.svg"]
+    assert all(path.read_text().startswith("<svg") for path in paths)
 
 
 def test_what_is_no_result_is_skipped(tmp_path):

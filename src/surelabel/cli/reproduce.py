@@ -54,9 +54,11 @@ def reproduce(
         _log.info("run %d of %d: %s", number, len(plan), settings.name)
         with progress():
             experiments.run(settings, folders, measure or tuple(experiments.MEASURES))
-    tables = experiments.all_tables(experiments.load_results(folders.results))
+    finished = experiments.load_results(folders.results)
+    tables = experiments.all_tables(finished)
     experiments.write_tables(tables, results / "tables")
     if console.is_terminal:
         for table in tables:
             print_table(table.header, table.rows, title=table.title)
-    say(f"Tables: {results / 'tables'}")
+    experiments.write_figures(finished, results / "figures")
+    say(f"Tables: {results / 'tables'}   Figures: {results / 'figures'}")
