@@ -8,13 +8,14 @@ Examples
 (200, 24)
 """
 
+from surelabel.corpora.annif import read_annif_corpus
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance, text_hash
 from surelabel.corpora.download import cache_folder
 from surelabel.corpora.load import available, is_available_locally, load
 from surelabel.corpora.split import draw_parts, reduce_labels, stratified_parts
 from surelabel.corpora.synthetic import generate_synthetic
 from surelabel.corpora.table import read_table
-from surelabel.corpora.vocabulary import Vocabulary, read_annif_corpus, read_vocabulary
+from surelabel.corpora.vocabulary import Vocabulary, read_vocabulary
 
 __all__ = [
     "PARTS",

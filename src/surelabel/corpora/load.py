@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from surelabel.corpora.aapd import read_aapd
+from surelabel.corpora.annif import is_annif_corpus, read_annif_corpus
 from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.ctdc import read_ctdc
 from surelabel.corpora.download import DATA_VARIABLE, as_path, cache_folder, locate
@@ -19,7 +20,6 @@ from surelabel.corpora.reuters import find_reuters, read_reuters
 from surelabel.corpora.split import Size, draw_parts, reduce_labels, stratified_parts
 from surelabel.corpora.synthetic import generate_synthetic
 from surelabel.corpora.table import FORMATS, read_table
-from surelabel.corpora.vocabulary import is_annif_corpus, read_annif_corpus
 from surelabel.exceptions import CorpusError, InvalidInputError
 
 
