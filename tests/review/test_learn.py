@@ -15,7 +15,7 @@ import surelabel
 from surelabel import corpora
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.models import load_bundle
-from surelabel.review import NewText, ReviewSettings, ReviewStore, add_texts, learn
+from surelabel.review import NewText, ReviewSettings, ReviewStore, add_texts, audits, learn
 from surelabel.tables.columns import TextRow
 
 # Few audits are needed at these levels: 19 for lists, and 33 for filing.
@@ -107,11 +107,11 @@ def test_a_generation_from_training_to_the_switch_and_back(model, reviewed, arri
     assert len(ready.filing) == 33
     filed = ready.policy.file(ready.calibration.probabilities, ready.calibration.known_words)
     assert (~filed).sum() == ready.policy.n_seen_ == 19
-    audits = [*arriving.texts[40:60], *arriving.texts[80:300]]
-    assert ready.seen.is_in("filing", audits)[:33].all()
+    drawn = [*arriving.texts[40:60], *arriving.texts[80:300]]
+    assert ready.seen.is_in("filing", drawn)[:33].all()
     assert not ready.seen.is_in("calibration", [*arriving.texts[:40], *arriving.texts[60:80], *corpus.texts]).any()
     # Its classifier is the frozen one, bit for bit.
-    assert np.array_equal(ready.predict_proba(audits), frozen.predict_proba(audits))
+    assert np.array_equal(ready.predict_proba(drawn), frozen.predict_proba(drawn))
     before, after = (model / "manifest.json").read_bytes(), (out / "next" / "manifest.json").read_bytes()
     learn.switch(model, out)
     assert (model / "manifest.json").read_bytes() == after
@@ -146,10 +146,10 @@ def test_a_pending_audit_holds_back_those_behind_it_and_a_skipped_one_is_an_erro
     texts = store.lease("ann", "check")
     for text in (texts[0], texts[1], texts[3]):
         store.decide(str(text.number), text.number, "ann", ["oil"])
-    assert [text.id for text in learn.audits_of(store)] == ["0", "1"]
+    assert [text.id for text in audits.audits_of(store)] == ["0", "1"]
     store.decide("skip", texts[2].number, "ann", None)
-    assert [text.id for text in learn.audits_of(store)] == ["0", "1", "2", "3"]
-    assert [text.id for text in learn.audits_of(store, after=texts[0].number)] == ["1", "2", "3"]
+    assert [text.id for text in audits.audits_of(store)] == ["0", "1", "2", "3"]
+    assert [text.id for text in audits.audits_of(store, after=texts[0].number)] == ["1", "2", "3"]
 
 
 def test_skipped_audits_have_a_label_that_no_model_knows(model, store, arriving):
@@ -158,7 +158,7 @@ def test_skipped_audits_have_a_label_that_no_model_knows(model, store, arriving)
     store.decide("1", first.number, "ann", ["oil"])
     store.decide("2", second.number, "ann", None)
     bundle = load_bundle(model)
-    held = learn.audited(bundle, learn.audits_of(store))
+    held = audits.audited(bundle, audits.audits_of(store))
     assert held.label_sets[0] == frozenset({"oil"})
     assert not held.label_sets[1] & set(bundle.label_names)
     assert held.label_sets[1]
@@ -244,9 +244,9 @@ def test_the_watch_stops_filing_when_audits_are_unlike_the_calibration_texts(mod
     bundle = load_bundle(model)
     arrive(model, store, arriving, range(60), 1)
     decide(store, arriving, odd=False)
-    calm = learn.watch_audits(bundle, store)
+    calm = audits.watch_audits(bundle, store)
     assert (calm.n_audits, calm.alarm, calm.alarm_at) == (60, False, None)
-    assert learn.may_file(bundle, store)
+    assert audits.may_file(bundle, store)
     odd = [
         NewText(f"odd {number}", f"nothing known {number}", {"decision": "file", "labels": []}, is_check=True)
         for number in range(60)
@@ -254,10 +254,10 @@ def test_the_watch_stops_filing_when_audits_are_unlike_the_calibration_texts(mod
     store.add(odd)
     for text in store.lease("ann", "check", 100):
         store.decide(f"odd {text.number}", text.number, "ann", ["a label that is new"])
-    alarmed = learn.watch_audits(bundle, store)
+    alarmed = audits.watch_audits(bundle, store)
     assert alarmed.alarm
     assert alarmed.alarm_at > 60
-    assert not learn.may_file(bundle, store)
+    assert not audits.may_file(bundle, store)
 
 
 def test_after_an_alarm_audits_from_now_on_calibrate_the_same_classifier(model, reviewed, arriving, tmp_path):
@@ -270,4 +270,17 @@ def test_after_an_alarm_audits_from_now_on_calibrate_the_same_classifier(model, 
     assert np.array_equal(again.predict_proba(arriving.texts[:5]), old.predict_proba(arriving.texts[:5]))
     assert again.seen.is_in("filing", arriving.texts[40:73]).all()
     learn.switch(model, out)
-    assert learn.may_file(load_bundle(model), reviewed)
+    assert audits.may_file(load_bundle(model), reviewed)
+
+
+def test_after_an_alarm_nothing_new_is_filed(model, store, arriving):
+    """Texts that would be filed wait to be chosen, without anybody asking for it."""
+    sure = [
+        NewText(f"odd {number}", f"nothing {number}", {"decision": "file", "labels": []}, is_check=True)
+        for number in range(60)
+    ]
+    store.add(sure)
+    for text in store.lease("ann", "check", 100):
+        store.decide(f"odd {text.number}", text.number, "ann", ["a label that is new"])
+    arrive(model, store, arriving, range(60), 0)
+    assert store.counts()["filed"].waiting == 0

@@ -24,8 +24,9 @@ from surelabel.tables.columns import Columns
 class Model:
     """Files what says "sure", leaves "odd" to be read, and guesses oil for everything."""
 
-    info = types.SimpleNamespace(name="model", created="2026-01-01", group_column=None)
+    info = types.SimpleNamespace(name="model", created="2026-01-01", group_column=None, provenance={})
     label_names = ("gas", "oil")
+    filing = calibration = None
 
     def __init__(self):
         self.asked = []

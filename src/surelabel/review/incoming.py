@@ -13,6 +13,7 @@ from surelabel._core.validation import as_significance
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
 from surelabel.predicting.file import groups_of
+from surelabel.review.audits import may_file
 from surelabel.review.queues import NewText
 from surelabel.review.store import ReviewStore
 from surelabel.tables.columns import Columns, TextRow, text_rows
@@ -38,8 +39,9 @@ class ReviewSettings:
     on_error : {"stop", "skip"}
     model : str, optional
         Names the model; by default its own name and date.
-    files : bool
-        Whether the model may file texts. If not, texts that it would file wait to be chosen.
+    files : bool, optional
+        Whether the model may file texts. If not, texts that it would file wait to be chosen. By default it may, unless
+        the watch over audits has raised its alarm.
     """
 
     significance: Any = None
@@ -49,7 +51,7 @@ class ReviewSettings:
     encoding: str = "utf-8"
     on_error: str = "stop"
     model: str | None = None
-    files: bool = True
+    files: bool | None = None
 
     def __post_init__(self) -> None:
         if self.significance is not None:
@@ -87,6 +89,8 @@ def add_texts(
     settings = settings or ReviewSettings()
     is_file = isinstance(source, (str, os.PathLike))
     rows: Iterator[TextRow] = _read(source, settings) if is_file else iter(source)  # type: ignore[arg-type]
+    if settings.files is None:
+        settings = dataclasses.replace(settings, files=may_file(bundle, store))
     n_new = n_rows = 0
     skipped: list[tuple[int, str]] = []
     with progress.step("answering texts") as advance:

@@ -25,7 +25,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -38,23 +38,19 @@ from surelabel._core.files import atomic_file, atomic_folder, check_overwrite
 from surelabel._core.validation import as_fraction
 from surelabel.corpora import Corpus
 from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.guarantees.watch import ExchangeabilityWatch
 from surelabel.models import Bundle, load_bundle, train
-from surelabel.models.calibrate import held_out_texts, with_calibration
+from surelabel.models.calibrate import with_calibration
 from surelabel.models.evidence import HeldOutTexts
 from surelabel.models.seen import hashes_of
+from surelabel.review.audits import AUDITS_UP_TO, audited, audits_of, n_skipped_of
 from surelabel.review.export import corpus_of
-from surelabel.review.queues import CHECK, ReviewText
+from surelabel.review.queues import ReviewText
 from surelabel.review.store import ReviewStore
 
 _PLAN, _FROZEN, _NEXT = "generation.json", "frozen", "next"
-_SKIPPED = "(skipped audit)"
 # Calibration texts that may lie beyond a threshold: fewer make the threshold a matter of chance.
 _LEAST_BEYOND = 10
 _LEAST_DECIDED = 10
-_WATCH_ALPHA = "0.01"
-# In the provenance of a bundle: number of the last audit that it is calibrated on.
-_AUDITS_UP_TO = "audits_up_to"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,7 +264,7 @@ def _calibrate(store: ReviewStore, place: Path, plan: dict[str, Any]) -> Learnin
     audits = audits_of(store, after=plan["up_to"])
     status = dataclasses.replace(status, filing=min(len(audits), needed.filing))
     if len(audits) <= needed.filing:
-        return dataclasses.replace(status, n_skipped=_n_skipped(audits))
+        return dataclasses.replace(status, n_skipped=n_skipped_of(audits))
     frozen = load_bundle(place / _FROZEN)
     held = audited(frozen, audits)
     filing, rest = held.rows(np.arange(needed.filing)), held.rows(np.arange(needed.filing, len(held)))
@@ -277,7 +273,7 @@ def _calibrate(store: ReviewStore, place: Path, plan: dict[str, Any]) -> Learnin
     enough = np.flatnonzero(np.cumsum(~filed) == needed.lists)
     n_used = needed.filing + (int(enough[0]) + 1 if len(enough) else len(rest))
     status = dataclasses.replace(
-        status, lists=min(int((~filed).sum()), needed.lists), n_skipped=_n_skipped(audits[:n_used])
+        status, lists=min(int((~filed).sum()), needed.lists), n_skipped=n_skipped_of(audits[:n_used])
     )
     if not len(enough):
         return status
@@ -286,7 +282,7 @@ def _calibrate(store: ReviewStore, place: Path, plan: dict[str, Any]) -> Learnin
     bundle = _calibrated(frozen, filing, calibration)
     parts = texts[: needed.filing], texts[needed.filing : n_used]
     seen = bundle.seen.calibrated_with(*map(hashes_of, parts))
-    provenance = {**bundle.info.provenance, _AUDITS_UP_TO: audits[n_used - 1].number}
+    provenance = {**bundle.info.provenance, AUDITS_UP_TO: audits[n_used - 1].number}
     info = dataclasses.replace(bundle.info, provenance=provenance)
     dataclasses.replace(bundle, info=info, seen=seen).save(place / _NEXT)
     return dataclasses.replace(status, state="ready")
@@ -311,39 +307,6 @@ def _calibrated(frozen: Bundle, filing: HeldOutTexts, calibration: HeldOutTexts)
     )
 
 
-def audits_of(store: ReviewStore, after: int = 0) -> list[ReviewText]:
-    """Return the audits that were added after a text, in order of arrival, up to the first that is pending.
-
-    Which audits count must not depend on how fast they were decided; so a pending one holds back those behind it. A
-    skipped one does not, and counts as an error.
-    """
-    audits = []
-    for text in store.texts(CHECK):
-        if text.number > after:
-            if text.decision is None and text.n_skips == 0:
-                break
-            audits.append(text)
-    return audits
-
-
-def _n_skipped(audits: Iterable[ReviewText]) -> int:
-    return sum(text.decision is None for text in audits)
-
-
-def audited(bundle: Bundle, audits: list[ReviewText]) -> HeldOutTexts:
-    """Return what a bundle makes of audits; a skipped one has a label that no model knows."""
-    labels = [(_SKIPPED,) if text.decision is None else text.decision.labels or () for text in audits]
-    names = sorted({name for text in audits for name in text.columns})
-    corpus = Corpus.from_label_sets(
-        "audits",
-        [text.text for text in audits],
-        labels,
-        ids=[str(text.number) for text in audits],
-        columns={name: [str(text.columns.get(name, "")) for text in audits] for name in names},
-    )
-    return held_out_texts(bundle, corpus)
-
-
 def status(out: str | os.PathLike[str], store: ReviewStore) -> LearningStatus:
     """Return how far a generation is, without training or calibrating."""
     place = Path(out)
@@ -357,7 +320,7 @@ def status(out: str | os.PathLike[str], store: ReviewStore) -> LearningStatus:
     if not (place / _FROZEN).is_dir():
         return dataclasses.replace(now, state="training")
     audits = audits_of(store, after=plan["up_to"])
-    return dataclasses.replace(now, filing=min(len(audits), needed.filing), n_skipped=_n_skipped(audits))
+    return dataclasses.replace(now, filing=min(len(audits), needed.filing), n_skipped=n_skipped_of(audits))
 
 
 def previous_of(folder: str | os.PathLike[str]) -> Path:
@@ -398,43 +361,3 @@ def _replace(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> 
     """Replace a folder by a copy of another one, in one step."""
     with atomic_folder(target) as temporary:
         shutil.copytree(source, temporary, dirs_exist_ok=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class AuditWatch:
-    """What the watch says about the audits that a model has not seen.
-
-    Attributes
-    ----------
-    n_audits : int
-    alarm : bool
-        Audits are unlike the texts that the model was calibrated on: nothing may be filed until it is calibrated
-        again, by `learn(..., retrain=False)` or with a new generation.
-    alarm_at : int or None
-        Number of the text that raised the alarm.
-    """
-
-    n_audits: int
-    alarm: bool
-    alarm_at: int | None = None
-
-
-def watch_audits(bundle: Bundle, store: ReviewStore) -> AuditWatch:
-    """Compare the audits that a model has not seen with its calibration texts; a false alarm has probability 1 %."""
-    up_to = bundle.info.provenance.get(_AUDITS_UP_TO, 0)
-    audits = audits_of(store, after=up_to)
-    used = bundle.seen.used([text.text for text in audits]).tolist()
-    audits = [text for text, is_used in zip(audits, used, strict=True) if not is_used]
-    if not audits or bundle.filing is None or bundle.calibration is None:
-        return AuditWatch(0, alarm=False)
-    parts = bundle.filing, bundle.calibration, audited(bundle, audits)
-    predictor = bundle.policy.automation.predictor_  # of all texts, whatever their category
-    scores = [predictor.scores(part.probabilities, part.label_sets) for part in parts]
-    seen = ExchangeabilityWatch(np.concatenate(scores[:2]), alpha=_WATCH_ALPHA).update(scores[2])
-    at = None if seen.alarm_at is None else audits[seen.alarm_at - 1].number
-    return AuditWatch(len(audits), alarm=seen.alarm, alarm_at=at)
-
-
-def may_file(bundle: Bundle, store: ReviewStore) -> bool:
-    """Return whether texts may be filed: not after an alarm of the watch."""
-    return not watch_audits(bundle, store).alarm
