@@ -204,25 +204,25 @@ def test_bad_input(policy):
         build_answers(predictor(), NEW[:, :3], policy=policy)
 
 
-# Limits of one answer from probabilities to decision: modules that run, and calls of the package's own functions.
-MOST_FILES, MOST_FRAMES = 17, 150
-
-
-def test_one_answer_runs_little(policy):
-    own, package = predictor(), str(Path(surelabel.__file__).parent)
-    build_answers(own, NEW[:1], policy=policy, significance="0.1")
-    frames, modules = 0, set()
+# Of one answer from probabilities to decision: modules that run, and calls of the package's own functions.
+@pytest.mark.parametrize(("by_decision", "most_modules", "most_calls"), [(False, 15, 150), (True, 16, 170)])
+def test_one_answer_runs_little(policy, by_decision, most_modules, most_calls):
+    options = {"policy": policy, "significance": "0.1", "by_decision": by_decision}
+    groups = {"taxonomy": ByGroup(), "groups": policy.categories(policy.file(CALIBRATION[0]))} if by_decision else {}
+    own, package = predictor(**groups), str(Path(surelabel.__file__).parent)
+    build_answers(own, NEW[:1], **options)
+    calls, modules = 0, set()
 
     def count(frame, event, _):
-        nonlocal frames
+        nonlocal calls
         if event == "call" and frame.f_code.co_filename.startswith(package):
-            frames += 1
+            calls += 1
             modules.add(frame.f_code.co_filename)
 
     sys.setprofile(count)
     try:
-        build_answers(own, NEW[1:2], policy=policy, significance="0.1")
+        build_answers(own, NEW[1:2], **options)
     finally:
         sys.setprofile(None)
-    assert frames <= MOST_FRAMES
-    assert len(modules) <= MOST_FILES
+    assert calls <= most_calls
+    assert len(modules) <= most_modules
