@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-LEVELS, MAX_LABELS, MOST_BALL = ("0.05", "0.01"), 15, 20_000_000
+# Label-sets that the paper's ball may score for one text, so that the slower version ends.
+LEVELS, MAX_LABELS, MOST_BALL = ("0.05", "0.01"), 15, 500_000
 
 
 def random_rows(n_texts, n_labels=90, seed=0):
@@ -84,8 +85,8 @@ def measure_ball(rows, radii):
     from surelabel import ConformalLabelSets, LpNorm
 
     table = {}
-    for t in sorted(set(radii)):
-        chosen = np.flatnonzero(np.array(radii) == t)[:20]
+    for t in sorted(set(radii) - {-1}):
+        chosen = np.flatnonzero(np.array(radii) == t)[:10]
         for search in ("hamming-ball", "exact"):
             predictor = ConformalLabelSets(LpNorm(2), 1, MAX_LABELS, search=search, n_jobs=1)
             predictor.calibrate(rows["calibration"], rows["calibration_labels"])
@@ -100,7 +101,7 @@ def find_radii(rows):
 
     predictor = ConformalLabelSets(LpNorm(2), 1, MAX_LABELS).calibrate(rows["calibration"], rows["calibration_labels"])
     demand = predictor.predict_set(rows["test"], significance=LEVELS[0]).demand()
-    return [int(t) if ball <= MOST_BALL // 20 else -1 for t, ball in zip(demand.radii, demand.ball, strict=True)]
+    return [int(t) if ball <= MOST_BALL else -1 for t, ball in zip(demand.radii, demand.ball, strict=True)]
 
 
 def answer_cold():
@@ -119,7 +120,9 @@ def answer_cold():
     one.top(5), one.size_bounds, one.certain
     first = time.process_time() - start
     for options in ({"measure": Mixture(0.5).fit(labels)}, {"search": "hamming-ball"}):
-        ConformalLabelSets(**options).calibrate(probabilities, labels).predict_set(probabilities, significance="0.1").sizes()
+        ConformalLabelSets(**options).calibrate(probabilities, labels).predict_set(
+            probabilities, significance="0.1"
+        ).sizes()
     print(json.dumps({"first answer": first, "all searches": time.process_time() - start}))
 
 
@@ -162,7 +165,6 @@ def compare(here, before, path, folder):
     table = {
         name: {"before": old, "now": figures["now"][name], "speed": old / figures["now"][name]}
         for name, old in figures["before"].items()
-        if not name.endswith("t = -1")
     }
     for name, one in table.items():
         print(f"  {name:34} {one['before']:12.1f} {one['now']:12.1f} us   {one['speed']:8.2f} times as fast")
@@ -178,7 +180,12 @@ def main():
     options = parser.parse_args()
     here = Path(__file__).resolve().parents[1]
     results = {
-        "settings": {"levels": LEVELS, "max_labels": MAX_LABELS, "texts": options.texts, "unit": "microseconds per text"},
+        "settings": {
+            "levels": LEVELS,
+            "max_labels": MAX_LABELS,
+            "texts": options.texts,
+            "unit": "microseconds per text",
+        },
         "machine": {"processor": platform.processor(), "python": platform.python_version(), "numpy": np.__version__},
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -21,6 +21,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+
 from engine import random_rows
 
 LEVELS, MAX_LABELS, NEAR, LISTED = ("0.01", "0.05", "0.1", "0.2"), 15, 2.0**-40, 64
@@ -63,7 +64,12 @@ def near_ties(rows, name, n_texts):
     """Return which texts have a near tie: of the true or the best label-set with a calibration score."""
     from surelabel import ConformalLabelSets, measures
 
-    known = {"L2": measures.LpNorm(2), "L4": measures.LpNorm(4), "L8": measures.LpNorm(8), "LogLoss": measures.LogLoss()}
+    known = {
+        "L2": measures.LpNorm(2),
+        "L4": measures.LpNorm(4),
+        "L8": measures.LpNorm(8),
+        "LogLoss": measures.LogLoss(),
+    }
     measure = known.get(name) or measures.Mixture(0.9, 0.5, 1.0).fit(rows["train_labels"])
     predictor = ConformalLabelSets(measure, 1, MAX_LABELS).calibrate(rows["calibration"], rows["calibration_labels"])
     own = predictor.calibration_.scores
@@ -130,7 +136,9 @@ def main():
             rows = load(path)
             n_texts = min(options.texts, len(rows["test"]))
             full = str(Path(path).resolve())
-            before, now = (run(at, full, n_texts, folder, name) for name, at in (("before", options.before), ("now", here)))
+            before, now = (
+                run(at, full, n_texts, folder, name) for name, at in (("before", options.before), ("now", here))
+            )
             warnings.simplefilter("ignore")
             ties = {name: near_ties(rows, name, n_texts) for name in ("L2", "L4", "L8", "LogLoss", "Mixture")}
             results[Path(path).stem] = table = compare(before, now, ties)

@@ -99,11 +99,13 @@ class ConformalLabelSets:
         if self.search not in SEARCHES or not (is_plain or self.search == "exact"):
             expected = f"one of {sorted(SEARCHES)}" if is_plain else "'exact' with a Mixture or constraints"
             raise invalid("search", who, expected, repr(self.search))
-        for name, least in (("min_labels", 0), ("max_labels", int(self.min_labels)), ("work_limit", 1), ("n_jobs", 1)):
+        for name, least in (("min_labels", 0), ("max_labels", 0), ("work_limit", 1), ("n_jobs", 1)):
             value = getattr(self, name)
             if value is not None or name in ("min_labels", "work_limit"):
                 check_count(name, value, who, least)
                 object.__setattr__(self, name, int(value))
+        if self.max_labels is not None and self.max_labels < self.min_labels:
+            raise invalid("max_labels", who, f"at least min_labels, {self.min_labels}", repr(self.max_labels))
 
     def calibrate(self, probabilities: Any, labels: Any, groups: Any = None) -> ConformalLabelSets:
         """Score held-out texts with known label-sets; they must not have been used to train the classifier.

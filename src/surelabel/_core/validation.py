@@ -188,12 +188,13 @@ def _positive_class(values: Any, who: str) -> Any:
 def as_probabilities(values: Any, names: Names | None, who: str, n_labels: int | None = None) -> FloatArray:
     """Return probabilities as a C-ordered float64 array (n_texts, n_labels), all within [0, 1].
 
-    Also takes the list of (n, 2) arrays that scikit-learn's multi-output classifiers return.
+    Also takes the list of (n, 2) arrays, or their stack, that scikit-learn's multi-output classifiers return.
     """
     expected = "a (n_texts, n_labels) array of numbers in [0, 1]"
     if hasattr(values, "toarray"):
         raise invalid("probabilities", who, f"{expected}, or Shortlists", f"sparse {type(values).__name__}")
-    if isinstance(values, (list, tuple)) and len(values) and all(np.ndim(part) == 2 for part in values):
+    is_list = isinstance(values, (list, tuple)) and len(values) and all(np.ndim(part) == 2 for part in values)
+    if is_list or (isinstance(values, np.ndarray) and values.ndim == 3):
         values = _positive_class(values, who)
     array = _as_matrix(_in_order(values, names, "probabilities", who), "probabilities", who, expected)
     array = np.ascontiguousarray(array, dtype=np.float64)

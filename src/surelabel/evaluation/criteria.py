@@ -118,7 +118,9 @@ def of_criterion(
     """
     texts = predictor.texts(probabilities, groups, who="of_criterion")
     every = s_criterion(predictor, texts) if sums is None else sums
-    own = predictor.predict_p(texts, labels)
-    return PValueSums(
-        every.floor, np.maximum(every.lower - own, -every.floor), np.maximum(every.upper - own, -every.floor)
-    )
+    calibration, (totals, sizes, candidates) = texts.calibration, texts.score(labels, "of_criterion")
+    # The smallest p-value that there can be is part of the floor, the rest of the excess.
+    smallest = np.where(candidates, calibration.p_values(np.full(len(texts), np.inf), sizes, texts.groups), 0.0)
+    rest = np.where(candidates, calibration.p_values(totals, sizes, texts.groups), 0.0) - smallest
+    lower, upper = (np.maximum(bound - rest, 0.0) for bound in (every.lower, every.upper))
+    return PValueSums(every.floor - smallest, lower, upper)
