@@ -288,3 +288,16 @@ def test_training_says_how_labels_were_separated(corpus, tmp_path):
     rows = [f'"{one}",{"; ".join(sorted(row))}' for one, row in zip(corpus.texts, corpus.label_sets, strict=True)]
     path.write_text("text,labels\n" + "\n".join(rows) + "\n", encoding="utf-8")
     assert "';'" in training_lines(quick_train(path))[0]
+
+
+def test_texts_that_people_see_where_all_calibration_texts_are_filed():
+    easy = corpora.generate_synthetic(900, 4)
+    bundle = quick_train(easy, max_wrong="0.5", calibration=30)
+    assert bundle.policy.n_seen_ == 0
+    assert bundle.info.categories == ("filed", "seen")
+    text = "Zzz qqq unheard words without any sense"
+    (answer,) = bundle.answers([text], significance="0.2")
+    assert answer.decision == "read"
+    # Nothing is known of texts like it: all answers are plausible.
+    assert answer.size == answer.n_candidates
+    assert bundle.predict([text]).credibility[0] == 1.0

@@ -17,7 +17,7 @@ MOST_LISTED = 50
 _CARDINALITIES = ((0, "no label"), (1, "1 label"), (2, "2 labels"), (3, "3 or more labels"))
 _RARITIES = (
     (-1, "no label"),
-    (0, "unknown label, or fewer than 10 training texts"),
+    (0, "fewer than 10 training texts"),
     (10, "10 to 99 training texts"),
     (100, "100 to 999 training texts"),
     (1_000, "1,000 or more training texts"),

@@ -17,6 +17,13 @@ _REASONS = {
     "calibration": "used in calibration",
 }
 
+_SUBGROUPS = {
+    "number of true labels": "with",
+    "rarest label": "whose rarest tag has",
+    "group": "of the group",
+    "month": "of",
+}
+
 
 def training_lines(bundle: Any) -> list[str]:
     """Return what `train` prints about a model: its texts, its errors, what happens to new texts, and its lists."""
@@ -90,13 +97,15 @@ def list_line(evaluation: Any, levels: Mapping[str, str]) -> str:
 
 
 def subgroup_lines(evaluation: Any) -> list[str]:
-    """Return the subgroups whose texts are missed more often than chance explains, the worst first."""
+    """Return, in at most one line, the subgroups that are missed more often than chance explains, the worst first."""
     found = evaluation.result.conditional
-    return [
-        f"Missed more often than asked for, and than chance explains: {share(group.missed)} of the "
-        f"{count(group.n_texts)} texts with {division} = {group.name} (at {asked(found.significance)})."
+    kinds = [
+        f"{share(group.missed)} of the {count(group.n_texts)} texts {_SUBGROUPS[division]} {group.name}"
         for division, group in found.broken
     ]
+    if not kinds:
+        return []
+    return [f"Missed more often than chance explains ({asked(found.significance)}): {'; '.join(kinds)}."]
 
 
 def asked(level: Any) -> str:

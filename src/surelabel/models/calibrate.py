@@ -56,6 +56,8 @@ def with_calibration(
 ) -> Bundle:
     """Return a bundle of `pieces`, its policy and predictor calibrated on two parts with no text in common."""
     names = tuple(pieces["classifier"].label_names_)
+    if calibration.groups is not None and cardinality:
+        raise InvalidInputError("Calibrate by groups or by number of labels (cardinality), not by both.")
     levels = info.levels
     common: dict[str, Any] = {"min_labels": limits[0], "max_labels": limits[1], "constraints": constraints}
     policy = FilingPolicy(
@@ -76,14 +78,15 @@ def with_calibration(
         if calibration.groups is not None or (filed.any() and not cardinality):
             groups = policy.categories(filed, calibration.groups)
         taxonomy: Any = ByGroup() if groups is not None else ByCardinality(tuple(cardinality)) if cardinality else None
+        scored, categories = _with_unseen(calibration, groups)
         predictor = ConformalLabelSets(measure, label_names=names, taxonomy=taxonomy, **common).calibrate(
-            calibration.probabilities, calibration.label_sets, groups=groups
+            scored.probabilities, scored.label_sets, groups=categories
         )
     notes = [note for note in info.notes if not note.startswith(_ABOUT_CALIBRATION)]
-    notes += _notes(predictor, policy, calibration, groups, levels["significance"], bool(cardinality))
+    notes += _notes(predictor, policy, len(calibration), groups, levels["significance"], bool(cardinality))
     info = dataclasses.replace(
         info,
-        categories=() if groups is None else tuple(sorted(set(groups))),
+        categories=() if categories is None else tuple(sorted(set(categories))),
         measure=measures.measure_name(measure),
         notes=tuple(notes),
     )
@@ -91,12 +94,27 @@ def with_calibration(
 
 
 _ABOUT_CALIBRATION = "Calibration: "
+_NOTHING_KNOWN = "\0nothing is known of this category"
+
+
+def _with_unseen(calibration: HeldOutTexts, groups: list[str] | None) -> tuple[HeldOutTexts, list[str] | None]:
+    """Return texts and their categories, where groups whose texts are all filed have a text that people see.
+
+    Its score is infinite. All candidates are then in the prediction sets of this category, of which nothing is known.
+    """
+    if groups is None:
+        return calibration, None
+    seen = {one.replace("filed", "seen", 1) for one in groups if one.startswith("filed")} - set(groups)
+    if not seen:
+        return calibration, groups
+    more = dataclasses.replace(calibration.rows([0] * len(seen)), label_sets=[frozenset([_NOTHING_KNOWN])] * len(seen))
+    return calibration.joined(more), [*groups, *sorted(seen)]
 
 
 def _notes(
     predictor: ConformalLabelSets,
     policy: FilingPolicy,
-    calibration: HeldOutTexts,
+    n_texts: int,
     groups: Sequence[str] | None,
     significance: str,
     by_cardinality: bool,
@@ -104,18 +122,20 @@ def _notes(
     """Return remarks on the calibration."""
     notes = []
     needed = int(np.ceil(1 / float(significance))) - 1
-    sizes = {category: groups.count(category) for category in set(groups)} if groups else {"all": len(calibration)}
+    categories = {name for one in groups or () for name in (one, one.replace("filed", "seen", 1))}
+    sizes = {category: groups.count(category) for category in categories} if groups else {"all": n_texts}
     small = [f"{category} ({n})" for category, n in sorted(sizes.items()) if n < needed and category != "all"]
     if small or sizes.get("all", needed) < needed:
-        which = f" These have fewer: {', '.join(small)}." if small else f" There are {len(calibration)}."
+        which = f" These have fewer: {', '.join(small)}." if small else f" There are {n_texts}."
         notes.append(
             f"{_ABOUT_CALIBRATION}prediction sets at significance {significance} need {needed} texts of a category to "
             f"rule anything out.{which}"
         )
-    listed = predictor.calibration_.share_unlisted
-    if listed > float(significance):
+    n_unlisted = round(predictor.calibration_.share_unlisted * predictor.calibration_.n_texts)
+    unlisted = (n_unlisted - (predictor.calibration_.n_texts - n_texts)) / n_texts
+    if unlisted > float(significance):
         notes.append(
-            f"{_ABOUT_CALIBRATION}{100 * listed:.1f} % of the texts have a label that is unknown or not listed, more "
+            f"{_ABOUT_CALIBRATION}{100 * unlisted:.1f} % of the texts have a label that is unknown or not listed, more "
             f"than the significance {significance}. Prediction sets at that level hold all candidates."
         )
     if by_cardinality and policy.share_:
