@@ -47,11 +47,6 @@ def test_bounds_and_shares():
     assert formatting.percent(0.1, 0.3) == "10 to 30 %"
 
 
-def test_counts_in_json():
-    assert formatting.json_count(2**53) == 2**53
-    assert formatting.json_count(2**53 + 1) == str(2**53 + 1)
-
-
 @pytest.mark.parametrize("mark", ["\x1b", "\0", "\r", "\x9b", "\u202e", "\u2066", "\u200f", "\ud800", "\u2028"])
 def test_plain_text_cannot_control_a_terminal(mark):
     assert formatting.plain(f"a{mark}b\nc") == "a\N{REPLACEMENT CHARACTER}b\nc"

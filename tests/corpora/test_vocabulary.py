@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from surelabel.corpora import Corpus, Vocabulary, load, read_annif_corpus, read_vocabulary
+from surelabel.corpora import Corpus, Vocabulary, load, read_table, read_vocabulary
 from surelabel.corpora.vocabulary import Concept
 from surelabel.exceptions import CorpusError
 
@@ -200,7 +200,8 @@ def annif_corpus(folder, form):
 
 @pytest.mark.parametrize("form", ["tsv", "csv", "jsonl", "txt+tsv", "txt+key"])
 def test_annifs_corpora(tmp_path, form):
-    corpus = read_annif_corpus(annif_corpus(tmp_path, form), NAMED)
+    path = annif_corpus(tmp_path, form)
+    corpus = NAMED.apply(read_table(path, labels="subjects") if form == "jsonl" else read_table(path))
     assert corpus.texts == TEXTS
     assert corpus.label_sets == [subjects or set() for subjects in SUBJECTS]
     assert corpus.is_labelled.tolist() == [True, True, form in {"tsv", "csv"}]
@@ -217,9 +218,9 @@ def test_a_table_is_no_corpus_of_annif(tmp_path):
 
 
 def test_bad_corpora_of_annif(tmp_path):
-    (tmp_path / "a.tsv").write_text("a text without subjects\n")
-    (tmp_path / "b.jsonl").write_text('{"text": "a", "subjects": [3]}\n')
+    (tmp_path / "a.tsv").write_text("a text\t<u:1>\nwithout subjects\n")
+    (tmp_path / "b.csv").write_text("subject_uris\nu:1\n")
     (tmp_path / "c").mkdir()
-    for name in ("a.tsv", "b.jsonl", "c"):
+    for name in ("a.tsv", "b.csv", "c"):
         with pytest.raises(CorpusError):
-            read_annif_corpus(tmp_path / name)
+            read_table(tmp_path / name)

@@ -77,11 +77,6 @@ def _percentage(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-def json_count(n: int) -> int | str:
-    """Return a count for JSON: past 2^53, which readers would round, its digits in a string."""
-    return n if abs(n) <= 2**53 else str(n)
-
-
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], n_names: int = 1) -> str:
     """Write a table in Markdown; the columns after the first `n_names` are aligned to the right."""
     rule = "|" + "---|" * n_names + "---:|" * (len(header) - n_names)

@@ -8,7 +8,6 @@ Examples
 (200, 24)
 """
 
-from surelabel.corpora.annif import read_annif_corpus
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance, text_hash
 from surelabel.corpora.download import cache_folder
 from surelabel.corpora.load import available, is_available_locally, load
@@ -28,7 +27,6 @@ __all__ = [
     "generate_synthetic",
     "is_available_locally",
     "load",
-    "read_annif_corpus",
     "read_table",
     "read_vocabulary",
     "reduce_labels",

@@ -135,6 +135,7 @@ def as_label_set(cell: Any, separator: str | None) -> frozenset[str] | None:
         items = None if separator is None else as_list(cell)
         names = items if items is not None else [cell] if separator is None else cell.split(separator)
     elif isinstance(cell, list | tuple):
+        cell = [item.get("uri") or item.get("label") if isinstance(item, dict) else item for item in cell]
         if not all(isinstance(item, str | int | float) and not isinstance(item, bool) for item in cell):
             raise ValueError(f"must have names as labels. Got {cell!r:.60}.")
         names = [_as_name(item) for item in cell]

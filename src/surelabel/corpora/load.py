@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from surelabel.corpora.aapd import read_aapd
-from surelabel.corpora.annif import is_annif_corpus, read_annif_corpus
 from surelabel.corpora.corpus import Corpus
 from surelabel.corpora.ctdc import read_ctdc
 from surelabel.corpora.download import DATA_VARIABLE, as_path, cache_folder, locate
@@ -197,12 +196,7 @@ def _read_own(source: Any, path: str | Path | None, options: Mapping[str, Any]) 
         raise InvalidInputError(f"A path goes with the name of a corpus: {', '.join(available())}. Got {source!r}.")
     if not isinstance(source, str | os.PathLike | Mapping):
         raise InvalidInputError(f"A corpus must be a name, a file, or files by part. Got {type(source).__name__}.")
-    if not isinstance(source, Mapping) and "://" not in os.fspath(source):
-        local = Path(source).expanduser()
-        if local.exists() and "labels" not in options and is_annif_corpus(local):
-            _check_options("a corpus in a form of Annif", read_annif_corpus, options)
-            return read_annif_corpus(local, **options)
-    if not isinstance(source, Mapping) and "://" not in os.fspath(source) and not Path(source).expanduser().is_file():
+    if not isinstance(source, Mapping) and "://" not in os.fspath(source) and not Path(source).expanduser().exists():
         raise CorpusError(
             f"There is no file {os.fspath(source)}, and no corpus of that name. Files end in {', '.join(FORMATS)}; "
             f"corpora are {', '.join(available())}."

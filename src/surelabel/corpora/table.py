@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from surelabel._core import progress
 from surelabel._core.files import sha256
 from surelabel._core.formatting import count
+from surelabel.corpora.annif import annif_rows, is_annif_corpus
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance, Scores
 from surelabel.corpora.labels import (
     Separation,
@@ -85,6 +86,7 @@ def read_table(
 ) -> Corpus:
     r"""Read a corpus from JSONL, CSV, TSV, Parquet or XLSX (JSONL, CSV and TSV also as .gz or .xz), or from a URL.
 
+    Annif's own forms are recognised: TSV of text and URIs, CSV with subject_uris, a folder of .txt files.
     Tagged texts are in the part "train" unless a part column says otherwise. `Corpus.notes` says how labels were read.
 
     Parameters
@@ -185,7 +187,7 @@ def _sources(path: str | Path | Mapping[str, str | Path]) -> list[tuple[str, str
             raise InvalidInputError(f"Files must be named by part: {', '.join(PARTS)}. Got {(*unknown, None)[0]!r}.")
         return [(str(file), name) for name, file in path.items()]
     kind = format_of(path)
-    if kind is None or kind == "txt":
+    if (kind is None or kind == "txt") and not is_annif_corpus(Path(path).expanduser()):
         raise CorpusError(f"A corpus must be a file that ends in {', '.join(FORMATS)}. Got {file_name(path)!r}.")
     return [(str(path), None)]
 
@@ -218,7 +220,9 @@ def _read(
         needed = (*asked.needed, *(plain if require_labels else ()))
         reads_all = len(plain) < len(asked.labels) or not require_labels
         headings: dict[str, None] = {}
-        for row in read_rows(source, encoding=encoding, needed=needed, all_columns=reads_all):
+        is_annif = (asked.text, asked.labels) == (("text",), ("labels",)) and is_annif_corpus(Path(source).expanduser())
+        rows_of = read_rows(source, encoding=encoding, needed=needed, all_columns=reads_all)
+        for row in annif_rows(Path(source).expanduser()) if is_annif else rows_of:
             if row.number % 500 == 0:
                 advance(500)
             if row.problem is not None:
@@ -307,7 +311,7 @@ def _scores_beside(path: str, records: Sequence[_Record], encoding: str) -> tupl
 
 def _checksum(sources: Sequence[tuple[str, str | None]]) -> str | None:
     """Return the SHA-256 of a single local file."""
-    if len(sources) > 1 or "://" in sources[0][0]:
+    if len(sources) > 1 or not Path(sources[0][0]).expanduser().is_file():
         return None
     return sha256(Path(sources[0][0]).expanduser().resolve())
 
