@@ -65,15 +65,24 @@ def measure_rows(rows):
         predictor.calibrate(rows["calibration"], rows["calibration_labels"])
         figures[f"{name}, best guess"] = seconds(lambda: predictor.predict(test)) / n
         for level in LEVELS:
-            sets = lambda: predictor.predict_set(test, significance=level)
+
+            def sets():
+                return predictor.predict_set(test, significance=level)
+
             figures[f"{name}, size at {level}"] = seconds(lambda: sets().size_bounds()) / n
             figures[f"{name}, contains at {level}"] = seconds(lambda: sets().contains(rows["test_labels"])) / n
             few = test[:100]
-            top = lambda: [one.top(5) for one in predictor.predict_set(few, significance=level)]
+
+            def top():
+                return [one.top(5) for one in predictor.predict_set(few, significance=level)]
+
             figures[f"{name}, 5 best members at {level}"] = seconds(top) / len(few)
         if name != "Mixture":
             few = test[:50]
-            sums = lambda: surelabel.metrics.s_criterion(predictor, few).mean
+
+            def sums():
+                return surelabel.metrics.s_criterion(predictor, few).mean
+
             figures[f"{name}, S"] = seconds(sums, 1) / len(few)
             true = rows["test_labels"][:50]
             figures[f"{name}, OF"] = seconds(lambda: surelabel.metrics.of_criterion(predictor, few, true), 1) / len(few)
@@ -90,7 +99,10 @@ def measure_ball(rows, radii):
         for search in ("hamming-ball", "exact"):
             predictor = ConformalLabelSets(LpNorm(2), 1, MAX_LABELS, search=search, n_jobs=1)
             predictor.calibrate(rows["calibration"], rows["calibration_labels"])
-            sets = lambda: predictor.predict_set(rows["test"][chosen], significance=LEVELS[0]).size_bounds()
+
+            def sets():
+                return predictor.predict_set(rows["test"][chosen], significance=LEVELS[0]).size_bounds()
+
             table[f"{search}, t = {t}"] = 1e6 * seconds(sets, 1 if search == "hamming-ball" else 3) / len(chosen)
     return table
 

@@ -5,7 +5,7 @@
 Files have the arrays calibration (n, d), calibration_labels, test, test_labels and train_labels; without files, random
 rows are compared. Each version runs in a process of its own. Sizes, members of small sets, membership of true
 label-sets, best guesses, confidence and credibility are compared for LpNorm 2, 4, 8, LogLoss and Mixture. Costs are
-rounded to whole units in this version, so scores that are within 2^-40 of each other or of a threshold, *near ties*, may
+rounded to whole units here, so scores that are within 2^-40 of each other or of a threshold, *near ties*, may
 fall on either side: differences there are counted apart.
 """
 
