@@ -64,6 +64,8 @@ def test_kinds_that_are_none(kind):
 def test_the_curve_makes_scores_probabilities():
     scores, _, labels = made_up(800, 0)
     fitted = tagger_of("probability", scores, labels)
+    rows, held_out = fitted.held_out_
+    np.testing.assert_array_equal(held_out, fitted.predict_proba(["x"] * 800, scores=scores)[rows])
     scores, own, labels = made_up(2_000, 1)
     probabilities = fitted.predict_proba(["x"] * 2_000, scores=scores)
     assert np.abs(probabilities - own**2).mean() < 0.06

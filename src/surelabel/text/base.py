@@ -10,7 +10,20 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import scipy.sparse
@@ -50,6 +63,21 @@ class Labelled(NamedTuple):
     texts: list[str]
     labels: Any
     scores: Any = None
+
+
+class Within(NamedTuple):
+    """Limits of a number, in the annotation of a setting."""
+
+    low: float
+    high: float
+
+    def holds(self, value: Any, hint: Any) -> bool:
+        """Return whether a value is of the annotated type and within the limits."""
+        types = get_args(hint) or (hint,)
+        if value is None:
+            return type(None) in types
+        wanted = (int, float) if float in types else (int,)
+        return isinstance(value, wanted) and not isinstance(value, bool) and self.low <= value <= self.high
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -198,7 +226,19 @@ class TextClassifier(BaseEstimator, abc.ABC):
             raise NotCalibratedError(f"This {self.kind} classifier is not fitted. Call fit first, or load a saved one.")
 
     def _check_settings(self) -> None:
-        """Raise InvalidInputError if a setting is out of its limits."""
+        """Raise InvalidInputError if a setting is out of the limits in its annotation."""
+        for name, hint in get_type_hints(type(self), include_extras=True).items():
+            parts, value = get_args(hint), getattr(self, name, None)
+            expected = None
+            if get_origin(hint) is Literal and value not in parts:
+                expected = f"one of {', '.join(parts)}"
+            elif get_origin(hint) is Annotated and not parts[1].holds(value, parts[0]):
+                what = "a number" if float in (get_args(parts[0]) or parts) else "a whole number"
+                expected = f"{what} from {parts[1].low:g} to {parts[1].high:g}"
+            if expected:
+                raise InvalidInputError(
+                    f"The '{name}' setting of the {self.kind} classifier must be {expected}. Got {value!r} instead."
+                )
 
     def _explain(self, text: str, number: int) -> Explanation:
         """Return the explanation of a label's log-odds."""
@@ -332,32 +372,6 @@ def _warn_about_labels(labels: Any) -> None:
             "Nothing can be learnt about them."
         )
         warnings.warn(message, DataWarning, stacklevel=3)
-
-
-def check_number(
-    classifier: TextClassifier, name: str, least: float, most: float, *, optional: bool = False, whole: bool = True
-) -> None:
-    """Raise InvalidInputError unless a setting is a number within limits, or None where that is allowed."""
-    value = getattr(classifier, name)
-    if value is None and optional:
-        return
-    types: tuple[type, ...] = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, types) or not least <= float(value) <= most:  # type: ignore[arg-type]
-        what = "a whole number" if whole else "a number"
-        raise InvalidInputError(
-            f"The '{name}' setting of the {classifier.kind} classifier must be {what} from {least:g} to {most:g}. "
-            f"Got {value!r} instead."
-        )
-
-
-def check_choice(classifier: TextClassifier, name: str, choices: Sequence[str]) -> None:
-    """Raise InvalidInputError unless a setting is one of the choices."""
-    value = getattr(classifier, name)
-    if value not in choices:
-        raise InvalidInputError(
-            f"The '{name}' setting of the {classifier.kind} classifier must be one of {', '.join(choices)}. "
-            f"Got {value!r} instead."
-        )
 
 
 def check_arrays(*expected: tuple[Any, tuple[int, ...]]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from torch import nn
 
 from surelabel._core.extras import require
-from surelabel.text.base import Labelled, check_choice, check_number, settings
+from surelabel.text.base import Labelled, Within, settings
 from surelabel.text.encoders import pool, pretrained, read_encoder, read_pooling, write_encoder
 from surelabel.text.neural import NeuralClassifier, start_bias, with_loss
 from surelabel.text.tokens import mask_of
@@ -96,35 +96,20 @@ class BertClassifier(NeuralClassifier):
     _tokens_a_batch = 1_024
 
     model: str = "bert-base-uncased"
-    pooling: str = "auto"
-    max_tokens: int = 512
-    dropout: float = 0.1
-    encoder_learning_rate: float | None = None
-    layer_growth: float | None = None
-    head_learning_rate: float | None = None
-    output_bias: float | None = -4.0
-    warmup: float = 0.05
-    weight_decay: float = 0.01
-    batch_size: int = 16
-    epochs: int = 10
-    patience: int = 3
-    precision: str = "auto"
-    seed: int = 0
-
-    def _check_settings(self) -> None:
-        check_choice(self, "pooling", ("auto", "cls", "mean"))
-        check_choice(self, "precision", ("auto", "float32", "bfloat16"))
-        check_number(self, "max_tokens", 3, 1e6)
-        check_number(self, "dropout", 0, 0.99, whole=False)
-        for name in ("encoder_learning_rate", "head_learning_rate"):
-            check_number(self, name, 0, 10, optional=True, whole=False)
-        check_number(self, "layer_growth", 0.01, 100, optional=True, whole=False)
-        check_number(self, "output_bias", -100, 100, optional=True, whole=False)
-        check_number(self, "warmup", 0, 0.99, whole=False)
-        check_number(self, "weight_decay", 0, 10, whole=False)
-        for name in ("batch_size", "epochs", "patience"):
-            check_number(self, name, 1, 1e6)
-        check_number(self, "seed", 0, 2**31 - 1)
+    pooling: Literal["auto", "cls", "mean"] = "auto"
+    max_tokens: Annotated[int, Within(3, 1e6)] = 512
+    dropout: Annotated[float, Within(0, 0.99)] = 0.1
+    encoder_learning_rate: Annotated[float | None, Within(0, 10)] = None
+    layer_growth: Annotated[float | None, Within(0.01, 100)] = None
+    head_learning_rate: Annotated[float | None, Within(0, 10)] = None
+    output_bias: Annotated[float | None, Within(-100, 100)] = -4.0
+    warmup: Annotated[float, Within(0, 0.99)] = 0.05
+    weight_decay: Annotated[float, Within(0, 10)] = 0.01
+    batch_size: Annotated[int, Within(1, 1e6)] = 16
+    epochs: Annotated[int, Within(1, 1e6)] = 10
+    patience: Annotated[int, Within(1, 1e6)] = 3
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    seed: Annotated[int, Within(0, 2**31 - 1)] = 0
 
     def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, Plan]:
         encoder, self._tokenizer, self._pooling, self._padding = pretrained(self.model, self.max_tokens, self.pooling)

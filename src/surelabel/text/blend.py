@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -16,8 +16,8 @@ from surelabel.text.base import (
     History,
     Labelled,
     TextClassifier,
+    Within,
     check_arrays,
-    check_number,
     make,
     read_files,
     settings,
@@ -58,10 +58,10 @@ class BlendClassifier(TextClassifier):
 
     of: str = "linear,randinit"
     members: dict[str, dict[str, Any]] | None = None
-    seed: int = 0
+    seed: Annotated[int, Within(0, 2**31 - 100)] = 0
 
     def _check_settings(self) -> None:
-        check_number(self, "seed", 0, 2**31 - 100)
+        super()._check_settings()
         kinds, members = self._kinds(), self.members or {}
         allowed = {"linear", "hybrid", "randinit", "word2vec", "bert"}
         if len(kinds) < 2 or not allowed.issuperset(kinds):

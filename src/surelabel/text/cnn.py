@@ -7,7 +7,7 @@ import itertools
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from torch import nn
 
 from surelabel._core.extras import require
 from surelabel.exceptions import InvalidInputError
-from surelabel.text.base import Labelled, check_number, settings
+from surelabel.text.base import Labelled, Within, settings
 from surelabel.text.convolution import MaxConvolution
 from surelabel.text.neural import NeuralClassifier, start_bias, with_loss
 from surelabel.text.tokens import train_word_tokenizer, words
@@ -87,35 +87,22 @@ class RandinitClassifier(NeuralClassifier):
 
     kind = "randinit"
 
-    vocabulary_size: int = 20_000
-    max_words: int = 400
-    embedding_size: int = 300
-    n_kernels: int = 40
-    kernel_words: int = 16
-    n_hidden: int = 256
-    dropout: float = 0.2
-    word_dropout: float = 0.1
-    embedding_range: float = 0.01
-    output_bias: float | None = None
-    learning_rate: float = 1e-3
-    batch_size: int = 32
-    epochs: int = 30
-    patience: int = 3
-    averaging: float = 0.998
-    seed: int = 0
-
-    def _check_settings(self) -> None:
-        for name in ("vocabulary_size", "max_words", "embedding_size", "n_kernels", "kernel_words", "n_hidden"):
-            check_number(self, name, 1, 1e7)
-        for name in ("batch_size", "epochs", "patience"):
-            check_number(self, name, 1, 1e6)
-        for name in ("dropout", "word_dropout"):
-            check_number(self, name, 0, 0.99, whole=False)
-        check_number(self, "embedding_range", 1e-9, 10, whole=False)
-        check_number(self, "output_bias", -100, 100, optional=True, whole=False)
-        check_number(self, "learning_rate", 1e-9, 10, whole=False)
-        check_number(self, "averaging", 0, 0.99999, whole=False)
-        check_number(self, "seed", 0, 2**31 - 1)
+    vocabulary_size: Annotated[int, Within(1, 1e7)] = 20_000
+    max_words: Annotated[int, Within(1, 1e7)] = 400
+    embedding_size: Annotated[int, Within(1, 1e7)] = 300
+    n_kernels: Annotated[int, Within(1, 1e7)] = 40
+    kernel_words: Annotated[int, Within(1, 1e7)] = 16
+    n_hidden: Annotated[int, Within(1, 1e7)] = 256
+    dropout: Annotated[float, Within(0, 0.99)] = 0.2
+    word_dropout: Annotated[float, Within(0, 0.99)] = 0.1
+    embedding_range: Annotated[float, Within(1e-9, 10)] = 0.01
+    output_bias: Annotated[float | None, Within(-100, 100)] = None
+    learning_rate: Annotated[float, Within(1e-9, 10)] = 1e-3
+    batch_size: Annotated[int, Within(1, 1e6)] = 32
+    epochs: Annotated[int, Within(1, 1e6)] = 30
+    patience: Annotated[int, Within(1, 1e6)] = 3
+    averaging: Annotated[float, Within(0, 0.99999)] = 0.998
+    seed: Annotated[int, Within(0, 2**31 - 1)] = 0
 
     def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, Plan]:
         self._tokenizer = train_word_tokenizer(training.texts, self.vocabulary_size, self.max_words)
@@ -166,13 +153,8 @@ class Word2vecClassifier(RandinitClassifier):
     kind = "word2vec"
 
     vectors: str | None = None
-    vectors_limit: int | None = None
-    vectors_scale: float | None = 0.01
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check_number(self, "vectors_limit", 1, 1e9, optional=True)
-        check_number(self, "vectors_scale", 1e-6, 1e3, optional=True, whole=False)
+    vectors_limit: Annotated[int | None, Within(1, 1e9)] = None
+    vectors_scale: Annotated[float | None, Within(1e-6, 1e3)] = 0.01
 
     def _new_network(self, training: Labelled) -> ConvolutionalNetwork:
         if self.vectors is None:

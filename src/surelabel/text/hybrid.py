@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import torch
 
 from surelabel._core import progress
 from surelabel._core.files import read_arrays, write_arrays
-from surelabel.text.base import check_arrays, check_number, settings
+from surelabel.text.base import Within, check_arrays, settings
 from surelabel.text.encoders import pool, pretrained, read_encoder, read_pooling, write_encoder
 from surelabel.text.linear import LinearClassifier
 from surelabel.text.neural import read_network
@@ -43,13 +43,8 @@ class HybridClassifier(LinearClassifier):
     kind = "hybrid"
 
     model: str = "minilm"
-    vector_weight: float = 1.0
-    max_tokens: int = 256
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check_number(self, "vector_weight", 1e-3, 100, whole=False)
-        check_number(self, "max_tokens", 3, 1e6)
+    vector_weight: Annotated[float, Within(1e-3, 100)] = 1.0
+    max_tokens: Annotated[int, Within(3, 1e6)] = 256
 
     def _fit_features(self, texts: list[str]) -> Any:
         encoder, self._tokenizer, self._pooling, self._padding = pretrained(self.model, self.max_tokens)

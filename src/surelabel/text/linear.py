@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -22,9 +22,8 @@ from surelabel.text.base import (
     History,
     Labelled,
     TextClassifier,
+    Within,
     check_arrays,
-    check_choice,
-    check_number,
     settings,
 )
 from surelabel.text.curve import ScoreCurve, log_loss
@@ -79,24 +78,18 @@ class LinearClassifier(TextClassifier):
 
     kind = "linear"
 
-    loss: str = "auto"
-    C: float | None = None
-    rare_weight: float = 0.3
-    pair_weight: float = 0.3
+    loss: Literal["auto", "svm", "logistic"] = "auto"
+    C: Annotated[float | None, Within(1e-6, 1e9)] = None
+    rare_weight: Annotated[float, Within(0, 1)] = 0.3
+    pair_weight: Annotated[float, Within(0, 10)] = 0.3
     language: str | None = None
     lemmas: str | None = None
-    min_texts: int = 2
-    max_features: int = 200_000
-    seed: int = 0
+    min_texts: Annotated[int, Within(1, 1e9)] = 2
+    max_features: Annotated[int, Within(1, 1e9)] = 200_000
+    seed: Annotated[int, Within(0, 2**31 - 1)] = 0
 
     def _check_settings(self) -> None:
-        check_choice(self, "loss", ("auto", "svm", "logistic"))
-        check_number(self, "C", 1e-6, 1e9, optional=True, whole=False)
-        check_number(self, "rare_weight", 0, 1, whole=False)
-        check_number(self, "pair_weight", 0, 10, whole=False)
-        check_number(self, "min_texts", 1, 1e9)
-        check_number(self, "max_features", 1, 1e9)
-        check_number(self, "seed", 0, 2**31 - 1)
+        super()._check_settings()
         self._new_terms()
 
     def _fit(self, training: Labelled, validation: Labelled | None, work_folder: Path | None) -> History:
@@ -230,7 +223,7 @@ class _Search:
         of a logistic regression that usually corresponds. The best of each loss are compared on all folds.
         """
         loss, c = self._settings.loss, self._settings.C
-        losses: tuple[Loss, ...] = ("svm", "logistic") if loss == "auto" else (loss,)  # type: ignore[assignment]
+        losses: tuple[Loss, ...] = ("svm", "logistic") if loss == "auto" else (loss,)
         if c is not None:
             for one in losses:
                 self._try(one, c)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse
@@ -27,7 +27,7 @@ from surelabel._core.threads import threads_to_use
 from surelabel._core.validation import FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError, TrainingError
 from surelabel.labels.shortlists import Shortlists
-from surelabel.text.base import HeldOut, History, Labelled, TextClassifier, check_arrays, check_number, settings
+from surelabel.text.base import HeldOut, History, Labelled, TextClassifier, Within, check_arrays, settings
 from surelabel.text.curve import fit_regression
 from surelabel.text.linear import folds_of
 from surelabel.text.taggers import as_shortlists
@@ -70,24 +70,18 @@ class OmikujiClassifier(TextClassifier):
     kind = "omikuji"
     many_labels = True
 
-    n_listed: int = 100
-    n_trees: int = 3
-    beam_size: int = 10
-    C: float = 1.0
+    n_listed: Annotated[int, Within(1, 10_000)] = 100
+    n_trees: Annotated[int, Within(1, 100)] = 3
+    beam_size: Annotated[int, Within(1, 10_000)] = 10
+    C: Annotated[float, Within(1e-6, 1e9)] = 1.0
     language: str | None = None
     lemmas: str | None = None
-    min_texts: int = 2
-    max_features: int = 200_000
-    seed: int = 0
+    min_texts: Annotated[int, Within(1, 1e9)] = 2
+    max_features: Annotated[int, Within(1, 1e9)] = 200_000
+    seed: Annotated[int, Within(0, 2**31 - 1)] = 0
 
     def _check_settings(self) -> None:
-        check_number(self, "n_listed", 1, 10_000)
-        check_number(self, "n_trees", 1, 100)
-        check_number(self, "beam_size", 1, 10_000)
-        check_number(self, "C", 1e-6, 1e9, whole=False)
-        check_number(self, "min_texts", 1, 1e9)
-        check_number(self, "max_features", 1, 1e9)
-        check_number(self, "seed", 0, 2**31 - 1)
+        super()._check_settings()
         self._new_terms()
 
     def _new_terms(self) -> Terms:

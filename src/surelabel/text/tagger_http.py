@@ -16,13 +16,13 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
 from surelabel._core import progress
 from surelabel._core.extras import require
 from surelabel.exceptions import InvalidInputError, TaggerError
-from surelabel.text.base import check_number, settings
+from surelabel.text.base import Within, settings
 from surelabel.text.taggers import Suggestion, Suggestions, Tagger
 
 _log = logging.getLogger(__name__)
@@ -169,18 +169,14 @@ class _HttpTagger(Tagger):
     """What both kinds share: batches, answers on disk, and the settings of requests."""
 
     url: str = "http://localhost:5000"
-    batch_size: int = 32
-    timeout: float = 60.0
-    retries: int = 5
-    pause: float = 1.0
+    batch_size: Annotated[int, Within(1, 10_000)] = 32
+    timeout: Annotated[float, Within(0.01, 3600)] = 60.0
+    retries: Annotated[int, Within(0, 100)] = 5
+    pause: Annotated[float, Within(0, 600)] = 1.0
     keep_answers: bool = True
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_number(self, "batch_size", 1, 10_000)
-        check_number(self, "timeout", 0.01, 3600, whole=False)
-        check_number(self, "retries", 0, 100)
-        check_number(self, "pause", 0, 600, whole=False)
         parts = urlsplit(str(self.url))
         is_valid = parts.scheme in {"http", "https"} and parts.hostname
         if not is_valid or parts.username or parts.password or parts.query or parts.fragment:
@@ -295,11 +291,10 @@ class AnnifTagger(_HttpTagger):
     kind = "annif"
 
     project: str = ""
-    limit: int = 100
+    limit: Annotated[int, Within(1, 10_000)] = 100
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_number(self, "limit", 1, 10_000)
         if not isinstance(self.project, str):
             raise InvalidInputError(f"The 'project' setting must be the name of a project. Got {self.project!r}.")
 

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -25,7 +25,7 @@ from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError, TaggerError
 from surelabel.labels.shortlists import Shortlists
 from surelabel.text import MANY_LABELS
-from surelabel.text.base import History, Labelled, TextClassifier, check_arrays, check_number, settings
+from surelabel.text.base import HeldOut, History, Labelled, TextClassifier, Within, check_arrays, settings
 from surelabel.text.curve import fit_regression
 
 _log = logging.getLogger(__name__)
@@ -207,14 +207,13 @@ class Tagger(TextClassifier):
     many_labels = True
     learns_labels = False
     score_kind: str = "probability"
-    n_listed: int = 100
+    n_listed: Annotated[int, Within(1, 10_000)] = 100
     alternatives: dict[str, str] | None = None
-    max_empty: float = 0.5
+    max_empty: Annotated[float, Within(0, 1)] = 0.5
 
     def _check_settings(self) -> None:
+        super()._check_settings()
         ScoreKind.parse(self.score_kind)
-        check_number(self, "n_listed", 1, 10_000)
-        check_number(self, "max_empty", 0, 1, whole=False)
         other = self.alternatives
         if other is not None and not all(isinstance(part, str) for pair in dict(other).items() for part in pair):
             raise InvalidInputError("The 'alternatives' setting must map names to label names.")
@@ -237,6 +236,8 @@ class Tagger(TextClassifier):
             labels = _with_columns(labels, added)
         is_ordinal = ScoreKind.parse(self.score_kind).is_ordinal
         self._curve = ListCurve.fit(listed, labels, is_ordinal=is_ordinal)
+        # A curve of a few numbers: for what is chosen later, these texts are as good as unseen.
+        self.held_out_ = HeldOut(np.arange(len(suggestions)), self._probabilities(suggestions))
         hits = np.asarray(labels[listed.rows, listed.labels]).ravel().astype(bool)
         n_true, n_all = int(labels.sum()), sum(map(len, suggestions))
         self.shares_ = {
