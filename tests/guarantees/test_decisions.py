@@ -165,8 +165,10 @@ def test_categories(policy):
     assert policy.categories(filed) == ["filed", "seen"]
     assert policy.categories(filed, ["mail", "wire"]) == ["filed: mail", "seen: wire"]
     assert policy.categories(filed, ["mail", "wire"], {"seen: mail", "seen: wire"}) == ["seen: mail", "seen: wire"]
-    with pytest.raises(InvalidInputError, match="2 texts"):
-        policy.categories(filed, ["mail"])
+    assert policy.categories(filed, [1, 2.0]) == policy.categories(filed, [1.0, 2]) == ["filed: 1", "seen: 2"]
+    for groups in (["mail"], ["mail", None]):
+        with pytest.raises(InvalidInputError, match="group"):
+            policy.categories(filed, groups)
 
 
 def test_advice_names_what_a_weaker_level_would_give():

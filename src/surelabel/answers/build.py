@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from surelabel._core.validation import FloatArray, as_fraction, as_groups, as_significance, check_count
+from surelabel._core.validation import FloatArray, aligned_rows, as_fraction, as_groups, as_significance, check_count
 from surelabel.answers.answer import Answer, LabelNames
 from surelabel.conformal import ConformalLabelSets
 from surelabel.guarantees.decisions import FILE, Decision, FilingPolicy, as_indices
@@ -122,6 +122,8 @@ def _decide(
     if policy is None or not first:
         texts = predictor.texts(probabilities, groups, who="build_answers")
         return texts, [None] * len(texts)
+    if groups is not None:
+        groups = aligned_rows(groups, probabilities, "groups", "build_answers")
     own = policy.automation.texts(probabilities)
     decisions: list[Any] = policy.decide(probabilities, known_words, guesses=ForcedPredictions.from_texts(own))
     filed = np.array([decision.decision == FILE for decision in decisions])

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from surelabel._core import files
-from surelabel._core.validation import BoolArray, FloatArray, check_count, invalid
+from surelabel._core.validation import BoolArray, FloatArray, as_groups, check_count
 from surelabel.exceptions import CalibrationWarning, InvalidInputError, NotCalibratedError
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.novelty import FAMILIAR, FEW_WORDS, NO_WORDS, Novelty
@@ -198,13 +198,10 @@ class FilingPolicy:
         A predictor calibrated with them on the calibration part keeps its promise for the texts that people see. Where
         only some categories are `known`, because no calibration text of a group is filed, filed texts count as seen.
         """
-        names = ["filed" if is_filed else "seen" for is_filed in filed.tolist()]
-        if groups is None:
-            categories = names
-        elif len(groups) != len(names):
-            raise invalid("groups", "categories", f"the group of each of {len(names)} texts", f"{len(groups)} groups")
-        else:
-            categories = [f"{name}: {group}" for name, group in zip(names, groups, strict=True)]
+        categories = ["filed" if is_filed else "seen" for is_filed in filed.tolist()]
+        if groups is not None:
+            names = as_groups(groups, len(categories), "categories")
+            categories = [f"{category}: {name}" for category, name in zip(categories, names, strict=True)]
         if known is None:
             return categories
         return [one if one in known else one.replace("filed", "seen", 1) for one in categories]
