@@ -109,11 +109,11 @@ def test_what_would_be_destroyed_is_refused(bundle, bundle_folder, folder, tmp_p
     assert not (tmp_path / "out").exists()
 
 
-def test_one_file_goes_into_one_file(bundle, folder, tmp_path):
-    summary = predict_dataset(bundle, folder / "monday.csv", tmp_path / "one.jsonl")
-    assert (summary.n_files, summary.n_rows) == (1, 10)
+def test_answers_go_into_a_folder(bundle, folder, tmp_path):
     with pytest.raises(InvalidInputError, match="folder"):
         predict_dataset(bundle, folder, tmp_path / "many.jsonl")
+    assert predict_dataset(bundle, folder / "monday.csv", tmp_path / "one").n_rows == 10
+    assert set(contents(tmp_path / "one")) == {"monday.csv", "surelabel.json"}
 
 
 def test_urls_are_read_and_written(bundle, folder, tmp_path):

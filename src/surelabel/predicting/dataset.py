@@ -23,6 +23,8 @@ from surelabel.predicting.file import (
     answer_file,
     atomic_output,
     check_output,
+    exists,
+    filesystem_of,
     is_url,
     output_kind,
 )
@@ -72,7 +74,7 @@ def predict_dataset(
     resume: bool = False,
     advance: Callable[[int], object] | None = None,
 ) -> Summary:
-    """Answer all texts of a file, a folder or a pattern such as "texts/*.csv", by path or URL.
+    """Answer all texts of a folder, a pattern such as "texts/*.csv", or a file, by path or URL.
 
     The answers to monday.parquet in a folder are OUT/monday.parquet. A file of answers appears when it is complete, and
     `resume` skips those that exist. A file is never divided: split files of more than a few million rows.
@@ -82,7 +84,7 @@ def predict_dataset(
     bundle : Bundle or path of its folder
     source : path or URL
     out : path or URL
-        A folder, which keeps the settings in surelabel.json; or, for one file, the name of a file.
+        A folder, which keeps the settings in surelabel.json.
     settings : PredictSettings, optional
     workers : int, str or distributed.Client, optional
         Processes to start on this machine, the address of a Dask scheduler, or a Dask client. Workers on other machines
@@ -102,16 +104,15 @@ def predict_dataset(
     """
     settings = settings or PredictSettings()
     if output_kind(out) is not None:
-        return _answer_one(bundle, source, out, settings, advance)
+        raise InvalidInputError(f"Answers to files go into a folder. Got {os.fspath(out)!r}, a file's name.")
     with bundle_folder(bundle) as folder:
         model = bundle if isinstance(bundle, Bundle) else load_bundle(folder)
         tasks = plan(source, out, settings)
         for task in tasks:
             settings.check_labels(model.label_names, output_kind(task.out) or "jsonl")
         check_output(tasks[0].source, f"{os.fspath(out)}/{SETTINGS_FILE}")
-        store = _Folder(out)
-        store.begin({"model": model_checksum(folder), "settings": settings.identity()}, resume=resume)
-        todo = [task for task in tasks if not (resume and store.exists(task.out))]
+        _begin(out, {"model": model_checksum(folder), "settings": settings.identity()}, resume=resume)
+        todo = [task for task in tasks if not (resume and exists(task.out))]
         counts = list(_run(model, folder, todo, settings, workers, advance))
     return Summary(
         out=os.fspath(out),
@@ -121,22 +122,6 @@ def predict_dataset(
         n_skipped=sum(count.n_skipped for count in counts),
         skipped=tuple(sorted(count.skipped for count in counts if count.skipped is not None)),
     )
-
-
-def _answer_one(
-    bundle: Bundle | Location,
-    source: Location,
-    out: Location,
-    settings: PredictSettings,
-    advance: Callable[[int], object] | None,
-) -> Summary:
-    """Answer one file in one file."""
-    files = list_files(source)
-    if len(files) != 1 or not (is_url(source) or Path(files[0]) == Path(source)):
-        raise InvalidInputError(f"Answers to several files go into a folder. Got {os.fspath(out)!r}, a file's name.")
-    model = bundle if isinstance(bundle, Bundle) else load_bundle(bundle)
-    counts = answer_file(model, files[0], out, settings, advance)
-    return Summary(os.fspath(out), 1, 0, counts.n_rows, counts.n_skipped, (counts.skipped,) if counts.skipped else ())
 
 
 def _run(
@@ -181,11 +166,11 @@ def list_files(source: Location) -> list[str]:
     """Return the files that a path, a folder, a pattern or a URL names, sorted."""
     name = os.fspath(source)
     if is_url(name):
-        filesystem, path = require("fsspec", "distributed", "Texts from a URL").core.url_to_fs(name)
-        if any(mark in path for mark in "*?["):
-            found = filesystem.glob(path)
+        filesystem, place = filesystem_of(name)
+        if any(mark in place for mark in "*?["):
+            found = filesystem.glob(place)
         else:
-            found = filesystem.find(path) if filesystem.isdir(path) else [path]
+            found = filesystem.find(place) if filesystem.isdir(place) else [place]
         urls = [filesystem.unstrip_protocol(item) for item in found if _is_input(item) or len(found) == 1]
         return _some(sorted(urls), name)
     path = Path(name)
@@ -239,45 +224,33 @@ def _absolute(location: str) -> str:
     return location if is_url(location) else str(Path(location).absolute())
 
 
-class _Folder:
-    """A folder of answers, by path or URL, with the model's checksum and the settings in surelabel.json."""
+def _begin(out: Location, identity: dict[str, Any], *, resume: bool) -> None:
+    """Write the settings of a folder; raise if answers of another model, or with other settings, are there."""
+    name = os.fspath(out).rstrip("/")
+    settings = f"{name}/{SETTINGS_FILE}"
+    if exists(settings):
+        differing = _differences(_read_json(settings), identity) if resume else []
+        if differing:
+            raise InvalidInputError(
+                f"{name} was begun with another {' and '.join(differing)}. Use the same, or leave out --resume."
+            )
+    elif not is_url(name) and Path(name).is_dir() and any(Path(name).iterdir()):
+        raise InvalidInputError(f"{name} holds something other than answers. Choose a new folder.")
+    with atomic_output(settings) as stream:
+        stream.write((json.dumps(identity, indent=1, ensure_ascii=False) + "\n").encode())
 
-    def __init__(self, out: Location) -> None:
-        self.name = os.fspath(out).rstrip("/")
-        self._settings = f"{self.name}/{SETTINGS_FILE}"
 
-    def exists(self, location: str) -> bool:
-        """Whether a file exists."""
-        if not is_url(location):
-            return Path(location).is_file()
-        filesystem, path = require("fsspec", "distributed", "An output to a URL").core.url_to_fs(location)
-        return bool(filesystem.exists(path))
-
-    def begin(self, identity: dict[str, Any], *, resume: bool) -> None:
-        """Write the settings; raise if answers of another model, or with other settings, are to be continued."""
-        if self.exists(self._settings):
-            earlier = self._read()
-            differing = _differences(earlier, identity)
-            if resume and differing:
-                raise InvalidInputError(
-                    f"{self.name} was begun with another {' and '.join(differing)}. Use the same, or start over "
-                    "without --resume."
-                )
-        elif not is_url(self.name) and Path(self.name).is_dir() and any(Path(self.name).iterdir()):
-            raise InvalidInputError(f"{self.name} holds something other than answers. Choose a new folder.")
-        with atomic_output(self._settings) as stream:
-            stream.write((json.dumps(identity, indent=1, ensure_ascii=False) + "\n").encode())
-
-    def _read(self) -> Any:
-        if not is_url(self._settings):
-            content = Path(self._settings).read_text(encoding="utf-8")
-        else:
-            filesystem, path = require("fsspec", "distributed", "An output to a URL").core.url_to_fs(self._settings)
-            content = filesystem.cat_file(path).decode()
-        try:
-            return json.loads(content)
-        except ValueError as error:
-            raise InvalidInputError(f"{self._settings} is damaged ({error}). Choose a new folder.") from error
+def _read_json(location: str) -> Any:
+    """Return the content of a JSON file."""
+    if is_url(location):
+        filesystem, path = filesystem_of(location)
+        content = filesystem.cat_file(path)
+    else:
+        content = Path(location).read_bytes()
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise InvalidInputError(f"{location} is damaged ({error}). Choose a new folder.") from error
 
 
 def _differences(earlier: Any, identity: dict[str, Any]) -> list[str]:

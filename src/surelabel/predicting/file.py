@@ -162,6 +162,20 @@ def is_url(location: Location) -> bool:
     return "://" in os.fspath(location)
 
 
+def filesystem_of(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path there."""
+    found: tuple[Any, str] = require("fsspec", "distributed", "A URL").core.url_to_fs(url)
+    return found
+
+
+def exists(location: str) -> bool:
+    """Whether a file exists, by path or URL."""
+    if not is_url(location):
+        return Path(location).is_file()
+    filesystem, path = filesystem_of(location)
+    return bool(filesystem.exists(path))
+
+
 def _state(source: Location) -> Any:
     """Return size and time of a local file, which change when it is written to."""
     if is_url(source) or not Path(source).is_file():
@@ -177,7 +191,7 @@ def atomic_output(out: Location) -> Iterator[IO[bytes]]:
         with atomic_file(out, "wb") as stream:
             yield stream
         return
-    filesystem, path = require("fsspec", "distributed", "An output to a URL").core.url_to_fs(os.fspath(out))
+    filesystem, path = filesystem_of(os.fspath(out))
     with tempfile.TemporaryDirectory() as folder:
         local = Path(folder, "answers")
         with local.open("wb") as stream:
@@ -194,10 +208,9 @@ def _list_skipped(beside: str, skipped: list[dict[str, Any]]) -> str | None:
         with atomic_output(beside) as stream:
             stream.write("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in skipped).encode())
         return beside
-    if is_url(beside):
-        filesystem, path = require("fsspec", "distributed", "An output to a URL").core.url_to_fs(beside)
-        if filesystem.exists(path):
-            filesystem.rm_file(path)
-    else:
+    if not is_url(beside):
         Path(beside).unlink(missing_ok=True)
+    elif exists(beside):
+        filesystem, path = filesystem_of(beside)
+        filesystem.rm_file(path)
     return None

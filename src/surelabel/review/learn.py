@@ -257,35 +257,26 @@ def _training_corpus(old: Bundle, corpus: Corpus, decided: list[ReviewText]) -> 
 
 def _calibrate(store: ReviewStore, place: Path, plan: dict[str, Any]) -> LearningStatus:
     """Calibrate the frozen generation if enough audits are in, and return how far it is."""
-    needed = Needed(**plan["needed"])
-    status = LearningStatus("waiting", needed, up_to=plan["up_to"], n_decided=plan["n_decided"])
-    if (place / _NEXT).is_dir():
-        return dataclasses.replace(status, state="ready", filing=needed.filing, lists=needed.lists)
+    now = status(place, store)
+    needed = now.needed
     audits = audits_of(store, after=plan["up_to"])
-    status = dataclasses.replace(status, filing=min(len(audits), needed.filing))
-    if len(audits) <= needed.filing:
-        return dataclasses.replace(status, n_skipped=n_skipped_of(audits))
+    if now.state == "ready" or len(audits) <= needed.filing:
+        return now
     frozen = load_bundle(place / _FROZEN)
     held = audited(frozen, audits)
     filing, rest = held.rows(np.arange(needed.filing)), held.rows(np.arange(needed.filing, len(held)))
     # The filing rule depends on the first audits only; the lists follow when enough of the others are not filed.
     filed = _calibrated(frozen, filing, rest).policy.file(rest.probabilities, rest.known_words)
-    enough = np.flatnonzero(np.cumsum(~filed) == needed.lists)
-    n_used = needed.filing + (int(enough[0]) + 1 if len(enough) else len(rest))
-    status = dataclasses.replace(
-        status, lists=min(int((~filed).sum()), needed.lists), n_skipped=n_skipped_of(audits[:n_used])
-    )
-    if not len(enough):
-        return status
-    calibration = rest.rows(np.arange(int(enough[0]) + 1))
-    texts = [text.text for text in audits]
-    bundle = _calibrated(frozen, filing, calibration)
-    parts = texts[: needed.filing], texts[needed.filing : n_used]
-    seen = bundle.seen.calibrated_with(*map(hashes_of, parts))
-    provenance = {**bundle.info.provenance, AUDITS_UP_TO: audits[n_used - 1].number}
-    info = dataclasses.replace(bundle.info, provenance=provenance)
+    if (~filed).sum() < needed.lists:
+        return dataclasses.replace(now, lists=int((~filed).sum()))
+    n_rest = int(np.flatnonzero(np.cumsum(~filed) == needed.lists)[0]) + 1
+    bundle = _calibrated(frozen, filing, rest.rows(np.arange(n_rest)))
+    used = audits[: needed.filing + n_rest]
+    texts = [text.text for text in used]
+    seen = bundle.seen.calibrated_with(hashes_of(texts[: needed.filing]), hashes_of(texts[needed.filing :]))
+    info = dataclasses.replace(bundle.info, provenance={**bundle.info.provenance, AUDITS_UP_TO: used[-1].number})
     dataclasses.replace(bundle, info=info, seen=seen).save(place / _NEXT)
-    return dataclasses.replace(status, state="ready")
+    return dataclasses.replace(status(place, store), n_skipped=n_skipped_of(used))
 
 
 def _calibrated(frozen: Bundle, filing: HeldOutTexts, calibration: HeldOutTexts) -> Bundle:
