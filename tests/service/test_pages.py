@@ -99,8 +99,9 @@ def test_a_blind_card_shows_nothing_of_the_answer():
         {"decision": "read", "labels": []},
         {"decision": "file", "labels": ["gone with an older model"]},
         {"decision": "choose", "labels": [], "consider": [], "reason": None},
-        {"decision": "read", "labels": ["oil"], "significance": "0.05", "size": None, "size_bounds": ["9" * 40, "1" + "0" * 40],
-         "certain": [], "open": ["oil"], "top": [], "credibility": 0.0, "confidence": 1.0},
+        {"decision": "read", "labels": ["oil"], "significance": "0.05", "size": None,
+         "size_bounds": ["9" * 40, "1" + "0" * 40], "certain": [], "open": ["oil"], "top": [],
+         "credibility": 0.0, "confidence": 1.0},
     ],
 )  # fmt: skip
 def test_incomplete_and_huge_answers_make_a_card_too(answer):

@@ -16,10 +16,10 @@ from surelabel.service import create_app
 
 pytestmark = pytest.mark.anyio
 HEADERS = {"Content-Type": "application/octet-stream"}
-TABLE = "id,body\n7,corn and wheat\n8,maybe oil\n=9,<b>bold</b>\n"
+TABLE = b"id,body\n7,corn and wheat\n8,maybe oil\n=9,<b>bold</b>\n"
 
 
-async def answered(client, content=TABLE.encode(), status=200, **query):
+async def answered(client, content=TABLE, status=200, **query):
     query = {"name": "tickets.csv", "text": "body", **query}
     response = await client.post("/v1/table", params=query, content=content, headers=HEADERS)
     assert response.status_code == status, response.text
@@ -55,12 +55,12 @@ async def test_a_long_table_takes_turns_with_other_requests():
 
 async def test_a_table_needs_its_columns(client):
     for content, query, word in (
-        (TABLE.encode(), {"text": "subject"}, "subject"),
-        (TABLE.encode(), {"by": "channel"}, "channel"),
+        (TABLE, {"text": "subject"}, "subject"),
+        (TABLE, {"by": "channel"}, "channel"),
         (b"", {}, "empty"),
         (b"body\n", {}, "no texts"),
         (b"body\n\xff\xfe\n", {}, "Row 1"),
-        (TABLE.encode(), {"name": "tickets.exe"}, "tickets.exe"),
+        (TABLE, {"name": "tickets.exe"}, "tickets.exe"),
         (b"no workbook", {"name": "a.xlsx"}, "a.xlsx"),
     ):
         response = await answered(client, content, 422, **query)

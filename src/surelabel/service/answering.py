@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from surelabel.guarantees.watch import ExchangeabilityWatch
 from surelabel.models.calibrate import calibrate_bundle
-from surelabel.service.errors import busy, invalid
+from surelabel.service.errors import busy, do_not_fit, unknown
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
@@ -202,21 +202,19 @@ def _settle(future: asyncio.Future[list[Answer]], outcome: list[Answer] | Except
 
 def check_groups(bundle: Bundle, groups: Sequence[str] | None) -> None:
     """Refuse groups that are missing, unexpected or unknown."""
-    if bundle.groups is None:
+    if (groups is None) != (bundle.groups is None):
         if groups is not None:
-            raise invalid("groups", "The model is not calibrated by groups.", "Leave the groups out.")
-        return
-    advice = "GET /v1/model lists the groups."
-    if groups is None:
-        raise invalid("groups", f"Each text needs its {bundle.info.group_column}.", advice)
-    for number, group in enumerate(groups):
-        if group not in bundle.groups:
-            raise invalid(f"groups[{number}]", f"There is no group {group[:80]!r}.", advice)
+            raise do_not_fit("groups", "The model is not calibrated by groups.", "Leave the groups out.")
+        raise do_not_fit(
+            "groups", f"Each text needs its {bundle.info.group_column}.", "GET /v1/model lists the groups."
+        )
+    for number, group in enumerate(groups or ()):
+        if group not in (bundle.groups or ()):
+            raise unknown(f"groups[{number}]", f"There is no group {group[:80]!r}.", "GET /v1/model lists the groups.")
 
 
-def check_labels(known: frozenset[str], labels: Iterable[str], field: str = "labels") -> None:
+def check_labels(known: frozenset[str], labels: Iterable[str], field: str = "labels[{}]") -> None:
     """Refuse labels that the model does not have."""
     for number, label in enumerate(labels):
         if label not in known:
-            place = f"{field}[{number}]" if field == "labels" else field
-            raise invalid(place, f"There is no label {label[:80]!r}.", "GET /v1/model lists the labels.")
+            raise unknown(field.format(number), f"There is no label {label[:80]!r}.", "GET /v1/model lists the labels.")

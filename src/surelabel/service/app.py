@@ -52,7 +52,7 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, store: R
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        asyncio.get_running_loop().set_exception_handler(_log_loop_error)
+        asyncio.get_running_loop().set_exception_handler(_LoopErrors())
         worker.start()
         starting = asyncio.create_task(_warm_up(app, worker))
         following = asyncio.create_task(_end_with_parent())
@@ -95,6 +95,7 @@ def _add_api(app: FastAPI, worker: Worker, settings: ServiceSettings) -> None:
 
     async def predict(body: schemas.PredictRequest) -> Response:
         """Answer texts."""
+        body.check_lengths()
         check_groups(bundle, body.all_groups)
         asked = (body.significance, body.confidence_level, body.assurance, body.top)
         answers = await worker.ask(Question(body.all_texts, body.all_groups, *asked))
@@ -119,7 +120,7 @@ def _add_api(app: FastAPI, worker: Worker, settings: ServiceSettings) -> None:
         return JSONResponse({"label": body.label, "words": found})
 
     for path, endpoint, request, response in (
-        ("/v1/predict", predict, schemas.PredictRequest, schemas.PredictResponse),
+        ("/v1/predict", predict, schemas.PredictRequest, {"model": schemas.PredictResponse}),
         ("/v1/p-value", p_value, schemas.PValueRequest, None),
         ("/v1/words", words, schemas.WordsRequest, None),
     ):
@@ -209,10 +210,22 @@ async def _end_with_parent() -> None:
         await asyncio.sleep(1)
 
 
-def _log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log that no more connections can be opened in one line; anything else as usual."""
-    error = context.get("exception")
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS):
-        _log.warning("No more connections can be opened: %s.", error.strerror)
-        return
-    loop.default_exception_handler(context)
+class _LoopErrors:
+    """Log once a minute, in one line, that no more connections can be opened; log other errors as usual.
+
+    asyncio reports that for every connection that is waiting, and again when it starts to listen on a socket that was
+    closed meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._silent_until = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log an error of an event loop."""
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS):
+            if loop.time() >= self._silent_until:
+                self._silent_until = loop.time() + 60
+                _log.warning("No more connections can be opened: %s.", error.strerror)
+        elif not (isinstance(error, ValueError) and "_start_serving" in str(context.get("handle"))):
+            loop.default_exception_handler(context)

@@ -45,6 +45,16 @@ def invalid(field: str | None, message: str, what_to_do: str = "Fix the request;
     return ServiceError(422, "invalid_request", message, what_to_do, field)
 
 
+def unknown(field: str, message: str, what_to_do: str) -> ServiceError:
+    """Build the error of a name that the model does not have."""
+    return ServiceError(404, "unknown_name", message, what_to_do, field)
+
+
+def do_not_fit(field: str, message: str, what_to_do: str) -> ServiceError:
+    """Build the error of values that do not go together, or do not go with the model."""
+    return ServiceError(409, "do_not_fit", message, what_to_do, field)
+
+
 def busy(message: str, seconds: int = 1) -> ServiceError:
     """Build the error that asks a client to come back."""
     headers = {"Retry-After": str(seconds)}

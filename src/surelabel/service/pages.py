@@ -112,7 +112,7 @@ def add_pages(app: FastAPI, worker: Worker, settings: ServiceSettings, *, has_re
         return HTMLResponse(render_card(answer.record()))
 
     card.__annotations__["body"] = schemas.limited(schemas.CardRequest, settings)
-    app.post("/v1/card", response_class=HTMLResponse, **schemas.posted())(card)
+    app.post("/v1/card", **schemas.posted({"content": {"text/html": {}}}))(card)
 
     @app.get("/report", include_in_schema=False)
     def report() -> Response:

@@ -95,13 +95,13 @@ def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore) -> None:
         names = [{"name": name, "alternatives": list(alternatives.get(name, ()))} for name in bundle.label_names]
         return JSONResponse({"labels": names})
 
-    @app.post("/v1/review/lease", **posted(None, 409))
+    @app.post("/v1/review/lease", **posted())
     def lease(body: LeaseRequest) -> Response:
         """Lease texts of a queue to a reviewer; those of other queues are released."""
         texts = store.lease(body.reviewer, body.queue, body.n)
         return JSONResponse({"texts": [shown(text) for text in texts], "queues": counts()})
 
-    @app.post("/v1/review/decisions", **posted(None, 409))
+    @app.post("/v1/review/decisions", **posted())
     def decide(body: DecisionRequest) -> Response:
         """Save a decision about a leased text; sending it again changes nothing."""
         decision = store.decide(body.key, body.number, body.reviewer, body.labels, seconds=body.seconds)
@@ -110,7 +110,7 @@ def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore) -> None:
         saved = {"id": decision.id, "number": decision.number, "labels": chosen, "unknown_labels": unknown}
         return JSONResponse(saved | {"queues": counts()})
 
-    @app.post("/v1/review/undo", **posted(None, 409))
+    @app.post("/v1/review/undo", **posted())
     def undo(body: UndoRequest) -> Response:
         """Undo the last decision of a reviewer; its text is leased to the reviewer again."""
         text = store.undo(body.reviewer, body.key)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import Depends
+from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from pydantic import (
     BaseModel,
@@ -18,11 +19,12 @@ from pydantic import (
     model_validator,
 )
 
+from surelabel.service.errors import ServiceError, do_not_fit
 from surelabel.service.settings import ServiceSettings
 
 MAX_TOP = 100
 MAX_LABEL_SETS = 10_000
-MAX_LABELS = 10_000
+MAX_LABELS = 1_000
 
 
 def _as_whole(value: Any) -> Any:
@@ -85,14 +87,6 @@ class PredictRequest(StrictRequest):
     id: Identity = _absent("Id of the text in the answer; by default its number.")
     ids: Annotated[list[Identity], FailFast()] = _absent("Id of each text; or give `id`.")
 
-    @field_validator("groups", "ids")
-    @classmethod
-    def _one_per_text(cls, values: list[str], info: ValidationInfo) -> list[str]:
-        texts = info.data.get("texts") or [info.data.get("text")]
-        if len(values) != len(texts):
-            raise ValueError(f"{len(texts)} texts need as many. Got {len(values)}")
-        return values
-
     @field_validator("top")
     @classmethod
     def _not_too_many(cls, top: int, info: ValidationInfo) -> int:
@@ -118,6 +112,13 @@ class PredictRequest(StrictRequest):
     def all_texts(self) -> list[str]:
         """The texts, however they were given."""
         return self.texts if self.given("texts") else [self.text]
+
+    def check_lengths(self) -> None:
+        """Refuse ids or groups that are not as many as the texts."""
+        for name in ("ids", "groups"):
+            n_texts, values = len(self.all_texts), getattr(self, name)
+            if values is not None and len(values) != n_texts:
+                raise do_not_fit(name, f"{n_texts:,} texts need as many {name}. Got {len(values):,}.", "Give one each.")
 
     @property
     def all_groups(self) -> list[str] | None:
@@ -208,10 +209,25 @@ def described(*statuses: int, **more: Any) -> dict[str, Any]:
     codes = (401, 403, *statuses)
     errors: dict[int | str, dict[str, Any]] = {code: {"model": ErrorResponse} for code in codes}
     bearer = HTTPBearer(auto_error=False, description="The token of the service; SecureRequests compares it.")
-    return {"responses": errors | more.pop("responses", {}), "dependencies": [Depends(bearer)], **more}
+    dependencies = [Depends(bearer), *more.pop("dependencies", ())]
+    return {"responses": errors | more.pop("responses", {}), "dependencies": dependencies, **more}
 
 
-def posted(response: type[Any] | None = None, *statuses: int) -> dict[str, Any]:
+def body_type(expected: str) -> Callable[[Request], None]:
+    """Return what refuses bodies of other types, such as those that forms of other sites can send."""
+
+    def check_type(request: Request) -> None:
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type != expected:
+            got = media_type[:80] or "no type"
+            advice = f"Send the header 'Content-Type: {expected}'."
+            raise ServiceError(415, "wrong_type", f"The body must be {expected}. Got {got!r}.", advice)
+
+    return check_type
+
+
+def posted(response: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return how an address is described that takes a JSON body."""
-    responses = {} if response is None else {200: {"model": response}}
-    return described(400, 413, 415, 422, 503, *statuses, responses=responses)
+    responses = {} if response is None else {200: response}
+    is_json = [Depends(body_type("application/json"))]
+    return described(400, 404, 409, 413, 415, 422, 503, responses=responses, dependencies=is_json)

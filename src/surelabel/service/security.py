@@ -1,4 +1,4 @@
-"""What every request passes before it is read: token, other sites, type and size of its body; and safe headers."""
+"""What every request passes before it is read: token, other sites, size of its body; and safe headers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ class SecureRequests:
             self._check_token(scope["path"], headers)
             if scope["method"] not in ("GET", "HEAD"):
                 _check_site(headers)
-                _check_type(scope["path"], headers)
             limit = MAX_TABLE_BYTES if scope["path"] == TABLE_PATH else self.settings.max_body_bytes
             await self.app(scope, _limited(receive, headers, limit), send_secured)
         except Exception as error:
@@ -116,19 +115,6 @@ def _check_site(headers: Headers) -> None:
         is_own = origin is None or urlsplit(origin).netloc == headers.get("host")
     if not is_own:
         raise ServiceError(403, "other_site", "The request comes from another site.", "Open the service's own page.")
-
-
-def _check_type(path: str, headers: Headers) -> None:
-    """Refuse types of bodies that forms of other sites can send."""
-    expected = "application/octet-stream" if path == TABLE_PATH else "application/json"
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if path.startswith("/v1/") and media_type != expected:
-        raise ServiceError(
-            415,
-            "wrong_type",
-            f"The body must be {expected}. Got {media_type[:80] or 'no type'!r}.",
-            f"Send the header 'Content-Type: {expected}'.",
-        )
 
 
 def _limited(receive: Receive, headers: Headers, limit: int) -> Receive:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
 from surelabel.exceptions import CorpusError
@@ -18,7 +18,7 @@ from surelabel.predicting.file import answer_rows
 from surelabel.predicting.records import columns_of, flatten
 from surelabel.service.answering import Question, Worker
 from surelabel.service.errors import invalid
-from surelabel.service.schemas import Dial, Group, Level, described
+from surelabel.service.schemas import Dial, Group, Level, body_type, described
 from surelabel.service.scratch import scratch_folder
 from surelabel.service.security import TABLE_PATH
 from surelabel.tables.columns import Columns, text_rows
@@ -73,7 +73,10 @@ def add_tables(app: FastAPI, worker: Worker) -> None:
     body = {"requestBody": {"required": True, "content": {"application/octet-stream": {}}}}
     files = {200: {"content": {name: {} for name in _TYPES.values()}, "description": "The answers."}}
 
-    @app.post(TABLE_PATH, openapi_extra=body, **described(400, 413, 415, 422, 503, responses=files))
+    is_file = [Depends(body_type("application/octet-stream"))]
+    statuses = (400, 404, 409, 413, 415, 422, 503)
+
+    @app.post(TABLE_PATH, openapi_extra=body, **described(*statuses, responses=files, dependencies=is_file))
     async def table(
         request: Request,
         name: Annotated[str, Query(min_length=1, max_length=200, description="Name of the file; its suffix counts.")],
