@@ -17,7 +17,7 @@ from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
 from surelabel.predicting.records import columns_of, flatten, record
 from surelabel.predicting.settings import OUTPUT_KINDS, PredictSettings
-from surelabel.tables.columns import TextRow, text_rows
+from surelabel.tables.columns import Columns, TextRow, text_rows
 from surelabel.tables.read import read_rows
 from surelabel.tables.write import open_writer
 
@@ -39,6 +39,11 @@ class Counts(NamedTuple):
 def output_kind(out: Location) -> str | None:
     """Return the kind of an output file by its suffix, None if it does not say."""
     return _KINDS.get(Path(os.fspath(out)).suffix.lower())
+
+
+def read_texts(source: Location, columns: Columns, kind: str | None, encoding: str) -> Iterator[TextRow]:
+    """Yield the texts of a file; a table without the columns is an error at once."""
+    return text_rows(read_rows(source, kind=kind, encoding=encoding, needed=columns.needed), columns)
 
 
 def answer_rows(
@@ -122,17 +127,15 @@ def answer_file(
     settings.check_labels(bundle.label_names, kind)
     columns = columns_of(kind, settings)
     skipped: list[dict[str, Any]] = []
-    n_rows, before = 0, _state(source)
+    n_rows = 0
     with atomic_output(out) as stream:
         with contextlib.closing(open_writer(stream, kind, columns)) as writer:
-            rows = text_rows(read_rows(source, kind=settings.kind, encoding=settings.encoding), settings.columns)
+            rows = read_texts(source, settings.columns, settings.kind, settings.encoding)
             for records in answer_rows(bundle, rows, settings, skipped):
                 writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
                 n_rows += len(records)
                 if advance is not None:
                     advance(len(records))
-        if before != _state(source):
-            raise CorpusError(f"{os.fspath(source)} changed while it was read. Run the command again.")
         if not n_rows:
             why = skipped[0]["error"] if skipped else "It is empty."
             raise CorpusError(f"{os.fspath(source)} has no text that can be answered. {why}")
@@ -174,14 +177,6 @@ def exists(location: str) -> bool:
         return Path(location).is_file()
     filesystem, path = filesystem_of(location)
     return bool(filesystem.exists(path))
-
-
-def _state(source: Location) -> Any:
-    """Return size and time of a local file, which change when it is written to."""
-    if is_url(source) or not Path(source).is_file():
-        return None
-    status = Path(source).stat()
-    return status.st_size, status.st_mtime_ns
 
 
 @contextlib.contextmanager

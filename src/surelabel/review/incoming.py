@@ -12,12 +12,11 @@ from surelabel._core import progress
 from surelabel._core.validation import as_significance
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
-from surelabel.predicting.file import groups_of
+from surelabel.predicting.file import groups_of, read_texts
 from surelabel.review.audits import may_file
 from surelabel.review.queues import NewText
 from surelabel.review.store import ReviewStore
-from surelabel.tables.columns import Columns, TextRow, text_rows
-from surelabel.tables.read import read_rows
+from surelabel.tables.columns import Columns, TextRow
 
 _BATCH = 128
 
@@ -88,7 +87,11 @@ def add_texts(
     """
     settings = settings or ReviewSettings()
     is_file = isinstance(source, (str, os.PathLike))
-    rows: Iterator[TextRow] = _read(source, settings) if is_file else iter(source)  # type: ignore[arg-type]
+    rows: Iterator[TextRow] = (
+        read_texts(source, settings.columns, settings.kind, settings.encoding)  # type: ignore[arg-type]
+        if is_file
+        else iter(source)  # type: ignore[arg-type]
+    )
     if settings.files is None:
         settings = dataclasses.replace(settings, files=may_file(bundle, store))
     n_new = n_rows = 0
@@ -99,10 +102,6 @@ def add_texts(
             n_new += _add(bundle, store, _usable(batch, settings, skipped), settings)
             advance(len(batch))
     return AddedTexts(n_new, n_rows, tuple(skipped))
-
-
-def _read(source: str | os.PathLike[str], settings: ReviewSettings) -> Iterator[TextRow]:
-    return text_rows(read_rows(source, kind=settings.kind, encoding=settings.encoding), settings.columns)
 
 
 def _usable(rows: list[TextRow], settings: ReviewSettings, skipped: list[tuple[int, str]]) -> list[TextRow]:
