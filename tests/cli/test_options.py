@@ -104,7 +104,7 @@ def test_constraints(ok, table, tmp_path):
     assert not any({"printer", "network"} <= labels for labels, _ in sets[0].top(100))
 
 
-def test_scores_beside_the_texts(ok, base, tmp_path):
+def test_scores_beside_the_texts(ok, run, base, tmp_path):
     rows = scored(700)
     long = [f"{row['id']},{tag},{score}" for row in rows for tag, score in row["scores"].items()]
     (tmp_path / "scores.csv").write_text("\n".join(["id,label,score", *long]) + "\n")
@@ -112,6 +112,11 @@ def test_scores_beside_the_texts(ok, base, tmp_path):
     ok("train", texts, "--text", "body", "--scores", tmp_path / "scores.csv", "--out", tmp_path / "model")
     one, other = load_bundle(base), load_bundle(tmp_path / "model")
     assert one.evaluation.errors == other.evaluation.errors
+    # The same for texts to decide on.
+    command = ("predict", tmp_path / "model", texts, "--text", "body")
+    answered = json.loads(ok(*command, "--scores", tmp_path / "scores.csv").splitlines()[0])
+    assert answered["labels"]
+    assert run(*command).code != 0
 
 
 @pytest.fixture

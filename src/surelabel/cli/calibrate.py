@@ -70,7 +70,8 @@ def calibrate(
             corpus = options.load_labelled(file, bundle, **options.columns(file, text, labels), **reading)
         calibrated = models.calibrate_bundle(bundle, corpus, add, **changes)
         calibrated.save(out or model)
-    say(f"Calibrated with {calibrated.predictor.calibration_.n_texts:,} texts that people see.")
+    if calibrated.calibration is not None:
+        say(f"Calibrated with {len(calibrated.calibration):,} texts.")
     for line in calibrated.info.verdict:
         say(line)
     say(f"Model: {out or model}")

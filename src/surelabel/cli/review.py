@@ -33,6 +33,9 @@ def review(
     ] = None,
     text: options.Text = None,
     id_column: options.Id = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
+    ] = None,
     scores: options.Scores = None,
     encoding: options.Encoding = "utf-8",
     input_format: options.InputFormat = None,
@@ -56,6 +59,7 @@ def review(
         reading = {
             "--text": text,
             "--id": id_column,
+            "--by": by,
             "--scores": scores,
             "--input-format": input_format,
             "--check": check,
@@ -71,7 +75,7 @@ def review(
         with progress():
             bundle = models.load_bundle(model)
             columns = Columns(
-                text=tuple(text or ("text",)), id=id_column, group=bundle.info.group_column, scores=scores
+                text=tuple(text or ("text",)), id=id_column, group=by or bundle.info.group_column, scores=scores
             )
             settings = reviewing.ReviewSettings(
                 columns=columns,

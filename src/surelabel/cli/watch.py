@@ -91,8 +91,9 @@ def _scores(bundle: Bundle, probabilities: Any, label_sets: Any) -> FloatArray:
     """Return the scores of true label-sets, or of best guesses without them."""
     predictor = bundle.policy.automation.predictor_
     if label_sets is None:
-        return predictor.predict(probabilities).scores
-    return predictor.scores(probabilities, label_sets)
+        label_sets = predictor.predict(probabilities).label_sets
+    scores: FloatArray = predictor.scores(probabilities, label_sets)
+    return scores
 
 
 def _record(seen: Any) -> dict[str, Any]:

@@ -39,10 +39,7 @@ PROHIBITIVE = 56_000_000
 def size_curve(curves: Mapping[str, Curve]) -> Figure:
     """Draw the mean size of prediction sets, the N criterion, against the significance; both axes logarithmic.
 
-    Parameters
-    ----------
-    curves : mapping of name to (significance levels, mean sizes)
-        Levels at which all sets are empty are left out.
+    `curves` maps names to (significance levels, mean sizes); levels at which all sets are empty are left out.
     """
     named = series(curves, "size_curve")
     figure, axes = new_axes()
@@ -79,9 +76,7 @@ def _bin_name(first: int, last: int) -> str:
 def size_histogram(sizes: Sequence[int] | Any) -> Figure:
     """Draw how many prediction sets are empty, hold one label-set, and hold more, in logarithmic bins.
 
-    Parameters
-    ----------
-    sizes : (n,) array-like of whole numbers of any magnitude
+    `sizes` is (n,), whole numbers of any magnitude.
 
     Examples
     --------
@@ -118,12 +113,8 @@ def size_histogram(sizes: Sequence[int] | Any) -> Figure:
 def search_load(shapes: Mapping[str, tuple[int, int]], *, limit: int | None = PROHIBITIVE) -> Figure:
     """Draw the label-sets in the paper's Hamming ball for one text against its radius t (section 6.4.1).
 
-    Parameters
-    ----------
-    shapes : mapping of name to (number of labels, max_labels)
-        For each, the ball around one label, and, dotted, all candidates: the paper's c^q and c.
-    limit : int, optional
-        Label-sets that are too many for one text; None draws no line.
+    `shapes` maps names to (number of labels, max_labels). For each, the ball around one label, and, dotted, all
+    candidates: the paper's c^q and c. `limit` is too much for one text; None draws no line.
     """
     from surelabel.search.paper import ball_size  # noqa: PLC0415 (its kernels take a second)
 

@@ -40,11 +40,8 @@ def _cloud(axes: Axes, confidence: FloatArray, credibility: FloatArray, least: f
 def confidence_credibility(confidence: Any, credibility: Any, correct: Any = None) -> Figure:
     """Draw the confidence of forced predictions against their credibility.
 
-    Parameters
-    ----------
-    confidence, credibility : (n,) array-like in [0, 1]
-    correct : (n,) bool array-like, optional
-        Whether the forced prediction is the true label-set; right and wrong ones then have separate panels.
+    All are (n,). With `correct`, whether the forced prediction is the true label-set, right and wrong ones have panels
+    of their own.
     """
     sure, credible = (np.asarray(values, dtype=np.float64) for values in (confidence, credibility))
     right = None if correct is None else np.asarray(correct, dtype=np.bool_)
@@ -100,10 +97,9 @@ def _draw_pooled(axes: Axes, below: Axes, probabilities: FloatArray, labels: Flo
 
 def _shorten(name: str) -> str:
     """Cut a long name; letters of East Asian scripts are two columns wide."""
-    widths = np.cumsum([2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in name])
-    if not name or widths[-1] <= _MAX_COLUMNS:
-        return name
-    return name[: int(np.searchsorted(widths, _MAX_COLUMNS - 1, side="right"))] + "…"
+    widths = np.cumsum([2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in name] or [0])
+    cut = int(np.searchsorted(widths, _MAX_COLUMNS - 1, side="right"))
+    return name if widths[-1] <= _MAX_COLUMNS else f"{name[:cut]}…"
 
 
 def worst_labels(probabilities: FloatArray, labels: FloatArray, n_worst: int) -> IntArray:
@@ -124,12 +120,7 @@ def reliability(
     probabilities are calibrated, with a 95 % interval, and the number of pairs below. Right, the labels whose number
     of texts is most surprising, next to the sum of their probabilities.
 
-    Parameters
-    ----------
-    probabilities : (n, d) array-like
-    labels : (n, d) 0/1 array-like
-    label_names : sequence of str, optional
-    n_bins, n_worst : int
+    `probabilities` and `labels` are (n, d).
     """
     given, known = (np.asarray(values, dtype=np.float64) for values in (probabilities, labels))
     if given.ndim != 2 or given.size == 0 or given.shape != known.shape:

@@ -39,15 +39,8 @@ def error_curve(
 ) -> Figure:
     """Draw the error rate against the significance, with the diagonal and the band that chance explains.
 
-    Parameters
-    ----------
-    curves : mapping of name to (significance levels, error rates)
-    n_texts, n_calibration : int, optional
-        Numbers of texts for the band; no band without them.
-    largest : float
-        End of both axes.
-    inside : float
-        Share of experiments with exchangeable texts that stay within the band at any one level.
+    `curves` maps names to (significance levels, error rates); the numbers of texts give the band, in which a share
+    `inside` of experiments with exchangeable texts stays at any one level; `largest` is the end of both axes.
     """
     named = series(curves, "error_curve")
     figure, axes = new_axes(5.2, 4.2)
@@ -75,14 +68,7 @@ def p_value_histogram(
 ) -> Figure:
     """Draw the distribution of p-values of true label-sets: even, if texts are exchangeable.
 
-    Parameters
-    ----------
-    p_values : (n,) array-like
-    n_calibration : int, optional
-        For the band that chance explains, which is too narrow without it.
-    n_bins : int
-    inside : float
-        Share of experiments with exchangeable texts that stay within the band, in any one bin.
+    `p_values` is (n,); without `n_calibration` the band that chance explains is too narrow.
     """
     values = np.asarray(p_values, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0 or not np.all((values >= 0) & (values <= 1)):
@@ -111,12 +97,7 @@ def p_value_histogram(
 def watch_path(paths: Mapping[str, Any], *, alpha: float = 0.01) -> Figure:
     """Draw the capital of watches against texts, on a logarithmic axis, with the line of the alarm.
 
-    Parameters
-    ----------
-    paths : mapping of name to (n,) array-like
-        Capital as powers of ten, as in `WatchState.path`.
-    alpha : float
-        Bound of the probability of a false alarm; the line is at 1 / alpha.
+    `paths` maps names to (n,) powers of ten, as in `WatchState.path`; the line is at 1 / alpha.
     """
     named = series(paths, "watch_path")
     figure, axes = new_axes(5.2, 3.0)
