@@ -8,7 +8,7 @@ import pytest
 from models.quick import quick_train
 from surelabel.corpora import Corpus
 from surelabel.exceptions import InvalidInputError
-from surelabel.models import evaluate_bundle, load_bundle
+from surelabel.models import calibrate_bundle, evaluate_bundle, load_bundle
 
 LABELS = ["gas", "gold", "oil", "tin"]
 
@@ -74,3 +74,31 @@ def test_a_file_with_scores(corpus, tmp_path):
     assert bundle.info.classifier == "scores"
     assert sum(bundle.info.part_sizes.values()) == len(rows) - 1
     assert bundle.evaluation.errors["0.1"] < 0.2
+
+
+def test_shortlists_of_thousands_of_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"label {k:04d}" for k in range(1_500)]
+    label_sets, scores = [], []
+    for _ in range(1_200):
+        listed = rng.permutation(1_500)[:12]
+        p = rng.beta(0.2, 1.0, 12).round(3)
+        true = {names[k] for k, is_true in zip(listed, rng.random(12) < p, strict=True) if is_true}
+        label_sets.append(true or {names[listed[0]]})
+        scores.append([(names[k], float(q)) for k, q in zip(listed, p, strict=True)])
+    many = Corpus.from_label_sets("many", [f"text {row}" for row in range(1_200)], label_sets, scores=scores)
+    bundle = quick_train(many, classifier="scores", options={})
+    assert len(bundle.label_names) > 1_000
+    # Some labels occur in no text that the curve was fitted on: lists cannot have them, and the model names that.
+    assert bundle.evaluation.errors["0.1"] <= bundle.evaluation.result.n_outside / bundle.evaluation.n_texts + 0.1
+    assert any("unknown or not listed" in note for note in bundle.info.notes)
+    loaded = load_bundle(bundle.save(tmp_path / "model"))
+    given = many.texts[:20]
+    assert [a.record() for a in loaded.answers(given, scores=many.scores[:20], significance="0.1")] == [
+        a.record() for a in bundle.answers(given, scores=many.scores[:20], significance="0.1")
+    ]
+    more = calibrate_bundle(loaded, many.rows(range(1_200)), max_missed="0.2")
+    assert more.policy.tag_bounds.max_missed == 0.2
+    other = Corpus.from_label_sets("june", [f"june {row}" for row in range(90)], label_sets[:90], scores=scores[:90])
+    grown = calibrate_bundle(loaded, other, add=True)
+    assert grown.predictor.calibration_.n_texts == bundle.predictor.calibration_.n_texts + 90
