@@ -8,7 +8,7 @@ import pytest
 from surelabel.conformal import ConformalLabelSets
 from surelabel.evaluation import metrics
 from surelabel.evaluation.evaluate import EvaluationResult, evaluate
-from surelabel.exceptions import ArtifactError
+from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.guarantees.groups import ByCardinality, ByGroup
 from surelabel.labels.shortlists import Shortlists
 from surelabel.measures import LogLoss, LpNorm
@@ -79,7 +79,7 @@ def test_best_guesses_by_another_rule():
 def test_shortlists():
     lists = Shortlists.from_dense(PROBABILITIES, 4)
     predictor = ConformalLabelSets(LogLoss(), 0, label_names=NAMES)
-    with pytest.warns(UserWarning):
+    with pytest.warns(CalibrationWarning):
         predictor.calibrate(lists[:199], LABELS[:199])
     found = evaluate(predictor, lists[np.arange(199, 400)], TRUE)
     # Lists are too short for 1 %: more true labels are not listed. At larger levels the promise is kept.
