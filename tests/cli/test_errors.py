@@ -41,6 +41,8 @@ CASES = [
     (("predict", "{model}", "printer"), 2, "--text printer"),
     (("predict", "{model}"), 2, "FILE"),
     (("predict", "{model}", "two words", "--id", "number"), 2, "--id"),
+    (("predict", "{model}", "two words", "--text", "body"), 2, "--text"),
+    (("predict", "{model}", ""), 2, "FILE"),
     (("predict", "{model}", "two words", "--out", "{files}/a.csv"), 2, "--out"),
     (("predict", "{files}/nowhere", "{files}/good.txt"), 4, "nowhere"),
     (("predict", "{files}/photos", "{files}/good.txt"), 4, "photos"),

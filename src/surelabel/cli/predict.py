@@ -82,6 +82,9 @@ def predict(
       surelabel predict models/tickets "archive/*.parquet" --out decided --workers 8
       zcat texts.jsonl.gz | surelabel predict models/tickets - --input-format jsonl
     """
+    from surelabel import models, predicting
+    from surelabel.tables.columns import Columns
+
     source, is_text = _source(file, text)
     several = not is_text and _is_several(source)
     if by is not None and group is not None:
@@ -90,15 +93,13 @@ def predict(
         _refuse({"--assurance": assurance, "--top": top}, "it needs --significance")
     if is_text:
         no_file = {"--id": id_column, "--input-format": input_format, "--out": out, "--scores": scores, "--by": by}
+        no_file |= {"--text": text if file else None, "--encoding": None if encoding == "utf-8" else encoding}
         _refuse(no_file, "one text has no file")
     if not several:
         _refuse({"--workers": workers, "--resume": resume or None}, "it is for a folder or pattern of files")
     if several and out is None:
         raise usage_error("many files need a folder for their answers", "--out")
     kind = _format(output, out, is_text)
-    from surelabel import models, predicting
-    from surelabel.tables.columns import Columns
-
     bundle = models.load_bundle(model)
     columns = Columns(
         text=tuple(text or ("text",)) if not is_text else ("text",),
@@ -127,11 +128,12 @@ def _source(file: str | None, text: list[str] | None) -> tuple[str, bool]:
     """Return the file to read, or the text itself, and whether it is that text."""
     from surelabel.tables.read import format_of
 
-    if file is None:
-        if not text or len(text) > 1:
+    if not (file or "").strip():
+        if file is not None or not text or len(text) > 1:
             raise usage_error("name a file, give one text in quotes, or --text TEXT", "FILE")
         return text[0], True
-    is_name = file == "-" or "://" in file or Path(file).exists() if len(file) < 256 else False
+    assert file is not None
+    is_name = len(file) < 256 and (file == "-" or "://" in file.split()[0] or Path(file).exists())
     if is_name or _is_several(file) or format_of(file) is not None:
         return file, False
     if len(file.split()) > 1 and not file.startswith(("/", ".", "~")):
