@@ -78,7 +78,9 @@ async def test_groups_come_from_a_column_or_are_the_same_for_all():
         content = b"body,from\ncorn,mail\noil,chat\n"
         assert (await answered(client, content, by="from")).text.count(",file,") == 2
         assert (await answered(client, content, group="mail")).text.count(",file,") == 2
-        refused(await answered(client, content, 422), 422)
+        refused(await answered(client, content, 409), 409, "groups")
+        refused(await answered(client, content, 404, group="fax"), 404, "groups[0]")
+        refused(await answered(client, content.replace(b"chat", b"fax"), 404, by="from"), 404, "groups[0]")
 
 
 async def test_nothing_stays_behind_and_no_name_leads_outside(client, tmp_path, monkeypatch):

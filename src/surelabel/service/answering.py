@@ -164,7 +164,11 @@ class Worker:
             return self.bundle
         if dial not in self._dialled:
             missed = Fraction(levels["max_missed"]) * Fraction(dial) / Fraction(levels["max_wrong"])
-            changes = {"max_wrong": dial, "max_missed": f"{min(float(missed), 0.5):.6g}", "significance": dial}
+            changes: dict[str, Any] = {
+                "max_wrong": dial,
+                "max_missed": f"{min(float(missed), 0.5):.6g}",
+                "significance": dial,
+            }
             self._dialled[dial] = calibrate_bundle(self.bundle, **changes)
         return self._dialled[dial]
 

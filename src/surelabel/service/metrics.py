@@ -63,7 +63,7 @@ class ServiceMetrics:
         if _FOLDER not in os.environ:
             return generate_latest(self.registry)
         everyone = CollectorRegistry()
-        MultiProcessCollector(everyone)
+        MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]
         return generate_latest(everyone)
 
 

@@ -68,7 +68,7 @@ def render_card(answer: Mapping[str, Any] | None, *, queue: str | None = None, l
     sure = {"file": record["labels"], "choose": [*record["assign"], *record.get("certain", ())], "read": []}[decision]
     shown = {"file": record["labels"], "choose": dict.fromkeys((*record["consider"], *sure)), "read": []}[decision]
     ticked = list(sure if labels is None else labels)
-    lower, upper = record.get("size_bounds") or (record.get("size"), record.get("size"))
+    sizes = [int(bound) for bound in record.get("size_bounds") or ()]
     return (
         _templates()
         .get_template("answer.html")
@@ -79,8 +79,8 @@ def render_card(answer: Mapping[str, Any] | None, *, queue: str | None = None, l
             sure=sure,
             tags=list(dict.fromkeys((*shown, *ticked))),
             ticked=ticked,
-            n_possible=None if lower is None else formatting.bounds(int(lower), int(upper)),
-            is_one=lower is not None and int(lower) == int(upper) == 1,
+            n_possible=formatting.bounds(*sizes) if sizes else None,
+            is_one=sizes == [1, 1],
             is_blind=answer is None,
         )
     )

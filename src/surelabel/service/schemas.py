@@ -58,7 +58,7 @@ class StrictRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-_EITHER = (["significance", "confidence_level"], ["group", "groups"], ["id", "ids"])
+_EITHER: tuple[list[Any], ...] = (["significance", "confidence_level"], ["group", "groups"], ["id", "ids"])
 
 
 class PredictRequest(StrictRequest):
@@ -137,7 +137,7 @@ class CardRequest(StrictRequest):
     """A text for the page."""
 
     text: str
-    level: Dial = _absent("How often the answer may be wrong; by default as often as the model promises.")
+    level: Dial | None = Field(None, description="How often the answer may be wrong; else as the model promises.")
     group: Group = _OF_TEXT
 
 
@@ -161,7 +161,7 @@ def limited(request: type[StrictRequest], settings: ServiceSettings) -> type[Str
     text = Annotated[str, Field(max_length=settings.max_text_chars)]
     fields: dict[str, Any] = {"text": (text, Field())}
     if issubclass(request, PredictRequest):
-        texts = Annotated[list[text], FailFast()]  # type: ignore[valid-type]
+        texts = Annotated[list[text], FailFast()]
         most = settings.max_texts
         fields = {
             "text": (text, _absent("One text; or give `texts`.")),

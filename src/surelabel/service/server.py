@@ -13,7 +13,7 @@ import socket
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -59,7 +59,7 @@ def serve(
         host, port = listening.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}/{'review' if store is not None else ''}"
         limit = _connection_limit()
-        common = {
+        common: dict[str, Any] = {
             "access_log": False,
             "log_config": None,
             "server_header": False,

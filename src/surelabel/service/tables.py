@@ -16,7 +16,7 @@ from surelabel.exceptions import CorpusError
 from surelabel.predicting import PredictSettings
 from surelabel.predicting.file import answer_rows
 from surelabel.predicting.records import columns_of, flatten
-from surelabel.service.answering import Question, Worker
+from surelabel.service.answering import Question, Worker, check_groups
 from surelabel.service.errors import invalid
 from surelabel.service.schemas import Dial, Group, Level, body_type, described
 from surelabel.service.scratch import scratch_folder
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from surelabel.answers import Answer
+    from surelabel.models import Bundle
     from surelabel.tables.columns import TextRow
 
 from surelabel.tables.write import open_writer
@@ -98,7 +99,7 @@ def add_tables(app: FastAPI, worker: Worker) -> None:
             with path.open("wb") as file:
                 async for chunk in request.stream():
                     file.write(chunk)
-            n_texts = await asyncio.to_thread(_count, path, settings)
+            n_texts = await asyncio.to_thread(_check_rows, path, settings, worker.bundle)
             answering = _TurnTaking(worker, level)
             return _Download(
                 _written(answering, _rows_of(path, settings), settings),
@@ -113,15 +114,18 @@ def _rows_of(path: Path, settings: PredictSettings) -> Iterator[TextRow]:
     return text_rows(read_rows(path, needed=settings.columns.needed), settings.columns)
 
 
-def _count(path: Path, settings: PredictSettings) -> int:
-    """Return the number of texts; what cannot be read is refused before the first answer is sent."""
+def _check_rows(path: Path, settings: PredictSettings, bundle: Bundle) -> int:
+    """Return the number of texts; what cannot be answered is refused before the first answer is sent."""
     n_texts = 0
+    groups = {settings.group}
     for row in _rows_of(path, settings):
         if row.problem is not None:
             raise invalid(None, row.problem, "Mend the row, or remove it.")
         n_texts += 1
+        groups.add(row.group)
     if n_texts == 0:
         raise CorpusError(f"{path.name} has no texts.")
+    check_groups(bundle, sorted(group for group in groups if group is not None) or None)
     return n_texts
 
 
