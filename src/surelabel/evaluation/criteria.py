@@ -70,7 +70,7 @@ def _sum_block(texts: Texts) -> PValueSums:
         # Infinite totals are at least as large as that of every candidate.
         finite = [totals[: np.searchsorted(totals, np.inf)] for totals in every]
         largest = search.costs.within(np.array([totals[-1] if len(totals) else -1.0 for totals in finite]))
-        found = search.first(limits, largest, _LISTED)
+        found = search.first(limits, largest, np.where(search.are_few(limits, largest, _LISTED), _LISTED, 0))
         starts = np.searchsorted(found.rows, np.arange(len(texts) + 1))
         own = search.costs.totals(found.whole, found.rows)
         for row, totals in enumerate(finite):

@@ -78,6 +78,9 @@ class Search(Protocol):
     def status(self, limits: Limits, within: IntArray) -> Status:
         """Return which labels some member has, and which some member lacks, (n, k) each."""
 
+    def are_few(self, limits: Limits, within: IntArray, most: int) -> BoolArray:
+        """Return which texts have at most `most` members, as far as a short walk tells: these are worth listing."""
+
     def counts_at(self, limits: Limits, within: IntArray, row: int) -> Any:
         """Bound the number of candidates of one text within each of m ascending limits: two float64 arrays (m,)."""
 

@@ -115,6 +115,10 @@ class ConstrainedSearch:
                 has[start + row], lacks[start + row] = members.any(axis=0), (~members).any(axis=0)
         return Status(has, lacks)
 
+    def are_few(self, limits: Limits, within: IntArray, most: int) -> BoolArray:
+        """Return which texts have at most `most` members before the constraints, as far as a short walk tells."""
+        return self.inner.are_few(limits, within, most)
+
     def counts_at(self, limits: Limits, within: IntArray, row: int) -> Any:
         """Refuse: the table cannot tell which label-sets obey."""
         raise InvalidInputError(

@@ -41,10 +41,13 @@ def count_by_table(
     table = np.zeros((n_rows, largest // cell + 1))
     table[n_removed, 0] = 1.0
     with np.errstate(over="ignore"):
-        for cost in (removals[::-1] // cell).tolist():
-            table[:-1, cost:] += table[1:, : table.shape[1] - cost]
-        for cost in (additions[::-1] // cell).tolist():
-            table[1:, cost:] += table[:-1, : table.shape[1] - cost]
+        # Row by row, from the far end, so that each flip is used once; rows that nothing has reached are left out.
+        for i, cost in enumerate((removals[::-1] // cell).tolist()):
+            for row in range(max(0, n_removed - i - 1), n_removed):
+                table[row, cost:] += table[row + 1, : table.shape[1] - cost]
+        for i, cost in enumerate((additions[::-1] // cell).tolist()):
+            for row in range(min(n_rows - 1, n_removed + i + 1), 0, -1):
+                table[row, cost:] += table[row - 1, : table.shape[1] - cost]
         counts = np.cumsum(table[max(0, limits[0] - fewest) : max(0, limits[1] - fewest + 1)].sum(axis=0))
     # Sums of whole numbers are exact up to 2^53. Beyond, each addition may be off by half a unit in the last place.
     error = 0.0 if counts[-1] < 2.0**53 else (len(flips) + len(counts) + n_rows) * 2.0**-52

@@ -121,16 +121,26 @@ class DenseSearch:
         listed: Found = self._in_blocks(block, step)
         return listed
 
-    def bounds(self, limits: Limits, within: IntArray) -> tuple[Sizes, Sizes]:
-        """Bound the number of members of each text, (n,) twice; equal where it is exact."""
+    def _count(self, limits: Limits, within: IntArray, n_steps: int) -> IntArray:
+        """Count the members of each text, (n,); -1 if that takes over n_steps steps."""
 
         def block(rows: slice) -> tuple[IntArray]:
             costs = self.costs.part(rows)
             counted = np.stack([within[rows] - costs.empty] * 2, axis=1)
-            count_rows(costs.changes, *limits, self.work_limit, self._memory(), counted)
+            count_rows(costs.changes, *limits, n_steps, self._memory(), counted)
             return (counted[:, 1],)
 
-        (sizes,) = self._in_blocks(block)
+        sizes: IntArray = self._in_blocks(block)[0]
+        return sizes
+
+    def are_few(self, limits: Limits, within: IntArray, most: int) -> BoolArray:
+        """Return which texts have at most `most` members whose costs add up, as far as a short walk tells."""
+        sizes = self._count(limits, within, 4 * most)
+        return (sizes >= 0) & (sizes <= most)
+
+    def bounds(self, limits: Limits, within: IntArray) -> tuple[Sizes, Sizes]:
+        """Bound the number of members of each text, (n,) twice; equal where it is exact."""
+        sizes = self._count(limits, within, self.work_limit)
         unknown = np.flatnonzero(sizes < 0).tolist()
         if not unknown:
             return sizes, sizes

@@ -152,6 +152,10 @@ class MixtureSearch(DenseSearch):
         found: Found = self._in_blocks(block, self._step)
         return found
 
+    def are_few(self, limits: Limits, within: IntArray, most: int) -> BoolArray:
+        """Return which texts have at most `most` members that were not seen, as far as a short walk tells."""
+        return super().are_few(limits, within - self.shift, most)
+
     def bounds(self, limits: Limits, within: IntArray) -> tuple[Sizes, Sizes]:
         """Bound the number of members: those of the plain search, and the seen ones that it leaves out."""
 
