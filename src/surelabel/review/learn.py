@@ -147,28 +147,33 @@ def learn(
     place = Path(out)
     with progress.reporting_to(report):
         if not (place / _PLAN).is_file():
-            _begin(folder, store, place, retrain=retrain)
+            _begin(folder, store, place, retrain=retrain, has_corpus=corpus is not None)
         plan = _read_plan(place)
         if not (place / _FROZEN).is_dir():
-            _train(folder, store, place, plan, corpus, settings)
+            if plan["retrain"]:
+                _train(folder, store, place, plan, corpus, settings)
+            else:
+                _replace(place / _FROZEN, folder)
         return _calibrate(store, place, plan)
 
 
-def _begin(folder: str | os.PathLike[str], store: ReviewStore, place: Path, *, retrain: bool) -> None:
+_NO_CORPUS = "Give the texts that the model was trained on: the next one learns from them too."
+
+
+def _begin(folder: str | os.PathLike[str], store: ReviewStore, place: Path, *, retrain: bool, has_corpus: bool) -> None:
     """Note what may train and what may calibrate, before anything is read."""
     if place.exists() and any(place.iterdir()):
         raise InvalidInputError(f"{place} holds something other than a generation. Choose a new folder.")
+    if retrain and not has_corpus:
+        raise InvalidInputError(_NO_CORPUS)
     levels = load_bundle(folder).info.levels
     up_to = store.last_number()
     n_decided = len(_decided(store, up_to))
     if retrain and n_decided < _LEAST_DECIDED:
         raise InvalidInputError(f"Learning needs at least {_LEAST_DECIDED} decided texts. There are {n_decided}.")
     needed = audits_needed(levels["max_missed"], levels["max_wrong"], levels["assurance"])
-    place.mkdir(parents=True, exist_ok=True)
-    if not retrain:
-        with atomic_folder(place / _FROZEN) as temporary:
-            shutil.copytree(folder, temporary, dirs_exist_ok=True)
-    plan = {"up_to": up_to, "n_decided": n_decided if retrain else 0, "needed": dataclasses.asdict(needed)}
+    counts = {"up_to": up_to, "n_decided": n_decided if retrain else 0}
+    plan = {"retrain": retrain, **counts, "needed": dataclasses.asdict(needed)}
     with atomic_file(place / _PLAN) as file:
         json.dump(plan, file, indent=1)
 
@@ -178,7 +183,7 @@ def _read_plan(place: Path) -> dict[str, Any]:
     try:
         plan = json.loads((place / _PLAN).read_text(encoding="utf-8"))
         numbers = [plan["up_to"], plan["n_decided"], plan["needed"]["lists"], plan["needed"]["filing"]]
-        if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        if not isinstance(plan["retrain"], bool) or not all(isinstance(n, int) and n >= 0 for n in numbers):
             raise ValueError("its numbers are none")
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"{place / _PLAN} is damaged: {error}. Remove {place} and learn again.") from error
@@ -201,7 +206,7 @@ def _train(
     """Train and freeze the generation; a classifier that an interrupted run has finished is not trained again."""
     old = load_bundle(folder)
     if corpus is None:
-        raise InvalidInputError("Give the texts that the model was trained on: the next one learns from them too.")
+        raise InvalidInputError(_NO_CORPUS)
     texts = _training_corpus(old, corpus, _decided(store, plan["up_to"]))
     train(texts, place / _FROZEN, test=0, **{**_settings_of(old), **settings})
 
