@@ -61,12 +61,14 @@ def _saved(decisions: Any) -> list[str]:
     from surelabel.evaluation.summary import share
 
     filed, chosen, read = (decisions[kind] for kind in ("file", "choose", "read"))
+    n_seen = chosen.n_texts + read.n_texts
     wrong = f"; {share(filed.wrong)} of them are wrong" if filed.n_texts else ""
     lists = f" of {chosen.n_tags:.1f} tags that miss {share(chosen.missed)} of the true ones" if chosen.n_texts else ""
     return [
         f"File      {share(filed.share)} of the texts: nobody has to read them{wrong}.",
         f"Choose    {share(chosen.share)}: one look at lists{lists}.",
         f"Read      {share(read.share)}: a person decides without a list.",
+        f"          People look at {n_seen:,} texts instead of {filed.n_texts + n_seen:,}.",
     ]
 
 

@@ -92,7 +92,13 @@ def predict(
     if significance is None:
         _refuse({"--assurance": assurance, "--top": top}, "it needs --significance")
     if is_text:
-        no_file = {"--id": id_column, "--input-format": input_format, "--out": out, "--scores": scores, "--by": by}
+        no_file: dict[str, Any] = {
+            "--id": id_column,
+            "--input-format": input_format,
+            "--out": out,
+            "--scores": scores,
+            "--by": by,
+        }
         no_file |= {"--text": text if file else None, "--encoding": None if encoding == "utf-8" else encoding}
         _refuse(no_file, "one text has no file")
     if not several:
@@ -182,15 +188,12 @@ def _print_one(bundle: Bundle, text: str, settings: PredictSettings, kind: str) 
 def _print(bundle: Bundle, source: str, settings: PredictSettings, kind: str) -> None:
     """Print answers batch by batch: cards, or records."""
     from surelabel import predicting
-    from surelabel.predicting.records import columns_of, flatten
-    from surelabel.tables.columns import text_rows
-    from surelabel.tables.read import read_rows
+    from surelabel.predicting import columns_of, flatten
+    from surelabel.predicting.file import read_texts
     from surelabel.tables.write import open_writer
 
     skipped: list[dict[str, Any]] = []
-    needed = [column for column in settings.columns.needed if column != settings.columns.scores]
-    rows = read_rows(source, kind=settings.kind, encoding=settings.encoding, needed=needed)
-    texts = text_rows(rows, settings.columns)
+    texts = read_texts(source, settings.columns, settings.kind, settings.encoding)
     shown = dataclasses.replace(settings, with_text=True) if kind == "cards" else settings
     writer, n_records = None, 0
     for records in predicting.answer_rows(bundle, texts, shown, skipped):
