@@ -112,7 +112,7 @@ def _decisions(evaluation: Any, info: Any) -> Iterable[Decision]:
         elif kind == "file":
             sentence = f"{share(figures.wrong)} of these {n_texts} are wrong ({asked(info.levels['max_wrong'])})"
         elif kind == "choose":
-            sentence = f"one look at {figures.n_tags:.1f} tags for these {n_texts}; they miss {share(figures.missed)} of the true ones"
+            sentence = f"one look at {figures.n_tags:.1f} tags for these {n_texts}; {share(figures.missed)} are missed"
         else:
             sentence = f"{n_texts} without a short list"
         yield Decision(kind, heading, figures.share, sentence)
