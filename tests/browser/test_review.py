@@ -22,8 +22,7 @@ NAMES = (
 )
 
 
-class ReviewBundle(FakeBundle):
-    alternatives = {"maize": ("corn", "Indian corn"), "Write-off x1": ("depreciation",)}  # noqa: RUF012
+ALTERNATIVES = {"corn": "maize", "Indian corn": "maize", "depreciation": "Write-off x1"}
 
 
 def add(store, bundle, texts, **options):
@@ -37,7 +36,9 @@ def add(store, bundle, texts, **options):
 
 @pytest.fixture(scope="module")
 def bundle():
-    return ReviewBundle(NAMES)
+    bundle = FakeBundle(NAMES)
+    bundle.classifier.alternatives = ALTERNATIVES
+    return bundle
 
 
 @pytest.fixture
@@ -235,7 +236,6 @@ def test_a_decision_that_is_refused_comes_back_with_its_tags(review, store):
 
 
 def test_a_long_hostile_text_with_strange_labels_on_a_phone(review, store):
-    bundle = ReviewBundle(NAMES)
     answer = {"decision": "choose", "reason": HOSTILE, "labels": ["gone"], "consider": [HOSTILE, "x" * 300, "gone"]}
     store.add([NewText("h" * 100, HOSTILE * 200, answer)])
     page = review("choose", ["maybe axus"])
@@ -254,4 +254,3 @@ def test_a_long_hostile_text_with_strange_labels_on_a_phone(review, store):
     page.click("#summary summary")
     page.wait_for_selector("#figures p")
     assert "Decided: 2" in page.inner_text("#figures")
-    assert bundle.label_names == NAMES

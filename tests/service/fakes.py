@@ -46,6 +46,7 @@ class FakeBundle:
         self.groups = groups
         self.report = report
         self.batches = []
+        self.classifier = types.SimpleNamespace(alternatives=None)
         self.filing = self.calibration = None
         self.info = types.SimpleNamespace(
             name="Newswire", classifier="linear", measure="log-loss", corpus="made up", notes=("A note.",),

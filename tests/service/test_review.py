@@ -131,7 +131,7 @@ async def test_labels_come_with_their_alternative_names(review, bundle, store):
     labels = (await review.get("/v1/review/labels")).json()["labels"]
     assert labels[0] == {"name": "corn", "alternatives": []}
     other = FakeBundle()
-    other.alternatives = {"corn": ("maize",)}
+    other.classifier.alternatives = {"maize": "corn", "http://concept/of/no/label": "gone"}
     async with asking(create_app(other, store=store)) as client:
         labels = (await client.get("/v1/review/labels")).json()["labels"]
     assert labels[0] == {"name": "corn", "alternatives": ["maize"]}

@@ -91,9 +91,10 @@ def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore) -> None:
     @app.get("/v1/review/labels", **described())
     def labels() -> Response:
         """Return the names of all labels, with their alternative names."""
-        alternatives = getattr(bundle, "alternatives", None) or {}
-        names = [{"name": name, "alternatives": list(alternatives.get(name, ()))} for name in bundle.label_names]
-        return JSONResponse({"labels": names})
+        others: dict[str, list[str]] = {name: [] for name in bundle.label_names}
+        for other, name in (getattr(bundle.classifier, "alternatives", None) or {}).items():
+            others.setdefault(name, []).append(other)
+        return JSONResponse({"labels": [{"name": name, "alternatives": others[name]} for name in bundle.label_names]})
 
     @app.post("/v1/review/lease", **posted())
     def lease(body: LeaseRequest) -> Response:
