@@ -2,7 +2,6 @@ import gzip
 import io
 import json
 import lzma
-import os
 import sys
 import zipfile
 from pathlib import Path
@@ -198,25 +197,6 @@ def test_no_such_file_and_no_such_format(tmp_path):
         cells_of(tmp_path / "photo.jpg")
 
 
-@pytest.mark.parametrize("change", ["append", "replace", "truncate"])
-def test_input_that_changes_while_it_is_read(tmp_path, change):
-    path = tmp_path / "a.jsonl"
-    path.write_text("".join(json.dumps({"text": f"{k:09}"}) + "\n" for k in range(20_000)))
-    rows = read_rows(path)
-    for _ in range(3):
-        next(rows)
-    if change == "append":
-        with path.open("a") as file:
-            file.write('{"text": "more"}\n')
-    elif change == "replace":
-        (tmp_path / "new").write_text('{"text": "new"}\n')
-        (tmp_path / "new").replace(path)
-    else:
-        os.truncate(path, 1_000)
-    with pytest.raises(CorpusError, match="changed"):
-        list(rows)
-
-
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_a_compressed_bomb_ends_at_the_limit(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(read, "UNPACKED_BYTES", 2**20)
@@ -268,11 +248,6 @@ def test_cells_of_a_workbook_are_strings(tmp_path):
             {"id": "7", "x": "True", "when": "2026-01-02"},
             {"id": "8", "x": "1.5", "when": ""},
         ]
-
-
-def test_parquet_reads_only_the_needed_columns(tmp_path, write_table):
-    path = write_table(tmp_path / "a.parquet", [{"id": 1, "text": "a", "vector": [0.5] * 3}])
-    assert cells_of(path, needed=("text",), all_columns=False) == [{"id": 1, "text": "a"}]
 
 
 def test_a_missing_package_names_the_extra(tmp_path, write_table, monkeypatch):

@@ -218,10 +218,9 @@ def _read(
     for source, own in sources:
         plain = tuple(label for label in asked.labels if not any(mark in label for mark in ("..", "*", "?")))
         needed = (*asked.needed, *(plain if require_labels else ()))
-        reads_all = len(plain) < len(asked.labels) or not require_labels
         headings: dict[str, None] = {}
         is_annif = (asked.text, asked.labels) == (("text",), ("labels",)) and is_annif_corpus(Path(source).expanduser())
-        rows_of = read_rows(source, encoding=encoding, needed=needed, all_columns=reads_all)
+        rows_of = read_rows(source, encoding=encoding, needed=needed)
         for row in annif_rows(Path(source).expanduser()) if is_annif else rows_of:
             if row.number % 500 == 0:
                 advance(500)

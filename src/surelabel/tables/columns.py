@@ -28,26 +28,15 @@ class Columns:
     scores: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", self.text if isinstance(self.text, str) else tuple(self.text))
+        object.__setattr__(self, "text", (self.text,) if isinstance(self.text, str) else tuple(self.text))
         if not self.text:
             raise InvalidInputError("At least one text column must be named. Got none.")
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The text columns."""
-        return (self.text,) if isinstance(self.text, str) else self.text
-
-    @property
-    def scores_file(self) -> Path | None:
-        """The file of scores, if `scores` names one."""
-        path = None if self.scores is None else Path(self.scores).expanduser()
-        return path if path is not None and path.is_file() else None
-
-    @property
     def needed(self) -> tuple[str, ...]:
         """The columns that a table must have."""
-        scores = None if self.scores_file is not None else self.scores
-        return tuple(dict.fromkeys([*self.texts, *filter(None, (self.id, self.group, scores))]))
+        scores = None if is_file(self.scores) else self.scores
+        return tuple(dict.fromkeys([*self.text, *filter(None, (self.id, self.group, scores))]))
 
 
 class TextRow(NamedTuple):
@@ -64,31 +53,33 @@ class TextRow(NamedTuple):
 
 def text_rows(rows: Iterable[Row], columns: Columns) -> Iterator[TextRow]:
     """Yield each row as a text."""
-    needed, file = columns.needed, columns.scores_file
-    beside = None if file is None else read_scores(file)
+    beside = read_scores(Path(columns.scores or "").expanduser()) if is_file(columns.scores) else None
     for row in rows:
         name = cell_text(row.cells.get(columns.id or "id")) or str(row.number)
         try:
-            text, group, scores = _parts(row, columns, needed)
+            text, group, scores = _parts(row, columns)
         except ValueError as error:
             yield TextRow(row.number, name, "", None, f"{row.place} {error}", row.cells)
         else:
-            found = scores if beside is None else beside.get(name)
-            yield TextRow(row.number, name, text, group, None, row.cells, found)
+            yield TextRow(row.number, name, text, group, None, row.cells, beside.get(name) if beside else scores)
 
 
-def _parts(row: Row, columns: Columns, needed: Sequence[str]) -> tuple[str, str | None, Pairs | None]:
+def _parts(row: Row, columns: Columns) -> tuple[str, str | None, Pairs | None]:
     """Return the text, group and scores of a row, or raise ValueError with its problem."""
     if row.problem is not None:
         raise ValueError(row.problem)
-    for column in needed:
-        if column not in row.cells and column != columns.scores:
+    for column in filter(None, (*columns.text, columns.id, columns.group)):
+        if column not in row.cells:
             shown = ", ".join(f"{heading!r:.60}" for heading in list(row.cells)[:12])
             raise ValueError(f"must have a column {column!r}. It has {shown}.")
-    text = join_texts([row.cells[column] for column in columns.texts])
+    text = join_texts([row.cells[column] for column in columns.text])
     group = None if columns.group is None else filled(row.cells[columns.group], columns.group)
-    scores = as_pairs(row.cells.get(columns.scores)) if columns.scores and columns.scores in needed else None
-    return text, group, scores
+    return text, group, as_pairs(row.cells.get(columns.scores)) if columns.scores else None
+
+
+def is_file(name: str | None) -> bool:
+    """Whether there is a file of this name."""
+    return name is not None and Path(name).expanduser().is_file()
 
 
 def join_texts(cells: Sequence[Any]) -> str:

@@ -16,7 +16,6 @@ import lzma
 import math
 import os
 import re
-import stat
 import sys
 import warnings
 import zipfile
@@ -37,20 +36,18 @@ UNPACKED_BYTES, UNPACKED_RATIO = 2**30, 200
 """A compressed file may unpack to the larger of these: 1 GiB, or 200 times its size."""
 
 _PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-_ROWS_AT_A_TIME = 1_024
 _BAD_BYTE = re.compile("[\udc80-\udcff]")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"?')
 _SIGNATURES = {
-    b"PK\x03\x04": "a zip archive",
+    b"PK\x03\x04": "a zip archive or an Excel workbook; let the name of a workbook end in .xlsx",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls); save it as .xlsx or CSV",
-    b"PAR1": "a Parquet file; let its name end in .parquet, or give the format parquet",
+    b"PAR1": "a Parquet file; let its name end in .parquet",
     b"\x1f\x8b": "a gzip file; let its name end in .gz",
     b"\xfd7zXZ\x00": "an xz file; let its name end in .xz",
     b"%PDF": "a PDF document",
     b"\xff\xfe": "text in UTF-16; give the encoding utf-16",
     b"\xfe\xff": "text in UTF-16; give the encoding utf-16",
 }
-_WORKBOOK = "an Excel workbook (.xlsx); let its name end in .xlsx, or save it as CSV UTF-8"
 
 
 class Row(NamedTuple):
@@ -68,19 +65,12 @@ class Row(NamedTuple):
 
 def format_of(name: str | os.PathLike[str]) -> str | None:
     """Return a file's format by its suffix; None if the suffix is unknown."""
-    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
-    if suffixes and suffixes[-1] in _PACKED:
-        suffixes.pop()
-    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+    path = Path(str(name).lower())
+    return SUFFIXES.get(Path(path.stem).suffix if path.suffix in _PACKED else path.suffix)
 
 
 def read_rows(
-    source: str | os.PathLike[str],
-    *,
-    kind: str | None = None,
-    encoding: str = "utf-8",
-    needed: Sequence[str] = (),
-    all_columns: bool = True,
+    source: str | os.PathLike[str], *, kind: str | None = None, encoding: str = "utf-8", needed: Sequence[str] = ()
 ) -> Iterator[Row]:
     """Yield the rows of a file, of a URL (by fsspec), or of standard input ("-").
 
@@ -90,25 +80,22 @@ def read_rows(
         One of `FORMATS`; by default the suffix decides.
     needed : sequence of str
         Columns that a table must have: otherwise a CorpusError is raised at once. (JSONL has no headings.)
-    all_columns : bool, default=True
-        False reads only the needed columns and "id" from Parquet.
     """
-    name = file_name(source)
-    kind = kind or ("" if os.fspath(source) == STDIN else format_of(source))
-    allowed = [known for known in FORMATS if os.fspath(source) != STDIN or known not in {"parquet", "xlsx"}]
+    name, is_stdin = file_name(source), os.fspath(source) == STDIN
+    kind = kind or (None if is_stdin else format_of(source)) or ""
+    allowed = FORMATS[:4] if is_stdin else FORMATS
     if kind not in allowed:
         raise InvalidInputError(f"The format of {name} must be one of {', '.join(allowed)}. Got {kind or 'none'!r}.")
     check_encoding(encoding)
-    wanted = None if all_columns else {*needed, "id"}
     with contextlib.ExitStack() as opened, _errors(name, encoding):
-        stream = _open(source, kind, name, opened)
-        opened.enter_context(_unchanged(source, stream, name))
+        stream = sys.stdin.buffer if is_stdin else _open(source, kind, name, opened)
         if kind == "parquet":
-            cells = _parquet_rows(stream, name, needed, wanted)
+            cells = _parquet_rows(stream, name, needed)
         elif kind == "xlsx":
             cells = _sheet_rows(stream, name, needed, opened)
         else:
-            read: Any = {"txt": _text_rows, "jsonl": _json_rows}.get(kind, _table_rows)
+            readers: dict[str, Any] = {"txt": _text_rows, "jsonl": _json_rows}
+            read = readers.get(kind, _table_rows)
             cells = read(stream, name, encoding, needed, "\t" if kind == "tsv" else ",")
         for number, (record, problem, line) in enumerate(cells, 1):
             place = f"Row {number:,}{f' (line {line:,})' if line not in {None, number} else ''} of {name!r}"
@@ -131,11 +118,10 @@ def cell_text(cell: Any) -> str:
 def check_encoding(encoding: Any) -> None:
     """Raise unless there is a text encoding of this name."""
     try:
-        known = isinstance(" ".encode(encoding), bytes)
+        " ".encode(encoding)
     except (LookupError, TypeError, UnicodeError):
-        known = False
-    if not known:
-        raise InvalidInputError(f"The encoding must be a text encoding, such as utf-8 or cp1250. Got {encoding!r}.")
+        message = f"The encoding must be a text encoding, such as utf-8 or cp1250. Got {encoding!r}."
+        raise InvalidInputError(message) from None
 
 
 def open_binary(source: str | os.PathLike[str]) -> IO[bytes]:
@@ -165,62 +151,32 @@ def _errors(name: str, encoding: str) -> Iterator[None]:
 
 def _open(source: str | os.PathLike[str], kind: str, name: str, opened: contextlib.ExitStack) -> IO[bytes]:
     """Open a file, unpacked if its name says that it is compressed."""
-    if os.fspath(source) == STDIN:
-        return sys.stdin.buffer
     raw = opened.enter_context(open_binary(source))
     unpack = _PACKED.get(Path(os.fspath(source)).suffix.lower())
     if unpack is None:
         return raw
     if kind in {"parquet", "xlsx"}:
         raise CorpusError(f"{name!r} is compressed twice: unpack it, {kind.upper()} is compressed already.")
-    raw.seek(0, os.SEEK_END)
-    limit = max(UNPACKED_BYTES, UNPACKED_RATIO * raw.tell())
+    limit = max(UNPACKED_BYTES, UNPACKED_RATIO * raw.seek(0, os.SEEK_END))
     raw.seek(0)
-    stream = opened.enter_context(unpack(raw, "rb"))
-    return io.BufferedReader(_Limited(stream, raw, limit, name))
+    return io.BufferedReader(_Limited(opened.enter_context(unpack(raw, "rb")), limit, name))
 
 
 class _Limited(io.RawIOBase):
     """An unpacked stream that ends with an error past a limit: a small file can unpack to terabytes."""
 
-    def __init__(self, stream: Any, raw: IO[bytes], limit: int, name: str) -> None:
-        self._stream, self._left, self._limit, self._raw = stream, limit, limit, raw
-        self._name = name
+    def __init__(self, stream: Any, limit: int, name: str) -> None:
+        self._stream, self._left, self._name = stream, limit, name
 
     def readable(self) -> bool:
         return True
 
-    def fileno(self) -> int:
-        return self._raw.fileno()
-
     def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
-        self._left -= len(data)
+        n_bytes: int = self._stream.readinto(buffer)
+        self._left -= n_bytes
         if self._left < 0:
-            raise CorpusError(f"{self._name!r} unpacks to more than the limit of {count(self._limit)} bytes.")
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _state(file: int | Path) -> tuple[int, int] | None:
-    """Return size and time of change of a plain file, by its descriptor or its path."""
-    try:
-        status = os.stat(file)  # noqa: PTH116
-    except OSError:
-        return None
-    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
-
-
-@contextlib.contextmanager
-def _unchanged(source: str | os.PathLike[str], stream: IO[bytes], name: str) -> Iterator[None]:
-    """Raise if a local file, or the file that has its name now, is not the same after the block."""
-    if os.fspath(source) == STDIN or "://" in os.fspath(source):
-        yield
-        return
-    before = _state(stream.fileno())
-    yield
-    if before is not None and not before == _state(stream.fileno()) == _state(Path(source).expanduser()):
-        raise CorpusError(f"{name!r} changed while it was read. Wait until it is complete, and run again.")
+            raise CorpusError(f"{self._name!r} unpacks to more bytes than the limit.")
+        return n_bytes
 
 
 _Cells = Iterator[tuple[dict[str, Any], str | None, int | None]]
@@ -230,8 +186,10 @@ _Cells = Iterator[tuple[dict[str, Any], str | None, int | None]]
 def _lines(stream: Any, name: str, encoding: str, newline: str) -> Iterator[str]:
     """Yield lines as text without a byte order mark; bytes that are not text become lone surrogates."""
     stream = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
-    if encoding.lower().replace("_", "-") not in {"utf-16", "utf-16-le", "utf-16-be", "utf-32"}:
-        _check_is_text(stream, name)
+    head = b"" if encoding.lower().startswith(("utf-16", "utf-32")) else stream.peek(8)
+    for mark, what in _SIGNATURES.items():
+        if head.startswith(mark):
+            raise CorpusError(f"{name!r} is not text: it is {what}.")
     text = io.TextIOWrapper(stream, encoding, "surrogateescape", newline)
     try:
         first = next(text, "")
@@ -239,17 +197,6 @@ def _lines(stream: Any, name: str, encoding: str, newline: str) -> Iterator[str]
     finally:
         with contextlib.suppress(ValueError):  # after an error the stream is closed already
             text.detach()
-
-
-def _check_is_text(stream: Any, name: str) -> None:
-    """Raise if a text file is a workbook, an archive or the like."""
-    head = stream.peek(4096)
-    what = next((what for mark, what in _SIGNATURES.items() if head.startswith(mark)), None)
-    if what is None:
-        return
-    if head.startswith(b"PK") and any(mark in head for mark in (b"xl/", b"docProps/", b"[Content_Types].xml")):
-        what = _WORKBOOK
-    raise CorpusError(f"{name!r} is not text: it is {what}.")
 
 
 def _bad_byte(text: str, encoding: str) -> str | None:
@@ -262,9 +209,9 @@ def _bad_byte(text: str, encoding: str) -> str | None:
 
 def _text_rows(stream: Any, name: str, encoding: str, needed: Sequence[str], _: str) -> _Cells:
     """Read one text per line."""
-    if set(needed) - {"text"}:
-        missing = next(column for column in needed if column != "text")
-        raise CorpusError(f"{name!r} has one text per line and no columns, but a column {missing!r} is needed.")
+    for column in needed:
+        if column != "text":
+            raise CorpusError(f"{name!r} has one text per line and no columns, but a column {column!r} is needed.")
     for line in _lines(stream, name, encoding, "\n"):
         yield {"text": line.removesuffix("\n").removesuffix("\r")}, _bad_byte(line, encoding), None
 
@@ -309,81 +256,63 @@ def _table_rows(stream: Any, name: str, encoding: str, needed: Sequence[str], us
     csv.field_size_limit(2**31 - 1)
     lines = _lines(stream, name, encoding, "")
     first = next((line for line in lines if line.strip()), "")
-    delimiter = delimiter_of(first, usual)
-    reader = csv.reader(itertools.chain([first] if first else [], lines), delimiter=delimiter, strict=True)
-    expected = f"must be a row with {delimiter!r} between columns"
-    try:
-        headings = next(reader, [])
-    except csv.Error as error:
-        raise CorpusError(f"The headings of {name!r} {expected}. Got an error: {error}.") from error
-    if problem := _bad_byte("".join(headings), encoding):
-        raise CorpusError(f"The headings of {name!r} {problem}")
-    check_headings(headings, needed, name)
+    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter_of(first, usual), strict=True)
+    headings: list[str] | None = None
     while True:
         began = reader.line_num + 1
         try:
             cells = next(reader, None)
+            problem = _bad_byte("".join(cells or []), encoding)
         except csv.Error as error:
-            yield {}, f"{expected}. Got an error: {error}.", began
-            continue
-        if cells is None:
+            cells, problem = [], f"must be a row with {reader.dialect.delimiter!r} between columns. Got {error}."
+        if headings is None:
+            if problem:
+                raise CorpusError(f"The headings of {name!r} {problem}")
+            headings = cells or []
+            check_headings(headings, needed, name)
+        elif cells is None:
             return
-        if cells:
-            problem = _bad_byte("".join(cells), encoding)
-            if problem is None and len(cells) > len(headings) and any(cells[len(headings) :]):
+        elif cells or problem:
+            if problem is None and any(cells[len(headings) :]):
                 problem = f"must have {len(headings)} cells. Got {len(cells)}."
             yield _record(headings, cells), problem, began
 
 
 def _record(headings: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
     """Return cells by heading; of two columns with one name the first counts."""
-    record: dict[str, Any] = {}
-    for heading, cell in itertools.zip_longest(headings, cells[: len(headings)], fillvalue=""):
-        record.setdefault(heading, cell)
-    return record
+    pairs = list(itertools.zip_longest(headings, cells[: len(headings)], fillvalue=""))
+    return dict(pairs) if len(set(headings)) == len(headings) else dict(pairs[::-1])
 
 
 def delimiter_of(headings: str, usual: str = ",") -> str:
     """Return the delimiter of a table: the most frequent one outside quotes in its first line."""
-    bare = _QUOTED.sub("", headings)
-    counts = {mark: bare.count(mark) for mark in dict.fromkeys([usual, ",", ";", "\t"])}
-    return max(counts, key=lambda mark: counts[mark])
+    return max(dict.fromkeys([usual, ",", ";", "\t"]), key=_QUOTED.sub("", headings).count)
 
 
 def check_headings(headings: Sequence[str], needed: Sequence[str], name: str) -> None:
     """Raise unless each needed column is there once."""
-    shown = ", ".join(f"{heading!r:.60}" for heading in headings[:12]) or "none"
     for column in needed:
-        if column in headings:
-            if list(headings).count(column) > 1:
-                raise CorpusError(f"{name!r} has several columns {column!r}: rename all but one.")
+        if headings.count(column) == 1:
             continue
+        if column in headings:
+            raise CorpusError(f"{name!r} has several columns {column!r}: rename all but one.")
         if not headings:
             raise CorpusError(f"{name!r} is empty: it must begin with a line of headings, one of them {column!r}.")
-        if looks_like_data(headings):
-            raise CorpusError(
-                f"{name!r} must begin with a line of headings. Its first line looks like data: {shown}. Add headings, "
-                f"one of them {column!r}."
-            )
+        shown = ", ".join(f"{heading!r:.60}" for heading in headings[:12])
+        # Cells that headings seldom have: a sentence or a number.
+        if any(len(cell) > 60 or len(cell.split()) > 5 or cell.replace(".", "", 1).isdigit() for cell in headings):
+            what = f"begin with a line of headings, one of them {column!r}. Its first line looks like data: {shown}"
+            raise CorpusError(f"{name!r} must {what}. Add headings.")
         raise CorpusError(f"{name!r} must have a column {column!r}. It has {shown}. Name the right column.")
 
 
-def looks_like_data(headings: Sequence[str]) -> bool:
-    """Whether a first line has cells that headings seldom have: a sentence or a number."""
-    return any(len(cell) > 60 or len(cell.split()) > 5 or cell.replace(".", "", 1).isdigit() for cell in headings)
-
-
-def _parquet_rows(stream: Any, name: str, needed: Sequence[str], wanted: set[str] | None) -> _Cells:
+def _parquet_rows(stream: Any, name: str, needed: Sequence[str]) -> _Cells:
     """Read a Parquet file, some rows at a time."""
     pyarrow, parquet = (require(module, "corpora", "Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     try:
         file = parquet.ParquetFile(stream)
-        headings = list(file.schema_arrow.names)
-        check_headings(headings, needed, name)
-        chosen = [heading for heading in headings if wanted is None or heading in wanted]
-        for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=chosen):
-            if batch.nbytes > UNPACKED_BYTES:
-                raise CorpusError(f"{name!r} unpacks {_ROWS_AT_A_TIME} rows to over {count(UNPACKED_BYTES)} bytes.")
+        check_headings(list(file.schema_arrow.names), needed, name)
+        for batch in file.iter_batches(1_024):
             for cells in batch.to_pylist():
                 yield cells, None, None
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
@@ -395,8 +324,8 @@ def _sheet_rows(stream: Any, name: str, needed: Sequence[str], opened: contextli
     openpyxl = require("openpyxl", "corpora", "An Excel workbook")
     try:
         with zipfile.ZipFile(stream) as archive:
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-            packed = sum(entry.compress_size for entry in archive.infolist())
+            sizes = [(entry.file_size, entry.compress_size) for entry in archive.infolist()]
+        unpacked, packed = map(sum, zip(*sizes, strict=True))
         if unpacked > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
             raise CorpusError(f"{name!r} unpacks to {count(unpacked)} bytes, more than the limit.")
         with warnings.catch_warnings():

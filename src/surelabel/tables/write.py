@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from surelabel._core.extras import require
 from surelabel._core.formatting import encodable, printable
@@ -26,14 +27,22 @@ Schema = Mapping[str, Any]
 """Columns with their types: str, int, float or bool, a list of one type, or a mapping of fields."""
 
 
-class Writer(Protocol):
-    """Writes records until it is closed."""
+class Writer:
+    """Writes records until it is closed; this one writes a JSON object per line."""
+
+    def __init__(self, stream: IO[Any]) -> None:
+        is_text = isinstance(stream, io.TextIOBase)
+        self._stream: Any = stream if is_text else codecs.getwriter("utf-8")(stream, "replace")
 
     def write(self, records: Iterable[Record]) -> None:
         """Write records."""
+        for record in records:
+            self._stream.write(to_json(record) + "\n")
+        self._stream.flush()
 
     def close(self) -> None:
-        """Write what is buffered, and complete the file."""
+        """Complete the file."""
+        self._stream.flush()
 
 
 def open_writer(stream: IO[Any], kind: str, headings: Sequence[str] | Schema = ()) -> Writer:
@@ -55,7 +64,7 @@ def open_writer(stream: IO[Any], kind: str, headings: Sequence[str] | Schema = (
     "id,labels\n'=1+1,oil\n"
     """
     if kind == "jsonl":
-        return _JsonlWriter(stream)
+        return Writer(stream)
     if kind in {"csv", "tsv"}:
         return _CsvWriter(stream, headings, "," if kind == "csv" else "\t")
     if kind == "xlsx":
@@ -85,39 +94,10 @@ def neutral(cell: Any) -> Any:
     return f"'{text}" if text.lstrip(" \xa0\ufeff\u200b").startswith(_FORMULA) else text
 
 
-class _Utf8:
-    """Text onto a stream of bytes, which stays open."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        self._stream.write(text.encode("utf-8", "replace"))
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-
-class _JsonlWriter:
-    """One JSON object per line."""
-
-    def __init__(self, stream: IO[Any]) -> None:
-        is_text = isinstance(stream, io.TextIOBase)
-        self._stream: Any = stream if is_text else _Utf8(stream)
-
-    def write(self, records: Iterable[Record]) -> None:
-        for record in records:
-            self._stream.write(to_json(record) + "\n")
-        self._stream.flush()
-
-    def close(self) -> None:
-        self._stream.flush()
-
-
-class _CsvWriter(_JsonlWriter):
+class _CsvWriter(Writer):
     """One line per record after a line of headings."""
 
-    def __init__(self, stream: IO[Any], headings: Iterable[str], delimiter: str = ",") -> None:
+    def __init__(self, stream: IO[Any], headings: Iterable[str], delimiter: str) -> None:
         super().__init__(stream)
         self._headings = list(headings)
         self._writer = csv.writer(self._stream, delimiter=delimiter, lineterminator="\n")
@@ -128,23 +108,16 @@ class _CsvWriter(_JsonlWriter):
         self._stream.flush()
 
 
-class _SheetWriter:
+class _SheetWriter(Writer):
     """A workbook of one sheet; strings are stored as strings, and protected as in CSV, which they may become."""
 
     def __init__(self, stream: IO[bytes], headings: Iterable[str]) -> None:
         openpyxl = require("openpyxl", "corpora", "An Excel workbook")
         self._make_cell = require("openpyxl.cell", "corpora", "An Excel workbook").WriteOnlyCell
-        self._stream, self._headings = stream, list(headings)
+        self._stream, self._headings, self._n_rows = stream, list(headings), 0
         self._book = openpyxl.Workbook(write_only=True)
         self._sheet = self._book.create_sheet("answers")
-        self._n_rows = 0
-        self._append(self._headings)
-
-    def _append(self, cells: Iterable[Any]) -> None:
-        self._n_rows += 1
-        if self._n_rows > _MOST_SHEET_ROWS:
-            raise InvalidInputError(f"A workbook holds at most {_MOST_SHEET_ROWS:,} rows. Write .csv or .parquet.")
-        self._sheet.append([self._cell(cell) for cell in cells])
+        self.write([dict(zip(self._headings, self._headings, strict=True))])
 
     def _cell(self, value: Any) -> Any:
         text = neutral(value)
@@ -153,20 +126,22 @@ class _SheetWriter:
         if len(text) > _LONGEST_CELL:
             message = f"A cell of a workbook holds {_LONGEST_CELL:,} characters: longer ones are cut. Write .csv."
             warnings.warn(message, DataWarning, stacklevel=2)
-            text = f"{text[: _LONGEST_CELL - 1]}…"
-        cell = self._make_cell(self._sheet, printable(text))
+        cell = self._make_cell(self._sheet, printable(text[:_LONGEST_CELL]))
         cell.data_type = "s"
         return cell
 
     def write(self, records: Iterable[Record]) -> None:
         for record in records:
-            self._append(record.get(name) for name in self._headings)
+            self._n_rows += 1
+            if self._n_rows > _MOST_SHEET_ROWS:
+                raise InvalidInputError(f"A workbook holds at most {_MOST_SHEET_ROWS:,} rows. Write .csv or .parquet.")
+            self._sheet.append([self._cell(record.get(name)) for name in self._headings])
 
     def close(self) -> None:
         self._book.save(self._stream)
 
 
-class _ParquetWriter:
+class _ParquetWriter(Writer):
     """A Parquet file with typed columns."""
 
     def __init__(self, stream: IO[bytes], schema: Any) -> None:
@@ -186,18 +161,10 @@ class _ParquetWriter:
         return getattr(self._arrow, names[kind])()
 
     def write(self, records: Iterable[Record]) -> None:
-        rows = [{name: _encodable(record.get(name)) for name in self._schema.names} for record in records]
+        rows = [{name: record.get(name) for name in self._schema.names} for record in records]
         if rows:
+            rows = json.loads(json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace"))  # no lone surrogates
             self._writer.write_table(self._arrow.Table.from_pylist(rows, schema=self._schema))
 
     def close(self) -> None:
         self._writer.close()
-
-
-def _encodable(value: Any) -> Any:
-    """Replace lone surrogates in a value and all that it holds."""
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, list | tuple):
-        return [_encodable(item) for item in value]
-    return {key: _encodable(item) for key, item in value.items()} if isinstance(value, Mapping) else value
