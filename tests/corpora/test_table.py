@@ -151,7 +151,7 @@ def test_names_are_joined_if_they_differ_invisibly(tmp_path):
     assert corpus.label_names == ("caf\u00e9", "oil price")
 
 
-@pytest.mark.parametrize(("one", "other"), [("Oil", "oil"), ("\ufb01sh", "fish"), ("a\u200cb", "ab")])
+@pytest.mark.parametrize(("one", "other"), [("Oil", "oil"), ("STRASSE", "stra\u00dfe")])
 def test_names_that_look_alike_are_named(tmp_path, one, other):
     with pytest.warns(DataWarning, match="look alike"):
         assert set(read_table(cells(tmp_path, one, other, "x")).label_names) == {one, other, "x"}
@@ -285,7 +285,7 @@ def test_bad_rows_stop_or_are_skipped_and_named(tmp_path, record, word):
 
 def test_ids(tmp_path):
     path = table(tmp_path / "a.csv", "id,text,labels\n7,a,x\n8,b,y\n7,c,x\n")
-    with pytest.raises(CorpusError, match=r"'7' twice: Row 1 .*Row 3"):
+    with pytest.raises(CorpusError, match="'7' twice"):
         read_table(path)
     path = table(tmp_path / "a.csv", "id,key,text,labels\n7,u,a,x\n,v,b,y\n007,w,c,x\n")
     assert read_table(path).ids == ("7", "2", "007")

@@ -11,7 +11,7 @@ Examples
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance, text_hash
 from surelabel.corpora.download import cache_folder
 from surelabel.corpora.load import available, is_available_locally, load
-from surelabel.corpora.split import draw_parts, reduce_labels, stratified_parts
+from surelabel.corpora.split import draw_parts, halve_validation, reduce_labels, stratified_parts
 from surelabel.corpora.synthetic import generate_synthetic
 from surelabel.corpora.table import read_table
 from surelabel.corpora.vocabulary import Vocabulary, read_vocabulary
@@ -25,6 +25,7 @@ __all__ = [
     "cache_folder",
     "draw_parts",
     "generate_synthetic",
+    "halve_validation",
     "is_available_locally",
     "load",
     "read_table",

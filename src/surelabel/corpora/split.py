@@ -78,6 +78,21 @@ def draw_parts(
     return replace(corpus, part_of=part_of)
 
 
+def halve_validation(corpus: Corpus, seed: int = 0) -> Corpus:
+    """Divide the validation part at random into filing and calibration, if the corpus has neither of them.
+
+    For classifiers that do not stop by validation texts: the texts that the corpus sets aside stay out of training.
+    """
+    held = np.flatnonzero(corpus.part_of == PARTS.index("validation"))
+    if len(held) < 2 or {"filing", "calibration"} & set(corpus.part_sizes):
+        return corpus
+    order, part_of = held[np.random.RandomState(seed).permutation(len(held))], corpus.part_of.copy()
+    half = len(held) // 2
+    part_of[order[:half]], part_of[order[half:]] = PARTS.index("filing"), PARTS.index("calibration")
+    note = f"The {count(len(held))} validation texts are divided at random into filing and calibration."
+    return replace(corpus, part_of=part_of).with_notes(note)
+
+
 def _as_number(name: str, size: Size, n_texts: int) -> int:
     """Turn a size into a number of texts."""
     is_count = isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 0

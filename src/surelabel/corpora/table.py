@@ -1,28 +1,30 @@
-"""A user's table as a corpus: text, label, id and part columns."""
+"""A user's table as a corpus: text, label, id and part columns; also the forms of Annif."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from surelabel._core import progress
 from surelabel._core.files import sha256
 from surelabel._core.formatting import count
-from surelabel.corpora.annif import annif_rows, is_annif_corpus
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance, Scores
+from surelabel.corpora.download import read_text
 from surelabel.corpora.labels import (
     Separation,
     as_indicators,
     as_label_set,
+    as_list,
     clean_name,
     columns_of,
     separation,
     suspicious_names,
 )
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
-from surelabel.tables.columns import filled, join_texts
+from surelabel.tables.columns import filled, is_file, join_texts
 from surelabel.tables.read import (
     SUFFIXES,
     Row,
@@ -38,18 +40,20 @@ from surelabel.tables.scores import as_pairs, read_scores
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
 _ALIASES = {"dev": "validation", "val": "validation", "valid": "validation", "training": "train", "cal": "calibration"}
+_ANNIF_COLUMNS = ("subject_uris", "subjects")
 
 
-class _Asked(NamedTuple):
-    """Which columns hold what."""
+@dataclass(frozen=True)
+class _Asked:
+    """Which columns hold what; `is_one` if labels are names in one column."""
 
     text: tuple[str, ...]
     labels: tuple[str, ...]
-    is_one_column: bool
+    is_one: bool
     id: str | None
     part: str | None
     more: tuple[str, ...]
-    scores: str | None  # a column
+    scores: str | None
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -60,7 +64,6 @@ class _Asked(NamedTuple):
 class _Record(NamedTuple):
     """A text of the corpus."""
 
-    place: str
     id: str
     text: str
     labels: frozenset[str] | None
@@ -125,42 +128,49 @@ def read_table(
     >>> read_table(path, text="body", labels="tags").label_sets[0]
     frozenset({'oil'})
     """
-    sources = _sources(path)
-    asked = _Asked(_tuple(text), _tuple(labels), isinstance(labels, str), id, part, tuple(dict.fromkeys(columns)), None)
-    beside = scores if scores is not None and Path(scores).expanduser().is_file() else None
-    asked = asked._replace(scores=scores if beside is None else None)
+    sources: dict[str | None, str] = _sources(path)
+    beside = Path(scores or "").expanduser() if is_file(scores) else None
+    asked = _Asked(
+        (text,) if isinstance(text, str) else tuple(text),
+        (labels,) if isinstance(labels, str) else tuple(labels),
+        isinstance(labels, str),
+        id,
+        part,
+        tuple(dict.fromkeys(columns)),
+        None if beside else scores,
+    )
     _check_options(asked, separator, on_error)
     check_encoding(encoding)
-    with progress.step("reading texts") as advance:
-        rows, problems, asked = _read(sources, asked, encoding, advance, require_labels=require_labels)
-    split = _separation(rows, asked, separator)
+    rows, asked = _read(sources, asked, encoding, require_labels=require_labels)
+    split = _separation([row for _, row in rows], asked, separator)
     records: list[_Record] = []
+    problems: list[str] = []
     for own, row in rows:
         try:
             records.append(_record(row, own, asked, split, several=len(sources) > 1))
         except ValueError as error:
-            problems.append((row.number, f"{row.place} {error}"))
-    title = sources[0][0]
-    _report(problems, on_error, file_name(title))
+            problems.append(f"{row.place} {error}")
+    files = ", ".join(map(file_name, sources.values()))
+    _report(problems, on_error, files)
     if not records:
-        raise CorpusError(f"{file_name(title)!r} must have at least one text. Got none.")
-    _check_ids(records)
+        raise CorpusError(f"{files!r} must have at least one text. Got none.")
     notes = [split.note]
     given = [record.scores for record in records] if asked.scores else None
     if beside is not None:
         given, note = _scores_beside(beside, records, encoding)
         notes.append(note)
+    first = Path(next(iter(sources.values()))).expanduser()
     corpus = Corpus.from_label_sets(
-        name or file_name(title).partition(".")[0],
+        name or files.partition(".")[0],
         [record.text for record in records],
         [record.labels for record in records],
         [record.id for record in records],
         {column: [record.more[k] for record in records] for k, column in enumerate(asked.more)},
-        label_names=None if asked.is_one_column else list(dict.fromkeys(map(clean_name, asked.labels))),
+        label_names=None if asked.is_one else list(dict.fromkeys(map(clean_name, asked.labels))),
         provenance=Provenance(
-            ", ".join(file_name(source) for source, _ in sources),
+            files,
             f"texts from {', '.join(asked.text)}; labels from {labels if isinstance(labels, str) else list(labels)}",
-            checksum=_checksum(sources),
+            checksum=sha256(first.resolve()) if len(sources) == 1 and first.is_file() else None,
             notes=tuple(notes),
         ),
         scores=given,
@@ -169,27 +179,20 @@ def read_table(
         warnings.warn(message, DataWarning, stacklevel=2)
     if require_labels:
         _check_labels(corpus)
-    rows_of = {
-        name: [k for k, one in enumerate(records) if one.part == name and one.labels is not None] for name in PARTS
-    }
-    return corpus.with_parts(rows_of)
+    tagged = [(k, record.part) for k, record in enumerate(records) if record.labels is not None]
+    return corpus.with_parts({name: [k for k, one in tagged if one == name] for name in PARTS})
 
 
-def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _sources(path: str | Path | Mapping[str, str | Path]) -> list[tuple[str, str | None]]:
-    """Return files with the part that each of them is (None: as its rows say)."""
+def _sources(path: str | Path | Mapping[str, str | Path]) -> dict[str | None, str]:
+    """Return files by the part that each of them is (None: as its rows say)."""
     if isinstance(path, Mapping):
         unknown = [name for name in path if name not in PARTS]
         if unknown or not path:
             raise InvalidInputError(f"Files must be named by part: {', '.join(PARTS)}. Got {(*unknown, None)[0]!r}.")
-        return [(str(file), name) for name, file in path.items()]
-    kind = format_of(path)
-    if (kind is None or kind == "txt") and not is_annif_corpus(Path(path).expanduser()):
+        return {name: str(file) for name, file in path.items()}
+    if format_of(path) in {None, "txt"} and not any(Path(path).expanduser().glob("*.txt")):
         raise CorpusError(f"A corpus must be a file that ends in {', '.join(FORMATS)}. Got {file_name(path)!r}.")
-    return [(str(path), None)]
+    return {None: str(path)}
 
 
 def _check_options(asked: _Asked, separator: Any, on_error: str) -> None:
@@ -205,114 +208,120 @@ def _check_options(asked: _Asked, separator: Any, on_error: str) -> None:
 
 
 def _read(
-    sources: Sequence[tuple[str, str | None]],
-    asked: _Asked,
-    encoding: str,
-    advance: Callable[..., None],
-    *,
-    require_labels: bool,
-) -> tuple[list[tuple[str | None, Row]], list[tuple[int, str]], _Asked]:
-    """Return the readable rows with their part, the problems of the others, and label columns without patterns."""
+    sources: Mapping[str | None, str], asked: _Asked, encoding: str, *, require_labels: bool
+) -> tuple[list[tuple[str | None, Row]], _Asked]:
+    """Return the rows with their part, without cells that nobody asked for, and label columns without patterns."""
     rows: list[tuple[str | None, Row]] = []
-    problems: list[tuple[int, str]] = []
-    for source, own in sources:
-        plain = tuple(label for label in asked.labels if not any(mark in label for mark in ("..", "*", "?")))
-        needed = (*asked.needed, *(plain if require_labels else ()))
+    for own, source in sources.items():
         headings: dict[str, None] = {}
-        is_annif = (asked.text, asked.labels) == (("text",), ("labels",)) and is_annif_corpus(Path(source).expanduser())
-        rows_of = read_rows(source, encoding=encoding, needed=needed)
-        for row in annif_rows(Path(source).expanduser()) if is_annif else rows_of:
-            if row.number % 500 == 0:
-                advance(500)
-            if row.problem is not None:
-                problems.append((row.number, f"{row.place} {row.problem}"))
-                continue
-            if not headings:
-                taken = {*asked.needed, asked.id or "id"}
-                found = tuple(columns_of(asked.labels, list(row.cells), taken))
-                asked = asked._replace(labels=found, is_one_column=asked.is_one_column and found == asked.labels)
+        with progress.step("reading texts") as advance:
+            for row in _annif_rows(Path(source).expanduser()) or read_rows(
+                source, encoding=encoding, needed=asked.needed
+            ):
+                advance()
+                if row.problem is None and not headings:
+                    asked = _with_columns(asked, list(row.cells))
+                headings.update(dict.fromkeys(row.cells))
                 wanted = {*asked.needed, *asked.labels, "id"}
-            headings.update(dict.fromkeys(row.cells))
-            rows.append((own, row._replace(cells={key: row.cells[key] for key in row.cells if key in wanted})))
+                rows.append((own, row._replace(cells={key: row.cells[key] for key in row.cells if key in wanted})))
         if headings:
-            check_headings(
-                list(headings), (*asked.needed, *(asked.labels if require_labels else ())), file_name(source)
-            )
-    return rows, problems, asked
+            needed = (*asked.needed, *(asked.labels if require_labels else ()))
+            check_headings(list(headings), needed, file_name(source))
+    return rows, asked
 
 
-def _separation(rows: Sequence[tuple[str | None, Row]], asked: _Asked, separator: str | None) -> Separation:
+def _with_columns(asked: _Asked, headings: list[str]) -> _Asked:
+    """Resolve patterns of label columns; Annif's columns stand in for the default one."""
+    found = tuple(columns_of(asked.labels, headings, {*asked.needed, asked.id or "id"}))
+    if found == ("labels",) and "labels" not in headings:
+        found = next(((column,) for column in _ANNIF_COLUMNS if column in headings), found)
+    id_ = "document_id" if asked.id is None and "id" not in headings and "document_id" in headings else asked.id
+    return replace(asked, labels=found, is_one=asked.is_one and len(found) == 1, id=id_)
+
+
+def _annif_rows(path: Path) -> Iterator[Row] | None:
+    """Return the rows of a folder of Annif, or of its TSV, which has no headings; None for other files."""
+    if path.is_dir():
+        return _folder_rows(path)
+    if ".tsv" in path.suffixes and path.is_file():
+        first = next(read_rows(path, kind="txt"), Row(1, {})).cells.get("text", "").partition("\t")[2]
+        if first.startswith("<") and as_list(first) is not None:
+            return _tsv_rows(path)
+    return None
+
+
+def _tsv_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of Annif's TSV: a text, a tab, and URIs in <>."""
+    for row in read_rows(path, kind="txt"):
+        text, tab, subjects = row.cells["text"].partition("\t")
+        problem = row.problem or (None if tab else "must be a text, a tab and URIs in <>.")
+        yield row._replace(cells={"text": text, "labels": subjects}, problem=problem)
+
+
+def _folder_rows(folder: Path) -> Iterator[Row]:
+    """Yield the texts of a folder; subjects are in .tsv (URI, tab, name) or .key files, otherwise it is not tagged."""
+    for number, file in enumerate(sorted(folder.glob("*.txt")), 1):
+        keys = [key for suffix in (".tsv", ".key") if (key := file.with_suffix(suffix)).exists()]
+        lines = [line.split("\t")[0].strip() for key in keys[:1] for line in read_text(key).splitlines()]
+        subjects = [line.removeprefix("<").removesuffix(">") for line in lines] if keys else None
+        yield Row(number, {"id": file.stem, "text": read_text(file), "labels": subjects}, None, f"{file.name!r}")
+
+
+def _separation(rows: Sequence[Row], asked: _Asked, separator: str | None) -> Separation:
     """Return how labels are written."""
-    if asked.is_one_column:
-        column = asked.labels[0]
-        return separation((row.cells.get(column) for _, row in rows), column, separator)
+    column = asked.labels[0]
+    if asked.is_one:
+        given = " " if column == "subject_uris" and separator == "auto" else separator
+        return separation((row.cells.get(column) for row in rows), column, given)
     shown = ", ".join(asked.labels[:4]) + (", ..." if len(asked.labels) > 4 else "")
     return Separation(None, f"Labels are the {count(len(asked.labels))} columns {shown}.")
 
 
 def _record(row: Row, own: str | None, asked: _Asked, split: Separation, *, several: bool) -> _Record:
     """Return a row as a text of the corpus, or raise ValueError with its problem."""
+    if row.problem is not None:
+        raise ValueError(row.problem)
     cells = row.cells
-    default = f"{own}-{row.number}" if several else str(row.number)
-    if asked.is_one_column:
+    if asked.is_one:
         labels = as_label_set(cells.get(asked.labels[0]), split.separator)
     else:
         labels = as_indicators({column: cells.get(column) for column in asked.labels})
+    part = own or "train"
+    if asked.part is not None:
+        part = str(cells.get(asked.part)).strip().lower()
+        part = _ALIASES.get(part, part)
+        if part not in PARTS:
+            raise ValueError(f"must have a part: {', '.join(PARTS)}. Got {part!r:.40}.")
     return _Record(
-        row.place,
-        cell_text(cells.get(asked.id or "id")) or default,
+        cell_text(cells.get(asked.id or "id")) or (f"{own}-{row.number}" if several else str(row.number)),
         join_texts([cells.get(column) for column in asked.text]),
         labels,
-        own or "train" if asked.part is None else _part_name(cells.get(asked.part)),
+        part,
         tuple(filled(cells.get(column), column) for column in asked.more),
         as_pairs(cells.get(asked.scores)) if asked.scores else None,
     )
 
 
-def _part_name(cell: Any) -> str:
-    name = str(cell).strip().lower()
-    name = _ALIASES.get(name, name)
-    if name not in PARTS:
-        raise ValueError(f"must have a part: {', '.join(PARTS)}. Got {name!r:.40}.")
-    return name
-
-
-def _report(problems: list[tuple[int, str]], on_error: str, file: str) -> None:
+def _report(problems: Sequence[str], on_error: str, file: str) -> None:
     """Raise the first problem, or warn of all."""
-    messages = [message for _, message in sorted(problems)]
-    if messages and on_error == "stop":
-        raise CorpusError(messages[0])
-    if messages:
-        more = f" And {count(len(messages) - 3)} more." if len(messages) > 3 else ""
-        text = f"{count(len(messages))} rows of {file!r} are skipped. {' '.join(messages[:3])}{more}"
+    if problems and on_error == "stop":
+        raise CorpusError(problems[0])
+    if problems:
+        more = f" And {count(len(problems) - 3)} more." if len(problems) > 3 else ""
+        text = f"{count(len(problems))} rows of {file!r} are skipped. {' '.join(problems[:3])}{more}"
         warnings.warn(text, DataWarning, stacklevel=3)
 
 
-def _check_ids(records: Sequence[_Record]) -> None:
-    """Raise if two rows have one id, and name both."""
-    seen: dict[str, _Record] = {}
-    for record in records:
-        other = seen.setdefault(record.id, record)
-        if other is not record:
-            raise CorpusError(f"Ids must be unique. Got {record.id!r:.60} twice: {other.place} and {record.place}.")
-
-
-def _scores_beside(path: str, records: Sequence[_Record], encoding: str) -> tuple[list[Scores | None], str]:
+def _scores_beside(path: Path, records: Sequence[_Record], encoding: str) -> tuple[list[Scores | None], str]:
     """Return the scores of a file beside the texts, and a note."""
-    scores = read_scores(Path(path).expanduser(), encoding=encoding)
+    scores = read_scores(path, encoding=encoding)
     found: list[Scores | None] = [scores.get(record.id) for record in records]
-    n_found, unused = sum(one is not None for one in found), len(set(scores) - {record.id for record in records})
+    n_found = sum(one is not None for one in found)
     if n_found == 0:
-        raise CorpusError(f"The ids of {file_name(path)!r} must be those of the texts. Got {next(iter(scores))!r:.40}.")
-    note = f"Scores of {count(n_found)} of {count(len(records))} texts come from {file_name(path)}"
+        raise CorpusError(f"The ids of {path.name!r} must be those of the texts. Got {next(iter(scores))!r:.40}.")
+    note = f"Scores of {count(n_found)} of {count(len(records))} texts come from {path.name}"
+    unused = len(set(scores) - {record.id for record in records})
     return found, f"{note}; {count(unused)} other ids in it have no text." if unused else f"{note}."
-
-
-def _checksum(sources: Sequence[tuple[str, str | None]]) -> str | None:
-    """Return the SHA-256 of a single local file."""
-    if len(sources) > 1 or not Path(sources[0][0]).expanduser().is_file():
-        return None
-    return sha256(Path(sources[0][0]).expanduser().resolve())
 
 
 def _check_labels(corpus: Corpus) -> None:

@@ -119,15 +119,26 @@ def _for_tagger(options: Any, names: Sequence[str], vocabulary: Vocabulary) -> t
     return {**options, "alternatives": others}, tuple(dict.fromkeys((*names, *offered)))
 
 
+def kind_of(corpus: Corpus, settings: TrainingSettings) -> str:
+    """Return the kind of classifier: as set, or by the number of labels of the training texts."""
+    if settings.classifier is not None or "train" not in corpus.part_sizes:
+        return settings.classifier or text.default_kind(0)
+    return text.default_kind(int((np.asarray(corpus.part("train").labels.sum(axis=0)) > 0).sum()))
+
+
+def needs_validation(corpus: Corpus, settings: TrainingSettings) -> bool:
+    """Whether the classifier of these settings stops by validation texts."""
+    return text.make(kind_of(corpus, settings), **settings.options).needs_validation
+
+
 def _training_parts(corpus: Corpus, settings: TrainingSettings) -> tuple[str, Corpus, Corpus | None]:
     """Return the kind of classifier, its training texts, and those that it stops by.
 
     A classifier that needs no validation texts learns from them as well.
     """
-    own = corpus.part("train")
-    kind = settings.classifier or text.default_kind(int((np.asarray(own.labels.sum(axis=0)) > 0).sum()))
+    own, kind = corpus.part("train"), kind_of(corpus, settings)
     has_validation = "validation" in corpus.part_sizes
-    if not text.make(kind, **settings.options).needs_validation:
+    if not needs_validation(corpus, settings):
         return kind, corpus.part("train", "validation") if has_validation else own, None
     if has_validation:
         return kind, own, corpus.part("validation")

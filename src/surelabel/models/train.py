@@ -24,7 +24,7 @@ from surelabel.exceptions import CorpusError, InvalidInputError, MissingDependen
 from surelabel.models.bundle import Bundle, BundleInfo, load_bundle, with_names
 from surelabel.models.calibrate import held_out_texts, with_calibration
 from surelabel.models.evaluate import evaluate_bundle
-from surelabel.models.fit import TAGGERS, Fitted, fit
+from surelabel.models.fit import TAGGERS, Fitted, fit, needs_validation
 from surelabel.models.seen import SeenTexts, repeats
 from surelabel.models.settings import TrainingSettings
 from surelabel.models.verdict import verdict
@@ -104,6 +104,8 @@ def _read(corpus: Any, settings: TrainingSettings, columns: dict[str, Any], opti
         corpus.column(settings.group)  # before training, not after
     if settings.classifier in TAGGERS:  # nothing is trained
         sizes = {name: n for name, n in _TAGGER_PARTS.items() if name not in corpus.part_sizes} | sizes
+    if not {"filing", "calibration"} & {*sizes, *corpus.part_sizes} and not needs_validation(corpus, settings):
+        corpus = corpora.halve_validation(corpus, settings.seed)
     divided = corpora.draw_parts(corpus, settings.seed, **sizes)
     missing = [name for name in ("train", "filing", "calibration") if name not in divided.part_sizes]
     if missing:
