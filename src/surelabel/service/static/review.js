@@ -9,7 +9,7 @@ const QUEUES = [...document.querySelectorAll("[data-queue]")].map((tab) => tab.d
 const n = (number) => number.toLocaleString("en");
 const post = async (path, body) => (await send(`v1/review/${path}`, body)).json();
 
-const state = { reviewer: "", queue: QUEUES[0], queues: {}, texts: [], started: 0, lastKey: null, sent: new Map(), isMarked: -1, isEmptyMeant: false, isShown: false, counted: 0 };
+const state = { reviewer: "", queue: QUEUES[0], queues: {}, texts: [], started: 0, lastKey: null, sent: new Map(), isMarked: -1, isEmptyMeant: false, isShown: false, counted: 0, loads: 0 };
 const current = () => state.texts[0];
 const buttons = () => [...byId("card").querySelectorAll(".tag")];
 const chosen = () => buttons().filter((tag) => tag.getAttribute("aria-pressed") === "true").map((tag) => tag.dataset.label);
@@ -55,10 +55,17 @@ const outbox = new Outbox({
 
 // Texts
 
-/** Lease texts of a queue and show the first. */
+/** Lease texts of a queue and show the first. The text that is shown stays until then, and cannot be decided. */
 async function load(queue) {
+  state.loads += 1;
+  const number = state.loads;
+  state.isShown = false;
   const answer = await attempt(() => post("lease", { reviewer: state.reviewer, queue, n: AHEAD }));
-  if (!answer) return;
+  if (number !== state.loads) return;
+  if (!answer) {
+    state.isShown = Boolean(current());
+    return;
+  }
   state.queue = queue;
   state.texts = answer.texts.filter((text) => text.number !== outbox.pending?.number);
   showCounts(answer.queues);
@@ -71,7 +78,8 @@ async function fetchAhead() {
   const { queue } = state;
   const before = state.counted;
   const wanted = Math.max(AHEAD, state.texts.length);
-  const answer = await attempt(() => post("lease", { reviewer: state.reviewer, queue, n: wanted }));
+  // In the background: a failure is tried again later, and success must not hide what was refused meanwhile.
+  const answer = await post("lease", { reviewer: state.reviewer, queue, n: wanted }).catch(() => null);
   if (!answer || queue !== state.queue) return;
   // What was decided meanwhile may have been leased before.
   const known = new Set([...state.texts.map((text) => text.number), ...state.sent.keys()]);
@@ -269,7 +277,9 @@ document.addEventListener("keydown", (event) => {
 byId("save").addEventListener("click", save);
 byId("skip").addEventListener("click", () => decide(null));
 byId("undo").addEventListener("click", undo);
-for (const queue of QUEUES) byId(`tab-${queue}`).addEventListener("click", () => load(queue));
+for (const queue of QUEUES) {
+  byId(`tab-${queue}`).addEventListener("click", () => (queue === state.queue && state.isShown ? field.focus() : load(queue)));
+}
 
 byId("summary").addEventListener("toggle", async () => {
   if (!byId("summary").open) return;
