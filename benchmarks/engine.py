@@ -1,15 +1,17 @@
-"""The engine's speed beside another checkout of this project, as ratios in one run.
+"""The engine's speed beside another checkout of this project: the two take turns at every question.
 
-    python benchmarks/engine.py --before PATH [--probabilities FILE.npz ...] [--texts 1000] [--out results/engine.json]
+    python benchmarks/engine.py --before PATH FOLDER/reuters.npz ... [--turns 9] [--out results/engine.json]
 
-Each version runs in a process of its own (PYTHONPATH=PATH/src), one thread, on the same rows: random ones, and those of
-saved files with the arrays calibration (n, d), calibration_labels, test, test_labels and, for the mixture,
-train_labels. Times are the best of several runs, per text. `--worker` is how the script calls itself.
+Files are those of `probabilities.py`. Each version runs in a process of its own, one thread, on the same first test
+texts. Figures are processor time per text, medians over the turns; `speed` is the median of the ratios of the two
+versions in one turn, so that other work on the machine changes it little. The paper's Hamming ball is timed beside the
+exact search by the paper's t. `--worker` is how the script calls itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import platform
@@ -22,103 +24,89 @@ from pathlib import Path
 
 import numpy as np
 
-# Label-sets that the paper's ball may score for one text, so that the slower version ends.
-LEVELS, MAX_LABELS, MOST_BALL = ("0.05", "0.01"), 15, 500_000
+from probabilities import load
+
+LEVELS, MAX_LABELS, SETTINGS = ("0.05", "0.01"), 15, (0.9, 0.5, 1.0)
+# Texts of questions that take long, and balls that the slower version can score.
+FEW, MOST_BALL, BALLS = 50, 3_000_000, 3
+# Shortest time that one turn takes.
+LEAST_SECONDS = 0.02
 
 
-def random_rows(n_texts, n_labels=90, seed=0):
-    """Return probabilities as sharp as those of a classifier, and label-sets drawn from them."""
-    rng = np.random.default_rng(seed)
-    rows = {}
-    for part, n in (("calibration", 1000), ("test", n_texts), ("train", 2000)):
-        probabilities = np.clip(rng.beta(0.03, 3, (n, n_labels)), 1e-5, 0.999)
-        likeliest = rng.zipf(1.4, n) % n_labels
-        probabilities[np.arange(n), likeliest] = 1 - 0.9 * rng.beta(0.3, 3, n)
-        labels = rng.random(probabilities.shape) < probabilities
-        labels[~labels.any(axis=1), 0] = True
-        rows |= {part: probabilities, f"{part}_labels": labels}
-    return rows
-
-
-def seconds(work, runs=3):
-    """Return the time of the fastest run."""
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def measure_rows(rows):
-    """Return microseconds per text by question."""
+def questions_about(rows, n_texts):
+    """Return what is timed, by name: calls without arguments, and how many texts each is about."""
     import surelabel
     from surelabel import ConformalLabelSets, LogLoss, LpNorm
     from surelabel.measures.mixture import Mixture
 
-    test, n = rows["test"], len(rows["test"])
-    mixture = Mixture(0.9, 0.5, 1.0).fit(rows["train_labels"])
-    measures = {"L2": LpNorm(2), "L8": LpNorm(8), "LogLoss": LogLoss(), "Mixture": mixture}
-    figures = {}
-    for name, measure in measures.items():
+    test, true, asked = rows["test"][:n_texts], rows["test_labels"][:n_texts], {}
+    mixture = Mixture(*SETTINGS).fit(rows["train_labels"])
+    for name, measure in {"L2": LpNorm(2), "L8": LpNorm(8), "LogLoss": LogLoss(), "Mixture": mixture}.items():
         predictor = ConformalLabelSets(measure, 1, MAX_LABELS, n_jobs=1)
         predictor.calibrate(rows["calibration"], rows["calibration_labels"])
-        figures[f"{name}, best guess"] = seconds(lambda: predictor.predict(test)) / n
+        asked[f"{name}, best guess"] = functools.partial(predictor.predict, test), len(test)
         for level in LEVELS:
 
-            def sets():
-                return predictor.predict_set(test, significance=level)
+            def sets(n=None, predictor=predictor, level=level):
+                return predictor.predict_set(test[:n], significance=level)
 
-            figures[f"{name}, size at {level}"] = seconds(lambda: sets().size_bounds()) / n
-            figures[f"{name}, contains at {level}"] = seconds(lambda: sets().contains(rows["test_labels"])) / n
-            few = test[:100]
-
-            def top():
-                return [one.top(5) for one in predictor.predict_set(few, significance=level)]
-
-            figures[f"{name}, 5 best members at {level}"] = seconds(top) / len(few)
+            asked[f"{name}, size at {level}"] = lambda sets=sets: sets().size_bounds(), len(test)
+            asked[f"{name}, contains at {level}"] = lambda sets=sets: sets().contains(true), len(test)
+            asked[f"{name}, 5 best members at {level}"] = (
+                lambda sets=sets: [one.top(5) for one in sets(2 * FEW)],
+                2 * FEW,
+            )
         if name != "Mixture":
-            few = test[:50]
-
-            def sums():
-                return surelabel.metrics.s_criterion(predictor, few).mean
-
-            figures[f"{name}, S"] = seconds(sums, 1) / len(few)
-            true = rows["test_labels"][:50]
-            figures[f"{name}, OF"] = seconds(lambda: surelabel.metrics.of_criterion(predictor, few, true), 1) / len(few)
-    return {name: 1e6 * value for name, value in figures.items()}
+            criteria = surelabel.metrics.s_criterion, surelabel.metrics.of_criterion
+            asked[f"{name}, S"] = functools.partial(criteria[0], predictor, test[:FEW]), FEW
+            asked[f"{name}, OF"] = functools.partial(criteria[1], predictor, test[:FEW], true[:FEW]), FEW
+        asked[f"{name}, one answer"] = functools.partial(answer_all, predictor, test[:FEW]), FEW
+    return asked
 
 
-def measure_ball(rows, radii):
-    """Return seconds of the paper's Hamming ball and of the exact search on the same texts, by the paper's t."""
+def answer_all(predictor, test):
+    """Answer texts one by one: best guess, label status and best members, as `predict` and the service do."""
+    try:
+        from surelabel.answers import build_answers as answer
+    except ImportError:
+        from surelabel.answers import answer_probabilities as answer
+    for row in range(len(test)):
+        answer(predictor, test[row : row + 1], significance="0.05")
+
+
+def balls_in(rows, radii):
+    """Return what is timed by the paper's t: the Hamming ball and the exact search on the same texts."""
     from surelabel import ConformalLabelSets, LpNorm
 
-    table = {}
-    for t in sorted(set(radii) - {-1}):
-        chosen = np.flatnonzero(np.array(radii) == t)[:10]
-        for search in ("hamming-ball", "exact"):
-            predictor = ConformalLabelSets(LpNorm(2), 1, MAX_LABELS, search=search, n_jobs=1)
-            predictor.calibrate(rows["calibration"], rows["calibration_labels"])
+    asked = {}
+    for level, by_text in radii.items():
+        for t in sorted(set(by_text) - {-1}):
+            test = rows["test"][np.flatnonzero(np.array(by_text) == t)[:BALLS]]
+            for search in ("hamming-ball", "exact"):
+                predictor = ConformalLabelSets(LpNorm(2), 1, MAX_LABELS, search=search, n_jobs=1)
+                predictor.calibrate(rows["calibration"], rows["calibration_labels"])
 
-            def sets():
-                return predictor.predict_set(rows["test"][chosen], significance=LEVELS[0]).size_bounds()
+                def sizes(predictor=predictor, test=test, level=level):
+                    return predictor.predict_set(test, significance=level).size_bounds()
 
-            sets()  # compiled before it is timed
-            table[f"{search}, t = {t}"] = 1e6 * seconds(sets, 1 if search == "hamming-ball" else 3) / len(chosen)
-    return table
+                asked[f"{search}, t = {t}, at {level}"] = sizes, len(test)
+    return asked
 
 
-def find_radii(rows):
-    """Return the paper's t of each test text whose ball is within reach, -1 for others."""
+def find_radii(rows, n_texts, most):
+    """Return the paper's t of each text by level, -1 where the ball has more than `most` label-sets."""
     from surelabel import ConformalLabelSets, LpNorm
 
     predictor = ConformalLabelSets(LpNorm(2), 1, MAX_LABELS).calibrate(rows["calibration"], rows["calibration_labels"])
-    demand = predictor.predict_set(rows["test"], significance=LEVELS[0]).demand()
-    return [int(t) if ball <= MOST_BALL else -1 for t, ball in zip(demand.radii, demand.ball, strict=True)]
+    demands = {level: predictor.predict_set(rows["test"][:n_texts], significance=level).demand() for level in LEVELS}
+    return {
+        level: [int(t) if ball <= most else -1 for t, ball in zip(demand.radii, demand.ball, strict=True)]
+        for level, demand in demands.items()
+    }
 
 
 def answer_cold():
-    """Print the processor time of the first answer, and of compiling all searches, with an empty kernel cache."""
+    """Return the processor time of the first answer, and of compiling all searches, with an empty kernel cache."""
     from surelabel import ConformalLabelSets, LogLoss
     from surelabel.measures.mixture import Mixture
 
@@ -133,87 +121,145 @@ def answer_cold():
     one.top(5), one.size_bounds, one.certain
     first = time.process_time() - start
     for options in ({"measure": Mixture(0.5).fit(labels)}, {"search": "hamming-ball"}):
-        ConformalLabelSets(**options).calibrate(probabilities, labels).predict_set(
-            probabilities, significance="0.1"
-        ).sizes()
-    print(json.dumps({"first answer": first, "all searches": time.process_time() - start}))
-
-
-def run(checkout, arguments, cache=None):
-    """Return what this script prints as a worker with another checkout."""
-    environment = os.environ | {"PYTHONPATH": f"{checkout}/src", "OMP_NUM_THREADS": "1"}
-    if cache is not None:
-        environment["NUMBA_CACHE_DIR"] = cache
-    command = [sys.executable, __file__, "--worker", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{checkout} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+        calibrated = ConformalLabelSets(**options).calibrate(probabilities, labels)
+        calibrated.predict_set(probabilities, significance="0.1").sizes()
+    return {"first answer": first, "all searches": time.process_time() - start}
 
 
 def work(arguments):
-    """Run as a worker, and print figures."""
+    """Answer the lines of the parent process: a question and how often it is asked, by the processor time."""
     warnings.simplefilter("ignore")
-    what, *files = arguments
+    what, path, n_texts, *more = arguments
     if what == "cold":
-        answer_cold()
+        print(json.dumps(answer_cold()), flush=True)
         return
-    with np.load(files[0]) as stored:
-        rows = {name: stored[name] for name in stored.files}
-    if what == "radii":
-        print(json.dumps(find_radii(rows)))
-    elif what == "ball":
-        print(json.dumps(measure_ball(rows, json.loads(Path(files[1]).read_text()))))
-    else:
-        print(json.dumps(measure_rows(rows)))
+    rows = load(path)
+    asked = questions_about(rows, int(n_texts)) if what == "rows" else balls_in(rows, json.loads(more[0]))
+    print(json.dumps({name: n for name, (_, n) in asked.items()}), flush=True)
+    for line in sys.stdin:
+        name, times = json.loads(line)
+        start = time.process_time()
+        for _ in range(times):
+            asked[name][0]()
+        print(json.dumps(time.process_time() - start), flush=True)
 
 
-def compare(here, before, path, folder):
-    """Return figures of both versions on one file of rows."""
-    radii, ball_file = run(here, ["radii", path]), f"{folder}/radii.json"
-    Path(ball_file).write_text(json.dumps(radii))
-    figures = {}
-    for version, checkout in (("before", before), ("now", here)):
-        figures[version] = run(checkout, ["rows", path]) | run(checkout, ["ball", path, ball_file])
-    table = {
-        name: {"before": old, "now": figures["now"][name], "speed": old / figures["now"][name]}
-        for name, old in figures["before"].items()
-    }
-    for name, one in table.items():
-        print(f"  {name:34} {one['before']:12.1f} {one['now']:12.1f} us   {one['speed']:8.2f} times as fast")
+class Version:
+    """A checkout at work in a process of its own."""
+
+    def __init__(self, checkout, *arguments, cache=None):
+        environment = os.environ | {"PYTHONPATH": f"{checkout}/src", "OMP_NUM_THREADS": "1"}
+        environment |= {"NUMBA_CACHE_DIR": cache} if cache else {}
+        command = [sys.executable, __file__, "--worker", *map(str, arguments)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, env=environment, **pipes)
+        self.questions = json.loads(self.process.stdout.readline())
+
+    def ask(self, name, times):
+        """Return the processor seconds of one question, asked a number of times."""
+        self.process.stdin.write(json.dumps([name, times]) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline()) / times
+
+    def close(self):
+        """End the process."""
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def take_turns(versions, turns):
+    """Return microseconds per text by question: before, now, and how many times as fast."""
+    table = {}
+    for name, n_texts in versions[0].questions.items():
+        for version in versions:
+            version.ask(name, 1)  # compiled, and in memory
+        times = [max(1, round(LEAST_SECONDS / max(version.ask(name, 1), 1e-6))) for version in versions]
+        pairs = [[v.ask(name, n) for v, n in zip(versions, times, strict=True)] for _ in range(turns)]
+        before, now = (1e6 * float(np.median(side)) / n_texts for side in zip(*pairs, strict=True))
+        speed = float(np.median([old / new for old, new in pairs]))
+        table[name] = {"before": before, "now": now, "speed": speed}
+        print(f"  {name:34} {before:14.2f} {now:12.2f} us   {speed:8.2f} times as fast", flush=True)
+    return table
+
+
+def compare(checkouts, path, n_texts, turns):
+    """Return figures of both versions on one file, and of the ball beside the exact search by t."""
+    table = {}
+    radii = json.dumps(find_radii(load(path), n_texts, MOST_BALL))
+    for arguments in (("rows", path, n_texts), ("balls", path, n_texts, radii)):
+        versions = [Version(checkout, *arguments) for checkout in checkouts]
+        table |= take_turns(versions, turns if arguments[0] == "rows" else max(1, turns // 3))
+        for version in versions:
+            version.close()
+    return table
+
+
+def compare_searches(path, n_texts, turns):
+    """Return what the ball takes beside the exact search in this version, by the paper's t, largest balls included."""
+    rows, table = load(path), {}
+    asked = balls_in(rows, find_radii(rows, n_texts, 56_000_000))
+    for name, (ball, n) in asked.items():
+        if not name.startswith("hamming-ball"):
+            continue
+        exact = asked[name.replace("hamming-ball", "exact")][0]
+        ratios, figures = [], []
+        for turn in range(turns + 1):
+            seconds = []
+            for question in (ball, exact):
+                times, start = 0, time.process_time()
+                while times == 0 or time.process_time() - start < LEAST_SECONDS:
+                    question()
+                    times += 1
+                seconds.append((time.process_time() - start) / times / n)
+            if turn:
+                ratios.append(seconds[0] / seconds[1])
+                figures.append(seconds)
+        ball_time, exact_time = (1e6 * float(v) for v in np.median(figures, axis=0))
+        found = {"texts": n, "ball": ball_time, "exact": exact_time, "exact is faster": float(np.median(ratios))}
+        table[name.removeprefix("hamming-ball, ")] = found
+        print(f"  {name:34} ball {ball_time:12.2f} exact {exact_time:9.2f} us, {found['exact is faster']:9.1f} times")
     return table
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("probabilities", nargs="*", type=Path, help="files of probabilities.py")
     parser.add_argument("--before", required=True, help="another checkout")
-    parser.add_argument("--probabilities", nargs="*", default=[], help="saved probabilities, .npz")
-    parser.add_argument("--texts", type=int, default=1000, help="random test texts")
-    parser.add_argument("--out", help="JSON file")
+    parser.add_argument("--texts", type=int, default=1000, help="test texts")
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--cold-runs", type=int, default=3, help="runs with an empty kernel cache")
+    parser.add_argument("--out", type=Path, help="JSON file")
     options = parser.parse_args()
-    here = Path(__file__).resolve().parents[1]
+    checkouts = options.before, Path(__file__).resolve().parents[1]
     results = {
         "settings": {
             "levels": LEVELS,
             "max_labels": MAX_LABELS,
+            "mixture": SETTINGS,
             "texts": options.texts,
-            "unit": "microseconds per text",
+            "turns": options.turns,
+            "unit": "microseconds of processor time per text",
         },
         "machine": {"processor": platform.processor(), "python": platform.python_version(), "numpy": np.__version__},
     }
     with tempfile.TemporaryDirectory() as folder:
-        np.savez(f"{folder}/random.npz", **random_rows(options.texts))
-        for path in (f"{folder}/random.npz", *options.probabilities):
-            print(Path(path).stem)
-            results[Path(path).stem] = compare(here, options.before, str(Path(path).resolve()), folder)
         cold = {
-            version: run(checkout, ["cold"], f"{folder}/{version}")
-            for version, checkout in (("before", options.before), ("now", here))
+            name: [
+                Version(checkout, "cold", "", 0, cache=f"{folder}/{name}{turn}").questions
+                for turn in range(options.cold_runs)
+            ]
+            for name, checkout in zip(("before", "now"), checkouts, strict=True)
         }
-    results["compiling"] = cold
-    print("compiling, processor seconds:", cold)
+    results["compiling"] = {
+        name: {what: float(np.median([one[what] for one in runs])) for what in runs[0]} for name, runs in cold.items()
+    }
+    print("compiling, processor seconds:", results["compiling"], flush=True)
+    for path in options.probabilities:
+        print(path.stem, flush=True)
+        results[path.stem] = compare(checkouts, path.resolve(), options.texts, options.turns)
+        results[f"{path.stem}, searches"] = compare_searches(path, options.texts, options.turns)
     if options.out:
-        Path(options.out).write_text(json.dumps(results, indent=1) + "\n")
+        options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

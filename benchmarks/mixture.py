@@ -1,181 +1,108 @@
-"""Mixture beside LogLoss and Penalised: mean N, errors and best guesses on the same re-splits, and time in one run.
+"""`Mixture` as `choose_mixture` sets it beside `LogLoss`, and beside another checkout's choice with more settings.
 
-Writes results/mixture.json; what it has of other sources is kept. Give files of probabilities (`surelabel reproduce`
-makes them) and the names of their corpora, with the classifier behind a colon unless it is linear:
+    python benchmarks/mixture.py [--before PATH] FOLDER/reuters.npz ... [--out results/mixture.json]
 
-    python benchmarks/mixture.py reuters=runs/reuters-linear-conformal-seed0/probabilities.npz
-    python benchmarks/mixture.py reuters:randinit=runs/reuters-randinit-conformal-seed0/probabilities.npz
+Files are those of `probabilities.py`. Settings are chosen on the validation part. Mean N is that of the first test
+texts at 0.05 over random re-splits of calibration and test texts, an upper bound where a size is not exact. The other
+checkout chooses with its refinement of log-odds and without. `--worker` is how the script calls itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from surelabel import ByCardinality, ConformalLabelSets, LogLoss, Mixture, choose_mixture, choose_weights, corpora
-from surelabel._core.storage import atomic_file
-from surelabel.exceptions import CalibrationWarning
-from surelabel.experiments.run import machine
-from surelabel.measures import Measure, measure_to_spec
-from surelabel.probabilities_file import Probabilities
+from probabilities import load
 
-LEVELS = ("0.01", "0.05", "0.1")
-# Texts that Penalised, which takes milliseconds per text, is timed and sized with, and that its weights are chosen on.
-_SLOW, _CHOSEN_ON = 50, 300
-_TIMED = 2000
-_REFINED = ("refined label by label", "refined by all labels")
+LEVEL, SPLITS, SIZED = "0.05", 10, 150
 
 
-def _dense(labels: Any) -> Any:
-    """Return labels as a bool array."""
-    return np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels, dtype=bool)
+def figures(measure, rows):
+    """Return mean and median N, errors, and right best guesses of a measure, means over re-splits."""
+    from surelabel import ConformalLabelSets
+
+    pool, labels = (np.concatenate([rows[f"calibration{part}"], rows[f"test{part}"]]) for part in ("", "_labels"))
+    n, most = len(rows["calibration"]), int(rows["train_labels"].sum(axis=1).max())
+    found = []
+    for split in range(SPLITS):
+        order = np.random.default_rng(split).permutation(len(pool))
+        known, new = order[:n], order[n : n + 2000]
+        predictor = ConformalLabelSets(measure, max_labels=most, n_jobs=1).calibrate(pool[known], labels[known])
+        sets = predictor.predict_set(pool[new[:SIZED]], significance=LEVEL)
+        lower, upper = (np.array([float(size) for size in bound]) for bound in sets.size_bounds())
+        missed = ~predictor.predict_set(pool[new], significance=LEVEL).contains(labels[new])
+        right = (predictor.predict(pool[new]).labels == labels[new]).all(axis=1)
+        found.append((lower.mean(), upper.mean(), np.median(upper), missed.mean(), right.mean()))
+    names = ("mean N, at least", "mean N", "median N", "errors", "right best guesses")
+    return dict(zip(names, np.mean(found, axis=0).tolist(), strict=True))
 
 
-def _times(measures: dict[str, Measure], parts: Probabilities, n_texts: int, repeats: int = 7) -> dict[str, float]:
-    """Return the least processor time per text, in microseconds, of sizes at 0.05: measures take turns in one run."""
-    calibration, test = parts.redivided(0)
-    texts = {name: test.probabilities[: _SLOW if name == "Penalised" else n_texts] for name in measures}
-    predictors = {
-        name: ConformalLabelSets(measure, max_labels=parts.max_labels, n_jobs=1).calibrate(
-            calibration.probabilities, calibration.labels
-        )
-        for name, measure in measures.items()
-    }
-    least = dict.fromkeys(measures, np.inf)
-    for turn in range(repeats + 1):
-        for name, predictor in predictors.items():
-            start = time.process_time()
-            predictor.predict_set(texts[name], significance="0.05").size_bounds()
-            if turn:  # the first one compiles
-                least[name] = min(least[name], 1e6 * (time.process_time() - start) / len(texts[name]))
-    return least
+def choices(rows, has_refinement):
+    """Yield measures by name, and the processor seconds that choosing them took."""
+    from surelabel import LogLoss, choose_mixture
 
-
-def _by_cardinality(measure: Measure, parts: Probabilities, n_splits: int, n_sized: int) -> dict[str, Any]:
-    """Return mean N at 0.1 if the promise is kept for one, two, three and more labels each."""
-    sizes, errors, exact = [], [], True
-    for split in range(n_splits):
-        calibration, test = parts.redivided(split)
-        predictor = ConformalLabelSets(measure, max_labels=parts.max_labels, taxonomy=ByCardinality((1, 2, 3)))
-        predictor = predictor.calibrate(calibration.probabilities, calibration.labels)
-        sets = predictor.predict_set(test.probabilities[:n_sized], significance="0.1")
-        lower, upper = (np.array(bound, dtype=np.float64) for bound in sets.size_bounds())
-        exact = exact and bool(np.array_equal(lower, upper))
-        sizes.append(float(upper.mean()))
-        held = predictor.predict_set(test.probabilities, significance="0.1").contains(test.labels)
-        errors.append(float(1.0 - held.mean()))
-    return {
-        "sizes_are_exact": exact,
-        "n": {"mean": float(np.mean(sizes)), "sd": float(np.std(sizes)), "median": float(np.median(sizes))},
-        "error": {"mean": float(np.mean(errors)), "sd": float(np.std(errors))},
-    }
-
-
-def _measured(measure: Measure, parts: Probabilities, n_splits: int, n_sized: int) -> dict[str, Any]:
-    """Return what a measure gives on re-splits of calibration and test texts."""
-    rows: dict[str, dict[str, list[float]]] = {level: {"n": [], "median_n": [], "error": []} for level in LEVELS}
-    accuracy, exact = [], True
-    for split in range(n_splits):
-        calibration, test = parts.redivided(split)
-        predictor = ConformalLabelSets(measure, max_labels=parts.max_labels, n_jobs=1)
-        predictor = predictor.calibrate(calibration.probabilities, calibration.labels)
-        for level in LEVELS:
-            sets = predictor.predict_set(test.probabilities[:n_sized], significance=level)
-            lower, upper = (np.array(bound, dtype=np.float64) for bound in sets.size_bounds())
-            exact = exact and bool(np.array_equal(lower, upper))
-            held = predictor.predict_set(test.probabilities, significance=level).contains(test.labels)
-            for name, value in (("n", upper.mean()), ("median_n", np.median(upper)), ("error", 1.0 - held.mean())):
-                rows[level][name].append(float(value))
-        n_guessed = len(test) if isinstance(measure, (LogLoss, Mixture)) else n_sized
-        guesses = predictor.predict(test.probabilities[:n_guessed]).labels
-        accuracy.append(float((guesses == _dense(test.labels[:n_guessed])).all(axis=1).mean()))
-    levels = {
-        level: {name: {"mean": float(np.mean(values)), "sd": float(np.std(values))} for name, values in row.items()}
-        for level, row in rows.items()
-    }
-    spec = {key: value for key, value in measure_to_spec(measure).items() if key != "n_labels"}
-    if isinstance(measure, Mixture):
-        spec["log_odds"] = "as they are" if measure.odds is None else _REFINED[measure.odds.table.shape[0] > 2]
-    return {
-        "measure": spec,
-        "sizes_are_exact": exact,
-        "levels": levels,
-        "exact_match": {"mean": float(np.mean(accuracy)), "sd": float(np.std(accuracy)), "texts": n_guessed},
-    }
-
-
-def measure_corpus(
-    name: str, file: Path, n_splits: int, n_sized: int, *, penalise: bool, by_cardinality: list[str]
-) -> dict[str, Any]:
-    """Choose settings on the validation part, and measure on re-splits of the other two."""
-    parts = Probabilities.load(file)
-    training = _dense(corpora.load(name.split(":", maxsplit=1)[0], seed=0).part("train").labels)
-    validation = parts.parts["validation"]
-    given = (validation.probabilities, _dense(validation.labels))
-    start = time.process_time()
-    mixture = choose_mixture(*given, training, LEVELS, max_labels=parts.max_labels)
-    seconds = {"choose_mixture": time.process_time() - start}
-    measures: dict[str, Measure] = {"LogLoss": LogLoss(), "Mixture": mixture}
-    if penalise:
+    given = rows["validation"], rows["validation_labels"], rows["train_labels"], (LEVEL,)
+    limits = {"max_labels": int(rows["train_labels"].sum(axis=1).max())}
+    ways = {"Mixture": {}}
+    if has_refinement:
+        ways = {"with refinement": {"refine": True}, "without refinement": {"refine": False}}
+    else:
+        yield "LogLoss", LogLoss(), 0.0
+    for name, options in ways.items():
         start = time.process_time()
-        some = tuple(array[:_CHOSEN_ON] for array in given)
-        measures["Penalised"] = choose_weights(LogLoss(), training, *some, max_labels=parts.max_labels).measure
-        seconds["choose_weights"] = time.process_time() - start
-    results = {}
-    for key, measure in measures.items():
-        fewer = key == "Penalised"
-        splits, sized = (min(n_splits, 2), min(n_sized, _SLOW)) if fewer else (n_splits, n_sized)
-        results[key] = _measured(measure, parts, splits, sized) | (
-            {"n_splits": splits, "n_sized": sized} if fewer else {}
-        )
-    for key, microseconds in _times(measures, parts, _TIMED).items():
-        results[key]["microseconds_per_text"] = microseconds
-    if name in by_cardinality:
-        for key in ("LogLoss", "Mixture"):
-            results[key]["by_cardinality_at_0.1"] = _by_cardinality(measures[key], parts, n_splits, n_sized)
-    return {
-        "n_labels": len(parts.label_names),
-        "n_splits": n_splits,
-        "n_sized": n_sized,
-        "processor_seconds": seconds,
-        "measures": results,
-    }
+        yield name, choose_mixture(*given, **limits, **options), time.process_time() - start
 
 
-def main() -> None:
-    """Read arguments, measure, write."""
+def work(path, has_refinement):
+    """Print the figures of this version, measure by measure."""
+    warnings.simplefilter("ignore")
+    rows = load(path)
+    for name, measure, seconds in choices(rows, has_refinement):
+        found = {"settings": repr(measure), "seconds to choose": seconds, **figures(measure, rows)}
+        print(json.dumps([name, found]), flush=True)
+
+
+def run(checkout, path, has_refinement):
+    """Return the figures of a checkout by measure."""
+    environment = os.environ | {"PYTHONPATH": f"{checkout}/src", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, "--worker", str(path), str(int(has_refinement))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{checkout} failed:\n{done.stderr}")
+    return dict(map(json.loads, done.stdout.splitlines()))
+
+
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", nargs="+", metavar="CORPUS[:CLASSIFIER]=FILE")
-    parser.add_argument("--out", type=Path, default=Path("results/mixture.json"))
-    parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--sized", type=int, default=150)
-    parser.add_argument("--penalised", nargs="*", default=[], help="Corpora to measure Penalised on; it takes long.")
-    parser.add_argument("--by-cardinality", nargs="*", default=["reuters"], help="Corpora to keep that promise on.")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore", CalibrationWarning)
-    document: dict[str, Any] = {"format": "surelabel-mixture-2", "corpora": {}}
-    if arguments.out.is_file():
-        document = json.loads(arguments.out.read_text(encoding="utf-8"))
-    document["machine"] = machine()
-    for source in arguments.sources:
-        name, file = source.split("=", 1)
-        document["corpora"][name] = measure_corpus(
-            name,
-            Path(file),
-            arguments.splits,
-            arguments.sized,
-            penalise=name in arguments.penalised,
-            by_cardinality=arguments.by_cardinality,
-        )
-        with atomic_file(arguments.out) as temporary:
-            temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    parser.add_argument("probabilities", nargs="+", type=Path, help="files of probabilities.py")
+    parser.add_argument("--before", help="another checkout")
+    parser.add_argument("--out", type=Path, help="JSON file; figures of other corpora in it stay")
+    options = parser.parse_args()
+    rows = []
+    if options.out and options.out.is_file():
+        names = {path.stem for path in options.probabilities}
+        rows = [row for row in json.loads(options.out.read_text()).get("rows", []) if row["corpus"] not in names]
+    for path in options.probabilities:
+        here = run(Path(__file__).resolve().parents[1], path, False)
+        before = run(options.before, path, True) if options.before else {}
+        every = here | {f"before, {name}": found for name, found in before.items()}
+        for name, found in every.items():
+            print(f"{path.stem:14} {name:28} mean N {found['mean N']:16,.2f}  {found['settings']}", flush=True)
+        means = {name: here[name]["mean N"] for name in ("LogLoss", "Mixture")}
+        means |= {f"before, {name}": found["mean N"] for name, found in before.items()}
+        rows.append({"corpus": path.stem, **means, "measures": every})
+        if options.out:
+            settings = {"significance": LEVEL, "re-splits": SPLITS, "texts sized in each": SIZED, "seed": 0}
+            options.out.write_text(json.dumps({"settings": settings, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    work(sys.argv[2], sys.argv[3] == "1") if sys.argv[1:2] == ["--worker"] else main()
