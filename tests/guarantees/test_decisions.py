@@ -241,10 +241,29 @@ def test_files(policy, tmp_path):
     assert repr(again) == repr(policy)
 
 
+def test_a_label_that_is_never_filed_sends_its_texts_to_people(tmp_path):
+    rng = np.random.default_rng(0)
+    parts = [Evidence(*texts(rng, 600)) for _ in range(2)]
+    free = FilingPolicy("0.1", max_missed="0.2", label_names=NAMES).calibrate(*parts)
+    barred = FilingPolicy("0.1", max_missed="0.2", label_names=NAMES, never_file=["c"]).calibrate(*parts)
+    new = texts(rng, 400)[0]
+    has_c = free.automation.predict(new).labels[:, 2]
+    assert (free.file(new) & has_c).any()
+    assert np.array_equal(barred.file(new), free.file(new) & ~has_c)
+    assert [each.decision == FILE for each in barred.decide(new)] == barred.file(new).tolist()
+    # Their lists are calibrated with the texts that people see then.
+    assert barred.n_seen_ == np.count_nonzero(~barred.file(parts[1].probabilities)) > free.n_seen_
+    barred.save(tmp_path)
+    assert FilingPolicy.load(tmp_path).decide(new) == barred.decide(new)
+    with pytest.raises(InvalidInputError, match="'z'"):
+        FilingPolicy(label_names=NAMES, never_file=["z"]).calibrate(*parts)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("max_tags", 0),
+        ("never_file", ["z"]),
         ("max_tags", "9"),
         ("counts", [1]),
         ("counts", [1, -1]),

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from surelabel._core import files
-from surelabel._core.validation import BoolArray, FloatArray, as_groups, check_count
+from surelabel._core.validation import BoolArray, FloatArray, aligned_rows, as_groups, check_count
 from surelabel.exceptions import CalibrationWarning, InvalidInputError, NotCalibratedError
 from surelabel.guarantees.automation import Automation
 from surelabel.guarantees.novelty import FAMILIAR, FEW_WORDS, NO_WORDS, Novelty
@@ -91,6 +91,8 @@ class FilingPolicy:
     measure, min_labels, max_labels, constraints
         Of best guesses, as of `Automation`.
     label_names : sequence of str, optional
+    never_file : sequence of str
+        Labels that are never filed alone: texts whose best guess has one go to people.
 
     Attributes
     ----------
@@ -125,9 +127,11 @@ class FilingPolicy:
         *,
         label_names: Sequence[str] | None = None,
         constraints: LabelConstraints | None = None,
+        never_file: Sequence[str] = (),
     ) -> None:
         check_count("max_tags", max_tags, "FilingPolicy", 1)
         self.max_tags = int(max_tags)
+        self.never_file = tuple(never_file)
         self.automation = Automation(
             max_wrong, assurance, measure, min_labels, max_labels, label_names, constraints=constraints
         )
@@ -143,7 +147,7 @@ class FilingPolicy:
 
         The parts must have no text in common, and neither may have been used to train or choose anything.
         """
-        filing, calibration = Evidence(*filing), Evidence(*calibration)
+        filing, calibration = _aligned(filing), _aligned(calibration)
         automation = self.automation.calibrate(filing.probabilities, filing.labels)
         scores = automation.scores(filing.probabilities)
         known = _as_known_words(filing.known_words, len(scores))
@@ -151,6 +155,7 @@ class FilingPolicy:
         inside = np.flatnonzero(self.novelty.can_certify(scores, known))
         if 0 < len(inside) < len(scores):
             automation.calibrate(_rows_of(filing.probabilities, inside), _rows_of(filing.labels, inside))
+        self._barred()  # a name that no label has is an error before anything is filed
         filed = self.file(calibration.probabilities, calibration.known_words)
         seen = np.flatnonzero(~filed)
         self.n_filing_, self.n_seen_, self.share_ = len(scores), len(seen), float(np.mean(filed))
@@ -185,12 +190,32 @@ class FilingPolicy:
 
     def file(self, probabilities: Any, known_words: Any = None) -> BoolArray:
         """Return which texts are filed, (n,)."""
-        return self._flags_and_filed(self.automation.scores(probabilities), known_words)[1]
+        if self.never_file:
+            return self._flags_and_filed(self.automation.predict(probabilities), known_words)[1]
+        scores = self.automation.scores(probabilities)
+        return self._sure(scores, known_words)[1]
 
-    def _flags_and_filed(self, scores: FloatArray, known_words: Any) -> tuple[Any, BoolArray]:
-        """Return the flag of each text by `Novelty`, and which texts are filed, (n,) each."""
+    def _sure(self, scores: FloatArray, known_words: Any) -> tuple[Any, BoolArray]:
+        """Return the flag of each text by `Novelty`, and which best guesses are certified, (n,) each."""
         flags = self.novelty.flags(scores, _as_known_words(known_words, len(scores)))
         return flags, (scores < self.automation.threshold_) & (flags == FAMILIAR)
+
+    def _flags_and_filed(self, guesses: ForcedPredictions, known_words: Any) -> tuple[Any, BoolArray]:
+        """Return the flag of each text by `Novelty`, and which texts are filed, (n,) each."""
+        flags, filed = self._sure(guesses.scores, known_words)
+        barred = self._barred()
+        if barred:
+            labels = as_indices(guesses.members, guesses.columns)
+            filed &= np.array([barred.isdisjoint(best) for best in labels], dtype=bool)
+        return flags, filed
+
+    def _barred(self) -> frozenset[int]:
+        """Return the labels that are never filed alone, by index."""
+        names = self.automation.predictor_.calibration_.label_names or ()
+        unknown = sorted(set(self.never_file).difference(names))
+        if unknown:
+            raise InvalidInputError(f"A label that is never filed must be a label of the model. Got {unknown[0]!r}.")
+        return frozenset(map(names.index, self.never_file))
 
     def categories(self, filed: BoolArray, groups: Any = None, known: Collection[str] | None = None) -> list[str]:
         """Return the category of each text for `ByGroup`: "filed" or "seen", with its group if there are groups.
@@ -231,7 +256,7 @@ class FilingPolicy:
             raise NotCalibratedError("This FilingPolicy is not calibrated. Call 'calibrate' before 'decide'.")
         guesses = self.automation.predict(probabilities) if guesses is None else guesses
         known = _as_known_words(known_words, len(guesses))
-        flags, filed = self._flags_and_filed(guesses.scores, known)
+        flags, filed = self._flags_and_filed(guesses, known)
         labels = as_indices(guesses.members, guesses.columns)
         return [
             Decision(*self._route(is_filed, flag, share, len(consider)), best, assign, consider)
@@ -277,6 +302,7 @@ class FilingPolicy:
         header = {
             "kind": _KIND,
             "max_tags": self.max_tags,
+            "never_file": list(self.never_file),
             "novelty": self.novelty.to_dict(),
             "counts": [self.n_filing_, self.n_seen_],
             "share": self.share_,
@@ -295,6 +321,7 @@ class FilingPolicy:
             policy.novelty = Novelty.from_dict(header["novelty"])
             policy.n_filing_, policy.n_seen_ = header["counts"]
             policy.share_, policy.advice = header["share"], header["advice"]
+            policy.never_file = tuple(header["never_file"])
             check_count("counts", min(header["counts"]), "load", 0)
             if not (isinstance(policy.share_, float) and 0.0 <= policy.share_ <= 1.0):
                 raise ValueError("its share is not one")
@@ -304,7 +331,8 @@ class FilingPolicy:
                 raise ValueError("its lists were calibrated on other texts")
             if tags.n_labels != automation.predictor_.calibration_.n_labels:
                 raise ValueError("its parts are about different labels")
-        policy.automation, policy.tag_bounds = automation, tags
+            policy.automation, policy.tag_bounds = automation, tags
+            policy._barred()
         return policy
 
 
@@ -314,6 +342,12 @@ def _as_known_words(known_words: Any, n_texts: int) -> FloatArray:
     if known.shape != (n_texts,):
         raise InvalidInputError(f"There must be one share of known words per text, {n_texts}. Got shape {known.shape}.")
     return known
+
+
+def _aligned(evidence: Evidence) -> Evidence:
+    """Return evidence with the rows of labels in the order of the probabilities, where both are data frames."""
+    probabilities, labels, *known_words = evidence
+    return Evidence(probabilities, aligned_rows(labels, probabilities, "labels", "calibrate"), *known_words)
 
 
 def _rows_of(values: Any, rows: Any) -> Any:

@@ -38,6 +38,8 @@ class TrainingSettings:
         most this share is false.
     max_tags : int
         A text with more tags to consider is to be read.
+    never_file : sequence of str
+        Labels that are never filed alone: texts whose best guess has one go to people.
     significance : str or number
         Level of the errors that are reported first.
     group : str, optional
@@ -67,6 +69,7 @@ class TrainingSettings:
     max_false: Any = "0.05"
     assurance: Any = "0.95"
     max_tags: int = 9
+    never_file: Sequence[str] = ()
     significance: Any = "0.05"
     group: str | None = None
     cardinality: Sequence[int] = ()
