@@ -165,12 +165,12 @@ def _joined(parts: list[PartProbabilities]) -> PartProbabilities:
     for part in parts:
         unknown.update({start + row: labels for row, labels in part.unknown.items()})
         start += len(part)
-    probabilities = _stacked([part.probabilities for part in parts])
+    probabilities = stacked([part.probabilities for part in parts])
     ids = tuple(identity for part in parts for identity in part.ids)
     return PartProbabilities(probabilities, vstack([part.labels for part in parts], format="csr"), ids, unknown)
 
 
-def _stacked(probabilities: list[Any]) -> Any:
+def stacked(probabilities: list[Any]) -> Any:
     """Return probabilities of several parts below each other."""
     if not isinstance(probabilities[0], Shortlists):
         return np.concatenate(probabilities)

@@ -5,7 +5,7 @@ import pytest
 
 from surelabel._core.files import write_arrays
 from surelabel.exceptions import ArtifactError
-from surelabel.models.seen import SeenTexts, hashes_of, repeats
+from surelabel.models.seen import SeenTexts, hashes_of, n_repeated
 
 SEEN = SeenTexts.of(
     training=["a", "b", "Thank you!", "Thank you!"], filing=["f"], calibration=["c"], test=["t", "Thank you!", "u", "u"]
@@ -54,8 +54,4 @@ def test_other_arrays_are_refused(tmp_path, arrays):
 
 
 def test_repeats_of_earlier_parts():
-    assert repeats({"train": ["a", "b", "b"], "filing": ["a", "x"], "test": ["x", "a", "y"]}) == {
-        "train": 0,
-        "filing": 1,
-        "test": 2,
-    }
+    assert n_repeated([["a", "b", "b"], ["a", "x"], ["x", "a", "y"]]) == 3

@@ -28,13 +28,20 @@ _RARITIES = (
 class TextInfo:
     """Further facts about texts, each optional.
 
-    Texts are named by `ids`, by their rows from 1 without them. `training_counts` has the training texts of each label
-    by name, `dates` ISO dates such as 2026-05-31, of which the month counts.
+    Attributes
+    ----------
+    ids : (n,) sequence of str
+        Texts are named by their rows from 1 without them.
+    training_counts : mapping of label name to number of training texts
+    groups : (n,) sequence of str
+    group_sizes : mapping of group to number of calibration texts
+        Of groups that are calibrated apart; others are compared with all calibration texts.
     """
 
     ids: Sequence[str] | None = None
-    dates: Sequence[str] | None = None
     training_counts: Mapping[str, int] | None = None
+    groups: Sequence[str] | None = None
+    group_sizes: Mapping[str, int] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Conditional:
     ----------
     significance : str
     subgroups : mapping of a division to its subgroups
-        "number of true labels", "rarest label", "group" and "month", as far as they are known.
+        "number of true labels", "rarest label" and "group", as far as they are known.
     n_sure, n_sure_wrong : int
         Texts with one plausible label-set, and those of them for which it is not the true one.
     sure_but_wrong : tuple of SureButWrong
@@ -97,58 +104,42 @@ def _classes(values: Any, begins: Sequence[tuple[int, str]]) -> list[str]:
     return [begins[place][1] for place in places.tolist()]
 
 
-def _subgroups(
-    missed: BoolArray, names: Sequence[str], order: Sequence[str], level: str, sizes: Mapping[str, int], inside: float
-) -> tuple[Subgroup, ...]:
-    """Return the subgroups that have texts; `sizes` are the calibration texts that each is compared with."""
-    of = np.array(names, dtype=object)
-    found = []
-    for name in order:
-        rows = of == name
-        n_texts = int(rows.sum())
-        if n_texts:
-            error, own = float(missed[rows].mean()), sizes[name]
-            enough = float(level) * (own + 1) >= 1.0
-            verdict = with_verdict(error, level, n_texts, own if enough else None, inside=inside)[2]
-            found.append(Subgroup(name, n_texts, error, verdict))
-    return tuple(found)
-
-
 def subgroups(
-    missed: BoolArray,
-    label_sets: Sequence[Any],
-    level: str,
-    n_calibration: int,
-    *,
-    groups: Sequence[Any] | None = None,
-    group_sizes: Mapping[str, int] | None = None,
-    info: TextInfo | None = None,
+    missed: BoolArray, label_sets: Sequence[Any], level: str, n_calibration: int, info: TextInfo | None = None
 ) -> dict[str, tuple[Subgroup, ...]]:
     """Return the share of texts (n,) that are missed in each subgroup of each division.
 
-    A subgroup is compared with all `n_calibration` texts, a group that is calibrated apart with its own, `group_sizes`.
-    The band of chance is wider the more subgroups a division has, so that one division is found broken by chance in
-    one of a hundred experiments, however many subgroups it has.
+    A subgroup is compared with all `n_calibration` texts, a group that is calibrated apart with its own. The band of
+    chance is wider the more subgroups a division has, so that one division is found broken by chance in one of a
+    hundred experiments, however many subgroups it has.
     """
     info = info or TextInfo()
-    divisions: dict[str, tuple[Sequence[str], Sequence[str]]] = {}
-    cardinalities = [len(names) for names in label_sets]
-    divisions["number of true labels"] = _classes(cardinalities, _CARDINALITIES), [name for _, name in _CARDINALITIES]
+    cardinalities, order = [len(names) for names in label_sets], [name for _, name in _CARDINALITIES]
+    divisions = {"number of true labels": (_classes(cardinalities, _CARDINALITIES), order)}
     if info.training_counts is not None:
         rarest = rarest_counts(label_sets, info.training_counts)
         divisions["rarest label"] = _classes(rarest, _RARITIES), [name for _, name in _RARITIES]
-    if groups is not None:
-        divisions["group"] = list(map(str, groups)), sorted({str(group) for group in groups})
-    if info.dates is not None:
-        months = [str(date)[:7] for date in info.dates]
-        divisions["month"] = months, sorted(set(months))
+    if info.groups is not None:
+        divisions["group"] = list(map(str, info.groups)), sorted({str(group) for group in info.groups})
     found = {}
-    for name, (kinds, order) in divisions.items():
-        inside = 1.0 - (1.0 - BAND) / max(1, len(set(kinds)))
-        own = group_sizes if name == "group" and group_sizes is not None else {}
-        sizes = {kind: own.get(kind, n_calibration) for kind in order}
-        found[name] = _subgroups(missed, kinds, order, level, sizes, inside)
+    for division, (names, order) in divisions.items():
+        of, present = np.array(names, dtype=object), set(names)
+        inside = 1.0 - (1.0 - BAND) / max(1, len(present))
+        own = (info.group_sizes if division == "group" else None) or {}
+        found[division] = tuple(
+            _subgroup(name, missed[of == name], level, own.get(name, n_calibration), inside)
+            for name in order
+            if name in present
+        )
     return found
+
+
+def _subgroup(name: str, missed: BoolArray, level: str, n_calibration: int, inside: float) -> Subgroup:
+    """Return the figures of a subgroup that is compared with `n_calibration` texts."""
+    error = float(missed.mean())
+    is_enough = float(level) * (n_calibration + 1) >= 1.0
+    verdict = with_verdict(error, level, len(missed), n_calibration if is_enough else None, inside=inside)[2]
+    return Subgroup(name, len(missed), error, verdict)
 
 
 def sure_but_wrong(

@@ -14,14 +14,15 @@ import time
 import types
 import typing
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from surelabel._core.validation import are_collections
-from surelabel.evaluation.bands import Verdict, error_band, with_verdict
+from surelabel.evaluation.bands import Verdict, with_verdict
 from surelabel.evaluation.conditional import Conditional, TextInfo, subgroups, sure_but_wrong
+from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.evaluation.label_table import LabelFigures, label_table, rank_figures
 from surelabel.evaluation.metrics import (
     CURVE_LEVELS,
@@ -32,7 +33,7 @@ from surelabel.evaluation.metrics import (
     classification_metrics,
     large_enough,
     missed_at,
-    size_statistics,
+    size_curve,
 )
 from surelabel.exceptions import ArtifactError, CalibrationWarning
 from surelabel.measures import SeparableMeasure
@@ -144,18 +145,14 @@ class EvaluationResult:
         levels = [float(level) for level in STANDARD_LEVELS]
         return tuple(point for point in self.curve if float(point.significance) in levels)
 
-    def band(self, point: CurvePoint) -> tuple[float, float]:
-        """Return the error rates that chance alone explains at a point."""
-        return error_band(point.significance, self.n_texts, self.n_calibration)
-
-    def verdict(self, point: CurvePoint) -> Verdict:
-        """Return the verdict on the error rate at a point: "held", "chance" or "above"."""
-        return with_verdict(point.error, point.significance, self.n_texts, self.n_calibration)[2]
+    def verdict(self, point: CurvePoint) -> tuple[float, float, Verdict]:
+        """Return the error rates that chance explains at a point, and the verdict: "held", "chance" or "above"."""
+        return with_verdict(point.error, point.significance, self.n_texts, self.n_calibration)
 
     @property
     def broken(self) -> tuple[CurvePoint, ...]:
         """The points at standard levels whose error rate is above what chance explains."""
-        return tuple(point for point in self.standard if self.verdict(point) == "above")
+        return tuple(point for point in self.standard if self.verdict(point)[2] == "above")
 
     def at(self, significance: Any) -> CurvePoint:
         """Return the curve's point at a significance."""
@@ -219,8 +216,6 @@ def evaluate(
     criteria: bool = False,
     best_guesses: Any = None,
     info: TextInfo | None = None,
-    subgroup_of: Sequence[str] | None = None,
-    subgroup_sizes: Mapping[str, int] | None = None,
 ) -> EvaluationResult:
     """Measure a calibrated predictor on texts with known labels.
 
@@ -238,10 +233,7 @@ def evaluate(
     best_guesses : (n, d) bool array or one collection of labels per text, optional
         Label-sets by another rule than the highest p-value, measured as `guesses` and in the table of labels.
     info : TextInfo, optional
-        Ids, dates and training texts of labels, for misses by subgroup.
-    subgroup_of : (n,) sequence of str, optional
-        The group that people know for each text, for misses by group; `groups` by default.
-    subgroup_sizes : mapping of group to number of calibration texts, optional
+        Ids, groups and training texts of labels, for misses by subgroup.
 
     Examples
     --------
@@ -254,27 +246,24 @@ def evaluate(
     """
     calibration = predictor.calibration_
     names = calibration.label_names or tuple(map(str, range(calibration.n_labels)))
-    label_sets = as_label_sets(labels, names)
-    known = set(names)
-    n_calibration = calibration.n_texts
+    label_sets, n_calibration, info = as_label_sets(labels, names), calibration.n_texts, info or TextInfo()
     texts = predictor.texts(probabilities, groups, who="evaluate")
-    forced = predictor.predict(texts)
-    true = _for_predictor(calibration, label_sets, names)
-    p_values = predictor.predict_p(texts, true)
-    guesses = None if best_guesses is None else as_label_sets(best_guesses, names)
+    forced, p_values = predictor.predict(texts), predictor.predict_p(texts, labels)
     forced_sets = as_label_sets(forced.labels, names)
+    guesses = None if best_guesses is None else as_label_sets(best_guesses, names)
 
     def compare(predicted: Any) -> ClassificationMetrics:
         return classification_metrics(label_sets, predicted, label_names=names)
 
+    def error(level: str) -> float:
+        return float(missed_at(p_values, level).mean())
+
     levels = large_enough(levels, n_calibration)
     main = next((level for level in large_enough([MAIN_LEVEL, "0.1", "0.2"], n_calibration)), "0.2")
     most = _MOST_SIZED if calibration.n_labels <= _MANY_LABELS else _MOST_SIZED_OF_MANY
-    bounds = _bounds(predictor, texts[slice(most)], levels)
-    single = (forced.credibility > float(main) + 1e-12) & (1.0 - forced.confidence <= float(main) + 1e-12)
-    n_wrong, shown = sure_but_wrong(
-        forced_sets, forced.confidence, label_sets, single, None if info is None else info.ids
-    )
+    sizes = size_curve(predictor, texts[slice(most)], levels)
+    single = ~missed_at(forced.credibility, main) & missed_at(1.0 - forced.confidence, main)
+    n_wrong, shown = sure_but_wrong(forced_sets, forced.confidence, label_sets, single, info.ids)
     result = EvaluationResult(
         measure=repr(calibration.measure),
         n_texts=len(label_sets),
@@ -284,48 +273,28 @@ def evaluate(
         max_labels=calibration.max_labels,
         n_candidates=_n_candidates(calibration),
         n_outside=int(np.count_nonzero(p_values == 0.0)),
-        n_unknown=sum(not names_of <= known for names_of in label_sets),
+        n_unknown=sum(not names_of <= set(names) for names_of in label_sets),
         underlying=compare(_at_least_half(probabilities, names)),
         forced=compare(forced_sets),
+        guesses=None if guesses is None else compare(guesses),
         confidence=float(forced.confidence.mean()),
         credibility=float(forced.credibility.mean()),
         true_p_value=float(p_values.mean()),
-        curve=tuple(
-            CurvePoint(level, float(missed_at(p_values, level).mean()), sizes)
-            for level, sizes in zip(levels, bounds, strict=True)
-        ),
+        curve=tuple(CurvePoint(level, error(level), size) for level, size in zip(levels, sizes, strict=True)),
         errors={
-            level: float(missed_at(p_values, level).mean())
-            for level in sorted({*large_enough(CURVE_LEVELS, n_calibration), *levels}, key=float)
+            level: error(level) for level in sorted({*large_enough(CURVE_LEVELS, n_calibration), *levels}, key=float)
         },
         labels=label_table(label_sets, forced_sets if guesses is None else guesses, names),
         ranks=rank_figures(probabilities, label_sets, names),
         conditional=Conditional(
             significance=main,
-            subgroups=subgroups(
-                missed_at(p_values, main),
-                label_sets,
-                main,
-                n_calibration,
-                groups=groups if subgroup_of is None else subgroup_of,
-                group_sizes=_group_sizes(calibration) if subgroup_of is None else subgroup_sizes,
-                info=info,
-            ),
+            subgroups=subgroups(missed_at(p_values, main), label_sets, main, n_calibration, info),
             n_sure=int(single.sum()),
             n_sure_wrong=n_wrong,
             sure_but_wrong=shown,
         ),
-        guesses=None if guesses is None else compare(guesses),
     )
-    return _with_criteria(result, predictor, texts, true) if criteria else result
-
-
-def _group_sizes(calibration: Any) -> dict[str, int]:
-    """Return the number of calibration texts of each group."""
-    sizes: dict[str, int] = {}
-    for (group, _), totals in calibration.totals.items():
-        sizes[group] = sizes.get(group, 0) + len(totals)
-    return sizes
+    return _with_criteria(result, predictor, texts, labels) if criteria else result
 
 
 def _n_candidates(calibration: Any) -> float:
@@ -334,29 +303,12 @@ def _n_candidates(calibration: Any) -> float:
     return float(min(sum(math.comb(calibration.n_labels, size) for size in sizes), 10**300))
 
 
-def _bounds(predictor: Any, texts: Any, levels: Sequence[str]) -> list[SizeStatistics]:
-    """Return statistics of the sizes of prediction sets at each level."""
-    found = []
-    for level in levels:
-        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
-            found.append(predictor.predict_set(texts, significance=level).size_bounds())
-    return [size_statistics(upper, lower) for lower, upper in found]
-
-
 def as_label_sets(labels: Any, names: Sequence[str]) -> list[frozenset[str]]:
     """Return label-sets as frozensets of names, from 0/1 rows, or from collections of names or indices."""
     if are_collections(labels):
         return [frozenset(k if isinstance(k, str) else names[int(k)] for k in row) for row in labels]
     rows = labels.tocsr() if hasattr(labels, "tocsr") else np.asarray(labels)
     return [frozenset(names[k] for k in rows[[row]].nonzero()[1].tolist()) for row in range(rows.shape[0])]
-
-
-def _for_predictor(calibration: Any, label_sets: Sequence[frozenset[str]], names: Sequence[str]) -> list[Any]:
-    """Return label-sets as a predictor takes them: by index if its labels have no names."""
-    if calibration.label_names is not None:
-        return list(label_sets)
-    place = {name: k for k, name in enumerate(names)}
-    return [{place.get(name, -1) for name in names_of} for names_of in label_sets]
 
 
 def _at_least_half(probabilities: Any, names: Sequence[str]) -> list[frozenset[str]]:
@@ -369,18 +321,15 @@ def _at_least_half(probabilities: Any, names: Sequence[str]) -> list[frozenset[s
 
 def _with_criteria(result: EvaluationResult, predictor: Any, texts: Any, labels: Any) -> EvaluationResult:
     """Return the result with the paper's S and OF, and with what its searches have to do."""
-    from surelabel.evaluation.criteria import of_criterion, s_criterion  # noqa: PLC0415 (criteria need predictors)
-
     sums = s_criterion(predictor, texts)
     of = of_criterion(predictor, texts, labels, sums=sums)
-    with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
-        sets = predictor.predict_set(texts, significance=MAIN_LEVEL)
-    start = time.perf_counter()
-    upper = sets.size_bounds()[1]
-    seconds = time.perf_counter() - start
     demand = None
     if not predictor.calibration_.edges and isinstance(predictor.calibration_.measure, SeparableMeasure):
-        found = sets.demand()
+        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+            sets = predictor.predict_set(texts, significance=MAIN_LEVEL)
+        start = time.perf_counter()
+        upper = sets.size_bounds()[1]
+        seconds, found = time.perf_counter() - start, sets.demand()
         demand = Demand(
             significance=MAIN_LEVEL,
             mean_radius=float(np.mean(found.radii)),

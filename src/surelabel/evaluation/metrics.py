@@ -33,12 +33,6 @@ class ClassificationMetrics:
         Over all (text, label) pairs; and the mean over labels, 0 for a label that is neither true nor predicted.
     hamming_loss : float
         Share of (text, label) pairs that are wrong.
-
-    Examples
-    --------
-    >>> from surelabel import metrics
-    >>> metrics.classification_metrics([[1, 0], [1, 1]], [[1, 0], [0, 1]]).hamming_loss
-    0.25
     """
 
     accuracy: float
@@ -47,36 +41,20 @@ class ClassificationMetrics:
     hamming_loss: float
 
 
-def incidence(labels: Any, columns: dict[Any, int]) -> sparse.csr_array:
-    """Return one collection of labels per text as a 0/1 matrix; a label that has no column yet gets the next one."""
-    rows = [[columns.setdefault(label, len(columns)) for label in sorted(row, key=str)] for row in labels]
-    indptr = np.cumsum([0, *map(len, rows)])
-    indices = np.array([column for row in rows for column in row], dtype=np.int64)
-    shape = (len(rows), max(1, len(columns)))
-    return sparse.csr_array((np.ones(len(indices), dtype=np.int64), indices, indptr), shape=shape)
-
-
-def _as_rows(labels: Any, parameter: str) -> sparse.csr_array:
-    """Return 0/1 rows as a sparse matrix."""
-    given: Any = labels if sparse.issparse(labels) else np.atleast_2d(np.asarray(labels))
-    rows = sparse.csr_array(given)
-    if not np.isin(rows.data, (0, 1)).all():
-        raise InvalidInputError(f"The '{parameter}' must be 0 or 1, or collections of label names. Got other values.")
-    rows = rows.astype(np.int64)
-    rows.eliminate_zeros()
-    return rows
-
-
 def label_matrices(labels: Any, predicted: Any, label_names: Sequence[Any] | None = None) -> tuple[Any, Any]:
     """Return true and predicted label-sets as 0/1 matrices (n, m) with the same columns.
 
-    Both are (n, d) arrays, or one collection of labels per text. Labels outside `label_names` get columns after those.
+    Both are (n, d) arrays, or both one collection of labels per text. Labels outside `label_names` get columns after
+    those.
     """
-    if are_collections(labels) or are_collections(predicted):
-        columns = {label: column for column, label in enumerate(label_names or ())}
-        pair = [rows if are_collections(rows) else _named_rows(rows, label_names) for rows in (labels, predicted)]
-        true, given = (incidence(rows, columns) for rows in pair)
-        true = sparse.csr_array((true.data, true.indices, true.indptr), shape=(true.shape[0], given.shape[1]))
+    if are_collections(labels):
+        from sklearn.preprocessing import MultiLabelBinarizer  # noqa: PLC0415 (slow to import)
+
+        rows = [set(row) for row in (*labels, *predicted)]
+        names = list(label_names or ())
+        names += sorted(set().union(*rows) - set(names), key=str)
+        every = MultiLabelBinarizer(classes=names, sparse_output=True).fit_transform(rows)
+        true, given = (sparse.csr_array(part, dtype=np.int64) for part in (every[: len(labels)], every[len(labels) :]))
     else:
         true, given = _as_rows(labels, "labels"), _as_rows(predicted, "predicted")
     if true.shape != given.shape:
@@ -87,14 +65,14 @@ def label_matrices(labels: Any, predicted: Any, label_names: Sequence[Any] | Non
     return true, given
 
 
-def _named_rows(rows: Any, label_names: Sequence[Any] | None) -> list[list[Any]]:
-    """Return 0/1 rows as lists of labels."""
-    matrix = _as_rows(rows, "predicted")
-    names = list(range(matrix.shape[1]) if label_names is None else label_names)
-    return [
-        [names[k] for k in matrix.indices[start:stop]]
-        for start, stop in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
-    ]
+def _as_rows(labels: Any, parameter: str) -> sparse.csr_array:
+    """Return 0/1 rows as a sparse matrix."""
+    rows = sparse.csr_array(labels if sparse.issparse(labels) else np.atleast_2d(np.asarray(labels)))
+    if not np.isin(rows.data, (0, 1)).all():
+        raise InvalidInputError(f"The '{parameter}' must be 0 or 1, or collections of label names. Got other values.")
+    rows = rows.astype(np.int64)
+    rows.eliminate_zeros()
+    return rows
 
 
 def same_label_sets(one: Any, other: Any) -> BoolArray:

@@ -17,12 +17,12 @@ from surelabel.corpora import Corpus, Vocabulary
 from surelabel.evaluation.evaluate import as_dataclass
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.guarantees.decisions import FilingPolicy
-from surelabel.models.evidence import HeldOutTexts
+from surelabel.models.evidence import HeldOutTexts, load_held_out, save_held_out
 from surelabel.models.seen import SeenTexts
 from surelabel.models.settings import LEVELS
 from surelabel.recalibration import Recalibration
 from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.sets.prediction_sets import PredictionSets, Texts
 from surelabel.text import Explanation, KnownWords, TextClassifier, Thresholds
 from surelabel.text.base import read_files
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from surelabel.models.evaluate import BundleEvaluation
 
 _FORMAT = "surelabel bundle"
-_DESCRIPTION, _CARD, _REPORT, _EVALUATION = "bundle.json", "README.md", "report.html", "evaluation.json"
-_CLASSIFIER, _POLICY = "classifier", "policy"
-_PREDICTOR, _SEEN, _FILING, _CALIBRATION = "predictor.npz", "seen.npz", "filing.npz", "calibration.npz"
-_WORDS, _RECALIBRATION, _THRESHOLDS = "known_words.npz", "recalibration.npz", "thresholds.json"
-_VOCABULARY = "vocabulary.json"
+_DESCRIPTION, _CARD, _REPORT = "bundle.json", "README.md", "report.html"
+_CLASSIFIER, _POLICY, _PREDICTOR, _SEEN, _HELD_OUT = "classifier", "policy", "predictor.npz", "seen.npz", "held_out.npz"
+# Parts that a bundle may lack: arrays, then JSON.
+_WORDS, _RECALIBRATION = "known_words.npz", "recalibration.npz"
+_THRESHOLDS, _VOCABULARY, _EVALUATION = "thresholds.json", "vocabulary.json", "evaluation.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +60,8 @@ class BundleInfo:
         "significance", "max_wrong", "max_missed", "max_false" and "assurance", as they were typed.
     max_tags : int
         A text with more tags to consider is to be read.
+    never_file : tuple of str
+        Labels that are never filed alone.
     best_guess : str
         "exact", the most plausible label-set, or thresholds for "f1" or "macro-f1".
     group_column : str or None
@@ -86,6 +88,7 @@ class BundleInfo:
     measure: str
     levels: Mapping[str, str]
     max_tags: int = 9
+    never_file: tuple[str, ...] = ()
     best_guess: str = "exact"
     group_column: str | None = None
     categories: tuple[str, ...] = ()
@@ -112,9 +115,7 @@ class BundleInfo:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bundle:
-    """A text classifier, what is calibrated on its probabilities, and what is known of both.
-
-    Made by `surelabel.train`, or by `load_bundle` from a folder.
+    """A text classifier with what is calibrated on its probabilities, made by `surelabel.train` or `load_bundle`.
 
     Attributes
     ----------
@@ -125,6 +126,10 @@ class Bundle:
     policy : FilingPolicy
         Which texts are filed, and the tags to consider for all others.
     info : BundleInfo
+    seen : SeenTexts
+        Hashes of the texts of each part.
+    filing, calibration : HeldOutTexts
+        Figures of the texts that the promises are calibrated on; no text.
     known_words : KnownWords or None
         Words of the training texts.
     recalibration : Recalibration or None
@@ -133,10 +138,6 @@ class Bundle:
         Rule for the best guess, if it is made for F1.
     evaluation : BundleEvaluation or None
         Figures on test texts.
-    seen : SeenTexts
-        Hashes of the texts of each part.
-    filing, calibration : HeldOutTexts
-        Figures of the texts that the promises are calibrated on; no text.
     vocabulary : Vocabulary or None
         URIs, other names and broader concepts of the labels.
     report : bytes or None
@@ -154,25 +155,20 @@ class Bundle:
     predictor: ConformalLabelSets
     policy: FilingPolicy
     info: BundleInfo
+    seen: SeenTexts
+    filing: HeldOutTexts
+    calibration: HeldOutTexts
     known_words: KnownWords | None = None
     recalibration: Recalibration | None = None
     thresholds: Thresholds | None = None
     evaluation: BundleEvaluation | None = None
-    seen: SeenTexts = dataclasses.field(default_factory=SeenTexts.of)
-    filing: HeldOutTexts | None = None
-    calibration: HeldOutTexts | None = None
     vocabulary: Vocabulary | None = None
     report: bytes | None = None
 
     def __post_init__(self) -> None:
-        names = self.predictor.calibration_.label_names
-        if names is None or tuple(self.classifier.label_names_) != names:
-            raise InvalidInputError(
-                "The classifier and the predictor of a bundle must have the same label names. "
-                f"Got {_first(self.classifier.label_names_)} and {_first(names)}."
-            )
-        if self.policy.automation.predictor_.calibration_.label_names != names:
-            raise InvalidInputError("The policy and the predictor of a bundle must have the same label names.")
+        policy = self.policy.automation.predictor_
+        if not tuple(self.classifier.label_names_) == self.label_names == policy.calibration_.label_names:
+            raise InvalidInputError("The classifier, predictor and policy of a bundle must have the same labels.")
 
     def __repr__(self) -> str:
         return (
@@ -194,9 +190,14 @@ class Bundle:
         return tuple(known.get(name) for name in self.label_names)
 
     @property
+    def group_column(self) -> str | None:
+        """The column with the group of each text, None if the bundle is not calibrated by groups."""
+        return self.info.group_column
+
+    @property
     def groups(self) -> tuple[str, ...] | None:
         """The groups that the bundle is calibrated with, None if it is not calibrated by groups."""
-        if self.info.group_column is None:
+        if self.group_column is None:
             return None
         return tuple(sorted({category.partition(": ")[2] for category in self.info.categories}))
 
@@ -205,8 +206,7 @@ class Bundle:
 
         `scores` are those of a tagger, one mapping of label to score per text, for a bundle of the kind "scores".
         """
-        given = list(texts) if not isinstance(texts, str) else texts
-        probabilities = self.classifier.predict_proba(given, scores=scores)
+        probabilities = self.classifier.predict_proba(texts, scores=scores)
         if self.recalibration is None or len(probabilities) == 0:
             return probabilities
         return self.recalibration.transform(probabilities)
@@ -228,51 +228,35 @@ class Bundle:
 
     def _check_groups(self, groups: Any) -> None:
         """Raise unless groups are given where the bundle is calibrated by groups, and only there."""
-        if groups is not None and self.info.group_column is None:
+        if groups is not None and self.group_column is None:
             raise InvalidInputError("This model is not calibrated by groups: leave the groups out, or train with one.")
-        if groups is None and self.info.group_column is not None:
+        if groups is None and self.group_column is not None:
             raise InvalidInputError(
-                f"This model is calibrated by groups: give the group of each text, as in {self.info.group_column!r}."
+                f"This model is calibrated by groups: give the group of each text, as in {self.group_column!r}."
             )
+
+    def _texts(self, texts: Iterable[str], groups: Any, scores: Any) -> Texts:
+        """Return texts ready to be searched by the predictor."""
+        given = list(texts) if not isinstance(texts, str) else texts
+        probabilities = self.predict_proba(given, scores)
+        return self.predictor.texts(probabilities, self.categories(probabilities, self.share_known(given), groups))
 
     def predict(self, texts: Iterable[str], *, groups: Any = None, scores: Any = None) -> ForcedPredictions:
         """Return the most plausible label-set of each text, with confidence and credibility.
 
         Here and below `groups` has the group of each text if the bundle is calibrated by groups.
         """
-        probabilities, categories = self._prepared(texts, groups, scores)
-        return self.predictor.predict(probabilities, groups=categories)
+        return self.predictor.predict(self._texts(texts, groups, scores))
 
     def predict_set(
-        self,
-        texts: Iterable[str],
-        *,
-        significance: Any = None,
-        confidence_level: Any = None,
-        groups: Any = None,
-        assurance: Any = None,
-        scores: Any = None,
+        self, texts: Iterable[str], *, groups: Any = None, scores: Any = None, **level: Any
     ) -> PredictionSets:
-        """Return the prediction set of each text; exactly one of significance and confidence_level must be given."""
-        probabilities, categories = self._prepared(texts, groups, scores)
-        return self.predictor.predict_set(
-            probabilities,
-            significance=significance,
-            confidence_level=confidence_level,
-            groups=categories,
-            assurance=assurance,
-        )
+        """Return the prediction set of each text at a level, given as in `ConformalLabelSets.predict_set`."""
+        return self.predictor.predict_set(self._texts(texts, groups, scores), **level)
 
     def predict_p(self, texts: Iterable[str], labels: Any, *, groups: Any = None, scores: Any = None) -> FloatArray:
         """Return the p-value of one given label-set per text, (n,): 0/1 rows, or collections of label names."""
-        probabilities, categories = self._prepared(texts, groups, scores)
-        return self.predictor.predict_p(probabilities, labels, groups=categories)
-
-    def _prepared(self, texts: Iterable[str], groups: Any, scores: Any) -> tuple[Any, list[str] | None]:
-        """Return probabilities and categories of texts."""
-        given = list(texts) if not isinstance(texts, str) else texts
-        probabilities = self.predict_proba(given, scores)
-        return probabilities, self.categories(probabilities, self.share_known(given), groups)
+        return self.predictor.predict_p(self._texts(texts, groups, scores), labels)
 
     def answers(
         self,
@@ -333,26 +317,28 @@ class Bundle:
         from surelabel.models.card import model_card  # noqa: PLC0415 (cards describe bundles)
 
         target = check_overwrite(folder)
+        documents = {
+            _DESCRIPTION: {"format": _FORMAT, **self.info.to_dict()},
+            _THRESHOLDS: self.thresholds and self.thresholds.to_dict(),
+            _VOCABULARY: self.vocabulary and self.vocabulary.to_record(),
+            _EVALUATION: self.evaluation and self.evaluation.to_dict(),
+        }
         with atomic_folder(target) as temporary:
-            _write_json(temporary / _DESCRIPTION, {"format": _FORMAT, **self.info.to_dict()})
             (temporary / _CLASSIFIER).mkdir()
             self.classifier.write_files(temporary / _CLASSIFIER)
             self.predictor.save(temporary / _PREDICTOR)
             self.policy.save(temporary / _POLICY)
             self.seen.save(temporary / _SEEN)
-            for name, part in ((_FILING, self.filing), (_CALIBRATION, self.calibration)):
-                if part is not None:
-                    part.save(temporary / name, self.label_names)
+            parts = {"filing": self.filing, "calibration": self.calibration}
+            save_held_out(temporary / _HELD_OUT, parts, self.label_names)
             if self.known_words is not None:
                 self.known_words.save(temporary / _WORDS)
             if self.recalibration is not None:
                 self.recalibration.save(temporary / _RECALIBRATION)
-            if self.thresholds is not None:
-                _write_json(temporary / _THRESHOLDS, self.thresholds.to_dict())
-            if self.vocabulary is not None:
-                _write_json(temporary / _VOCABULARY, self.vocabulary.to_record())
-            if self.evaluation is not None:
-                _write_json(temporary / _EVALUATION, self.evaluation.to_dict())
+            for name, document in documents.items():
+                if document is not None:
+                    text = json.dumps(document, ensure_ascii=False, indent=1)
+                    (temporary / name).write_text(f"{text}\n", encoding="utf-8")
             if self.report is not None:
                 (temporary / _REPORT).write_bytes(self.report)
             (temporary / _CARD).write_text(model_card(self), encoding="utf-8")
@@ -391,30 +377,26 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
             return read(folder / name) if name in names else None
 
         classifier = read_files(folder / _CLASSIFIER)
-        labels = classifier.label_names_
+        held_out = load_held_out(folder / _HELD_OUT, classifier.label_names_)
         return Bundle(
             classifier=classifier,
             predictor=ConformalLabelSets.load(folder / _PREDICTOR),
             policy=FilingPolicy.load(folder / _POLICY),
             info=BundleInfo.from_dict(document),
+            seen=SeenTexts.load(folder / _SEEN),
+            filing=held_out["filing"],
+            calibration=held_out["calibration"],
             known_words=optional(_WORDS, KnownWords.load),
             recalibration=optional(_RECALIBRATION, Recalibration.load),
             thresholds=optional(_THRESHOLDS, lambda file: Thresholds.from_dict(_read_json(file))),
-            evaluation=optional(_EVALUATION, lambda file: BundleEvaluation.from_dict(_read_json(file))),
-            seen=SeenTexts.load(folder / _SEEN),
-            filing=optional(_FILING, lambda file: HeldOutTexts.load(file, labels)),
-            calibration=optional(_CALIBRATION, lambda file: HeldOutTexts.load(file, labels)),
             vocabulary=optional(_VOCABULARY, lambda file: Vocabulary.from_record(_read_json(file))),
+            evaluation=optional(_EVALUATION, lambda file: BundleEvaluation.from_dict(_read_json(file))),
             report=optional(_REPORT, Path.read_bytes),
         )
-    except (ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError) as error:
         if isinstance(error, ArtifactError):
             raise
         raise ArtifactError(f"The model {folder} cannot be used: {error}") from error
-
-
-def _write_json(path: Path, values: Any) -> None:
-    path.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def _read_json(path: Path) -> Any:
@@ -422,8 +404,3 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{path} is damaged: {error}.") from error
-
-
-def _first(names: Sequence[str] | None) -> str:
-    """Show the beginning of some label names."""
-    return "none" if names is None else f"{len(names)} names ({', '.join(names[:3])}, ...)"

@@ -8,9 +8,11 @@ promise holds for all texts, for filed ones, and for those that people see.
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,17 +30,19 @@ from surelabel.models.seen import hashes_of
 from surelabel.models.settings import LEVELS
 
 _LOCK = threading.Lock()
-_CHANGES = {*LEVELS, "measure", "max_tags", "group", "cardinality"}
+_CHANGES = {*LEVELS, "measure", "max_tags", "never_file", "group", "cardinality"}
+_KEPT = ("classifier", "seen", "known_words", "recalibration", "thresholds", "vocabulary")
+_ABOUT_CALIBRATION = "Calibration: "
+_NOTHING_KNOWN = "\0nothing is known of this category"
 
 
-def held_out_texts(pieces: Any, corpus: Corpus) -> HeldOutTexts:
-    """Return the figures of texts with labels; `pieces` is a Bundle, or the parts of one that is being made."""
-    column = pieces.group_column if hasattr(pieces, "group_column") else pieces.info.group_column
-    texts = list(corpus.texts)
+def held_out_texts(model: Any, corpus: Corpus) -> HeldOutTexts:
+    """Return the figures of texts with labels by a bundle, or by the `Fitted` model that it is made of."""
+    texts, column = list(corpus.texts), model.group_column
     return HeldOutTexts(
-        pieces.predict_proba(texts, corpus.scores if pieces.classifier.kind == "scores" else None),
+        model.predict_proba(texts, corpus.scores if model.classifier.kind == "scores" else None),
         corpus.label_sets,
-        None if pieces.known_words is None else pieces.known_words.share(texts),
+        None if model.known_words is None else model.known_words.share(texts),
         None if column is None else list(corpus.column(column)),
     )
 
@@ -55,21 +59,17 @@ def with_calibration(
     **pieces: Any,
 ) -> Bundle:
     """Return a bundle of `pieces`, its policy and predictor calibrated on two parts with no text in common."""
-    names = tuple(pieces["classifier"].label_names_)
     if calibration.groups is not None and cardinality:
         raise InvalidInputError("Calibrate by groups or by number of labels (cardinality), not by both.")
-    levels = info.levels
-    common: dict[str, Any] = {"min_labels": limits[0], "max_labels": limits[1], "constraints": constraints}
-    policy = FilingPolicy(
-        max_wrong=levels["max_wrong"],
-        assurance=levels["assurance"],
-        max_missed=levels["max_missed"],
-        max_false=levels["max_false"],
-        max_tags=info.max_tags,
-        measure=measure,
-        label_names=names,
-        **common,
-    )
+    promises: dict[str, Any] = {name: level for name, level in info.levels.items() if name != "significance"}
+    common: dict[str, Any] = {
+        "measure": measure,
+        "min_labels": limits[0],
+        "max_labels": limits[1],
+        "label_names": tuple(pieces["classifier"].label_names_),
+        "constraints": constraints,
+    }
+    policy = FilingPolicy(**promises, max_tags=info.max_tags, never_file=info.never_file, **common)
     # Warnings are filtered for the whole process: a service that calibrates in threads must not do so at once.
     with _LOCK, warnings.catch_warnings(action="ignore", category=CalibrationWarning):
         policy.calibrate(filing.evidence, calibration.evidence)
@@ -79,11 +79,18 @@ def with_calibration(
             groups = policy.categories(filed, calibration.groups)
         taxonomy: Any = ByGroup() if groups is not None else ByCardinality(tuple(cardinality)) if cardinality else None
         scored, categories = _with_unseen(calibration, groups)
-        predictor = ConformalLabelSets(measure, label_names=names, taxonomy=taxonomy, **common).calibrate(
+        predictor = ConformalLabelSets(taxonomy=taxonomy, **common).calibrate(
             scored.probabilities, scored.label_sets, groups=categories
         )
     notes = [note for note in info.notes if not note.startswith(_ABOUT_CALIBRATION)]
-    notes += _notes(predictor, policy, len(calibration), groups, levels["significance"], bool(cardinality))
+    sizes = Counter(groups or ["all texts"] * len(calibration))
+    sizes.update(dict.fromkeys(categories or (), 0))
+    notes += _notes(predictor, sizes, info.levels["significance"])
+    if cardinality and policy.share_:
+        notes.append(
+            f"{_ABOUT_CALIBRATION}prediction sets are calibrated by number of labels over all texts, not apart for "
+            "texts that people see."
+        )
     info = dataclasses.replace(
         info,
         categories=() if categories is None else tuple(sorted(set(categories))),
@@ -93,55 +100,35 @@ def with_calibration(
     return Bundle(predictor=predictor, policy=policy, info=info, filing=filing, calibration=calibration, **pieces)
 
 
-_ABOUT_CALIBRATION = "Calibration: "
-_NOTHING_KNOWN = "\0nothing is known of this category"
-
-
 def _with_unseen(calibration: HeldOutTexts, groups: list[str] | None) -> tuple[HeldOutTexts, list[str] | None]:
     """Return texts and their categories, where groups whose texts are all filed have a text that people see.
 
     Its score is infinite. All candidates are then in the prediction sets of this category, of which nothing is known.
     """
-    if groups is None:
-        return calibration, None
-    seen = {one.replace("filed", "seen", 1) for one in groups if one.startswith("filed")} - set(groups)
-    if not seen:
+    unseen = sorted({one.replace("filed", "seen", 1) for one in groups or ()} - set(groups or ()))
+    if groups is None or not unseen:
         return calibration, groups
-    more = dataclasses.replace(calibration.rows([0] * len(seen)), label_sets=[frozenset([_NOTHING_KNOWN])] * len(seen))
-    return calibration.joined(more), [*groups, *sorted(seen)]
+    more = dataclasses.replace(
+        calibration.rows([0] * len(unseen)), label_sets=[frozenset([_NOTHING_KNOWN])] * len(unseen)
+    )
+    return calibration.joined(more), [*groups, *unseen]
 
 
-def _notes(
-    predictor: ConformalLabelSets,
-    policy: FilingPolicy,
-    n_texts: int,
-    groups: Sequence[str] | None,
-    significance: str,
-    by_cardinality: bool,
-) -> list[str]:
-    """Return remarks on the calibration."""
-    notes = []
-    needed = int(np.ceil(1 / float(significance))) - 1
-    categories = {name for one in groups or () for name in (one, one.replace("filed", "seen", 1))}
-    sizes = {category: groups.count(category) for category in categories} if groups else {"all": n_texts}
-    small = [f"{category} ({n})" for category, n in sorted(sizes.items()) if n < needed and category != "all"]
-    if small or sizes.get("all", needed) < needed:
-        which = f" These have fewer: {', '.join(small)}." if small else f" There are {n_texts}."
+def _notes(predictor: ConformalLabelSets, sizes: Mapping[str, int], significance: str) -> list[str]:
+    """Return remarks on a calibration with these numbers of texts by category."""
+    notes, needed, n_texts = [], math.ceil(1 / float(significance)) - 1, sum(sizes.values())
+    small = [f"{category} ({n})" for category, n in sorted(sizes.items()) if n < needed]
+    if small:
         notes.append(
             f"{_ABOUT_CALIBRATION}prediction sets at significance {significance} need {needed} texts of a category to "
-            f"rule anything out.{which}"
+            f"rule anything out. These have fewer: {', '.join(small)}."
         )
-    n_unlisted = round(predictor.calibration_.share_unlisted * predictor.calibration_.n_texts)
-    unlisted = (n_unlisted - (predictor.calibration_.n_texts - n_texts)) / n_texts
-    if unlisted > float(significance):
+    totals = np.concatenate(list(predictor.calibration_.totals.values()))
+    share_unlisted = (np.isinf(totals).sum() - (len(totals) - n_texts)) / n_texts
+    if share_unlisted > float(significance):
         notes.append(
-            f"{_ABOUT_CALIBRATION}{100 * unlisted:.1f} % of the texts have a label that is unknown or not listed, more "
-            f"than the significance {significance}. Prediction sets at that level hold all candidates."
-        )
-    if by_cardinality and policy.share_:
-        notes.append(
-            f"{_ABOUT_CALIBRATION}prediction sets are calibrated by number of labels over all texts, not apart for "
-            "texts that people see."
+            f"{_ABOUT_CALIBRATION}{100 * share_unlisted:.1f} % of the texts have a label that is unknown or not "
+            f"listed, more than the significance {significance}. Prediction sets at that level hold all candidates."
         )
     return notes
 
@@ -167,56 +154,64 @@ def calibrate_bundle(bundle: Bundle, corpus: Corpus | None = None, add: bool = F
     unknown = sorted(set(changes) - _CHANGES)
     if unknown:
         raise InvalidInputError(f"calibrate_bundle changes {', '.join(sorted(_CHANGES))}. Got {', '.join(unknown)}.")
-    if bundle.filing is None or bundle.calibration is None:
-        raise InvalidInputError("This model does not have the figures of its calibration texts. Train it again.")
-    if "group" in changes:
-        if corpus is None or add:
-            raise InvalidInputError("Another group column needs a new calibration: give its texts, without add.")
-        bundle = dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, group_column=changes["group"]))
+    if "group" in changes and (corpus is None or add):
+        raise InvalidInputError("Another group column needs a new calibration: give its texts, without add.")
+    info = dataclasses.replace(
+        bundle.info,
+        levels={**bundle.info.levels, **{name: str(changes[name]) for name in LEVELS if name in changes}},
+        max_tags=changes.get("max_tags", bundle.info.max_tags),
+        never_file=tuple(changes.get("never_file", bundle.info.never_file)),
+        group_column=changes.get("group", bundle.info.group_column),
+        verdict=(),
+    )
+    bundle = dataclasses.replace(bundle, info=info)
     filing, calibration, seen = bundle.filing, bundle.calibration, bundle.seen
-    assert filing is not None
-    assert calibration is not None
     if corpus is not None:
-        labelled = with_names(corpus.rows(np.flatnonzero(corpus.is_labelled)), bundle.vocabulary)
+        labelled = with_names(corpus.rows(corpus.is_labelled), bundle.vocabulary)
         if add:
-            rows = _new_rows(bundle, labelled)
-            more = labelled.rows(np.flatnonzero(rows))
+            more = _new_texts(bundle, labelled)
             calibration = calibration.joined(held_out_texts(bundle, more))
             seen = seen.calibrated_with(seen.filing, np.concatenate([seen.calibration, hashes_of(more.texts)]))
         else:
             parts = _drawn(bundle, labelled)
             filing, calibration = (held_out_texts(bundle, part) for part in parts)
             seen = seen.calibrated_with(*(hashes_of(part.texts) for part in parts))
-    measure = changes.get("measure", bundle.predictor.measure)
-    levels = {**bundle.info.levels, **{name: str(changes[name]) for name in LEVELS if name in changes}}
-    info = dataclasses.replace(
-        bundle.info, levels=levels, max_tags=changes.get("max_tags", bundle.info.max_tags), verdict=()
-    )
+    options = {name: changes[name] for name in ("measure", "cardinality") if name in changes}
+    return recalibrated(dataclasses.replace(bundle, seen=seen), filing, calibration, **options)
+
+
+def recalibrated(
+    bundle: Bundle,
+    filing: HeldOutTexts,
+    calibration: HeldOutTexts,
+    measure: Any = None,
+    cardinality: Sequence[int] | None = None,
+) -> Bundle:
+    """Return a bundle with the calibration by two parts, and without evaluation and report; all else stays."""
+    predictor = bundle.predictor
+    if isinstance(measure, str):
+        measure = measures.measure_from_name(measure)
     return with_calibration(
-        info=info,
+        info=bundle.info,
         filing=filing,
         calibration=calibration,
-        measure=measures.measure_from_name(measure) if isinstance(measure, str) else measure,
-        limits=(bundle.predictor.calibration_.min_labels, bundle.predictor.calibration_.max_labels),
-        cardinality=changes.get("cardinality", getattr(bundle.predictor.taxonomy, "edges", ())),
-        constraints=bundle.predictor.constraints,
-        **{
-            name: getattr(bundle, name)
-            for name in ("classifier", "known_words", "recalibration", "thresholds", "vocabulary")
-        },
-        seen=seen,
+        measure=predictor.measure if measure is None else measure,
+        limits=(predictor.calibration_.min_labels, predictor.calibration_.max_labels),
+        cardinality=getattr(predictor.taxonomy, "edges", ()) if cardinality is None else cardinality,
+        constraints=predictor.constraints,
+        **{name: getattr(bundle, name) for name in _KEPT},
     )
 
 
-def _new_rows(bundle: Bundle, corpus: Corpus) -> Any:
-    """Return which texts the model has not been trained or calibrated with, (n,); raise if there is none."""
+def _new_texts(bundle: Bundle, corpus: Corpus) -> Corpus:
+    """Return the texts that the model has not been trained or calibrated with; raise if there is none."""
     used = bundle.seen.used(corpus.texts)
     if used.all():
         raise InvalidInputError(
             f"The model was trained or calibrated with all {count(len(used))} texts already: a text counts once. "
             "Give others."
         )
-    return ~used
+    return corpus.rows(~used)
 
 
 def _drawn(bundle: Bundle, corpus: Corpus) -> tuple[Corpus, Corpus]:
@@ -236,4 +231,4 @@ def _drawn(bundle: Bundle, corpus: Corpus) -> tuple[Corpus, Corpus]:
         filing, calibration = np.zeros((2, len(texts)), dtype=bool)
         filing[order[: len(order) // 2]] = True
         calibration[order[len(order) // 2 :]] = True
-    return corpus.rows(np.flatnonzero(filing)), corpus.rows(np.flatnonzero(calibration))
+    return corpus.rows(filing), corpus.rows(calibration)

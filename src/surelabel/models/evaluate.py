@@ -138,7 +138,7 @@ def new_texts(bundle: Bundle, corpus: Corpus) -> Corpus:
 
 def _texts_of(bundle: Bundle, corpus: Corpus, *, held_out: bool) -> tuple[Corpus, dict[str, int]]:
     """Return the texts to measure on, and how many are left out, by reason."""
-    labelled = with_names(corpus.rows(np.flatnonzero(corpus.is_labelled)), bundle.vocabulary)
+    labelled = with_names(corpus.rows(corpus.is_labelled), bundle.vocabulary)
     left_out = {"no labels": len(corpus) - len(labelled)}
     if held_out:
         return labelled, left_out
@@ -159,9 +159,12 @@ def _measured(bundle: Bundle, part: HeldOutTexts, corpus: Corpus, left_out: Mapp
         part.label_sets,
         groups=categories,
         best_guesses=None if guesses is None else as_label_sets(guesses, names),
-        info=TextInfo(ids=corpus.ids, training_counts=bundle.info.label_texts),
-        subgroup_of=part.groups or ["filed" if one else "seen by people" for one in filed],
-        subgroup_sizes=_subgroup_sizes(bundle),
+        info=TextInfo(
+            corpus.ids,
+            bundle.info.label_texts,
+            part.groups or ["filed" if one else "seen by people" for one in filed],
+            _subgroup_sizes(bundle),
+        ),
     )
     p_values = bundle.predictor.predict_p(part.probabilities, part.label_sets, groups=categories)
     levels = dict.fromkeys((*STANDARD_LEVELS, bundle.info.levels["significance"]))
@@ -182,12 +185,12 @@ def _measured(bundle: Bundle, part: HeldOutTexts, corpus: Corpus, left_out: Mapp
     )
 
 
-def _subgroup_sizes(bundle: Bundle) -> dict[str, int] | None:
+def _subgroup_sizes(bundle: Bundle) -> dict[str, int]:
     """Return the number of calibration texts of each group, or of filed texts and those that people see."""
-    if bundle.calibration is not None and bundle.calibration.groups is not None:
+    if bundle.calibration.groups is not None:
         return dict(Counter(bundle.calibration.groups))
     if not bundle.info.categories:
-        return None
+        return {}
     sizes = {group: len(totals) for (group, _), totals in bundle.predictor.calibration_.totals.items()}
     return {"filed": sizes.get("filed", 0), "seen by people": sizes.get("seen", 0)}
 
@@ -197,32 +200,22 @@ def decision_figures(
 ) -> dict[str, DecisionFigures]:
     """Return the figures of texts that are filed, chosen, read, and seen by people (chosen or read)."""
     kinds = np.array([decision.decision for decision in decisions])
-    wrong = np.array(
-        [
-            frozenset(names[k] for k in decision.labels) != true
-            for decision, true in zip(decisions, label_sets, strict=True)
-        ],
-        dtype=np.float64,
-    )
-    missed = np.array(
-        [
-            len(true - {names[k] for k in decision.consider}) / max(1, len(true))
-            for decision, true in zip(decisions, label_sets, strict=True)
-        ]
-    )
-    n_tags = np.array([len(decision.consider) for decision in decisions], dtype=np.float64)
-    masks: dict[str, Any] = {kind: kinds == kind for kind in (FILE, CHOOSE, READ)}
-    masks["seen"] = ~masks[FILE]
-    return {
-        kind: DecisionFigures(
-            int(mask.sum()),
-            float(mask.mean()),
-            *_mean(wrong[mask]),
-            *(_mean(missed[mask]) if kind != FILE else (None, None)),
-            float(n_tags[mask].mean()) if mask.any() and kind != FILE else None,
+    pairs = list(zip(decisions, label_sets, strict=True))
+    wrong = np.array([frozenset(names[k] for k in one.labels) != true for one, true in pairs], dtype=np.float64)
+    missed = np.array([len(true - {names[k] for k in one.consider}) / max(1, len(true)) for one, true in pairs])
+    n_tags = np.array([len(one.consider) for one in decisions], dtype=np.float64)
+    found = {}
+    for kind in (FILE, CHOOSE, READ, "seen"):
+        rows = kinds != FILE if kind == "seen" else kinds == kind
+        lists = slice(0) if kind == FILE else slice(None)  # filed texts have no list to look at
+        found[kind] = DecisionFigures(
+            int(rows.sum()),
+            float(rows.mean()),
+            *_mean(wrong[rows]),
+            *_mean(missed[rows][lists]),
+            _mean(n_tags[rows][lists])[0],
         )
-        for kind, mask in masks.items()
-    }
+    return found
 
 
 def _mean(values: FloatArray) -> tuple[float | None, float | None]:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surelabel import measures, text
-from surelabel._core.files import read_arrays, write_arrays
 from surelabel._core.formatting import count
 from surelabel._core.progress import step
 from surelabel._version import __version__
@@ -23,14 +22,14 @@ from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.labels.shortlists import Shortlists
 from surelabel.measures import LogLoss, Mixture
 from surelabel.measures.choose import choose_mixture
-from surelabel.models.evidence import as_shortlists
 from surelabel.models.settings import TrainingSettings
+from surelabel.probabilities_file import PartProbabilities, Probabilities
 from surelabel.recalibration import Recalibration
 from surelabel.text import HeldOut, KnownWords, TextClassifier, Thresholds
 
 _log = logging.getLogger(__name__)
+_HELD_OUT = "held_out.npz"
 TAGGERS = ("scores", "annif", "http")
-_HELD_OUT = "probabilities of training texts"
 # A neural classifier stops by this share of the training texts.
 _VALIDATION_SHARE = 0.1
 # Training texts on which a measure is chosen: more do not change the choice.
@@ -76,13 +75,14 @@ def fit(
     corpus: Corpus, settings: TrainingSettings, vocabulary: Vocabulary | None = None, work_folder: Path | None = None
 ) -> Fitted:
     """Fit the classifier on the training part, and choose measure, thresholds and recalibration inside that part."""
-    kind, training, validation = _training_parts(corpus, settings)
-    names, known = _label_names(training, vocabulary)
-    options, offered = settings.options, names
-    if vocabulary is not None and kind in TAGGERS:
-        options, offered = _for_tagger(options, names, vocabulary)
-    limits = _limits(training, settings, len(offered))
-    classifier = _fitted(_made(kind, options, settings.seed), training, validation, offered, work_folder)
+    classifier = make_classifier(corpus, settings)
+    training, validation = _training_parts(corpus, settings, classifier)
+    label_texts = _label_texts(training, vocabulary)
+    names, is_tagger = tuple(label_texts), classifier.kind in TAGGERS
+    if vocabulary is not None and is_tagger:
+        names = _for_tagger(classifier, names, vocabulary)
+    limits = _limits(training, settings, len(names))
+    classifier = _fitted(classifier, training, validation, names, work_folder)
     choices = _choices(classifier, training, validation)
     recalibration = _recalibration(choices, settings)
     if recalibration is not None and choices is not None:
@@ -92,9 +92,9 @@ def fit(
     return Fitted(
         classifier=classifier,
         n_train=len(training),
-        label_texts=dict(zip(names, np.asarray(known.sum(axis=0)).reshape(-1).tolist(), strict=True)),
+        label_texts=label_texts,
         limits=limits,
-        known_words=None if kind in TAGGERS else KnownWords.from_texts(training.texts),
+        known_words=None if is_tagger else KnownWords.from_texts(training.texts),
         recalibration=recalibration,
         thresholds=_thresholds(choices, settings),
         measure=measure,
@@ -102,69 +102,48 @@ def fit(
     )
 
 
-def _made(kind: str, options: Any, seed: int) -> TextClassifier:
-    """Return the unfitted classifier, with the seed of the training if it takes one."""
-    classifier = text.make(kind, **options)
-    if "seed" in classifier.get_params(deep=False) and "seed" not in options:
-        classifier.set_params(seed=seed)
+def make_classifier(corpus: Corpus, settings: TrainingSettings) -> TextClassifier:
+    """Return the unfitted classifier: the kind that is set or fits the number of labels, with the seed of training."""
+    kind = settings.classifier
+    if kind is None:
+        n_labels = len(_label_texts(corpus.part("train"), None)) if "train" in corpus.part_sizes else 0
+        kind = text.default_kind(n_labels)
+    classifier = text.make(kind, **settings.options)
+    if "seed" in classifier.get_params(deep=False) and "seed" not in settings.options:
+        classifier.set_params(seed=settings.seed)
     return classifier
 
 
-def _for_tagger(options: Any, names: Sequence[str], vocabulary: Vocabulary) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return a tagger's settings and labels: all concepts that are not deprecated, by any of their names."""
+def _for_tagger(classifier: TextClassifier, names: Sequence[str], vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Tell a tagger the other names of concepts; return its labels: all concepts that are not deprecated."""
     pairs = list(zip(vocabulary.names, vocabulary.concepts, strict=True))
     others = {other: name for name, concept in pairs for other in (concept.name, *concept.alternatives)}
-    others |= dict(zip(vocabulary.uris, vocabulary.names, strict=True))
-    offered = (name for name, concept in pairs if not concept.is_deprecated)
-    return {**options, "alternatives": others}, tuple(dict.fromkeys((*names, *offered)))
+    classifier.set_params(alternatives={**others, **dict(zip(vocabulary.uris, vocabulary.names, strict=True))})
+    return tuple(dict.fromkeys((*names, *(name for name, concept in pairs if not concept.is_deprecated))))
 
 
-def kind_of(corpus: Corpus, settings: TrainingSettings) -> str:
-    """Return the kind of classifier: as set, or by the number of labels of the training texts."""
-    if settings.classifier is not None or "train" not in corpus.part_sizes:
-        return settings.classifier or text.default_kind(0)
-    return text.default_kind(int((np.asarray(corpus.part("train").labels.sum(axis=0)) > 0).sum()))
-
-
-def needs_validation(corpus: Corpus, settings: TrainingSettings) -> bool:
-    """Whether the classifier of these settings stops by validation texts."""
-    return text.make(kind_of(corpus, settings), **settings.options).needs_validation
-
-
-def _training_parts(corpus: Corpus, settings: TrainingSettings) -> tuple[str, Corpus, Corpus | None]:
-    """Return the kind of classifier, its training texts, and those that it stops by.
+def _training_parts(
+    corpus: Corpus, settings: TrainingSettings, classifier: TextClassifier
+) -> tuple[Corpus, Corpus | None]:
+    """Return the training texts of a classifier, and those that it stops by.
 
     A classifier that needs no validation texts learns from them as well.
     """
-    own, kind = corpus.part("train"), kind_of(corpus, settings)
-    has_validation = "validation" in corpus.part_sizes
-    if not needs_validation(corpus, settings):
-        return kind, corpus.part("train", "validation") if has_validation else own, None
+    own, has_validation = corpus.part("train"), "validation" in corpus.part_sizes
+    if not classifier.needs_validation:
+        return (corpus.part("train", "validation") if has_validation else own), None
     if has_validation:
-        return kind, own, corpus.part("validation")
+        return own, corpus.part("validation")
     order = np.random.RandomState(settings.seed).permutation(len(own))
     n_held = max(1, round(_VALIDATION_SHARE * len(own)))
-    return kind, own.rows(np.sort(order[n_held:])), own.rows(np.sort(order[:n_held]))
+    return own.rows(np.sort(order[n_held:])), own.rows(np.sort(order[:n_held]))
 
 
-def _label_names(training: Corpus, vocabulary: Vocabulary | None) -> tuple[tuple[str, ...], Any]:
-    """Return the labels that occur in training texts, and the texts' labels (n, d) in their order.
-
-    Deprecated concepts of a vocabulary are none.
-    """
+def _label_texts(training: Corpus, vocabulary: Vocabulary | None) -> dict[str, int]:
+    """Return the labels of training texts, but for deprecated concepts, and how many texts have each."""
     old = set() if vocabulary is None else set(map(vocabulary.name, vocabulary.deprecated))
-    used = np.flatnonzero(np.asarray(training.labels.sum(axis=0)).reshape(-1))
-    used = np.array([k for k in used.tolist() if training.label_names[k] not in old], dtype=np.int64)
-    return tuple(training.label_names[k] for k in used.tolist()), training.labels[:, used]
-
-
-def _labels_as(corpus: Corpus, names: Sequence[str]) -> Any:
-    """Return the labels of texts as columns for `names`, other labels left out."""
-    place = {name: k for k, name in enumerate(corpus.label_names)}
-    columns = [place[name] for name in names if name in place]
-    if len(columns) == len(names):
-        return corpus.labels[:, columns]
-    return label_matrix([row & set(names) for row in corpus.label_sets], tuple(names))
+    counts = np.asarray(training.labels.sum(axis=0)).reshape(-1).tolist()
+    return {name: n for name, n in zip(training.label_names, counts, strict=True) if n and name not in old}
 
 
 def _limits(training: Corpus, settings: TrainingSettings, n_labels: int) -> tuple[int, int]:
@@ -191,25 +170,37 @@ def _fitted(
     folder = None if work_folder is None else work_folder / _work_name(classifier, training, validation)
     if folder is not None:
         with contextlib.suppress(ArtifactError):
-            finished = text.load(folder / "classifier")
-            finished.held_out_ = _load_held_out(folder / "held_out.npz", finished.n_labels_)
-            _log.info("The classifier was finished by an earlier run; it is not trained again.")
-            return finished
+            return _finished(folder)
+    labels = label_matrix(training.label_sets, names)
     options: dict[str, Any] = {"scores": training.scores} if classifier.kind == "scores" else {}
+    if validation is not None:
+        options["validation"] = list(validation.texts), label_matrix(validation.label_sets, names)
     with step(f"training {classifier.kind} on {count(len(training))} texts"):
         classifier.fit(
             list(training.texts),
-            _labels_as(training, names),
+            labels,
             names,
-            validation=None if validation is None else (list(validation.texts), _labels_as(validation, names)),
             work_folder=None if folder is None else folder / "checkpoints",
             **options,
         )
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        _save_held_out(folder / "held_out.npz", classifier.held_out_)
+        if classifier.held_out_ is not None:
+            rows, probabilities = classifier.held_out_
+            part = PartProbabilities(probabilities, labels[rows], tuple(map(str, rows)))
+            Probabilities({"training": part}, tuple(names), len(names)).save(folder / _HELD_OUT)
         classifier.save(folder / "classifier")
     return classifier
+
+
+def _finished(folder: Path) -> TextClassifier:
+    """Return a classifier that an earlier run has finished; an ArtifactError if there is none."""
+    finished = text.load(folder / "classifier")
+    if (folder / _HELD_OUT).exists():
+        part = Probabilities.load(folder / _HELD_OUT).parts["training"]
+        finished.held_out_ = HeldOut(np.array(part.ids, dtype=np.int64), part.probabilities)
+    _log.info("The classifier was finished by an earlier run; it is not trained again.")
+    return finished
 
 
 def _work_name(classifier: TextClassifier, training: Corpus, validation: Corpus | None) -> str:
@@ -219,41 +210,19 @@ def _work_name(classifier: TextClassifier, training: Corpus, validation: Corpus 
     return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
-def _save_held_out(path: Path, held_out: HeldOut | None) -> None:
-    """Write the probabilities of training texts beside a finished classifier."""
-    arrays: dict[str, Any] = {}
-    if held_out is not None:
-        values = held_out.probabilities
-        arrays = {"rows": held_out.rows}
-        if isinstance(values, Shortlists):
-            arrays.update(listed=values.labels, probabilities=values.probabilities)
-        else:
-            arrays["probabilities"] = values
-    write_arrays(path, {"kind": _HELD_OUT}, arrays)
-
-
-def _load_held_out(path: Path, n_labels: int) -> HeldOut | None:
-    """Read what `_save_held_out` wrote."""
-    arrays = read_arrays(path, _HELD_OUT)[1]
-    if not arrays:
-        return None
-    values: Any = arrays["probabilities"]
-    return HeldOut(arrays["rows"], as_shortlists(arrays["listed"], values, n_labels) if "listed" in arrays else values)
-
-
 def _choices(classifier: TextClassifier, training: Corpus, validation: Corpus | None) -> Choices | None:
     """Return what the measure and the rule for best guesses are chosen on, None if there is nothing."""
     names = classifier.label_names_
     if validation is not None:
         return Choices(
             classifier.predict_proba(list(validation.texts)),
-            _labels_as(validation, names),
-            _labels_as(training, names),
+            label_matrix(validation.label_sets, names),
+            label_matrix(training.label_sets, names),
         )
     if classifier.held_out_ is None:
         return None
     rows, probabilities = classifier.held_out_
-    labels = _labels_as(training, names)
+    labels = label_matrix(training.label_sets, names)
     return Choices(probabilities, labels[rows], labels, np.asarray(rows))
 
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +77,7 @@ class SeenTexts:
         training = self.is_in("training", corpus.texts)
         calibration = self.is_in("filing", corpus.texts) | self.is_in("calibration", corpus.texts)
         kept = self.rows_of("test", corpus.texts) | ~(training | calibration)
-        return corpus.rows(np.flatnonzero(kept)), {
+        return corpus.rows(kept), {
             "training": int((training & ~kept).sum()),
             "calibration": int((calibration & ~training & ~kept).sum()),
         }
@@ -99,12 +98,12 @@ class SeenTexts:
         return cls(**arrays)
 
 
-def repeats(parts: dict[str, Any]) -> dict[str, int]:
-    """Return how many texts of each part also occur in an earlier part, for parts in order."""
+def n_repeated(parts: Iterable[Iterable[str]]) -> int:
+    """Return how many texts of several parts also occur in an earlier part."""
     earlier: Hashes = np.zeros(0, dtype=np.uint64)
-    counts = {}
-    for name, texts in parts.items():
+    n = 0
+    for texts in parts:
         hashes = hashes_of(texts)
-        counts[name] = int(np.isin(hashes, earlier).sum())
+        n += int(np.isin(hashes, earlier).sum())
         earlier = np.concatenate([earlier, hashes])
-    return counts
+    return n

@@ -24,8 +24,8 @@ from surelabel.exceptions import CorpusError, InvalidInputError, MissingDependen
 from surelabel.models.bundle import Bundle, BundleInfo, load_bundle, with_names
 from surelabel.models.calibrate import held_out_texts, with_calibration
 from surelabel.models.evaluate import evaluate_bundle
-from surelabel.models.fit import TAGGERS, Fitted, fit, needs_validation
-from surelabel.models.seen import SeenTexts, repeats
+from surelabel.models.fit import TAGGERS, Fitted, fit, make_classifier
+from surelabel.models.seen import SeenTexts, n_repeated
 from surelabel.models.settings import TrainingSettings
 from surelabel.models.verdict import verdict
 
@@ -76,13 +76,15 @@ def train(
         settings.setdefault("classifier", "scores")
     wanted = TrainingSettings(**{name: settings.pop(name) for name in list(settings) if name in _SETTINGS})
     target = None if out is None else check_overwrite(out)
-    words = _vocabulary(settings.pop("vocabulary", None), settings.pop("language", None))
+    vocabulary, language = settings.pop("vocabulary", None), settings.pop("language", None)
+    if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
+        vocabulary = corpora.read_vocabulary(vocabulary, language or "en")
     with reporting_to(progress):
-        divided = with_names(_read(corpus, wanted, {"text": text, "labels": labels}, settings), words)
+        divided = with_names(_read(corpus, wanted, {"text": text, "labels": labels}, settings), vocabulary)
         if target is None:
-            return _train(divided, wanted, words, None)
+            return _train(divided, wanted, vocabulary, None)
         work_folder = target.parent / f".{target.name}.training"
-        bundle = _with_report(_train(divided, wanted, words, work_folder), divided)
+        bundle = _with_report(_train(divided, wanted, vocabulary, work_folder), divided)
         with step("saving the model"):
             bundle.save(target)
             shutil.rmtree(work_folder, ignore_errors=True)
@@ -104,7 +106,8 @@ def _read(corpus: Any, settings: TrainingSettings, columns: dict[str, Any], opti
         corpus.column(settings.group)  # before training, not after
     if settings.classifier in TAGGERS:  # nothing is trained
         sizes = {name: n for name, n in _TAGGER_PARTS.items() if name not in corpus.part_sizes} | sizes
-    if not {"filing", "calibration"} & {*sizes, *corpus.part_sizes} and not needs_validation(corpus, settings):
+    is_undivided = not {"filing", "calibration"} & {*sizes, *corpus.part_sizes}
+    if is_undivided and not make_classifier(corpus, settings).needs_validation:
         corpus = corpora.halve_validation(corpus, settings.seed)
     divided = corpora.draw_parts(corpus, settings.seed, **sizes)
     missing = [name for name in ("train", "filing", "calibration") if name not in divided.part_sizes]
@@ -114,13 +117,6 @@ def _read(corpus: Any, settings: TrainingSettings, columns: dict[str, Any], opti
             f"It has {', '.join(divided.part_sizes)}."
         )
     return divided
-
-
-def _vocabulary(given: Any, language: str | None) -> Vocabulary | None:
-    """Return a vocabulary from its file."""
-    if given is None or isinstance(given, Vocabulary):
-        return given
-    return corpora.read_vocabulary(given, language or "en")
 
 
 def _train(
@@ -152,7 +148,10 @@ def _train(
             **{name: corpus.part(name).texts for name in _PARTS if name in corpus.part_sizes},
         ),
     )
-    return _evaluated(bundle, corpus) if "test" in corpus.part_sizes else bundle
+    if "test" not in corpus.part_sizes:
+        return bundle
+    bundle = dataclasses.replace(bundle, evaluation=evaluate_bundle(bundle, corpus.part("test"), held_out=True))
+    return dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, verdict=tuple(verdict(bundle))))
 
 
 def _described(corpus: Corpus, settings: TrainingSettings, fitted: Fitted, notes: tuple[str, ...]) -> BundleInfo:
@@ -172,6 +171,7 @@ def _described(corpus: Corpus, settings: TrainingSettings, fitted: Fitted, notes
         measure=measures.measure_name(fitted.measure),
         levels=settings.levels,
         max_tags=settings.max_tags,
+        never_file=tuple(settings.never_file),
         best_guess=settings.best_guess,
         group_column=settings.group,
         label_texts=fitted.label_texts,
@@ -179,14 +179,6 @@ def _described(corpus: Corpus, settings: TrainingSettings, fitted: Fitted, notes
         examples=corpus.part("test").texts[:3] if settings.examples and "test" in corpus.part_sizes else (),
     )
     return BundleInfo.from_dict(info.to_dict())
-
-
-def _evaluated(bundle: Bundle, corpus: Corpus) -> Bundle:
-    """Return the bundle with its figures on the test part, its verdict and its report."""
-    test = corpus.part("test")
-    evaluation = evaluate_bundle(bundle, test, held_out=True)
-    bundle = dataclasses.replace(bundle, evaluation=evaluation)
-    return dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, verdict=tuple(verdict(bundle))))
 
 
 def _with_report(bundle: Bundle, corpus: Corpus) -> Bundle:
@@ -207,22 +199,21 @@ def _with_report(bundle: Bundle, corpus: Corpus) -> Bundle:
 def _notes(corpus: Corpus, names: Iterable[str]) -> list[str]:
     """Return remarks on repeated texts and on labels that training texts do not have."""
     notes = []
-    held = [name for name in _PARTS if name in corpus.part_sizes]
-    again = repeats({name: corpus.part(name).texts for name in ("train", *held)})
-    n_repeated = sum(again[name] for name in held)
-    if n_repeated:
+    held_out = [corpus.part(name) for name in _PARTS if name in corpus.part_sizes]
+    n_again = n_repeated(part.texts for part in (corpus.part("train"), *held_out))
+    if n_again:
         notes.append(
-            f"{count(n_repeated)} held-out texts also occur in an earlier part, as they would among new texts; they "
-            "are kept."
+            f"{count(n_again)} held-out texts also occur in an earlier part, as they would among new texts; they are "
+            "kept."
         )
     known = set(names)
     unknown = [name for name in corpus.label_names if name not in known]
     if unknown:
-        held_sets = [row for name in held for row in corpus.part(name).label_sets]
-        n_texts = sum(not row <= known for row in held_sets)
+        label_sets = [row for part in held_out for row in part.label_sets]
+        n_texts = sum(not row <= known for row in label_sets)
         notes.append(
             f"{count(len(unknown))} labels occur in no training text, such as {unknown[0]!r}: {count(n_texts)} of "
-            f"{count(len(held_sets))} held-out texts have one and count as errors."
+            f"{count(len(label_sets))} held-out texts have one and count as errors."
         )
     return notes
 

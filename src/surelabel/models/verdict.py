@@ -23,31 +23,28 @@ def verdict(bundle: Bundle) -> list[str]:
     if bundle.evaluation is None:
         return []
     lines = summary.decision_lines(bundle.evaluation, bundle.info.levels)
-    filing_advice = _weaker_filing(bundle)
-    advice = [line for line in (filing_advice, bundle.policy.advice) if line is not None]
+    advice = [line for line in (_weaker_filing(bundle), bundle.policy.advice) if line is not None]
     return [*lines, *advice, *summary.subgroup_lines(bundle.evaluation)]
 
 
 def _weaker_filing(bundle: Bundle) -> str | None:
     """Return which weaker level would file clearly more texts, None if there is none."""
-    filing, calibration, own = bundle.filing, bundle.calibration, bundle.policy.automation
-    if filing is None or calibration is None:
-        return None
+    predictor = bundle.predictor
     for level in _WEAKER:
-        if float(level) <= own.max_wrong:
+        if float(level) <= bundle.policy.automation.max_wrong:
             continue
         weaker = Automation(
             level,
             bundle.info.levels["assurance"],
-            bundle.predictor.measure,
-            bundle.predictor.min_labels,
-            bundle.predictor.max_labels,
+            predictor.measure,
+            predictor.min_labels,
+            predictor.max_labels,
             bundle.label_names,
-            constraints=bundle.predictor.constraints,
+            constraints=predictor.constraints,
         )
         with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
-            weaker.calibrate(filing.probabilities, filing.label_sets)
-        share = float(weaker.decide(calibration.probabilities).mean())
+            weaker.calibrate(bundle.filing.probabilities, bundle.filing.label_sets)
+        share = float(weaker.decide(bundle.calibration.probabilities).mean())
         if share >= bundle.policy.share_ + _WORTH_IT:
             return f"With --max-wrong {level}, about {summary.share(share)} of texts could be filed."
     return None

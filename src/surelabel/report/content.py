@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from surelabel._core.formatting import plain
 from surelabel._core.validation import BoolArray, FloatArray
-from surelabel.evaluation.bands import Verdict, error_band
+from surelabel.evaluation import summary
+from surelabel.evaluation.bands import Verdict
 from surelabel.evaluation.evaluate import EvaluationResult
 from surelabel.evaluation.metrics import SizeStatistics, same_label_sets
-from surelabel.evaluation.summary import asked, evaluation_lines, share
 from surelabel.exceptions import CalibrationWarning
 
 if TYPE_CHECKING:
     from surelabel.corpora import Corpus
 
 _MOST_SIZED = 2_000
-_MOST_EXAMPLES = 10
-_DECISIONS = (("file", "Filed"), ("choose", "To choose"), ("read", "To read"))
+_HEADINGS = {"file": "Filed", "choose": "To choose", "read": "To read"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,18 +61,15 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Content:
-    """Everything that a report says, apart from its figures."""
+    """Everything that a report tells, apart from its figures."""
 
-    title: str
+    info: Any
     texts: str
-    created: str
-    lines: tuple[str, ...]
-    notes: tuple[str, ...]
-    decisions: tuple[Decision, ...]
-    levels: Mapping[str, str]
-    rows: tuple[LevelRow, ...]
+    lines: list[str]
+    decisions: list[Decision]
+    rows: list[LevelRow]
     result: EvaluationResult
-    settings: tuple[tuple[str, str], ...]
+    settings: dict[str, Any]
     measured: Measured
 
     @property
@@ -85,97 +79,60 @@ class Content:
 
 
 def build_content(bundle: Any, corpus: Corpus, evaluation: Any) -> Content:
-    """Compute everything that a report on a bundle says about the texts of a corpus that it was evaluated on."""
-    result: EvaluationResult = evaluation.result
+    """Compute everything that a report on a bundle tells about the texts of a corpus that it was evaluated on."""
+    info = bundle.info
+    sentences = summary.decision_sentences(evaluation, info.levels)
     return Content(
-        title=plain(bundle.info.name),
-        texts=f"{evaluation.n_texts:,} texts of {plain(evaluation.corpus)} that the model has not seen",
-        created=bundle.info.created[:10],
-        lines=tuple(map(plain, evaluation_lines(evaluation, bundle.info.levels))),
-        notes=tuple(map(plain, bundle.info.notes)),
-        decisions=tuple(_decisions(evaluation, bundle.info)),
-        levels=bundle.info.levels,
-        rows=tuple(_rows(evaluation)),
-        result=result,
-        settings=tuple(_settings(bundle.info)),
+        info=info,
+        texts=f"{evaluation.n_texts:,} texts of {evaluation.corpus} that the model has not seen",
+        lines=summary.evaluation_lines(evaluation, info.levels),
+        decisions=[
+            Decision(kind, heading, evaluation.decisions[kind].share, sentences[kind])
+            for kind, heading in _HEADINGS.items()
+        ],
+        rows=list(_rows(evaluation)),
+        result=evaluation.result,
+        settings={
+            **{name.replace("_", " "): level for name, level in info.levels.items()},
+            "classifier": info.classifier,
+            "settings": info.settings,
+            "nonconformity measure": info.measure,
+            "best guess": info.best_guess,
+            "groups": info.group_column or "none",
+            "seed": info.seed,
+            "texts of training": info.n_train,
+            "texts of other parts": {name: n for name, n in info.part_sizes.items() if name != "train"},
+            "source": info.provenance,
+            "versions": info.versions,
+        },
         measured=_measured(bundle, corpus),
     )
-
-
-def _decisions(evaluation: Any, info: Any) -> Iterable[Decision]:
-    """Describe what happens to the texts, each figure with the texts that it is about."""
-    for kind, heading in _DECISIONS:
-        figures = evaluation.decisions[kind]
-        n_texts = f"{figures.n_texts:,} texts"
-        if not figures.n_texts:
-            sentence = "none of these texts"
-        elif kind == "file":
-            sentence = f"{share(figures.wrong)} of these {n_texts} are wrong ({asked(info.levels['max_wrong'])})"
-        elif kind == "choose":
-            sentence = f"one look at {figures.n_tags:.1f} tags for these {n_texts}; {share(figures.missed)} are missed"
-        else:
-            sentence = f"{n_texts} without a short list"
-        yield Decision(kind, heading, figures.share, sentence)
 
 
 def _rows(evaluation: Any) -> Iterable[LevelRow]:
     """Return the errors and sizes at each standard level."""
     result: EvaluationResult = evaluation.result
     for point in result.standard:
-        filed, seen = (
-            (rates or {}).get(point.significance) for rates in (evaluation.errors_filed, evaluation.errors_seen)
-        )
-        band = error_band(point.significance, result.n_texts, result.n_calibration)
-        verdict = result.verdict(point)
-        yield LevelRow(point.significance, point.error, *band, verdict, filed, seen, point.sizes)
+        level = point.significance
+        filed, seen = ((rates or {}).get(level) for rates in (evaluation.errors_filed, evaluation.errors_seen))
+        yield LevelRow(level, point.error, *result.verdict(point), filed, seen, point.sizes)
 
 
 def _measured(bundle: Any, corpus: Corpus) -> Measured:
     """Return the evaluated texts as the model sees them."""
-    texts = list(corpus.texts)
-    column = bundle.info.group_column
-    probabilities = bundle.predict_proba(texts, scores=corpus.scores)
-    groups = bundle.categories(
-        probabilities, bundle.share_known(texts), None if column is None else list(corpus.columns[column])
-    )
-    predictor, level = bundle.predictor, bundle.info.levels["significance"]
-    forced = predictor.predict(probabilities, groups=groups)
-    rows = slice(_MOST_SIZED)
+    given, column, predictor = list(corpus.texts), bundle.group_column, bundle.predictor
+    probabilities = bundle.predict_proba(given, scores=corpus.scores)
+    groups = None if column is None else list(corpus.column(column))
+    texts = predictor.texts(probabilities, bundle.categories(probabilities, bundle.share_known(given), groups))
+    forced = predictor.predict(texts)
     with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
-        sets = predictor.predict_set(
-            probabilities[rows], groups=None if groups is None else groups[rows], significance=level
-        )
+        sets = predictor.predict_set(texts[slice(_MOST_SIZED)], significance=bundle.info.levels["significance"])
     return Measured(
         probabilities=probabilities,
         labels=[[name in names for name in bundle.label_names] for names in corpus.label_sets],
-        p_values=predictor.predict_p(probabilities, corpus.label_sets, groups=groups),
+        p_values=predictor.predict_p(texts, corpus.label_sets),
         confidence=forced.confidence,
         credibility=forced.credibility,
         right=same_label_sets(corpus.label_sets, forced.label_sets),
         sizes=[math.ceil(size) for size in sets.size_bounds()[1]],
     )
-
-
-def _settings(info: Any) -> Iterable[tuple[str, str]]:
-    """Return how the model was made, as rows of text."""
-    told = {
-        "classifier": info.classifier,
-        "settings": info.settings,
-        "nonconformity measure": info.measure,
-        "best guess": info.best_guess,
-        "groups": info.group_column or "none",
-        "seed": info.seed,
-        "texts of training": info.n_train,
-        "texts of other parts": {name: n for name, n in info.part_sizes.items() if name != "train"},
-        "source": info.provenance,
-        "versions": info.versions,
-    }
-    for name, value in told.items():
-        if isinstance(value, Mapping):
-            yield name, plain(", ".join(f"{key}: {_plain(inner)}" for key, inner in value.items()))
-        else:
-            yield name, plain(_plain(value))
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from surelabel import plots
-from surelabel._core.formatting import count
+from surelabel._core.formatting import count, plain
 from surelabel.evaluation.bands import BAND
 from surelabel.plots._canvas import drawing
 from surelabel.report.content import Content
@@ -48,7 +48,7 @@ def _validity(content: Content) -> Iterator[_Drawn]:
         "errors",
         curve,
         "Errors against significance",
-        f"How often the true answer was missed against how often it may be, {content.texts}. {_CHANCE}",
+        f"How often the true answer was missed against how often it may be, {plain(content.texts)}. {_CHANCE}",
         f"Error rates: {rates}.",
     )
     p_values = content.measured.p_values
@@ -73,7 +73,7 @@ def _efficiency(content: Content) -> Iterator[_Drawn]:
         f"Means: {', '.join(f'{count(p.sizes.mean)} at {p.significance}' for p in points)}.",
     )
     sizes = np.array(content.measured.sizes, dtype=np.float64)
-    level = _percent(float(content.levels["significance"]))
+    level = _percent(float(content.info.levels["significance"]))
     yield _Drawn(
         "size-histogram",
         plots.size_histogram(content.measured.sizes),

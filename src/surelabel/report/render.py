@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.resources
+import json
 import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from surelabel._core.extras import require
 from surelabel._core.files import atomic_file
-from surelabel._core.formatting import bounds, count
+from surelabel._core.formatting import bounds, count, plain
 from surelabel._version import __version__
 
 if TYPE_CHECKING:
@@ -49,6 +51,13 @@ def _level(significance: str) -> str:
     return f"{100 * float(significance):.6g}{_SPACE}%"
 
 
+def _value(value: Any) -> str:
+    """Return a setting as text."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_value(inner)}" for name, inner in value.items())
+    return plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+
+
 def render_report(bundle: Any, corpus: Corpus, evaluation: Any) -> str:
     """Return the report on a bundle as one HTML page; the same input gives the same page.
 
@@ -71,7 +80,9 @@ def render_report(bundle: Any, corpus: Corpus, evaluation: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number, mean_size=_mean_size, percent=_percent, level=_level)
+    environment.filters.update(
+        number=_number, mean_size=_mean_size, percent=_percent, level=_level, value=_value, plain=plain
+    )
     content = build_content(bundle, corpus, evaluation)
     figures = build_figures(content)
     for figure in figures.values():

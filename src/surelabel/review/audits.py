@@ -82,8 +82,6 @@ class AuditWatch:
 
 def watch_audits(bundle: Bundle, store: ReviewStore) -> AuditWatch:
     """Compare the audits that a model has not seen with its calibration texts; a false alarm has probability 1 %."""
-    if bundle.filing is None or bundle.calibration is None:
-        return AuditWatch(0, alarm=False)
     up_to = bundle.info.provenance.get(AUDITS_UP_TO, 0)
     if not isinstance(up_to, int):
         raise ArtifactError(f"The model {bundle.info.name!r} is damaged: its last audit is {up_to!r:.40}.")

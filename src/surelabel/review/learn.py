@@ -39,8 +39,7 @@ from surelabel._core.validation import as_fraction
 from surelabel.corpora import Corpus
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.models import Bundle, load_bundle, train
-from surelabel.models.calibrate import with_calibration
-from surelabel.models.evidence import HeldOutTexts
+from surelabel.models.calibrate import recalibrated
 from surelabel.models.seen import hashes_of
 from surelabel.review.audits import AUDITS_UP_TO, audited, audits_of, n_skipped_of
 from surelabel.review.export import corpus_of
@@ -271,36 +270,17 @@ def _calibrate(store: ReviewStore, place: Path, plan: dict[str, Any]) -> Learnin
     held = audited(frozen, audits)
     filing, rest = held.rows(np.arange(needed.filing)), held.rows(np.arange(needed.filing, len(held)))
     # The filing rule depends on the first audits only; the lists follow when enough of the others are not filed.
-    filed = _calibrated(frozen, filing, rest).policy.file(rest.probabilities, rest.known_words)
+    filed = recalibrated(frozen, filing, rest).policy.file(rest.probabilities, rest.known_words)
     if (~filed).sum() < needed.lists:
         return dataclasses.replace(now, lists=int((~filed).sum()))
     n_rest = int(np.flatnonzero(np.cumsum(~filed) == needed.lists)[0]) + 1
-    bundle = _calibrated(frozen, filing, rest.rows(np.arange(n_rest)))
+    bundle = recalibrated(frozen, filing, rest.rows(np.arange(n_rest)))
     used = audits[: needed.filing + n_rest]
     texts = [text.text for text in used]
     seen = bundle.seen.calibrated_with(hashes_of(texts[: needed.filing]), hashes_of(texts[needed.filing :]))
     info = dataclasses.replace(bundle.info, provenance={**bundle.info.provenance, AUDITS_UP_TO: used[-1].number})
     dataclasses.replace(bundle, info=info, seen=seen).save(place / _NEXT)
     return dataclasses.replace(status(place, store), n_skipped=n_skipped_of(used))
-
-
-def _calibrated(frozen: Bundle, filing: HeldOutTexts, calibration: HeldOutTexts) -> Bundle:
-    """Return a frozen bundle with another calibration; its measure and everything else stay."""
-    settled = frozen.predictor.calibration_
-    return with_calibration(
-        info=frozen.info,
-        filing=filing,
-        calibration=calibration,
-        measure=frozen.predictor.measure,
-        limits=(settled.min_labels, settled.max_labels),
-        cardinality=getattr(frozen.predictor.taxonomy, "edges", ()),
-        constraints=frozen.predictor.constraints,
-        classifier=frozen.classifier,
-        known_words=frozen.known_words,
-        recalibration=frozen.recalibration,
-        thresholds=frozen.thresholds,
-        seen=frozen.seen,
-    )
 
 
 def status(out: str | os.PathLike[str], store: ReviewStore) -> LearningStatus:
