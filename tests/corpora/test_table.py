@@ -1,10 +1,13 @@
+import itertools
 import json
+import os
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surelabel._core import progress
 from surelabel.corpora import load, read_table
 from surelabel.corpora.labels import as_label_set, as_list
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
@@ -311,10 +314,11 @@ def test_scores_of_a_column_or_of_a_file(tmp_path):
         {"id": 1, "text": "a", "labels": ["x"], "scores": {"x": 0.9}},
         {"id": 2, "text": "b", "labels": ["y"], "scores": None},
     )
-    assert read_table(path, scores="scores").scores == ([("x", 0.9)], None)
+    listed, absent = read_table(path, scores="scores").scores
+    assert ([pair[:2] for pair in listed], absent) == ([("x", 0.9)], None)
     beside = table(tmp_path / "s.csv", "id,label,score\n2,y,0.5\n9,x,0.1\n")
     corpus = read_table(path, scores=str(beside))
-    assert corpus.scores == (None, [("y", 0.5)])
+    assert (corpus.scores[0], corpus.scores[1][0][:2]) == (None, ("y", 0.5))
     assert "1 other ids" in " ".join(corpus.notes)
     with pytest.raises(CorpusError, match="ids"):
         read_table(path, scores=str(table(beside, "id,label,score\n9,x,0.1\n")))
@@ -329,6 +333,18 @@ def test_a_file_that_is_no_table(tmp_path):
             load(tmp_path / name)
     with pytest.raises(CorpusError, match="no file"):
         load("tickets-that-are-not-there.csv")
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
+    path = cells(tmp_path, "x", "y")
+
+    times = itertools.count()
+
+    def change(*_):
+        os.utime(path, ns=(next(times),) * 2)
+
+    with progress.reporting_to(change), pytest.raises(CorpusError, match="changed"):
+        read_table(path)
 
 
 def test_a_file_wins_over_a_corpus_of_its_name(tmp_path, monkeypatch):

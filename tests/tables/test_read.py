@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -155,10 +156,10 @@ def test_line_separators_inside_json_strings(tmp_path):
         ("a.csv", b"\x1f\x8b\x08", "gz"),
         ("a.parquet", b"PAR1 no", "Parquet"),
         ("a.xlsx", b"", "workbook"),
-        ("a.csv.gz", gzip.compress(b"text\n" * 9_000)[:-20], "compressed"),
+        ("a.csv.gz", gzip.compress(b"text\n" * 9_000, mtime=0)[:-20], "compressed"),
         ("a.csv.xz", lzma.compress(b"text\n" * 9_000)[:-20], "compressed"),
         ("a.jsonl.gz", b"text", "compressed"),
-        ("a.parquet.gz", gzip.compress(b"x"), "twice"),
+        ("a.parquet.gz", gzip.compress(b"x", mtime=0), "Parquet"),
     ],
 )
 def test_files_that_are_not_what_their_names_say(tmp_path, name, content, word):
@@ -214,6 +215,31 @@ def test_a_workbook_bomb_ends_at_the_limit(tmp_path, monkeypatch):
         archive.writestr("xl/worksheets/sheet1.xml", b" " * (30 * 2**20))
     with pytest.raises(CorpusError, match="limit"):
         cells_of(tmp_path / "a.xlsx")
+
+
+def test_a_parquet_bomb_ends_at_the_limit(tmp_path, monkeypatch, write_table):
+    monkeypatch.setattr(read, "UNPACKED_BYTES", 2**20)
+    monkeypatch.setattr(read, "UNPACKED_RATIO", 2)
+    with pytest.raises(CorpusError, match="limit"):
+        cells_of(write_table(tmp_path / "a.parquet", [{"text": f"{k}" * 2**20} for k in range(10)]))
+
+
+@pytest.mark.parametrize("change", ["longer", "same size", "replaced", "gone"])
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path, change):
+    path = tmp_path / "a.csv"
+    path.write_text("text\na\nb\n")
+    rows = read_rows(path)
+    assert next(rows).cells == {"text": "a"}
+    if change == "gone":
+        path.unlink()
+    elif change == "replaced":
+        (tmp_path / "b").write_text("text\nc\n")
+        (tmp_path / "b").replace(path)
+    else:
+        path.write_text("text\na\nc\n" if change == "same size" else "text\na\nb\nc\n")
+        os.utime(path, ns=(1, 1))
+    with pytest.raises(CorpusError, match="changed"):
+        list(rows)
 
 
 def test_standard_input(monkeypatch):

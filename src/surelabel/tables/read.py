@@ -35,7 +35,7 @@ STDIN = "-"
 UNPACKED_BYTES, UNPACKED_RATIO = 2**30, 200
 """A compressed file may unpack to the larger of these: 1 GiB, or 200 times its size."""
 
-_PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+_PACKED: dict[str, Any] = {".gz": gzip.open, ".tgz": gzip.open, ".xz": lzma.open}
 _BAD_BYTE = re.compile("[\udc80-\udcff]")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"?')
 _SIGNATURES = {
@@ -74,6 +74,8 @@ def read_rows(
 ) -> Iterator[Row]:
     """Yield the rows of a file, of a URL (by fsspec), or of standard input ("-").
 
+    A file that changes while it is read is an error at its end.
+
     Parameters
     ----------
     kind : str, optional
@@ -87,19 +89,27 @@ def read_rows(
     if kind not in allowed:
         raise InvalidInputError(f"The format of {name} must be one of {', '.join(allowed)}. Got {kind or 'none'!r}.")
     check_encoding(encoding)
-    with contextlib.ExitStack() as opened, _errors(name, encoding):
-        stream = sys.stdin.buffer if is_stdin else _open(source, kind, name, opened)
+    before = _state(source)
+    with contextlib.ExitStack() as opened, file_errors(name, encoding):
+        stream = sys.stdin.buffer if is_stdin else open_unpacked(source, opened)
         if kind == "parquet":
             cells = _parquet_rows(stream, name, needed)
         elif kind == "xlsx":
             cells = _sheet_rows(stream, name, needed, opened)
         else:
             readers: dict[str, Any] = {"txt": _text_rows, "jsonl": _json_rows}
-            read = readers.get(kind, _table_rows)
-            cells = read(stream, name, encoding, needed, "\t" if kind == "tsv" else ",")
+            cells = readers.get(kind, _table_rows)(stream, name, encoding, needed, "\t" if kind == "tsv" else ",")
         for number, (record, problem, line) in enumerate(cells, 1):
             place = f"Row {number:,}{f' (line {line:,})' if line not in {None, number} else ''} of {name!r}"
             yield Row(number, record, problem, place)
+    if _state(source) != before:
+        raise CorpusError(f"{name!r} changed while it was read. Start again when nothing writes to it.")
+
+
+def _state(source: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Return size and time of change of a plain file, None for anything else."""
+    path = Path(source).expanduser()
+    return (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
 
 
 def file_name(source: str | os.PathLike[str]) -> str:
@@ -137,7 +147,7 @@ def open_binary(source: str | os.PathLike[str]) -> IO[bytes]:
 
 
 @contextlib.contextmanager
-def _errors(name: str, encoding: str) -> Iterator[None]:
+def file_errors(name: str, encoding: str = "utf-8") -> Iterator[None]:
     """Turn the errors of readers into CorpusErrors."""
     try:
         yield
@@ -149,33 +159,37 @@ def _errors(name: str, encoding: str) -> Iterator[None]:
         raise CorpusError(f"{name!r} cannot be read: {error.strerror or error}.") from error
 
 
-def _open(source: str | os.PathLike[str], kind: str, name: str, opened: contextlib.ExitStack) -> IO[bytes]:
-    """Open a file, unpacked if its name says that it is compressed."""
+def open_unpacked(source: str | os.PathLike[str], opened: contextlib.ExitStack) -> IO[bytes]:
+    """Open a path or URL; what its name says is compressed is unpacked, up to the limit."""
     raw = opened.enter_context(open_binary(source))
     unpack = _PACKED.get(Path(os.fspath(source)).suffix.lower())
     if unpack is None:
         return raw
-    if kind in {"parquet", "xlsx"}:
-        raise CorpusError(f"{name!r} is compressed twice: unpack it, {kind.upper()} is compressed already.")
-    limit = max(UNPACKED_BYTES, UNPACKED_RATIO * raw.seek(0, os.SEEK_END))
+    n_packed = raw.seek(0, os.SEEK_END)
     raw.seek(0)
-    return io.BufferedReader(_Limited(opened.enter_context(unpack(raw, "rb")), limit, name))
+    return io.BufferedReader(_Limited(opened.enter_context(unpack(raw, "rb")), file_name(source), n_packed))
+
+
+def check_unpacked(name: str, n_packed: int, n_unpacked: int) -> None:
+    """Raise if a compressed file unpacks to more than the limit: a small file can unpack to terabytes."""
+    limit = max(UNPACKED_BYTES, UNPACKED_RATIO * n_packed)
+    if n_unpacked > limit:
+        raise CorpusError(f"{name!r} unpacks to more than the limit of {count(limit)} bytes.")
 
 
 class _Limited(io.RawIOBase):
-    """An unpacked stream that ends with an error past a limit: a small file can unpack to terabytes."""
+    """An unpacked stream that ends with an error past the limit."""
 
-    def __init__(self, stream: Any, limit: int, name: str) -> None:
-        self._stream, self._left, self._name = stream, limit, name
+    def __init__(self, stream: Any, name: str, n_packed: int) -> None:
+        self._stream, self._name, self._n_packed, self._n_read = stream, name, n_packed, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         n_bytes: int = self._stream.readinto(buffer)
-        self._left -= n_bytes
-        if self._left < 0:
-            raise CorpusError(f"{self._name!r} unpacks to more bytes than the limit.")
+        self._n_read += n_bytes
+        check_unpacked(self._name, self._n_packed, self._n_read)
         return n_bytes
 
 
@@ -291,19 +305,18 @@ def delimiter_of(headings: str, usual: str = ",") -> str:
 
 def check_headings(headings: Sequence[str], needed: Sequence[str], name: str) -> None:
     """Raise unless each needed column is there once."""
-    for column in needed:
-        if headings.count(column) == 1:
-            continue
-        if column in headings:
-            raise CorpusError(f"{name!r} has several columns {column!r}: rename all but one.")
-        if not headings:
-            raise CorpusError(f"{name!r} is empty: it must begin with a line of headings, one of them {column!r}.")
-        shown = ", ".join(f"{heading!r:.60}" for heading in headings[:12])
-        # Cells that headings seldom have: a sentence or a number.
-        if any(len(cell) > 60 or len(cell.split()) > 5 or cell.replace(".", "", 1).isdigit() for cell in headings):
-            what = f"begin with a line of headings, one of them {column!r}. Its first line looks like data: {shown}"
-            raise CorpusError(f"{name!r} must {what}. Add headings.")
-        raise CorpusError(f"{name!r} must have a column {column!r}. It has {shown}. Name the right column.")
+    column = next((column for column in needed if headings.count(column) != 1), None)
+    if column is None:
+        return
+    if column in headings:
+        raise CorpusError(f"{name!r} has several columns {column!r}: rename all but one.")
+    if not headings:
+        raise CorpusError(f"{name!r} is empty: it must begin with a line of headings, one of them {column!r}.")
+    # Cells that headings seldom have: a sentence or a number.
+    is_data = any(len(cell) > 60 or len(cell.split()) > 5 or cell.replace(".", "", 1).isdigit() for cell in headings)
+    hint = "Its first line looks like data: add headings." if is_data else "Name the right column."
+    shown = ", ".join(f"{heading!r:.60}" for heading in headings[:12])
+    raise CorpusError(f"{name!r} must have a column {column!r}. It has {shown}. {hint}")
 
 
 def _parquet_rows(stream: Any, name: str, needed: Sequence[str]) -> _Cells:
@@ -311,6 +324,8 @@ def _parquet_rows(stream: Any, name: str, needed: Sequence[str]) -> _Cells:
     pyarrow, parquet = (require(module, "corpora", "Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     try:
         file = parquet.ParquetFile(stream)
+        sizes = [file.metadata.row_group(k).total_byte_size for k in range(file.num_row_groups)]
+        check_unpacked(name, stream.seek(0, os.SEEK_END), sum(sizes))
         check_headings(list(file.schema_arrow.names), needed, name)
         for batch in file.iter_batches(1_024):
             for cells in batch.to_pylist():
@@ -324,10 +339,7 @@ def _sheet_rows(stream: Any, name: str, needed: Sequence[str], opened: contextli
     openpyxl = require("openpyxl", "corpora", "An Excel workbook")
     try:
         with zipfile.ZipFile(stream) as archive:
-            sizes = [(entry.file_size, entry.compress_size) for entry in archive.infolist()]
-        unpacked, packed = map(sum, zip(*sizes, strict=True))
-        if unpacked > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
-            raise CorpusError(f"{name!r} unpacks to {count(unpacked)} bytes, more than the limit.")
+            check_unpacked(name, stream.seek(0, os.SEEK_END), sum(entry.file_size for entry in archive.infolist()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
