@@ -143,7 +143,7 @@ class _Page:
 
     def _serve(self, line):
         self.end_servers()
-        command = re.sub(r"&\s*(#.*)?$", "", line)
+        command = re.sub(r"(&\s*)?(#.*)?$", "", line)
         if self.port not in command:
             command += f" --port {self.port}"
         log = self.folder / ".server.log"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import logging
+import os
 from pathlib import Path
 
 from publish.pages import publish
-from publish.statistics import record_statistics
-from surelabel.experiments.tables import load_results
+from publish.paper import count_corpora
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,15 +16,14 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="publish", description=__doc__)
     parser.add_argument("--results", type=Path, default=ROOT / "results", help="folder of result files")
-    parser.add_argument("--count-corpora", action="store_true", help="count corpora that corpora.json lacks")
+    parser.add_argument("--count", type=Path, metavar="DIR", help="first count the paper's corpora in this folder")
     parser.add_argument("pages", type=Path, nargs="*", help="pages with marked places [default: README.md, docs/*.md]")
     given = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    if given.count_corpora:
-        names = [result["run"]["corpus"] for result in load_results(given.results / "runs")]
-        record_statistics(names, given.results / "corpora.json")
-    tables = publish(given.results, given.results, given.pages or [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-    print(f"{len(tables)} tables are in {given.results / 'tables'}, figures in {given.results / 'figures'}.")
+    if given.count is not None:
+        os.environ["SURELABEL_DATA"] = str(given.count)
+        count_corpora(given.results / "corpora.json")
+    changed = publish(given.results, given.pages or [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))])
+    print("\n".join(f"{page} has changed" for page in changed) or "no page has changed")
 
 
 if __name__ == "__main__":

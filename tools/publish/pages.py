@@ -2,92 +2,80 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from publish.benchmarks import benchmark_tables
-from publish.comparisons import comparisons_table, load_comparisons, sizes_table
-from publish.figures import draw_figures
-from publish.findings import guarantee, log_loss_against_norms
-from publish.statistics import corpora_table
-from publish.summary import beside_paper, beside_rivals, beside_speeds, in_short
-from publish.writing import filled, write
-from surelabel.experiments.run import N_RESPLITS
-from surelabel.experiments.tables import Table, all_tables, load_results, write_tables
+from publish import benchmarks, paper, promises
+from surelabel._core.files import atomic_file
+from surelabel.experiments.figures import write_figures
+from surelabel.experiments.tables import all_tables, load_results, write_tables
 
-__all__ = ["publish"]
-
-_OPENINGS = {
-    "without-icp": "How good the classifiers are by themselves, without conformal prediction, on the test parts. Rows "
-    "marked *paper* are the paper's figures.",
-    "sets": "Prediction sets at significance 0.05, that is, with 5 % errors asked for. *Own test* is the corpus' own "
-    "test part, which for Reuters is later in time than the training and calibration texts. *Re-splits* are "
-    f"{N_RESPLITS} random re-splits of calibration and test texts (mean ± standard deviation; N over the first "
-    "ten); the guarantee is about these.",
-    "forced": "How good the best guess is, with its confidence and credibility for each measure.",
-    "comparisons-at-0.05": "{title} for measures and rivals: the smaller, the more an answer says. {note}",
-    "engine": "How fast the exact search is, compared with the paper's. {note}",
-    "lean-ball": "{note}",
-    "watch": "When the exchangeability watch raises its alarm. {note}",
-    "classifiers": "How good the classifiers that come with Surelabel are. {note}",
-    "classifiers-without-icp": "The same, trained with the calibration texts, too. {note}",
-    "text": "How fast the text classifiers are. {note}",
-    "service": "How fast the service answers. {note}",
+# Result files, and the functions that make parts of pages from them.
+_FROM_FILES: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
+    "promises.json": {
+        "news": promises.in_short,
+        "promises": promises.brief,
+        "promises-lists": promises.lists,
+        "promises-filed": promises.filed,
+        "promises-sets": promises.label_sets,
+        "promises-training": promises.training,
+    },
+    "engine.json": {"engine": benchmarks.engine},
+    "mixture.json": {"mixture": benchmarks.mixture},
+    "eurlex.json": {"eurlex": benchmarks.eurlex},
+    "learn.json": {"learn": benchmarks.learn},
+    "corpora.json": {"paper-corpora": paper.corpora_table},
 }
-_KINDS = {"error": "error rate against significance", "size": "number of label-sets against significance"}
+_BEGINNING = re.compile(r"<!-- (?P<name>[a-z0-9-]+): made by `make publish` -->\n")
+_PLACE = re.compile(rf"({_BEGINNING.pattern}).*?(<!-- /(?P=name) -->)", re.DOTALL)
 
 
-def _at(table: Table, significance: str) -> Table:
-    """Return the rows of a table at one significance."""
-    column = table.header.index("significance")
-    return dataclasses.replace(table, rows=tuple(row for row in table.rows if row[column] == significance))
+def _write(path: Path, text: str) -> bool:
+    """Write a file if it changes; return whether it did."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return False
+    with atomic_file(path) as stream:
+        stream.write(text)
+    return True
 
 
-def _part(table: Table) -> str:
-    """Return a table with its title and its note above it."""
-    return f"**{table.title}.** {table.note}\n\n{table.to_markdown()}\n"
+def filled(page: str, parts: Mapping[str, str], name: str) -> str:
+    """Return a page with its marked places filled."""
+
+    def fill(place: re.Match[str]) -> str:
+        if place["name"] not in parts:
+            raise SystemExit(f"{name} has a place for {place['name']!r}. Known places: {', '.join(sorted(parts))}.")
+        part = parts[place["name"]].strip()
+        return f"{place[1]}\n{part}\n\n{place[3]}" if part else f"{place[1]}\n{place[3]}"
+
+    text, n_places = _PLACE.subn(fill, page)
+    if n_places != len(_BEGINNING.findall(page)):
+        raise SystemExit(f"{name} has a marked place without its end, such as <!-- /promises -->.")
+    return text
 
 
-def _results(tables: dict[str, Table], figures: list[str]) -> str:
-    """Return the page of results: every main table, and two figures of Reuters (or of the first corpus)."""
-    lines = []
-    for name, opening in _OPENINGS.items():
-        if name in tables:
-            table = _at(tables[name], "0.05") if name == "sets" else tables[name]
-            lines += [opening.format(title=table.title, note=table.note), "", table.to_markdown(), ""]
-    shown = [name for name in figures if name.startswith("reuters-")][:1] or figures[:1]
-    lines += [
-        f"![{text}, {name}](../results/figures/{name}-{kind}.svg)" for name in shown for kind, text in _KINDS.items()
-    ]
-    return "\n".join([*lines, "", "All tables: `results/tables/`; what they are made from: `results/runs/`."])
+def parts_of(results: Path) -> dict[str, str]:
+    """Return what belongs into each marked place: nothing where the result file is missing."""
+    parts = {}
+    for name, functions in _FROM_FILES.items():
+        document = _read(results / name)
+        parts |= {place: function(document) if document else "" for place, function in functions.items()}
+    return parts | paper.parts(load_results(results / "runs"))
 
 
-def publish(results: Path, out: Path, pages: Iterable[Path] = ()) -> list[Table]:
-    """Build all tables and figures from the files in `results`, and fill the marked places of pages."""
-    runs = load_results(results / "runs")
-    compared = load_comparisons(results / "comparisons")
-    tables = [
-        corpora_table(results / "corpora.json"),
-        *all_tables(runs),
-        guarantee(runs),
-        log_loss_against_norms(runs),
-        comparisons_table(compared),
-        sizes_table(compared),
-        in_short(runs),
-        beside_paper(runs),
-        beside_rivals(compared),
-        beside_speeds(results),
-        *benchmark_tables(results),
-    ]
-    by_name = {table.name: table for table in tables if table.rows}
-    write_tables(by_name.values(), out / "tables")
-    figures = draw_figures(runs, out / "figures")
-    parts = {name: _part(table) for name, table in by_name.items()}
-    parts["results"] = _results(by_name, figures)
-    for page in pages:
-        before = page.read_text(encoding="utf-8")
-        after = filled(before, parts, page)
-        if after != before:
-            write(page, after)
-    return list(by_name.values())
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def publish(results: Path, pages: Iterable[Path]) -> list[Path]:
+    """Write tables and figures into the folder of results, fill pages; return those that changed."""
+    runs, measured = load_results(results / "runs"), _read(results / "promises.json")
+    write_tables(all_tables(runs), results / "tables")
+    write_figures(paper.shown(runs), results / "figures")
+    if measured:
+        _write(results / "figures" / "news.svg", promises.figure(measured))
+    parts = parts_of(results)
+    return [page for page in pages if _write(page, filled(page.read_text(encoding="utf-8"), parts, page.name))]

@@ -1,126 +1,216 @@
-"""Tables of what the promises are worth, from `results/promises.json`."""
+"""Promises on random parts of corpora, from `results/promises.json` (`benchmarks/promises.py` writes it)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from surelabel._core.wording import count_words
-from surelabel.experiments.tables import Table
+import numpy as np
 
-__all__ = ["PROMISES"]
+from surelabel._core.formatting import markdown_table
 
 Document: TypeAlias = dict[str, Any]
+LEVELS = ("0.05", "0.1", "0.2")
+_NAMES = {
+    "reuters": "Reuters news",
+    "ctdc": "CTDC, Czech news",
+    "arxiv": "arXiv abstracts",
+    "eurlex": "EURLEX57K, EU laws",
+}
+_VERSIONS = {"before": "summary before", "now": "summary"}
 
-_CORPORA = {
-    "reuters20-linear": "Reuters news, 20 labels",
-    "reuters-linear": "Reuters news, 90 labels",
-    "goemotions-linear": "GoEmotions, 28 labels",
-    "debian-czech-linear": "Czech package descriptions, 147 labels",
-    "arxiv-20k-linear": "arXiv abstracts, 57 labels",
-}
-_BY_KIND = ("reuters-linear", "arxiv-20k-linear", "debian-czech-linear")
-_CLASSIFIERS = {
-    "reuters-linear": "linear",
-    "reuters-hybrid": "hybrid",
-    "reuters-linear+hybrid": "linear and hybrid blended",
-    "reuters-randinit": "randinit",
-    "reuters-word2vec": "word2vec",
-    "reuters-linear+randinit": "linear and randinit blended",
-    "reuters-bert-minilm": "bert (MiniLM)",
-}
-_NUMBERS_OF_LABELS = tuple(f"by cardinality: {kind}" for kind in ("1 label", "2 labels", "3 or more labels"))
-_RARE = "by rarity: the rarest label in 0 to 19 training texts"
+
+def _measured(document: Document) -> list[tuple[str, Document]]:
+    """Return the corpora that have figures, with their names for people."""
+    corpora = document.get("corpora", {})
+    return [(name, corpora[key]) for key, name in _NAMES.items() if corpora.get(key, {}).get("summary")]
 
 
 def _percent(share: float, digits: int = 1) -> str:
-    return f"{share:.{digits}%}"
+    return f"{100 * share:.{digits}f} %"
 
 
-def _filed(run: Document, max_wrong: str) -> Document:
-    """Return what is filed with the score that validation texts choose, or else by total."""
-    of = {name: figures for name, figures in run["filed"].items() if name.startswith(f"{max_wrong}, ")}
-    return next((figures for figures in of.values() if figures["chosen"]), of[f"{max_wrong}, total"])
+def _with_error(figures: Document | None) -> str:
+    """Write a share in percent with its standard error, and what is remarkable about it."""
+    if not figures:
+        return "-"
+    text = f"{100 * figures['mean']:.1f} ± {100 * figures['standard_error']:.1f} %"
+    if not figures["promised"]:
+        return f"{text} (not promised)"
+    return f"**{text}**" if figures["flagged"] else text
 
 
-def _missed(run: Document, calibration: str, kinds: tuple[str, ...]) -> list[str]:
-    misses = run["misses"][calibration]["misses"]
-    return [_percent(misses[kind]["share"]) for kind in kinds]
+def _draws(entry: Document, key: str, levels: str, promise: str, level: str = "0.1") -> list[float]:
+    """Return a figure of every draw that has it."""
+    found = [draw.get(levels, {}).get(level, {}).get(promise, {}).get(key) for draw in entry["draws"].values()]
+    return [value for value in found if value is not None]
 
 
-def _mean_size(run: Document, calibration: str) -> str:
-    """Write the middle of the bounds of the mean number of plausible label-sets."""
-    low, high = run["misses"][calibration]["mean_size_bounds"]
-    middle = (low * high) ** 0.5
-    return count_words(float(f"{middle:.3g}") if middle >= 100 else middle)
+def _share_filed(entry: Document, levels: str = "levels") -> float:
+    return float(np.mean(_draws(entry, "share", levels, "wrong of filed") or [0.0]))
 
 
-def _corpora(document: Document) -> Table:
+def _divisions(number: int) -> str:
+    return "one random division" if number == 1 else f"{number} random divisions"
+
+
+def _n_labels(entry: Document) -> int:
+    return int(next(iter(entry["draws"].values()))["labels"])
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], n_names: int = 1) -> str:
+    return markdown_table(header, rows, n_names)
+
+
+def _by_level(document: Document, promise: str, with_tags: bool) -> list[tuple[str, ...]]:
+    """Return a row for each corpus and version, with the figures of a promise by level."""
     rows = []
-    for name, corpus in _CORPORA.items():
-        filed, tags = _filed(document[name], "0.05"), document[name]["tags"]
-        share, wrong = _percent(filed["share_filed"], 0), _percent(filed["wrong_of_filed"])
-        per_text, considered = f"{tags['true_tags_per_text']:.2f}", f"{tags['0.05']['considered']:.1f}"
-        wrong = wrong if filed["share_filed"] else "-"
-        rows.append((corpus, share, wrong, per_text, considered, _percent(tags["0.05"]["missed"])))
-    header = (
-        "corpus", "texts filed", "of these wrong", "true tags per text", "tags to consider", "true tags missing"
-    )  # fmt: skip
-    note = "The linear classifier at 5 %; averages over random divisions into calibration and test texts."
-    return Table("promises-corpora", "What can be filed, and what is to be considered", header, tuple(rows), note)
+    for name, entry in _measured(document):
+        for version, key in _VERSIONS.items():
+            found = entry.get(key, {}).get(promise)
+            if not found:
+                continue
+            cells = []
+            for level in LEVELS:
+                figures = found.get(level)
+                tags = f"; {figures['n_tags']:.1f} tags" if with_tags and figures and "n_tags" in figures else ""
+                cells.append(_with_error(figures) + tags)
+            rows.append((f"{name} ({_n_labels(entry)} labels)", version, *cells))
+    return rows
 
 
-def _kinds(document: Document) -> Table:
+def lists(document: Document) -> str:
+    """Tabulate the lists of texts that people see, before and now: tags missed and tags listed."""
+    rows = _by_level(document, "missed of seen", with_tags=True)
+    return _table(("corpus", "version", *(f"--max-missed {level}" for level in LEVELS)), rows, 2)
+
+
+def filed(document: Document) -> str:
+    """Tabulate filed texts, before and now: how many, and how many of them are wrong."""
     rows = []
-    for name in _BY_KIND:
-        for calibration in ("plain", "by cardinality", "by rarity"):
-            missed = _missed(document[name], calibration, (*_NUMBERS_OF_LABELS, _RARE))
-            rows.append((_CORPORA[name], calibration, *missed, _mean_size(document[name], calibration)))
-    header = ("corpus", "calibration", "1 label", "2 labels", "3 or more", "rare label", "mean N")
-    note = (
-        "Misses at 5 % of texts with one, two, and three or more true labels, and of texts whose rarest label has "
-        "fewer than 20 training texts, with the mean number of plausible label-sets (ten random divisions, the linear "
-        "classifier)."
+    for name, entry in _measured(document):
+        for version, key in _VERSIONS.items():
+            if entry.get(key):
+                figures = entry[key].get("wrong of filed", {}).get("0.1")
+                share = _share_filed(entry, "levels" if version == "now" else "before")
+                rows.append((name, version, _percent(share), _with_error(figures)))
+    return _table(("corpus", "version", "filed", "wrong among them"), rows, 2)
+
+
+def label_sets(document: Document) -> str:
+    """Tabulate errors of prediction sets: of all texts, of those that people see, and of filed ones."""
+    promises = {"all texts": "errors of all", "seen by people": "errors of seen", "filed": "errors of filed"}
+    rows = []
+    for name, entry in _measured(document):
+        for texts, promise in promises.items():
+            found = entry["summary"].get(promise)
+            if found:
+                rows.append((name, texts, *(_with_error(found.get(level)) for level in LEVELS)))
+    return _table(("corpus", "texts", *(f"at {level}" for level in LEVELS)), rows, 2)
+
+
+def training(document: Document) -> str:
+    """Tabulate micro-F1 of the classifier, on the same test texts, before and now."""
+    rows = []
+    for name, entry in _measured(document):
+        cells = []
+        for key in ("f1_micro_before", "f1_micro"):
+            values = [draw[key] for draw in entry["draws"].values() if draw.get(key) is not None]
+            cells.append(f"{np.mean(values):.3f}" if values else "-")
+        rows.append((name, *cells, str(len(entry["draws"]))))
+    return _table(("corpus", "micro-F1 before", "now", "draws"), rows)
+
+
+def brief(document: Document) -> str:
+    """Tabulate what a user gets at the defaults: filed texts, and lists for the others."""
+    rows = []
+    for name, entry in _measured(document):
+        missed = entry["summary"]["missed of seen"].get("0.1")
+        wrong = entry["summary"].get("wrong of filed", {}).get("0.1")
+        tags = f"{missed['n_tags']:.1f} of {_n_labels(entry)}" if missed and "n_tags" in missed else "-"
+        rows.append((name, _percent(_share_filed(entry)), _with_error(wrong), tags, _with_error(missed)))
+    header = ("corpus", "filed", "wrong among them", "tags in a list", "true tags missed")
+    n_draws = max((len(entry["draws"]) for _, entry in _measured(document)), default=0)
+    return (
+        f"{_table(header, rows)}\n\nAt the defaults (5 % wrong, 10 % missed), new texts of {_divisions(n_draws)}: "
+        "means ± standard errors."
     )
-    return Table("promises-kinds", "Who is missed", header, tuple(rows), note)
 
 
-def _classifiers(document: Document) -> Table:
-    rows = []
-    for name, classifier in _CLASSIFIERS.items():
-        run = document[name]
-        filed = [_percent(_filed(run, max_wrong)["share_filed"], 0) for max_wrong in ("0.02", "0.05", "0.1")]
-        tags = [f"{run['tags']['0.05'][kind]:.2f}" for kind in ("considered", "assigned")]
-        missed = ", ".join(_missed(run, "plain", _NUMBERS_OF_LABELS)), *_missed(run, "plain", (_RARE,))
-        rare = _mean_size(run, "by cardinality"), *_missed(run, "by rarity", (_RARE,)), _mean_size(run, "by rarity")
-        rows.append((classifier, *filed, *tags, *missed, *rare))
-    header = (
-        "classifier", "filed at 2 %", "at 5 %", "at 10 %", "tags to consider", "to assign",
-        "missed with 1, 2, 3 or more labels", "rare label", "by cardinality, mean N", "by rarity, rare label", "mean N",
-    )  # fmt: skip
-    note = (
-        "What can be filed at 2, 5 and 10 % wrong (means over random divisions), tags to consider and to assign at "
-        "5 %, and misses at 5 %: plain, and what categories make of them."
+def in_short(document: Document) -> str:
+    """Write README's figure in words, with what other corpora gave."""
+    found = dict(_measured(document))
+    news = found.pop(_NAMES["reuters"], None)
+    if news is None:
+        return ""
+    wrong, missed = news["summary"]["wrong of filed"]["0.1"], news["summary"]["missed of seen"]["0.1"]
+    share = _share_filed(news)
+    n_new = next(iter(news["draws"].values()))["texts"]["test"]
+    picture = (
+        f"![Of 100 news texts {100 * share:.0f} are filed, {100 * share * wrong['mean']:.0f} of them wrongly; for the "
+        "others people get a short list of tags](results/figures/news.svg)"
     )
-    return Table("promises-classifiers", "Other classifiers on Reuters", header, tuple(rows), note)
+    words = (
+        f"*Reuters news of 1987, {_n_labels(news)} tags, {_divisions(len(news['draws']))}: of "
+        f"{n_new:,} new texts {100 * share:.0f} % are filed, and {_percent(wrong['mean'])} of these are wrong (5 % "
+        f"allowed). For each other text a person gets {missed['n_tags']:.1f} of {_n_labels(news)} tags to choose from; "
+        f"these lists miss {_percent(missed['mean'])} of the true tags (10 % allowed).*"
+    )
+    lines = [picture, "", words]
+    others = [
+        f"{name}: {'nothing' if _share_filed(entry) < 0.0005 else f'{100 * _share_filed(entry):.0f} %'} is filed, "
+        f"lists have {entry['summary']['missed of seen']['0.1']['n_tags']:.1f} of {_n_labels(entry)} tags"
+        for name, entry in found.items()
+        if entry["summary"].get("missed of seen", {}).get("0.1", {}).get("n_tags") is not None
+    ]
+    if others:
+        lines.append(f"\nNot every corpus is that easy, at the same levels: {'; '.join(others)}.")
+    return "\n".join(lines)
 
 
-def _over_time(document: Document) -> Table:
-    rows = []
-    for name, classifier in _CLASSIFIERS.items():
-        over_time = document[name]["over_time"]
-        cells: list[str] = []
-        for method in ("plain", "aci"):
-            cells += [_percent(over_time[level][method]["error"]) for level in ("0.05", "0.1", "0.2")]
-            cells.append(_percent(over_time["0.05"][method]["worst_of_500"]))
-        medians = [f"{over_time['0.05'][method]['median_size']:.0f}" for method in ("plain", "aci")]
-        rows.append((classifier, *cells, " and ".join(medians)))
-    header = (
-        "classifier", "fixed: 5 %", "10 %", "20 %", "worst 500 at 5 %", "adapting: 5 %", "10 %", "20 %",
-        "worst 500 at 5 %", "median N, fixed and adapting",
-    )  # fmt: skip
-    note = 'Errors in the order of time: of a fixed calibration, and of `OnlineConformal` with `"aci"`.'
-    return Table("promises-time", "Errors over time on Reuters", header, tuple(rows), note)
+_INK, _FILED, _WRONG = "#777777", "#2f7fc1", "#d1662c"
+_SIDE, _STEP, _COLUMNS = 18, 23, 20
 
 
-PROMISES = (_corpora, _kinds, _classifiers, _over_time)
-"""What makes a table each of the file's figures."""
+def figure(document: Document) -> str:
+    """Draw README's figure: a hundred Reuters texts as squares, filed, wrongly filed, or shown with a list."""
+    news = dict(_measured(document)).get(_NAMES["reuters"])
+    if news is None:
+        return ""
+    wrong, missed = news["summary"]["wrong of filed"]["0.1"], news["summary"]["missed of seen"]["0.1"]
+    n_filed = round(100 * _share_filed(news))
+    n_wrong = round(n_filed * wrong["mean"])
+    squares = []
+    for place in range(100):
+        x, y = 2 + (place % _COLUMNS) * _STEP, 34 + place // _COLUMNS * _STEP
+        colour = _FILED if place < n_filed - n_wrong else _WRONG if place < n_filed else "none"
+        edge = _INK if colour == "none" else colour
+        squares.append(
+            f'<rect x="{x}" y="{y}" width="{_SIDE}" height="{_SIDE}" rx="3" fill="{colour}" stroke="{edge}"/>'
+        )
+    words = [
+        (_FILED, f"{n_filed - n_wrong} filed rightly, without a person"),
+        (_WRONG, f"{n_wrong} filed wrongly (5 % of filed texts allowed)"),
+        ("none", f"{100 - n_filed} for people, with a list of {missed['n_tags']:.1f} tags"),
+    ]
+    legend = []
+    for row, (colour, text) in enumerate(words):
+        y = 54 + 32 * row
+        edge = _INK if colour == "none" else colour
+        legend.append(f'<rect x="484" y="{y}" width="14" height="14" rx="3" fill="{colour}" stroke="{edge}"/>')
+        legend.append(f'<text x="506" y="{y + 12}" fill="{_INK}">{text}</text>')
+    title = f"Of 100 new Reuters texts with {_n_labels(news)} tags"
+    opening = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 830 156" role="img" aria-labelledby="t" '
+        'font-family="DejaVu Sans, Verdana, sans-serif" font-size="13.5">'
+    )
+    return "\n".join(
+        [
+            opening,
+            f'<title id="t">{title}: {"; ".join(text for _, text in words)}</title>',
+            f'<text x="2" y="20" font-size="15" fill="{_INK}">{title}</text>',
+            *squares,
+            *legend,
+            "</svg>\n",
+        ]
+    )
