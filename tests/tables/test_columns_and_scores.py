@@ -6,7 +6,7 @@ import pytest
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.tables.columns import Columns, text_rows
 from surelabel.tables.read import read_rows
-from surelabel.tables.scores import as_pairs, read_scores
+from surelabel.tables.scores import as_scores, read_scores
 
 
 def read(path, columns=None, **options):
@@ -56,6 +56,11 @@ def test_no_text_column():
         Columns(())
 
 
+def plain(scores):
+    """Return the label and score of each suggestion."""
+    return None if scores is None else [one[:2] for one in scores]
+
+
 @pytest.mark.parametrize(
     ("cell", "pairs"),
     [
@@ -71,11 +76,12 @@ def test_no_text_column():
         (["oil", "gold"], [("oil", None), ("gold", None)]),
         ('{"oil": -2.5}', [("oil", -2.5)]),
         ('["oil"]', [("oil", None)]),
+        ([["oil", 0.5], ["gold", None]], [("oil", 0.5), ("gold", None)]),
         ({"scores": 0.5}, [("scores", 0.5)]),
     ],
 )
 def test_forms_of_scores(cell, pairs):
-    assert as_pairs(cell) == pairs
+    assert plain(as_scores(cell)) == pairs
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def test_forms_of_scores(cell, pairs):
 )
 def test_scores_that_are_none(cell):
     with pytest.raises(ValueError, match="must"):
-        as_pairs(cell)
+        as_scores(cell)
 
 
 def test_scores_in_a_column(tmp_path):
@@ -111,7 +117,7 @@ def test_scores_in_a_column(tmp_path):
         {"id": 4, "text": "d", "scores": {"oil": "x"}},
     )
     rows = read(path, Columns(scores="scores"))
-    assert [row.scores for row in rows] == [[("oil", 0.9)], None, None, None]
+    assert [plain(row.scores) for row in rows] == [[("oil", 0.9)], None, None, None]
     assert "Row 4" in rows[3].problem
 
 
@@ -134,10 +140,21 @@ EXPECTED = {"1": [("oil", 0.9), ("gold", 0.1)], "2": [("gold", 0.0)]}
 )
 def test_scores_beside_the_texts(tmp_path, name, content):
     (tmp_path / name).write_text(content)
-    assert read_scores(tmp_path / name) == EXPECTED
+    assert {key: plain(scores) for key, scores in read_scores(tmp_path / name).items()} == EXPECTED
     texts = jsonl(tmp_path / "texts.jsonl", {"id": 1, "text": "a"}, {"id": 2, "text": "b"}, {"id": 3, "text": "c"})
     rows = read(texts, Columns(scores=str(tmp_path / name)))
-    assert [row.scores for row in rows] == [EXPECTED["1"], EXPECTED["2"], None]
+    assert [plain(row.scores) for row in rows] == [EXPECTED["1"], EXPECTED["2"], None]
+
+
+def test_files_of_annif_index_beside_a_folder_of_texts(tmp_path):
+    (tmp_path / "1.annif").write_text("<u:1>\toil\t0.9000\n<u:2>\tgold\t665.5\t0.1000\n")
+    (tmp_path / "2.annif").write_text("")
+    (tmp_path / "3.annif").write_text("<u:1>\toil\t0.2000\n")
+    found = read_scores(tmp_path)
+    assert found["1"] == [("u:1", 0.9, "oil"), ("u:2", 0.1, "gold")]
+    assert plain(found["3"]) == [("u:1", 0.2)]
+    texts = jsonl(tmp_path / "texts.jsonl", {"id": 1, "text": "a"}, {"id": 2, "text": "b"})
+    assert [len(row.scores or ()) for row in read(texts, Columns(scores=str(tmp_path)))] == [2, 0]
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_any_endpoint(server):
         (200, b'[[{"label": "gold"'),
         (200, {"results": []}),
         (200, [[{"label": "gold", "score": 0.5}]]),  # fewer texts
-        (200, [["gold"]] * 32),
+        (200, [[3]] * 32),
         (200, [[{"label": "gold", "score": "high"}]] * 32),
         (200, b'[[{"label": "gold", "score": NaN}]]'),
         (301, b"", {"location": "http://elsewhere.example/"}),

@@ -91,7 +91,8 @@ def test_a_label_that_is_not_listed_is_not_one_with_score_zero():
     fitted = tagger_of("probability", scores, labels)
     zero, unlisted = fitted.predict_proba(["x"], scores=[[("Oil", 0.0)]])[0, [1, 2]]
     assert zero > unlisted == pytest.approx(2.5 / 41)
-    assert fitted.shares_ == {"empty": 0, "unknown": 0, "zero": 0.5, "unlisted": 2 / 52}
+    assert fitted.shares_ == {"empty": 0, "unknown": 0, "zero": 0.5, "unlisted": 2 / 52, "most": 2}
+    assert "50.0 % of the listed labels have the score 0" in fitted.notes[0]
 
 
 def test_names_match_after_nfc_and_casefold():

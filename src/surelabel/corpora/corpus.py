@@ -21,7 +21,7 @@ PARTS = ("train", "validation", "filing", "calibration", "test")
 """Names of parts; `Corpus.part_of` has their places in this tuple, and -1 for a text that is in no part."""
 
 LabelMatrix: TypeAlias = "sparse.csr_array[np.bool_, tuple[int, int]]"
-Scores: TypeAlias = Sequence[tuple[str, float | None]]
+Scores: TypeAlias = Sequence[tuple[Any, ...]]
 """Scores of a tagger for one text: pairs of label and score, in the order of the source."""
 
 

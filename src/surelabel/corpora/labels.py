@@ -5,21 +5,18 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from surelabel._core.formatting import count, encodable
-from surelabel.tables.columns import is_missing
+from surelabel._core.formatting import count
+from surelabel.tables.columns import clean_name, is_missing, matching_key
 from surelabel.tables.read import cell_text
 
 _INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True, "": False}
 # Usual separators, and the share of cells above which one of them counts as meant.
 _SEPARATORS, _COMMON_SHARE = (",", ";", "|"), 0.02
 _MISSING_WORDS = {"nan", "none", "null", "n/a", "na", "#n/a"}
-# Invisible characters that are not part of any name; joiners (U+200C, U+200D) are part of some.
-_INVISIBLE = re.compile("[\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 _URIS = re.compile(r"\s*(?:<[^<>\s]+>\s*)+")
 _LIST = re.compile(r"(?:\[.*\]|\{.*\}|\(['\"].*\)|set\(\))", re.DOTALL)
 _ITEM = re.compile(
@@ -33,18 +30,6 @@ class Separation(NamedTuple):
     separator: str | None
     note: str
     warning: str | None = None
-
-
-def clean_name(name: str) -> str:
-    """Return a label name in NFC, without invisible characters and repeated white space."""
-    if name.isascii():
-        return " ".join(name.split())
-    return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFC", encodable(name))).split())
-
-
-def matching_key(name: str) -> str:
-    """Return a key under which names match: after NFC and casefold."""
-    return unicodedata.normalize("NFC", clean_name(name).casefold())
 
 
 def columns_of(names: Sequence[str], headings: Sequence[str], taken: set[str]) -> list[str]:

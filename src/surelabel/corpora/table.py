@@ -35,7 +35,7 @@ from surelabel.tables.read import (
     format_of,
     read_rows,
 )
-from surelabel.tables.scores import as_pairs, read_scores
+from surelabel.tables.scores import as_scores, read_scores
 
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
@@ -298,7 +298,7 @@ def _record(row: Row, own: str | None, asked: _Asked, split: Separation, *, seve
         labels,
         part,
         tuple(filled(cells.get(column), column) for column in asked.more),
-        as_pairs(cells.get(asked.scores)) if asked.scores else None,
+        as_scores(cells.get(asked.scores), row.place) if asked.scores else None,
     )
 
 

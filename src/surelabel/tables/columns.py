@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +13,10 @@ from typing import Any, NamedTuple
 from surelabel._core.formatting import encodable
 from surelabel.exceptions import InvalidInputError
 from surelabel.tables.read import Row, cell_text
-from surelabel.tables.scores import Pairs, as_pairs, read_scores
+from surelabel.tables.scores import ANNIF_SUFFIX, Scores, as_scores, read_scores
+
+# Invisible characters that are not part of any name; joiners (U+200C, U+200D) are part of some.
+_INVISIBLE = re.compile("[\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +53,7 @@ class TextRow(NamedTuple):
     group: str | None = None
     problem: str | None = None
     cells: Mapping[str, Any] = {}
-    scores: Pairs | None = None
+    scores: Scores | None = None
 
 
 def text_rows(rows: Iterable[Row], columns: Columns) -> Iterator[TextRow]:
@@ -64,7 +69,7 @@ def text_rows(rows: Iterable[Row], columns: Columns) -> Iterator[TextRow]:
             yield TextRow(row.number, name, text, group, None, row.cells, beside.get(name) if beside else scores)
 
 
-def _parts(row: Row, columns: Columns) -> tuple[str, str | None, Pairs | None]:
+def _parts(row: Row, columns: Columns) -> tuple[str, str | None, Scores | None]:
     """Return the text, group and scores of a row, or raise ValueError with its problem."""
     if row.problem is not None:
         raise ValueError(row.problem)
@@ -74,12 +79,13 @@ def _parts(row: Row, columns: Columns) -> tuple[str, str | None, Pairs | None]:
             raise ValueError(f"must have a column {column!r}. It has {shown}.")
     text = join_texts([row.cells[column] for column in columns.text])
     group = None if columns.group is None else filled(row.cells[columns.group], columns.group)
-    return text, group, as_pairs(row.cells.get(columns.scores)) if columns.scores else None
+    return text, group, as_scores(row.cells.get(columns.scores), row.place) if columns.scores else None
 
 
 def is_file(name: str | None) -> bool:
-    """Whether there is a file of this name."""
-    return name is not None and Path(name).expanduser().is_file()
+    """Whether there is a file of this name, or a folder with files of `annif index`."""
+    path = Path(name or "").expanduser()
+    return bool(name) and (path.is_file() or any(path.glob(f"*{ANNIF_SUFFIX}")))
 
 
 def join_texts(cells: Sequence[Any]) -> str:
@@ -101,3 +107,15 @@ def filled(cell: Any, column: str) -> str:
 def is_missing(cell: Any) -> bool:
     """Whether a cell is empty, null or not a number."""
     return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+
+
+def clean_name(name: str) -> str:
+    """Return a label name in NFC, without invisible characters and repeated white space."""
+    if name.isascii():
+        return " ".join(name.split())
+    return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFC", encodable(name))).split())
+
+
+def matching_key(name: str) -> str:
+    """Return a key under which names match: after NFC and casefold."""
+    return unicodedata.normalize("NFC", clean_name(name).casefold())
