@@ -10,18 +10,18 @@ Document: TypeAlias = dict[str, Any]
 
 
 def engine(document: Document) -> str:
-    """Tabulate what the engine takes per text, beside another checkout in the same run."""
-    parts = []
-    for source, figures in document.items():
-        rows = [
-            (name, count(one["before"]), count(one["now"]), f"{one['speed']:.2f}")
-            for name, one in figures.items()
-            if isinstance(one, dict) and {"before", "now", "speed"} <= set(one)
-        ]
-        if rows:
-            header = (source, "before, µs a text", "now, µs a text", "times as fast")
-            parts.append(markdown_table(header, rows))
-    return "\n\n".join(parts)
+    """Tabulate the paper's Hamming ball beside the exact search on the same texts."""
+    rows = [
+        (source.removesuffix(", searches"), name, count(one["texts"]), *(count(one[key]) for key in _SEARCHES))
+        for source, figures in document.items()
+        if source.endswith(", searches")
+        for name, one in figures.items()
+    ]
+    header = ("corpus", "level and t", "texts", "Hamming ball, µs a text", "exact search, µs a text", "times as fast")
+    return markdown_table(header, rows, 2) if rows else ""
+
+
+_SEARCHES = ("ball", "exact", "exact is faster")
 
 
 def mixture(document: Document) -> str:
@@ -49,6 +49,20 @@ def eurlex(document: Document) -> str:
         for name, key in (("micro-F1", "f1_micro_test"), ("precision of the first five", "precision_at_5"))
     ]
     return f"On EURLEX57K, 57,000 EU laws with its own parts and 4,271 labels: {', '.join(compared)}.\n\n{table}"
+
+
+def annif(document: Document) -> str:
+    """Tabulate figures of a real Annif beside ours, and say what a library gains."""
+    if not document.get("surelabel"):
+        return ""
+    rows = [
+        (name, *(f"{found[key]:.4f}" for key in ("annif", "surelabel")))
+        for name, found in document["agreement"].items()
+    ]
+    table = markdown_table(("EURLEX57K, test part", "annif eval", "surelabel evaluate"), rows)
+    gained = document["surelabel"][0]["decisions"]
+    shares = ", ".join(f"{name} {100 * gained[name]['share']:.0f} %" for name in ("file", "choose", "read"))
+    return f"{table}\n\nOf the test texts: {shares}."
 
 
 def learn(document: Document) -> str:

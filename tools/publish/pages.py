@@ -26,6 +26,7 @@ _FROM_FILES: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
     "engine.json": {"engine": benchmarks.engine},
     "mixture.json": {"mixture": benchmarks.mixture},
     "eurlex.json": {"eurlex": benchmarks.eurlex},
+    "annif.json": {"annif": benchmarks.annif},
     "learn.json": {"learn": benchmarks.learn},
     "corpora.json": {"paper-corpora": paper.corpora_table},
 }
