@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
@@ -65,6 +66,16 @@ def test_shortlists_are_decided_as_dense_probabilities():
     assert short.threshold_ == dense.threshold_
     new, _ = texts(rng, 50)
     assert short.decide(Shortlists.from_dense(new, 4)).tolist() == dense.decide(new).tolist()
+
+
+def test_data_frames_are_matched_by_name_and_index():
+    rng = np.random.default_rng(2)
+    probabilities, labels = texts(rng, 400)
+    frame = pd.DataFrame(probabilities, columns=list("abcd"), index=[f"text {k}" for k in range(400)])
+    truth = pd.DataFrame(labels, columns=frame.columns, index=frame.index).iloc[rng.permutation(400), [2, 0, 3, 1]]
+    plain, mixed = (Automation("0.5").calibrate(*part) for part in ((probabilities, labels), (frame, truth)))
+    assert plain.threshold_ > 0.0
+    assert (plain.threshold_, plain.share_) == (mixed.threshold_, mixed.share_)
 
 
 def test_unlisted_true_labels_are_wrong():

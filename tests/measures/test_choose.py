@@ -1,6 +1,7 @@
 """Settings of a mixture: slopes, texts whose labels come together, texts whose labels do not, what is refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import check_grad
 
@@ -35,6 +36,11 @@ def test_labels_that_come_together_choose_a_mixture():
     ]
     assert sizes[0] < 0.8 * sizes[1]
     assert choose_mixture(P, Y, training, ("0.05", "0.2")) == measure
+    # Data frames are matched by name and index.
+    frame = pd.DataFrame(P, columns=list("abcdef"), index=[f"text {k}" for k in range(300)])
+    known = pd.DataFrame(Y, columns=frame.columns, index=frame.index).iloc[rng.permutation(300), ::-1]
+    seen = pd.DataFrame(training, columns=frame.columns)[list("cafebd")]
+    assert choose_mixture(frame, known, seen, ("0.05", "0.2")) == measure
 
 
 def test_right_probabilities_of_independent_labels_keep_log_loss():

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from surelabel._core import files
-from surelabel._core.validation import BoolArray, FloatArray, as_fraction, as_labels
+from surelabel._core.validation import BoolArray, FloatArray, aligned_rows, as_fraction, as_labels
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import CalibrationWarning, NotCalibratedError
 from surelabel.guarantees.certify import certified_threshold, filing_summary, wrong_bound
@@ -113,27 +113,34 @@ class Automation:
         shown = f"Automation(max_wrong={self.max_wrong:g}, assurance={self.assurance:g})"
         return f"<{shown}: {self.summary_}>" if hasattr(self, "summary_") else shown
 
-    def calibrate(self, probabilities: Any, labels: Any) -> Automation:
+    def calibrate(
+        self, probabilities: Any, labels: Any, *, among: Callable[[ForcedPredictions], BoolArray] | None = None
+    ) -> Automation:
         """Certify a threshold on texts with known label-sets that were not used to train or choose anything.
 
         Parameters
         ----------
         probabilities : (n, d) array-like, data frame or Shortlists
         labels : (n, d) 0/1 array-like, data frame or sparse matrix, or one collection of label names per text
+        among : callable, optional
+            Returns, from the best guesses, which texts certify, (n,): those that another rule does not keep from being
+            filed. New texts must be filed by the same rule.
 
         Returns
         -------
         self
         """
+        labels = aligned_rows(labels, probabilities, "labels", "calibrate")
         with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
             # Label-sets that are no candidates need no warning: here they count as wrong guesses.
             predictor = replace(self._uncalibrated).calibrate(probabilities, labels)
-        guesses = predictor.predict(probabilities)
-        self.predictor_, scores, wrong = predictor, guesses.scores, _are_wrong(predictor, guesses, labels)
+        self.predictor_, guesses = predictor, predictor.predict(probabilities)
+        certifying = np.ones(len(guesses), dtype=np.bool_) if among is None else among(guesses)
+        scores, wrong = guesses.scores[certifying], _are_wrong(predictor, guesses, labels)[certifying]
         self.threshold_ = certified_threshold(scores, wrong, self._max_wrong, self._assurance)
         filed = self.is_sure(scores)
         n_filed, n_wrong = int(filed.sum()), int(wrong[filed].sum())
-        self.share_ = n_filed / len(scores)
+        self.share_ = n_filed / max(len(scores), 1)
         self.wrong_bound_ = wrong_bound(n_wrong, n_filed, self.assurance) if n_filed else math.nan
         self.summary_ = filing_summary(n_filed, wrong, self._max_wrong, self._assurance)
         return self

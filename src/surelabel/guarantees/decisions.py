@@ -148,17 +148,17 @@ class FilingPolicy:
         The parts must have no text in common, and neither may have been used to train or choose anything.
         """
         filing, calibration = _aligned(filing), _aligned(calibration)
-        automation = self.automation.calibrate(filing.probabilities, filing.labels)
-        scores = automation.scores(filing.probabilities)
-        known = _as_known_words(filing.known_words, len(scores))
-        self.novelty.calibrate(scores, known)
-        inside = np.flatnonzero(self.novelty.can_certify(scores, known))
-        if 0 < len(inside) < len(scores):
-            automation.calibrate(_rows_of(filing.probabilities, inside), _rows_of(filing.labels, inside))
-        self._barred()  # a name that no label has is an error before anything is filed
+
+        def can_certify(guesses: ForcedPredictions) -> BoolArray:
+            known = _as_known_words(filing.known_words, len(guesses))
+            self.novelty.calibrate(guesses.scores, known)
+            return self.novelty.can_certify(guesses.scores, known) & ~self._are_barred(guesses)
+
+        automation = self.automation.calibrate(filing.probabilities, filing.labels, among=can_certify)
         filed = self.file(calibration.probabilities, calibration.known_words)
         seen = np.flatnonzero(~filed)
-        self.n_filing_, self.n_seen_, self.share_ = len(scores), len(seen), float(np.mean(filed))
+        self.n_filing_, self.n_seen_ = automation.predictor_.calibration_.n_texts, len(seen)
+        self.share_ = float(np.mean(filed))
         with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
             # `tag_bounds.problem_` is in the reason of every decision.
             if len(seen):
@@ -203,11 +203,15 @@ class FilingPolicy:
     def _flags_and_filed(self, guesses: ForcedPredictions, known_words: Any) -> tuple[Any, BoolArray]:
         """Return the flag of each text by `Novelty`, and which texts are filed, (n,) each."""
         flags, filed = self._sure(guesses.scores, known_words)
+        return flags, filed & ~self._are_barred(guesses)
+
+    def _are_barred(self, guesses: ForcedPredictions) -> BoolArray:
+        """Return which best guesses have a label that is never filed, (n,)."""
         barred = self._barred()
-        if barred:
-            labels = as_indices(guesses.members, guesses.columns)
-            filed &= np.array([barred.isdisjoint(best) for best in labels], dtype=bool)
-        return flags, filed
+        if not barred:
+            return np.zeros(len(guesses), dtype=np.bool_)
+        labels = as_indices(guesses.members, guesses.columns)
+        return np.array([not barred.isdisjoint(best) for best in labels], dtype=np.bool_)
 
     def _barred(self) -> frozenset[int]:
         """Return the labels that are never filed alone, by index."""

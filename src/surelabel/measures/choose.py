@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from surelabel._core.validation import BoolArray, FloatArray, as_fraction, as_labels, as_probabilities, column_names
+from surelabel._core.validation import (
+    BoolArray,
+    FloatArray,
+    aligned_rows,
+    as_fraction,
+    as_labels,
+    as_probabilities,
+    column_names,
+)
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import CalibrationWarning
 from surelabel.measures.mixture import Mixture
@@ -61,12 +69,13 @@ def choose_mixture(
         For the division into folds.
     """
     who = "choose_mixture"
-    names = column_names(probabilities)
+    labels = aligned_rows(labels, probabilities, "labels", who)
+    names = column_names(probabilities) or column_names(labels)
     values = as_probabilities(probabilities, names, who)
     own, has_unknown = as_labels(labels, len(values), values.shape[1], names, who)
     values, own = values[~has_unknown], own[~has_unknown]
     levels = [as_fraction(level, "significances", who) for level in significances]
-    fitted = Mixture().fit(training_labels)
+    fitted = Mixture().fit(training_labels).with_names(names, values.shape[1])
     if len(values) < _FEWEST_TEXTS:
         _log.debug("%d texts are too few to choose a mixture (%d are needed): LogLoss", len(values), _FEWEST_TEXTS)
         return LogLoss(fitted.clip)
