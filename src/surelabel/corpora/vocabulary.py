@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 from surelabel._core.extras import require
 from surelabel._core.formatting import count
 from surelabel.corpora.corpus import Corpus, label_matrix
-from surelabel.corpora.download import as_path, read_text
-from surelabel.corpora.labels import clean_name, matching_key
+from surelabel.corpora.download import as_path
 from surelabel.exceptions import CorpusError
-from surelabel.tables.read import open_binary, parse_json, read_rows
+from surelabel.tables.columns import clean_name, matching_key
+from surelabel.tables.read import format_of, open_binary, parse_json, read_rows
 
 _SKOS = "http://www.w3.org/2004/02/skos/core#"
+_OTHER_NAMES = ("alternatives", "alternative names", "alt_labels")
 
 
 class Concept(NamedTuple):
@@ -47,11 +48,12 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         keys = Counter(matching_key(concept.name) for concept in self.concepts)
-        twice = Counter(concept.uri for concept in self.concepts).most_common(1)
-        if not twice or twice[0][1] > 1:
-            raise CorpusError(f"A vocabulary must have concepts with one URI each. Got {twice or 'none'}.")
+        if not self.concepts or len(self._by_uri) < len(self.concepts):
+            raise CorpusError("A vocabulary must have concepts with a URI each. Got none, or one URI twice.")
         names = (
-            concept.name if keys[matching_key(concept.name)] == 1 else f"{concept.name} ({_mark(concept)})"
+            concept.name
+            if keys[matching_key(concept.name)] == 1
+            else f"{concept.name} ({concept.notation or re.split(r'[/#:]', concept.uri)[-1]})"
             for concept in self.concepts
         )
         object.__setattr__(self, "names", tuple(names))
@@ -59,10 +61,10 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.concepts)
 
-    @functools.cached_property
+    @property
     def uris(self) -> tuple[str, ...]:
         """The URI of each concept."""
-        return tuple(concept.uri for concept in self.concepts)
+        return tuple(self._by_uri)
 
     @functools.cached_property
     def deprecated(self) -> frozenset[str]:
@@ -71,23 +73,20 @@ class Vocabulary:
 
     @functools.cached_property
     def _by_uri(self) -> dict[str, int]:
-        return {uri: place for place, uri in enumerate(self.uris)}
+        return {concept.uri: place for place, concept in enumerate(self.concepts)}
 
     @functools.cached_property
-    def _by_key(self) -> tuple[dict[str, set[int]], ...]:
-        """Concepts by notation, by preferred and by alternative name; a deprecated one only where no other is."""
-        levels: tuple[dict[str, set[int]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
-        for place, concept in enumerate(self.concepts):
-            for level, keys in zip(
-                levels,
-                ([concept.notation], [concept.name, self.names[place]], concept.alternatives),
-                strict=True,
-            ):
-                for key in filter(None, map(matching_key, keys)):
-                    level[key].add(place)
-        for level in levels:
-            for key, places in level.items():
-                level[key] = {place for place in places if not self.concepts[place].is_deprecated} or places
+    def _by_key(self) -> list[dict[str, list[str]]]:
+        """URIs by notation, by preferred and by alternative name; a deprecated one only where no other is."""
+        levels: list[dict[str, list[str]]] = [defaultdict(list) for _ in range(3)]
+        for is_deprecated in (False, True):
+            taken = [set(level) if is_deprecated else set() for level in levels]
+            for concept, name in zip(self.concepts, self.names, strict=True):
+                if concept.is_deprecated is is_deprecated:
+                    kinds = ([concept.notation], [concept.name, name], concept.alternatives)
+                    for level, old, own in zip(levels, taken, kinds, strict=True):
+                        for key in {matching_key(one) for one in own} - old - {""}:
+                            level[key].append(concept.uri)
         return levels
 
     def candidates(self, cell: str) -> list[str]:
@@ -98,8 +97,7 @@ class Vocabulary:
         text = clean_name(cell).removeprefix("<").removesuffix(">")
         if text in self._by_uri:
             return [text]
-        found = next((level[key] for level in self._by_key if (key := matching_key(text)) in level), set())
-        return [self.uris[place] for place in sorted(found)]
+        return next((level[key] for level in self._by_key if (key := matching_key(text)) in level), [])
 
     def resolve(self, cell: str) -> str | None:
         """Return the one URI that a cell means; None if there is none, or if several are meant."""
@@ -108,30 +106,31 @@ class Vocabulary:
 
     def name(self, uri: str) -> str:
         """Return the name of a URI; a URI that is not in the vocabulary is its own name."""
-        place = self._by_uri.get(uri)
-        return uri if place is None else self.names[place]
+        return self.names[self._by_uri[uri]] if uri in self._by_uri else uri
 
     def alternatives(self, uri: str) -> tuple[str, ...]:
         """Return the alternative names of a URI."""
-        place = self._by_uri.get(uri)
-        return () if place is None else self.concepts[place].alternatives
+        return self.concepts[self._by_uri[uri]].alternatives if uri in self._by_uri else ()
+
+    def other_names(self) -> dict[str, str]:
+        """Return the name of a concept by its URI, and by all names that mean it alone."""
+        cells = (cell for concept in self.concepts for cell in (concept.uri, concept.name, *concept.alternatives))
+        return {cell: self.name(uri) for cell in cells if (uri := self.resolve(cell)) is not None}
 
     def broader(self, uri: str) -> list[str]:
         """Return the URIs above a concept, nearest first, each once, cycles cut."""
-        found: dict[str, None] = {}
-        pending = [uri]
-        while pending:
-            place = self._by_uri.get(pending.pop(0))
-            above = [] if place is None else [one for one in self.concepts[place].broader if one in self._by_uri]
-            pending.extend(one for one in above if one not in found and one != uri)
-            found.update(dict.fromkeys(one for one in above if one != uri))
-        return list(found)
+        found = [uri]
+        for one in found:
+            above = self.concepts[self._by_uri[one]].broader if one in self._by_uri else ()
+            found += [own for own in above if own in self._by_uri and own not in found]
+        return found[1:]
 
-    def implications(self, uris: Iterable[str]) -> list[tuple[str, str]]:
-        """Return pairs (narrower, broader) among some URIs, for constraints on label-sets."""
-        known = list(uris)
-        among = set(known)
-        return [(uri, above) for uri in known for above in self.broader(uri) if above in among]
+    def implications(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Return pairs (narrower, broader) among some names, for constraints on label-sets."""
+        known = dict.fromkeys(names)
+        uri_of = dict(zip(self.names, self.uris, strict=True))
+        pairs = ((name, self.name(above)) for name in known if name in uri_of for above in self.broader(uri_of[name]))
+        return [(name, above) for name, above in pairs if above in known]
 
     def apply(self, corpus: Corpus) -> Corpus:
         """Return a corpus with URIs as labels; a label that is not in the vocabulary stays, and is noted."""
@@ -167,11 +166,6 @@ class Vocabulary:
             raise ValueError(f"a vocabulary must have concepts and a language: {error}") from error
 
 
-def _mark(concept: Concept) -> str:
-    """Return a short mark that tells concepts of one name apart."""
-    return concept.notation or re.split(r"[/#:]", concept.uri)[-1]
-
-
 def read_vocabulary(path: str | Path, language: str = "en") -> Vocabulary:
     """Read a vocabulary: SKOS in any form that rdflib reads, Annif's CSV or TSV, a CSV, or JSON.
 
@@ -180,70 +174,54 @@ def read_vocabulary(path: str | Path, language: str = "en") -> Vocabulary:
     JSON is an object of URI to an object with label, alt_labels and parents, as EURLEX57K's concepts come.
     """
     source = as_path(path)
-    suffixes = [suffix.lower() for suffix in source.suffixes if suffix.lower() not in {".gz", ".xz"}]
-    if suffixes[-1:] == [".tsv"]:
-        concepts = list(_tsv_concepts(source)) or list(_table_concepts(source, language))
-    elif suffixes[-1:] in ([".csv"], [".jsonl"], [".parquet"], [".xlsx"]):
-        concepts = list(_table_concepts(source, language))
-    elif suffixes[-1:] == [".json"]:
-        concepts = list(_json_concepts(source))
+    if format_of(source) in {None, "txt"} and ".json" not in source.suffixes:
+        concepts = tuple(_skos_concepts(source, language))
     else:
-        concepts = list(_skos_concepts(source, language))
+        concepts = tuple(_concept(cells, place, language) for place, cells in _table_cells(source))
     if not concepts:
         raise CorpusError(f"{source.name!r} must have concepts with a URI and a name. Got none.")
-    return Vocabulary(tuple(concepts), language)
+    return Vocabulary(concepts, language)
 
 
-def _tsv_concepts(path: Path) -> Iterator[Concept]:
-    """Read Annif's TSV; yield nothing if the first line has another form."""
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        if not line.strip():
-            continue
-        uri, *cells = line.split("\t")
-        if not (cells and uri.startswith("<") and uri.endswith(">")):
-            if number == 1:
-                return
-            raise CorpusError(f"Line {number} of {path.name!r} must be <uri>, a tab and a name. Got {line[:60]!r}.")
-        yield Concept(uri[1:-1], clean_name(cells[0]), notation=cells[1].strip() if len(cells) > 1 else "")
-
-
-def _json_concepts(path: Path) -> Iterator[Concept]:
-    """Read concepts from an object by URI."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            records = parse_json(stream.read().decode("utf-8"))
-        for uri, record in records.items():
-            more, above = record.get("alt_labels") or (), record.get("parents") or ()
-            yield Concept(uri, clean_name(record["label"]), tuple(map(clean_name, more)), broader=tuple(above))
-    except (OSError, EOFError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise CorpusError(f"{path.name!r} must be an object of URI to concept. Got an error: {error!r}.") from error
-
-
-def _table_concepts(path: Path, language: str) -> Iterator[Concept]:
-    """Read concepts from the columns of a table."""
-    for row in read_rows(path, needed=("uri",)):
+def _table_cells(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield place and cells of each concept of a table, of Annif's TSV without headings, or of a JSON object."""
+    if ".json" in path.suffixes:
+        try:
+            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+                records = parse_json(stream.read().decode("utf-8"))
+            yield from ((f"Concept {uri!r} of {path.name!r}", {"uri": uri, **cells}) for uri, cells in records.items())
+        except (OSError, EOFError, ValueError, AttributeError, TypeError) as error:
+            raise CorpusError(f"{path.name!r} must be an object of URI to concept. Got an error: {error!r}.") from error
+        return
+    lines = read_rows(path, kind="txt") if format_of(path) == "tsv" else iter(())
+    is_annif = next((line.cells["text"] for line in lines), "").startswith("<")
+    for row in read_rows(path, kind="txt") if is_annif else read_rows(path, needed=("uri",)):
         if row.problem is not None:
             raise CorpusError(f"{row.place} {row.problem}")
-        cells = {key: "" if cell is None else cell for key, cell in row.cells.items()}
-        keys = (f"label_{language}", "name", "label", *(key for key in cells if str(key).startswith("label_")))
-        name = next((str(cells[key]) for key in keys if cells.get(key)), "")
-        uri = str(cells.get("uri", "")).strip().removeprefix("<").removesuffix(">")
-        if not uri or not name.strip():
-            raise CorpusError(f"{row.place} must have a uri and a name. Got {uri!r:.60} and {name!r:.60}.")
-        yield Concept(
-            uri,
-            clean_name(name),
-            tuple(map(clean_name, _several(cells.get("alternatives", cells.get("alternative names", ""))))),
-            str(cells.get("notation", "")).strip(),
-            tuple(one.strip("<>") for one in _several(cells.get("broader", ""))),
-            str(cells.get("deprecated", "")).strip().lower() in {"1", "true", "yes"},
-        )
+        names = ("uri", "name", "notation")
+        cells = dict(zip(names, row.cells["text"].split("\t"), strict=False)) if is_annif else row.cells
+        if any(cells.values()):
+            yield row.place, cells
 
 
-def _several(cell: Any) -> list[str]:
-    """Split a cell at | or ;, or return the items of a list."""
-    items = cell if isinstance(cell, list | tuple) else str(cell).split("|" if "|" in str(cell) else ";")
-    return [str(item).strip() for item in items if str(item).strip()]
+def _concept(cells: Mapping[str, Any], place: str, language: str) -> Concept:
+    """Return the concept of a row."""
+
+    def first(*keys: str) -> Any:
+        return next((cells[key] for key in keys if cells.get(key)), "")
+
+    def several(*keys: str) -> Iterator[str]:
+        cell = first(*keys)
+        items = cell if isinstance(cell, list | tuple) else re.split(r"\|" if "|" in str(cell) else ";", str(cell))
+        return (name for item in items if (name := clean_name(str(item))))
+
+    name = clean_name(str(first(f"label_{language}", "name", "label", *(key for key in cells if key[:6] == "label_"))))
+    uri = str(first("uri")).strip().removeprefix("<").removesuffix(">")
+    if not uri or not name:
+        raise CorpusError(f"{place} must have a uri and a name. Got {uri!r:.60} and {name!r:.60}.")
+    is_deprecated = str(first("deprecated")).strip().lower() in {"1", "true", "yes"}
+    broader = tuple(one.strip("<>") for one in several("broader", "parents"))
+    return Concept(uri, name, tuple(several(*_OTHER_NAMES)), str(first("notation")).strip(), broader, is_deprecated)
 
 
 def _skos_concepts(path: Path, language: str) -> Iterator[Concept]:
@@ -258,28 +236,26 @@ def _skos_concepts(path: Path, language: str) -> Iterator[Concept]:
             graph.parse(content, format=rdflib.util.guess_format(f"x{suffix}") or "turtle")
     except Exception as error:  # parsers of many formats raise anything
         raise CorpusError(f"{path.name!r} must be a SKOS vocabulary. Got an error: {error!s:.200}.") from error
-    skos, owl = rdflib.Namespace(_SKOS), rdflib.OWL
-    above: dict[Any, set[Any]] = defaultdict(set)
+    skos = rdflib.Namespace(_SKOS)
+    above: dict[Any, set[str]] = defaultdict(set)
     for narrower, broader in graph.subject_objects(skos.broader):
-        above[narrower].add(broader)
+        above[narrower].add(str(broader))
     for broader, narrower in graph.subject_objects(skos.narrower):
-        above[narrower].add(broader)
+        above[narrower].add(str(broader))
     for concept in sorted(set(graph.subjects(skos.prefLabel, None)), key=str):
         if (concept, rdflib.RDF.type, skos.ConceptScheme) in graph:
             continue
-        names = _in_language(graph.objects(concept, skos.prefLabel), language)
-        deprecated = graph.value(concept, owl.deprecated)
         yield Concept(
             str(concept),
-            names[0],
-            tuple(dict.fromkeys(_in_language(graph.objects(concept, skos.altLabel), language, strict=True))),
+            _in_language(graph.objects(concept, skos.prefLabel), language, strict=False)[0],
+            tuple(dict.fromkeys(_in_language(graph.objects(concept, skos.altLabel), language))),
             str(graph.value(concept, skos.notation) or ""),
-            tuple(sorted(map(str, above[concept]))),
-            str(deprecated).lower() in {"true", "1"},
+            tuple(sorted(above[concept])),
+            str(graph.value(concept, rdflib.OWL.deprecated)).lower() in {"true", "1"},
         )
 
 
-def _in_language(literals: Iterable[Any], language: str, *, strict: bool = False) -> list[str]:
+def _in_language(literals: Iterable[Any], language: str, *, strict: bool = True) -> list[str]:
     """Return names in a language, or without one; otherwise, unless strict, in any."""
     found: list[tuple[int, str]] = []
     for literal in literals:

@@ -116,10 +116,9 @@ def make_classifier(corpus: Corpus, settings: TrainingSettings) -> TextClassifie
 
 def _for_tagger(classifier: TextClassifier, names: Sequence[str], vocabulary: Vocabulary) -> tuple[str, ...]:
     """Tell a tagger the other names of concepts; return its labels: all concepts that are not deprecated."""
-    pairs = list(zip(vocabulary.names, vocabulary.concepts, strict=True))
-    others = {other: name for name, concept in pairs for other in (concept.name, *concept.alternatives)}
-    classifier.set_params(alternatives={**others, **dict(zip(vocabulary.uris, vocabulary.names, strict=True))})
-    return tuple(dict.fromkeys((*names, *(name for name, concept in pairs if not concept.is_deprecated))))
+    classifier.set_params(alternatives=vocabulary.other_names())
+    offered = (vocabulary.name(uri) for uri in vocabulary.uris if uri not in vocabulary.deprecated)
+    return tuple(dict.fromkeys((*names, *offered)))
 
 
 def _training_parts(
@@ -167,8 +166,10 @@ def _fitted(
     work_folder: Path | None,
 ) -> TextClassifier:
     """Return the fitted classifier; one that was finished with the same settings and texts is loaded."""
-    folder = None if work_folder is None else work_folder / _work_name(classifier, training, validation)
-    if folder is not None:
+    folder = None
+    # A tagger is asked again: its curve takes no time, and its scores may have changed.
+    if work_folder is not None and classifier.kind not in TAGGERS:
+        folder = work_folder / _work_name(classifier, training, validation)
         with contextlib.suppress(ArtifactError):
             return _finished(folder)
     labels = label_matrix(training.label_sets, names)

@@ -124,7 +124,7 @@ def _train(
 ) -> Bundle:
     """Return the trained, calibrated and evaluated bundle."""
     fitted = fit(corpus, settings, vocabulary, work_folder)
-    notes = (*corpus.notes, *_notes(corpus, fitted.label_texts))
+    notes = (*corpus.notes, *_notes(corpus, fitted.label_texts), *getattr(fitted.classifier, "notes", ()))
     for note in notes:
         _log.info("%s", note)
     held_out = {}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from surelabel.models import Bundle
     from surelabel.review import ReviewStore, ReviewText
+    from surelabel.review.background import Learner
 
 MOST_LEASED = 50
 _MOST_LABELS = 1_000
@@ -66,7 +67,15 @@ class UndoRequest(ReviewerRequest):
     key: Name | None = None
 
 
-def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore) -> None:
+class LearningRequest(StrictRequest):
+    """What to do about the next generation of the model."""
+
+    action: Literal["learn", "calibrate", "switch", "undo"] = Field(
+        description="learn: train it, or continue; calibrate: calibrate this model again; switch to it; undo that."
+    )
+
+
+def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore, learner: Learner | None = None) -> None:
     """Add the page of a review and what it calls; FastAPI runs these functions in threads."""
     known = frozenset(bundle.label_names)
 
@@ -81,7 +90,7 @@ def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore) -> None:
 
     @app.get("/review", include_in_schema=False)
     def page() -> Response:
-        return render_page("review.html", info=bundle.info, queues=review.QUEUES)
+        return render_page("review.html", info=bundle.info, queues=review.QUEUES, learns=learner is not None)
 
     @app.get("/v1/review", **described())
     def state() -> Response:
@@ -90,11 +99,8 @@ def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore) -> None:
 
     @app.get("/v1/review/labels", **described())
     def labels() -> Response:
-        """Return the names of all labels, with their alternative names."""
-        others: dict[str, list[str]] = {name: [] for name in bundle.label_names}
-        for other, name in (getattr(bundle.classifier, "alternatives", None) or {}).items():
-            others.setdefault(name, []).append(other)
-        return JSONResponse({"labels": [{"name": name, "alternatives": others[name]} for name in bundle.label_names]})
+        """Return the names of all labels, with alternative names, and names of broader concepts in a vocabulary."""
+        return JSONResponse({"labels": _named_labels(bundle)})
 
     @app.post("/v1/review/lease", **posted())
     def lease(body: LeaseRequest) -> Response:
@@ -120,11 +126,51 @@ def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore) -> None:
     @app.get("/v1/review/summary", **described())
     def summary() -> Response:
         """Return the figures of the decisions."""
-        return JSONResponse(review.figures(store, bundle.label_names).to_dict())
+        return JSONResponse(review.figures(store).to_dict())
 
     @app.get("/v1/review/export", **described(422))
     def export(format: Literal["csv", "jsonl", "xlsx"] = "csv") -> Response:  # noqa: A002
         """Return the decisions as a file."""
-        content = review.exported_bytes(store, format, label_names=bundle.label_names)
+        uris = dict(zip(bundle.label_names, bundle.uris, strict=True)) if bundle.vocabulary is not None else None
+        content = review.exported_bytes(store, format, label_names=bundle.label_names, uris=uris)
         headers = {"Content-Disposition": f'attachment; filename="decisions.{format}"'}
         return Response(content, media_type=_TYPES[format], headers=headers)
+
+    if learner is not None:
+        _add_learning(app, store, learner)
+
+
+def _named_labels(bundle: Bundle) -> list[dict[str, Any]]:
+    """Return each label with its other names, those of the tagger and of the vocabulary, and broader concepts."""
+    found: list[dict[str, Any]] = [{"name": name, "alternatives": []} for name in bundle.label_names]
+    by_name = {one["name"]: one for one in found}
+    for other, name in (getattr(bundle.classifier, "alternatives", None) or {}).items():
+        if name in by_name:
+            by_name[name]["alternatives"].append(other)
+    if (words := bundle.vocabulary) is not None:
+        for one, uri in zip(found, bundle.uris or (), strict=True):
+            one["alternatives"] += words.alternatives(uri or "")
+            one["broader"] = [words.name(broader) for broader in words.broader(uri or "")]
+    return found
+
+
+def _add_learning(app: FastAPI, store: ReviewStore, learner: Learner) -> None:
+    """Add the next generation of the model: how far it is, and what to do about it."""
+
+    @app.get("/v1/review/learning", **described())
+    def learning() -> Response:
+        """Return how far the next generation of the model is."""
+        return JSONResponse(learner.state(store))
+
+    @app.post("/v1/review/learning", **posted())
+    def act(body: LearningRequest) -> Response:
+        """Start, switch or undo; after a switch the service starts again with the other model."""
+        if body.action in {"learn", "calibrate"}:
+            learner.start(retrain=body.action == "learn")
+        else:
+            learner.switch() if body.action == "switch" else learner.undo()
+            app.state.is_replaced = True
+            server = getattr(app.state, "server", None)
+            if server is not None:
+                server.should_exit = True
+        return JSONResponse(learner.state(store))

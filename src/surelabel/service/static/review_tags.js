@@ -27,7 +27,7 @@ export class TagField {
 
   setLabels(labels) {
     const named = (raw) => ({ raw, folded: fold(raw) });
-    this.labels = labels.map(({ name, alternatives }) => ({ label: name, name: named(name), alternatives: alternatives.map(named) }));
+    this.labels = labels.map(({ name, alternatives, broader = [] }) => ({ label: name, name: named(name), alternatives: alternatives.map(named), broader }));
   }
 
   clear() {
@@ -48,11 +48,11 @@ export class TagField {
     const folded = fold(typed);
     if (folded === "") return [];
     const found = [];
-    for (const { label, name, alternatives } of this.labels) {
-      let best = { label, rank: rank(typed, folded, name), by: null };
+    for (const { label, name, alternatives, broader } of this.labels) {
+      let best = { label, broader, rank: rank(typed, folded, name), by: null };
       for (const other of alternatives) {
         const own = rank(typed, folded, other);
-        if (own !== null && (best.rank === null || own + 0.5 < best.rank)) best = { label, rank: own + 0.5, by: other.raw };
+        if (own !== null && (best.rank === null || own + 0.5 < best.rank)) best = { label, broader, rank: own + 0.5, by: other.raw };
       }
       if (best.rank !== null) found.push(best);
     }
@@ -67,9 +67,9 @@ export class TagField {
       this.hide();
       return;
     }
-    this.list.replaceChildren(...this.shown.map(({ label, by }, i) => make("li", {
+    this.list.replaceChildren(...this.shown.map(({ label, broader, by }, i) => make("li", {
       id: `option-${i}`, role: "option", dir: "auto", mousedown: (event) => { event.preventDefault(); this.take(label); },
-    }, label, by === null ? "" : make("span", { class: "faint" }, ` ${by}`))));
+    }, label, make("span", { class: "faint" }, by === null ? "" : ` ${by}`, ...broader.map((above) => ` < ${above}`)))));
     this.list.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
     this.mark();
