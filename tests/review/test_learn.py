@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import surelabel
 from surelabel import corpora
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.models import load_bundle
-from surelabel.review import NewText, ReviewSettings, ReviewStore, add_texts, audits, learn
+from surelabel.review import NewText, ReviewSettings, ReviewStore, add_texts, audits, background, learn
 from surelabel.tables.columns import TextRow
 
 # Few audits are needed at these levels: 19 for lists, and 33 for filing.
@@ -193,30 +194,65 @@ def test_a_damaged_generation_is_not_switched_to(model, tmp_path):
     load_bundle(model)
 
 
-def test_a_killed_learning_continues(model, reviewed, corpus, tmp_path):
-    """A process is killed when training has begun; the next call ends what it began."""
-    table = tmp_path / "texts.jsonl"
+@pytest.fixture
+def table(corpus, tmp_path):
+    """The training texts in a file."""
+    path = tmp_path / "texts.jsonl"
     rows = zip(corpus.texts, corpus.label_sets, strict=True)
-    table.write_text("".join(json.dumps({"text": text, "labels": sorted(labels)}) + "\n" for text, labels in rows))
-    code = textwrap.dedent(f"""
-        import time
-        from surelabel import corpora
-        from surelabel.review import ReviewStore, learn
-        def report(step, done, total):
-            print(step, flush=True)
-            if step.startswith("training"):
-                time.sleep(1_000)
-        store = ReviewStore({str(tmp_path / "reviews.sqlite")!r})
-        corpus = corpora.read_table({str(table)!r})
-        learn.learn({str(model)!r}, store, {str(tmp_path / "next")!r}, corpus, report=report)
-    """)
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert any(line.startswith("training") for line in process.stdout)
-        process.kill()
-    assert learn.status(tmp_path / "next", reviewed).state == "training"
-    load_bundle(model)
-    found = learn.learn(model, reviewed, tmp_path / "next", corpora.read_table(table))
-    assert (found.state, found.n_decided) == ("waiting", 40)
+    path.write_text("".join(json.dumps({"text": text, "labels": sorted(labels)}) + "\n" for text, labels in rows))
+    return path
+
+
+def finished(learner):
+    learner._process.wait()
+    learner._follower.join()
+
+
+def test_learning_in_the_background_continues_after_a_kill_and_ends_with_a_switch(
+    model, url, arriving, table, tmp_path
+):
+    with ReviewStore(url) as store:
+        arrive(model, store, arriving, range(20), 0)
+        arrive(model, store, arriving, range(20, 40), 1)
+        decide(store, arriving)
+        learner = background.Learner(model, url, str(table))
+        assert learner.state(store)["state"] == "absent"
+        learner.start()
+        while not learner._last:
+            assert learner.is_running
+            time.sleep(0.05)
+        learner._process.kill()
+        finished(learner)
+        assert "continues" in learner.state(store)["problem"]
+        load_bundle(model)
+        learner.start()
+        learner.start()  # once is enough
+        with pytest.raises(InvalidInputError, match="still learning"):
+            learner.switch()
+        finished(learner)
+        state = learner.state(store)
+        assert (state["state"], state["n_decided"], state["problem"], state["can_undo"]) == ("waiting", 40, None, False)
+        arrive(model, store, arriving, range(40, 300), 1)
+        decide(store, arriving)
+        # Another process of the service, which knows no training texts, can continue.
+        learner = background.Learner(model, url)
+        learner.start()
+        finished(learner)
+        state = learner.state(store)
+        assert (state["state"], state["filing"], state["lists"]) == ("ready", 33, 19)
+        before = (model / "manifest.json").read_bytes()
+        learner.switch()
+        assert (model / "manifest.json").read_bytes() != before
+        assert (learner.state(store)["state"], learner.state(store)["can_undo"]) == ("absent", True)
+        learner.undo()
+        assert (model / "manifest.json").read_bytes() == before
+
+
+def test_a_problem_of_learning_in_the_background_is_told(model, store, table, tmp_path):
+    learner = background.Learner(model, tmp_path / "reviews.sqlite", str(table))
+    learner.start()
+    finished(learner)
+    assert "decided" in learner.state(store)["problem"]
 
 
 def test_a_switch_that_is_killed_leaves_a_whole_model(model, tmp_path, monkeypatch):

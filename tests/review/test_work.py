@@ -16,8 +16,8 @@ from surelabel.review import (
     export_decisions,
     exported_bytes,
     figures,
-    training_texts,
 )
+from surelabel.review.export import training_texts
 from surelabel.tables.columns import Columns
 
 
@@ -179,30 +179,24 @@ def test_exports_that_cannot_be_read_back_are_refused(decided, tmp_path):
     assert list(tmp_path.glob("out*")) == []
 
 
-def test_decided_texts_train_and_checks_only_if_asked(decided):
-    corpus = training_texts(decided)
-    assert corpus.texts == ("some thing",)
-    assert corpus.label_sets == [frozenset({"gas", "new one"})]
-    assert corpus.column("note") == ("y",)
-    assert len(training_texts(decided, checks=True)) == 3
-    with pytest.raises(CorpusError):
-        training_texts(decided, up_to=1)
+def test_decided_texts_train_with_their_columns(decided):
+    corpus = training_texts(decided.texts())
+    assert sorted(corpus.texts) == ["checked", "checked as well", "some thing"]
+    place = corpus.texts.index("some thing")
+    assert corpus.label_sets[place] == frozenset({"gas", "new one"})
+    assert corpus.column("note")[place] == "y"
 
 
 def test_figures(decided):
-    found = figures(decided, ["gas", "oil"])
-    assert (found.n_decided, found.n_none, found.by_reviewer) == (3, 0, {"ann": 1, "bob": 2})
-    assert found.by_queue == {"choose": 1, "check": 2}
+    found = figures(decided)
+    assert (found.n_decided, found.by_reviewer, found.n_pending_checks) == (3, {"ann": 1, "bob": 2}, 1)
     assert found.median_seconds == 3
     assert (found.accepted.n_hits, found.accepted.n_cases) == (0, 1)
-    assert found.changed == [("gas", 1, 0), ("new one", 1, 0), ("oil", 0, 1)]
-    check = found.check
-    assert check.n_pending == 1
-    assert (check.agreement.n_hits, check.agreement.n_cases) == (1, 2)
-    assert (check.filed_wrong.n_hits, check.filed_wrong.n_cases) == (0, 1)
-    assert (check.missed.n_hits, check.missed.n_cases) == (1, 2)  # gas is not among the tags to consider
-    assert 0 < check.missed.lower < 0.5 < check.missed.upper < 1
-    assert json.loads(json.dumps(found.to_dict()))["check"]["missed"]["share"] == 0.5
+    assert (found.agreement.n_hits, found.agreement.n_cases) == (1, 2)
+    assert (found.filed_wrong.n_hits, found.filed_wrong.n_cases) == (0, 1)
+    assert (found.missed.n_hits, found.missed.n_cases) == (1, 2)  # gas is not among the tags to consider
+    assert 0 < found.missed.lower < 0.5 < found.missed.upper < 1
+    assert json.loads(json.dumps(found.to_dict()))["missed"]["share"] == 0.5
 
 
 def test_bounds_of_shares_are_those_of_clopper_and_pearson():

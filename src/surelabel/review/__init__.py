@@ -9,8 +9,8 @@ from surelabel._core.extras import require
 
 require("sqlalchemy", "review", "A review")
 
-from surelabel.review.export import export_decisions, export_rows, exported_bytes, training_texts  # noqa: E402
-from surelabel.review.figures import CheckFigures, ReviewFigures, Share, figures  # noqa: E402
+from surelabel.review.export import export_decisions, export_rows, exported_bytes  # noqa: E402
+from surelabel.review.figures import ReviewFigures, Share, figures  # noqa: E402
 from surelabel.review.incoming import AddedTexts, ReviewSettings, add_texts  # noqa: E402
 from surelabel.review.queues import QUEUES, Counts, Decision, NewText, ReviewText  # noqa: E402
 from surelabel.review.store import ReviewStore  # noqa: E402
@@ -18,7 +18,6 @@ from surelabel.review.store import ReviewStore  # noqa: E402
 __all__ = [
     "QUEUES",
     "AddedTexts",
-    "CheckFigures",
     "Counts",
     "Decision",
     "NewText",
@@ -32,5 +31,4 @@ __all__ = [
     "export_rows",
     "exported_bytes",
     "figures",
-    "training_texts",
 ]

@@ -86,8 +86,9 @@ def watch_audits(bundle: Bundle, store: ReviewStore) -> AuditWatch:
     if not isinstance(up_to, int):
         raise ArtifactError(f"The model {bundle.info.name!r} is damaged: its last audit is {up_to!r:.40}.")
     audits = audits_of(store, after=up_to)
-    used = bundle.seen.used([text.text for text in audits]).tolist()
-    audits = [text for text, is_used in zip(audits, used, strict=True) if not is_used]
+    if audits:
+        used = bundle.seen.used([text.text for text in audits]).tolist()
+        audits = [text for text, is_used in zip(audits, used, strict=True) if not is_used]
     if not audits:
         return AuditWatch(0, alarm=False)
     parts = bundle.filing, bundle.calibration, audited(bundle, audits)

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from surelabel._core.files import atomic_file
 from surelabel.corpora import Corpus
-from surelabel.exceptions import CorpusError, InvalidInputError
+from surelabel.exceptions import InvalidInputError
 from surelabel.review.queues import ReviewText
 from surelabel.review.store import ReviewStore
 from surelabel.tables.write import open_writer
@@ -38,34 +38,31 @@ def export_rows(
     """
     known = None if label_names is None else set(label_names)
     for text in store.texts():
-        yield {**_own_columns(text), **_added(text, known, uris)}
+        columns = dict(text.columns) or {"id": text.id, "text": text.text}
+        own = {f"{name}_before" if name in ADDED else name: value for name, value in columns.items()}
+        labels, decision = text.final_labels, text.decision
+        by = "model" if decision is None else decision.reviewer
+        is_blind = decision is not None and decision.answer is None
+        row = {
+            "final_labels": None if labels is None else list(labels),
+            "uris": None if labels is None or uris is None else [uris.get(label, "") for label in labels],
+            "decided_by": None if labels is None else by,
+            "queue": text.queue,
+            "changed": None if labels is None or is_blind else decision is not None and decision.action != "accept",
+            "unknown_labels": None if known is None else sorted(set(labels or ()) - known),
+        }
+        yield own | {name: value for name, value in row.items() if name in _added(label_names, uris)}
 
 
-def _own_columns(text: ReviewText) -> dict[str, Any]:
-    """Return the cells of the file; a column that an export adds too is renamed."""
-    columns = dict(text.columns) or {"id": text.id, "text": text.text}
-    return {f"{name}_before" if name in ADDED else name: value for name, value in columns.items()}
-
-
-def _added(text: ReviewText, known: set[str] | None, uris: Mapping[str, str] | None) -> dict[str, Any]:
-    """Return the columns that an export adds."""
-    labels, decision = text.final_labels, text.decision
-    added: dict[str, Any] = {"final_labels": None if labels is None else list(labels)}
-    if uris is not None:
-        added["uris"] = None if labels is None else [uris.get(label, "") for label in labels]
-    decided_by = "model" if decision is None else decision.reviewer
-    is_blind = decision is not None and decision.answer is None
-    changed = None if labels is None or is_blind else decision is not None and decision.action != "accept"
-    added |= {"decided_by": None if labels is None else decided_by, "queue": text.queue, "changed": changed}
-    if known is not None:
-        added["unknown_labels"] = sorted(set(labels or ()) - known)
-    return added
+def _added(label_names: Any, uris: Any) -> list[str]:
+    """Return the columns that are added: those about a vocabulary or a model only if there is one."""
+    absent = {"uris": uris, "unknown_labels": label_names}
+    return [name for name in ADDED if absent.get(name, ()) is not None]
 
 
 def export_decisions(
     store: ReviewStore,
-    path: str | os.PathLike[str] | IO[bytes],
-    kind: str | None = None,
+    path: str | os.PathLike[str],
     *,
     label_names: Iterable[str] | None = None,
     uris: Mapping[str, str] | None = None,
@@ -76,50 +73,44 @@ def export_decisions(
     Parameters
     ----------
     store : ReviewStore
-    path : path, or stream of bytes
-    kind : {"csv", "jsonl", "xlsx"}, optional
-        By default what the suffix says.
+    path : path
     label_names, uris
         As of `export_rows`.
     separator : str
         Between labels in a cell of CSV and XLSX.
     """
-    is_path = isinstance(path, (str, os.PathLike))
-    kind = kind or (Path(path).suffix.lower().lstrip(".") if is_path else "")  # type: ignore[arg-type]
+    kind = Path(path).suffix.lower().lstrip(".")
     if kind not in FORMATS:
-        raise InvalidInputError(f"An export must be .csv, .jsonl or .xlsx. Got {kind!r} instead.")
-    names = None if label_names is None else tuple(label_names)
-    if is_path:
-        with atomic_file(path, "wb") as stream:  # type: ignore[arg-type]
-            return _write(stream, kind, store, names, uris, separator)
-    return _write(path, kind, store, names, uris, separator)  # type: ignore[arg-type]
+        raise InvalidInputError(f"An export must be .csv, .jsonl or .xlsx. Got {os.fspath(path)!r} instead.")
+    with atomic_file(path, "wb") as stream:
+        return _write(stream, kind, store, label_names, uris, separator)
 
 
-def exported_bytes(store: ReviewStore, kind: str, **options: Any) -> bytes:
-    """Return an export as the content of a file; `options` as of `export_decisions`."""
+def exported_bytes(
+    store: ReviewStore,
+    kind: str,
+    *,
+    label_names: Iterable[str] | None = None,
+    uris: Mapping[str, str] | None = None,
+    separator: str = ",",
+) -> bytes:
+    """Return an export of a kind of `FORMATS` as the content of a file; see `export_decisions`."""
     stream = io.BytesIO()
-    export_decisions(store, stream, kind, **options)
+    _write(stream, kind, store, label_names, uris, separator)
     return stream.getvalue()
 
 
-def _write(
-    stream: IO[bytes],
-    kind: str,
-    store: ReviewStore,
-    label_names: tuple[str, ...] | None,
-    uris: Mapping[str, str] | None,
-    separator: str,
-) -> int:
+def _write(stream: IO[bytes], kind: str, store: ReviewStore, label_names: Any, uris: Any, separator: str) -> int:
     """Write the rows; their columns are those of all texts, in the order in which they first occur."""
+    names = None if label_names is None else tuple(label_names)
     headings: dict[str, Any] = {}
     if kind != "jsonl":
-        for row in export_rows(store, label_names=label_names, uris=uris):
-            headings.update(dict.fromkeys((name for name in row if name not in ADDED), str))
-        absent = {"uris": uris, "unknown_labels": label_names}
-        headings |= {name: str for name in ADDED if absent.get(name, ()) is not None}
+        for row in export_rows(store):
+            headings.update((name, str) for name in row if name not in ADDED)
+        headings |= dict.fromkeys(_added(names, uris), str)
     writer = open_writer(stream, kind, headings)
     n_rows = 0
-    for row in export_rows(store, label_names=label_names, uris=uris):
+    for row in export_rows(store, label_names=names, uris=uris):
         writer.write([row if kind == "jsonl" else {name: _cell(value, separator) for name, value in row.items()}])
         n_rows += 1
     writer.close()
@@ -140,37 +131,14 @@ def _cell(value: Any, separator: str) -> Any:
     return separator.join(map(str, value))
 
 
-def training_texts(store: ReviewStore, *, checks: bool = False, up_to: int | None = None) -> Corpus:
-    """Return decided texts as a corpus to train with.
-
-    Parameters
-    ----------
-    store : ReviewStore
-    checks : bool
-        Whether texts of the blind check are among them. They can calibrate a model that has not seen them: leave them
-        out unless that model is retired.
-    up_to : int, optional
-        Only texts with numbers up to this one.
-    """
-    decided = [
-        text
-        for text in store.texts()
-        if text.decision is not None and (checks or not text.is_check) and (up_to is None or text.number <= up_to)
-    ]
-    if not decided:
-        raise CorpusError("No text of the review has been decided yet.")
-    return corpus_of(decided)
-
-
-def corpus_of(texts: Iterable[ReviewText]) -> Corpus:
-    """Return decided texts as a corpus, with their columns."""
-    decided = [(text, text.decision.labels or ()) for text in texts if text.decision is not None]
-    names = sorted({name for text, _ in decided for name in text.columns})
-    columns = {name: tuple(str(text.columns.get(name, "")) for text, _ in decided) for name in names}
+def training_texts(decided: Iterable[ReviewText]) -> Corpus:
+    """Return decided texts as a corpus to train with, with their columns."""
+    texts = [(text, text.decision.labels or ()) for text in decided if text.decision is not None]
+    names = sorted({name for text, _ in texts for name in text.columns})
     return Corpus.from_label_sets(
         "review",
-        [text.text for text, _ in decided],
-        [frozenset(labels) for _, labels in decided],
-        ids=[text.id for text, _ in decided],
-        columns=columns,
+        [text.text for text, _ in texts],
+        [frozenset(labels) for _, labels in texts],
+        ids=[text.id for text, _ in texts],
+        columns={name: [str(text.columns.get(name, "")) for text, _ in texts] for name in names},
     )

@@ -62,11 +62,15 @@ class ReviewSettings:
 
 
 class AddedTexts(NamedTuple):
-    """Texts that are new in the store, rows that were read, and rows that were skipped, with the reason."""
+    """Texts that are new in the store, rows that were read, rows that were skipped, and whether texts were filed.
+
+    `skipped` has the number of a row and the reason; `files` is False after an alarm of the watch over audits.
+    """
 
     n_new: int
     n_rows: int
     skipped: tuple[tuple[int, str], ...] = ()
+    files: bool = True
 
 
 def add_texts(
@@ -101,7 +105,7 @@ def add_texts(
             n_rows += len(batch)
             n_new += _add(bundle, store, _usable(batch, settings, skipped), settings)
             advance(len(batch))
-    return AddedTexts(n_new, n_rows, tuple(skipped))
+    return AddedTexts(n_new, n_rows, tuple(skipped), settings.files)
 
 
 def _usable(rows: list[TextRow], settings: ReviewSettings, skipped: list[tuple[int, str]]) -> list[TextRow]:

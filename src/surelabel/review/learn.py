@@ -42,7 +42,7 @@ from surelabel.models import Bundle, load_bundle, train
 from surelabel.models.calibrate import recalibrated
 from surelabel.models.seen import hashes_of
 from surelabel.review.audits import AUDITS_UP_TO, audited, audits_of, n_skipped_of
-from surelabel.review.export import corpus_of
+from surelabel.review.export import training_texts
 from surelabel.review.queues import ReviewText
 from surelabel.review.store import ReviewStore
 
@@ -218,6 +218,8 @@ def _settings_of(bundle: Bundle) -> dict[str, Any]:
         "options": dict(info.settings),
         "seed": info.seed,
         "max_tags": info.max_tags,
+        "never_file": info.never_file,
+        "vocabulary": bundle.vocabulary,
         "best_guess": info.best_guess,
         "group": info.group_column,
         "recalibrate": bundle.recalibration is not None,
@@ -234,7 +236,7 @@ def _training_corpus(old: Bundle, corpus: Corpus, decided: list[ReviewText]) -> 
     The first calibration never serves: it belongs to texts of the past. Texts that a decision is about train with the
     labels of the decision, wherever they were before.
     """
-    review = corpus_of(decided)
+    review = training_texts(decided)
     known = set(review.texts)
     kept = corpus.rows(np.array([text not in known for text in corpus.texts]) & corpus.is_labelled)
     is_training = old.seen.is_in("training", kept.texts)
@@ -307,7 +309,8 @@ def previous_of(folder: str | os.PathLike[str]) -> Path:
 def switch(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Bundle:
     """Let the next generation serve: its folder replaces that of the model, which is kept for `undo_switch`.
 
-    Each of the two replacements is one step. Killed between them, both folders hold the old model.
+    Each of the two replacements is one step. Killed between them, both folders hold the old model. The folder of the
+    generation is removed at the end, so that the one after it can begin there.
     """
     ready = Path(out) / _NEXT
     if not ready.is_dir():
@@ -316,6 +319,7 @@ def switch(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Bundl
     check_overwrite(folder)
     _replace(previous_of(folder), folder)
     _replace(folder, ready)
+    shutil.rmtree(out, ignore_errors=True)
     return load_bundle(folder)
 
 

@@ -2,6 +2,7 @@
 
 import { Problem, announce, byId, hideProblem, insertCard, make, send, showMarked, showProblem } from "./client.js";
 import { Outbox } from "./review_outbox.js";
+import { showLearning } from "./review_learning.js";
 import { TagField } from "./review_tags.js";
 
 const AHEAD = 5;
@@ -285,14 +286,16 @@ byId("summary").addEventListener("toggle", async () => {
   if (!byId("summary").open) return;
   const figures = await attempt(async () => (await send("v1/review/summary")).json());
   if (!figures) return;
-  const { accepted, check } = figures;
+  const { accepted, agreement } = figures;
   const share = ({ n_hits: hits, n_cases: cases }) => `${n(hits)} of ${n(cases)}`;
   const lines = [`Decided: ${n(figures.n_decided)} (${Object.entries(figures.by_reviewer).map(([name, count]) => `${name} ${n(count)}`).join(", ") || "nobody"}).`];
   if (figures.median_seconds !== null) lines.push(`Median time: ${figures.median_seconds.toFixed(1)} s.`);
   if (accepted.n_cases > 0) lines.push(`Best guess accepted: ${share(accepted)}.`);
-  if (check.agreement.n_cases > 0) lines.push(`Blind check: best guess right for ${share(check.agreement)}.`);
+  if (agreement.n_cases > 0) lines.push(`Blind check: best guess right for ${share(agreement)}.`);
   byId("figures").replaceChildren(...lines.map((line) => make("p", {}, line)));
 });
+
+showLearning(attempt);
 
 // The beginning
 
