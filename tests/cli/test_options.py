@@ -70,6 +70,7 @@ TRAIN = [
     (("--assurance", "0.8"), level("assurance"), "0.8"),
     (("--setting", "significance=0.10"), level("significance"), "0.10"),
     (("--setting", "max_tags=2"), info("max_tags"), 2),
+    (("--never-file", "printer"), info("never_file"), ("printer",)),
     (("--setting", "name=mine"), info("name"), "mine"),
     (("--setting", "calibration=61"), lambda bundle: bundle.info.part_sizes["calibration"], 61),
     (("--setting", "min_labels=0"), lambda bundle: bundle.predictor.calibration_.min_labels, 0),
@@ -194,5 +195,12 @@ def test_every_option_is_in_a_test():
         commands |= commands.pop(group).commands
     options = {(*one.opts, *one.secondary_opts) for command in commands.values() for one in command.params}
     missing = {names for names in options if not any(f'"{name}' in named for name in names if name[0] == "-")}
-    elsewhere = {"--token", "--port", "--check", "--watch"}  # in the tests of the service and of reviews
+    elsewhere = {
+        "--token",
+        "--port",
+        "--check",
+        "--watch",
+        "--training",
+        "--calibrate",
+    }  # in the tests of the service and of reviews
     assert {names[0] for names in missing if names[0][0] == "-"} <= elsewhere

@@ -14,9 +14,7 @@ TOKEN = "for-the-test"
 
 
 def test_made_up_requests_never_break_it_or_surprise(tmp_path):
-    # Small limits, so that made-up requests come near them.
-    settings = ServiceSettings(token=TOKEN, max_texts=4, max_text_chars=200)
-    with running(FakeBundle(), settings) as service:
+    with running(FakeBundle(), ServiceSettings(token=TOKEN)) as service:
         found = subprocess.run(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{service.url}/openapi.json", "--no-color"),

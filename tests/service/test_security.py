@@ -146,7 +146,7 @@ def test_a_service_for_other_machines_needs_a_token():
 
 @pytest.mark.parametrize(
     "values",
-    [{"port": -1}, {"port": 2**16}, {"port": "80"}, {"workers": 0}, {"max_texts": True}, {"max_body_bytes": 10}]
+    [{"port": -1}, {"port": 2**16}, {"port": "80"}, {"workers": 0}, {"workers": True}, {"max_body_bytes": 10}]
     + [{"token": token} for token in ("", " a", "a\n", "tökén")],
 )
 def test_settings_are_checked(values):

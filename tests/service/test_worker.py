@@ -7,7 +7,7 @@ import pytest
 
 from service.fakes import FakeBundle
 from surelabel.service.answering import BATCH_TEXTS, Question, Worker
-from surelabel.service.errors import ServiceError
+from surelabel.service.schemas import ServiceError
 from surelabel.service.metrics import ServiceMetrics
 
 pytestmark = pytest.mark.anyio

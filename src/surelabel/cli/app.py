@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import os
 import sys
 import traceback
+import types
 import warnings
 from typing import Annotated, Any, NoReturn
 
@@ -15,15 +15,8 @@ import typer
 from rich.console import Console
 
 import surelabel
+from surelabel import exceptions
 from surelabel._core.formatting import plain
-from surelabel.exceptions import (
-    ArtifactError,
-    CorpusError,
-    InvalidInputError,
-    MissingDependencyError,
-    SurelabelError,
-    SurelabelWarning,
-)
 
 # typer's own error or click's, whichever it is built on.
 _USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
@@ -41,11 +34,11 @@ _EXIT_CODES = """Exit codes:
 130  stopped by Ctrl-C; no file is damaged
 """
 BROKEN_PROMISE, ALARM = 6, 7
-_CODES: dict[type[SurelabelError], int] = {
-    InvalidInputError: 2,
-    CorpusError: 3,
-    ArtifactError: 4,
-    MissingDependencyError: 5,
+_CODES: dict[type[exceptions.SurelabelError], int] = {
+    exceptions.InvalidInputError: 2,
+    exceptions.CorpusError: 3,
+    exceptions.ArtifactError: 4,
+    exceptions.MissingDependencyError: 5,
 }
 _INTERRUPTED, _CLOSED_PIPE = 130, 141
 _STOPPED = "stopped. No file is damaged. Run the same command again to continue."
@@ -60,17 +53,7 @@ app = typer.Typer(
 )
 console = Console()
 errors = Console(stderr=True)
-
-
-@dataclasses.dataclass
-class _State:
-    """Options of all commands."""
-
-    quiet: bool = False
-    debug: bool = False
-
-
-state = _State()
+state = types.SimpleNamespace(quiet=False, debug=False)
 
 
 def _print_version(asked: bool) -> None:
@@ -98,14 +81,13 @@ def common(
       surelabel serve model                                the same in a browser
     """
     state.quiet, state.debug = quiet, debug
-    logging.basicConfig(
-        level=logging.WARNING if quiet else logging.INFO, format="%(message)s", stream=sys.stderr, force=True
-    )
+    level = logging.WARNING if quiet else logging.INFO
+    logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr, force=True)
     for name in ("numba", "matplotlib", "fontTools", "distributed", "httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)
     if debug:
         logging.getLogger("surelabel").setLevel(logging.DEBUG)
-    warnings.simplefilter("once", SurelabelWarning)
+    warnings.simplefilter("once", exceptions.SurelabelWarning)
     warnings.showwarning = _show_warning
 
 
@@ -144,7 +126,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except _USAGE_ERROR as error:
         where = f" (see {error.ctx.command_path} --help)" if getattr(error, "ctx", None) else ""
         _fail(error, f"{error.format_message().rstrip('.')}{where}.", error.exit_code)
-    except SurelabelError as error:
+    except exceptions.SurelabelError as error:
         _fail(error, str(error), next((code for kind, code in _CODES.items() if isinstance(error, kind)), 1))
     except (typer.Abort, KeyboardInterrupt) as error:
         _fail(error, _STOPPED, _INTERRUPTED)

@@ -25,13 +25,14 @@ def calibrate(
     max_missed: options.MaxMissed = None,
     max_false: options.MaxFalse = None,
     assurance: options.Assurance = None,
+    never_file: options.NeverFile = None,
     measure: Annotated[str | None, typer.Option(help="Another measure: log-loss, l1, l2, l4 or l8.")] = None,
     text: options.Text = None,
     labels: options.Labels = None,
-    separator: options.Separator = "auto",
+    separator: options.Separator = None,
     id_column: options.Id = None,
-    encoding: options.Encoding = "utf-8",
-    on_error: options.OnError = "stop",
+    encoding: options.Encoding = None,
+    on_error: options.OnError = None,
     scores: options.Scores = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Another folder [default: MODEL itself].")
@@ -50,28 +51,28 @@ def calibrate(
     from surelabel import models
 
     changes = options.given(
-        max_wrong=max_wrong, max_missed=max_missed, max_false=max_false, assurance=assurance, measure=measure
+        max_wrong=max_wrong,
+        max_missed=max_missed,
+        max_false=max_false,
+        assurance=assurance,
+        never_file=never_file,
+        measure=measure,
     )
-    if file is None:
-        no_file = options.given(add=add or None, text=text, labels=labels, id=id_column, scores=scores)
-        for name in no_file:
-            raise usage_error("it has no effect without FILE", f"--{name}")
-        if not changes:
-            raise usage_error("name a file, or a promise to change such as --max-wrong", "FILE")
-    elif add and changes:
+    reading = options.reading(
+        text=text, labels=labels, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
+    )
+    if file is None and (add or reading):
+        raise usage_error("it has no effect without FILE", f"--{'add' if add else next(iter(reading))}")
+    if file is None and not changes:
+        raise usage_error("name a file, or a promise to change such as --max-wrong", "FILE")
+    if add and changes:
         raise usage_error("promises cannot change while texts are added", f"--{next(iter(changes)).replace('_', '-')}")
     with progress():
         bundle = models.load_bundle(model)
-        corpus = None
-        if file is not None:
-            reading = options.reading(
-                file, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
-            )
-            corpus = options.load_labelled(file, bundle, **options.columns(file, text, labels), **reading)
+        corpus = None if file is None else options.load_labelled(file, bundle, **reading)
         calibrated = models.calibrate_bundle(bundle, corpus, add, **changes)
         calibrated.save(out or model)
-    if calibrated.calibration is not None:
-        say(f"Calibrated with {len(calibrated.calibration):,} texts.")
+    say(f"Calibrated with {len(calibrated.calibration):,} texts.")
     for line in calibrated.info.verdict:
         say(line)
     say(f"Model: {out or model}")

@@ -19,12 +19,12 @@ def list_corpora(*, as_json: options.Json = False) -> None:
     """List the corpora that have a name, and whether they are on this machine."""
     from surelabel import corpora
 
-    listed = [(name, corpora.is_available_locally(name), words) for name, words in corpora.available().items()]
+    rows = [(name, corpora.is_available_locally(name), words) for name, words in corpora.available().items()]
     if as_json:
-        print_json([dict(zip(("name", "is_local", "description"), row, strict=True)) for row in listed])
-        return
-    rows = [(name, "yes" if is_local else "no", words) for name, is_local, words in listed]
-    print_table(("corpus", "on this machine", "description"), rows)
+        print_json([{"name": name, "is_local": is_local, "description": words} for name, is_local, words in rows])
+    else:
+        shown = [(name, "yes" if is_local else "no", words) for name, is_local, words in rows]
+        print_table(("corpus", "on this machine", "description"), shown)
 
 
 @data.command("get")
@@ -32,9 +32,8 @@ def get_corpus(name: Annotated[str, typer.Argument(help="A name from surelabel d
     """Fetch a corpus if possible, check it, and describe it."""
     from surelabel import corpora
 
-    known = corpora.available()
-    if name not in known:
-        raise usage_error(f"expected one of {', '.join(known)}; got {name!r}", "NAME")
+    if name not in corpora.available():
+        raise usage_error(f"expected one of {', '.join(corpora.available())}; got {name!r}", "NAME")
     corpus = corpora.load(name)
     say(f"{name}: {len(corpus):,} texts, {len(corpus.label_names):,} labels.")
     say(f"Source: {corpus.provenance.source}. Licence: {corpus.provenance.licence}.")
@@ -46,30 +45,25 @@ def stats(
     *,
     text: options.Text = None,
     labels: options.Labels = None,
-    separator: options.Separator = "auto",
-    encoding: options.Encoding = "utf-8",
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     as_json: options.Json = False,
 ) -> None:
     """Count the texts and labels of a file or corpus, and of its own parts."""
-    import numpy as np
-
-    reading = options.reading(file, separator=separator, encoding=encoding)
-    corpus = options.load_labelled(file, **options.columns(file, text, labels), **reading)
-    n_labels, n_texts = (np.asarray(corpus.labels.sum(axis=axis)).ravel() for axis in (1, 0))
-    words = [len(text.split()) for text in corpus.texts]
+    reading = options.reading(text=text, labels=labels, separator=separator, encoding=encoding)
+    corpus = options.load_labelled(file, **reading)
+    n_labels, n_texts = (corpus.labels.sum(axis=axis) for axis in (1, 0))
     counted = {
         "texts": len(corpus),
         **{f"texts in {name}": n for name, n in corpus.part_sizes.items()},
         "labels": len(corpus.label_names),
         "labels per text": round(float(n_labels.mean()), 2),
         "most labels of a text": int(n_labels.max()),
-        "words per text": round(float(np.mean(words)), 1),
+        "words per text": round(sum(len(text.split()) for text in corpus.texts) / len(corpus), 1),
     }
-    order = np.argsort(-n_texts, kind="stable")[:10]
+    frequent = {corpus.label_names[k]: int(n_texts[k]) for k in (-n_texts).argsort(kind="stable")[:10]}
     if as_json:
-        print_json(
-            {"corpus": corpus.name, **counted, "most_frequent": {corpus.label_names[k]: int(n_texts[k]) for k in order}}
-        )
-        return
-    print_table(("", "number"), [(name, f"{value:,}") for name, value in counted.items()], title=corpus.name)
-    print_table(("most frequent labels", "texts"), [(corpus.label_names[k], f"{n_texts[k]:,}") for k in order])
+        print_json({"corpus": corpus.name, **counted, "most_frequent": frequent})
+    else:
+        for title, rows in ((corpus.name, counted), ("most frequent labels", frequent)):
+            print_table((title, "number"), [(name, f"{value:,}") for name, value in rows.items()])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +24,6 @@ def demo(
     download: Annotated[
         bool, typer.Option("--download/--no-download", help="Fetch Reuters news (6 MB); otherwise made-up texts.")
     ] = True,
-    seconds: Annotated[float, typer.Option(min=0, help="Longest time to wait for the download.")] = 60.0,
 ) -> None:
     """Train a model on news, let it decide on texts that it has not seen, and print what that saves.
 
@@ -33,67 +31,52 @@ def demo(
     Example:
       surelabel demo
     """
-    from surelabel import models
+    from surelabel import corpora, models
 
+    first, texts, others = None, "Reuters news stories", "from a later time"
     with progress():
-        corpus, reason = _corpus(seconds if download else 0.0)
+        try:
+            corpus = corpora.load("reuters", download=download)
+        except (SurelabelError, OSError) as error:
+            _log.debug("%s", error)
+            corpus = corpora.load("synthetic")
+            first, texts, others = "Reuters is not on this machine; these texts are made up.", "texts", "others"
         bundle = models.train(corpus, out)
+    if first is not None:
+        say(first)
     evaluation = bundle.evaluation
     assert evaluation is not None  # both corpora have test texts
-    if reason is not None:
-        say(f"{reason}: these texts are made up.")
-    what, others = ("Reuters news", "later ones") if reason is None else ("made-up texts", "others")
-    n_train, n_tags, n_test = bundle.info.n_train, len(bundle.label_names), evaluation.n_texts
-    say(f"Trained on {n_train:,} {what} with {n_tags} tags; measured on {n_test:,} {others}:")
+    trained = f"Trained on {bundle.info.n_train:,} {texts} with {len(bundle.label_names)} tags"
+    say(f"{trained}, and tried on {evaluation.n_texts:,} {others}:")
     say()
-    for line in _saved(evaluation.decisions):
+    for line in _saved(evaluation.decisions, bundle.info.levels):
         say(line)
-    say()
     for text, record in _one_of_each(bundle, corpus):
-        say(f"{'':<9} \N{LEFT DOUBLE QUOTATION MARK}{excerpt(text)[:76]}\N{RIGHT DOUBLE QUOTATION MARK}")
+        say()
+        say(f"{'':<9} \N{LEFT DOUBLE QUOTATION MARK}{excerpt(text, 76)}\N{RIGHT DOUBLE QUOTATION MARK}")
         say(card(record, width=min(console.width, 100)))
     say()
     say(f"See it in your browser:  {_program()} serve {out}")
 
 
-def _saved(decisions: Any) -> list[str]:
+def _saved(decisions: Any, levels: Any) -> list[str]:
     """Return what a person saves: texts filed, wrong ones among them, length of lists."""
-    from surelabel.evaluation.summary import share
+    from surelabel.evaluation.summary import asked, share
 
     filed, chosen, read = (decisions[kind] for kind in ("file", "choose", "read"))
     n_seen = chosen.n_texts + read.n_texts
-    wrong = f"; {share(filed.wrong)} of them are wrong" if filed.n_texts else ""
-    lists = f" of {chosen.n_tags:.1f} tags that miss {share(chosen.missed)} of the true ones" if chosen.n_texts else ""
+    wrong = (
+        f" {share(filed.wrong)} of the filed texts are wrong ({asked(levels['max_wrong'])})." if filed.n_texts else ""
+    )
+    lists = (
+        f" of {chosen.n_tags:.1f} tags, which miss {share(chosen.missed)} of the true ones" if chosen.n_texts else ""
+    )
     return [
-        f"File      {share(filed.share)} of the texts: nobody has to read them{wrong}.",
-        f"Choose    {share(chosen.share)}: one look at lists{lists}.",
-        f"Read      {share(read.share)}: a person decides without a list.",
+        f"File      {share(filed.share)}: nobody has to read them.{wrong}",
+        f"Choose    {share(chosen.share)}: a person picks from lists{lists}.",
+        f"Read      {share(read.share)}: a person reads the text, without a list.",
         f"          People look at {n_seen:,} texts instead of {filed.n_texts + n_seen:,}.",
     ]
-
-
-def _corpus(seconds: float) -> tuple[Any, str | None]:
-    """Return Reuters, or made-up texts and the reason."""
-    from surelabel import corpora
-
-    found: list[Any] = []
-    if seconds > 0 or corpora.is_available_locally("reuters"):
-        # A name server that does not answer has no time limit; a thread can be left behind.
-        thread = threading.Thread(target=_fetch, args=(found,), daemon=True)
-        thread.start()
-        thread.join(max(seconds, 20.0))
-    if found:
-        return found[0], None
-    return corpora.load("synthetic"), "Reuters is not on this machine and could not be fetched"
-
-
-def _fetch(found: list[Any]) -> None:
-    from surelabel import corpora
-
-    try:
-        found.append(corpora.load("reuters"))
-    except (SurelabelError, OSError) as error:
-        _log.debug("%s", error)
 
 
 def _one_of_each(bundle: Any, corpus: Any) -> list[tuple[str, dict[str, Any]]]:

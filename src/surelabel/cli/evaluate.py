@@ -19,10 +19,10 @@ def evaluate(
     *,
     text: options.Text = None,
     labels: options.Labels = None,
-    separator: options.Separator = "auto",
+    separator: options.Separator = None,
     id_column: options.Id = None,
-    encoding: options.Encoding = "utf-8",
-    on_error: options.OnError = "stop",
+    encoding: options.Encoding = None,
+    on_error: options.OnError = None,
     scores: options.Scores = None,
     report: Annotated[Path | None, typer.Option(metavar="HTML", help="Write a report to this file.")] = None,
     fail_on_broken_promise: Annotated[
@@ -45,11 +45,11 @@ def evaluate(
     from surelabel.models.evaluate import new_texts
 
     reading = options.reading(
-        file, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
+        text=text, labels=labels, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
     )
     with progress():
         bundle = models.load_bundle(model)
-        corpus = options.load_labelled(file, bundle, **options.columns(file, text, labels), **reading)
+        corpus = options.load_labelled(file, bundle, **reading)
         evaluation = models.evaluate_bundle(bundle, corpus)
         if report is not None:
             from surelabel.report import write_report

@@ -9,14 +9,13 @@ import typer
 
 from surelabel.cli import options
 from surelabel.cli.app import app, say, usage_error
-from surelabel.cli.review import Store
 from surelabel.cli.show import print_json, progress
 
 
 @app.command()
 def learn(
     model: options.Model,
-    store: Store,
+    store: options.Store,
     file: Annotated[
         str | None, typer.Argument(metavar="FILE", help="Texts that MODEL was trained on; needed to begin.")
     ] = None,
@@ -24,9 +23,12 @@ def learn(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the next generation.")],
     text: options.Text = None,
     labels: options.Labels = None,
-    separator: options.Separator = "auto",
+    separator: options.Separator = None,
     id_column: options.Id = None,
-    encoding: options.Encoding = "utf-8",
+    encoding: options.Encoding = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Keep the classifier: only calibrate it again, as after an alarm.")
+    ] = False,
     switch: Annotated[bool, typer.Option("--switch", help="Replace MODEL by a generation that is ready.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take the last switch back.")] = False,
     as_json: options.Json = False,
@@ -49,12 +51,10 @@ def learn(
         bundle = learning.switch(model, out) if switch else learning.undo_switch(model)
         say(f"{model} is now {bundle.info.name} of {bundle.info.created[:10]}.")
         return
+    reading = options.reading(text=text, labels=labels, separator=separator, id=id_column, encoding=encoding)
     with options.open_review(store) as opened, progress():
-        corpus = None
-        if file is not None:
-            reading = options.reading(file, separator=separator, id=id_column, encoding=encoding)
-            corpus = options.load_labelled(file, **options.columns(file, text, labels), **reading)
-        found = learning.learn(model, opened, out, corpus)
+        corpus = None if file is None else options.load_labelled(file, **reading)
+        found = learning.learn(model, opened, out, corpus, retrain=not calibrate)
     if as_json:
         print_json(found.to_dict())
         return

@@ -1,4 +1,4 @@
-"""Options that several commands share, as annotated types."""
+"""Options that several commands share, as annotated types, and how texts with labels are read."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("surelabel")
 
+
+def _option(words: str, *names: str, **more: Any) -> Any:
+    """Return an option whose help is `words`."""
+    return typer.Option(*names, help=words, **more)
+
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model, made by surelabel train.")]
 Labelled = Annotated[
     str,
@@ -29,73 +35,61 @@ Labelled = Annotated[
         autocompletion=lambda: list(surelabel.corpora.available()),
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of random draws: parts and training.")]
+Store = Annotated[str, typer.Argument(metavar="STORE", help="File of a review, or postgresql://user@host/database.")]
+Json = Annotated[bool, _option("Print JSON.", "--json")]
+Seed = Annotated[int, _option("Seed of random draws: parts and training.", min=0)]
+Settings = Annotated[list[str] | None, _option("A setting of the classifier.", metavar="NAME=VALUE")]
 # How texts are read.
 Text = Annotated[
-    list[str] | None,
-    typer.Option("--text", metavar="COLUMN", help="Text column [default: text]; several are joined."),
+    list[str] | None, _option("Text column [default: text]; several are joined.", "--text", metavar="COLUMN")
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option(
+    _option(
+        "Label column [default: labels]; several times, FIRST..LAST or 'topic_*': columns of 0 and 1.",
         "--labels",
         metavar="COLUMN",
-        help="Label column [default: labels]; several times, FIRST..LAST or 'topic_*': columns of 0 and 1.",
     ),
 ]
 Separator = Annotated[
-    str,
-    typer.Option(
+    str | None,
+    _option(
+        "Separator of labels in a cell; auto takes , ; or | and says which; none: a cell is one label [default: auto].",
         "--separator",
-        help="Separator of labels in a cell; auto takes , ; or | and says which; none: a cell is one label.",
     ),
 ]
-Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Id column [default: id, if there is one].")]
-Part = Annotated[
-    str | None,
-    typer.Option("--split-column", metavar="COLUMN", help="Column with the part: train, filing, calibration or test."),
-]
+Id = Annotated[str | None, _option("Id column [default: id, if there is one].", "--id", metavar="COLUMN")]
+By = Annotated[str | None, _option("Column of groups [default: that of calibration].", "--by", metavar="COLUMN")]
 Scores = Annotated[
     str | None,
-    typer.Option(
-        "--scores", metavar="COLUMN|FILE", help="Scores of another tagger: a column, or a file of id, label and score."
-    ),
+    _option("Scores of another tagger: a column, or a file of id, label and score.", metavar="COLUMN|FILE"),
 ]
-Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of a text file.")]
+Encoding = Annotated[str | None, _option("Encoding of a text file [default: utf-8].", "--encoding")]
 InputFormat = Annotated[
     Literal["txt", "jsonl", "csv", "tsv", "parquet", "xlsx"] | None,
-    typer.Option("--input-format", help="Format of the input, if its name does not show it."),
+    _option("Format of the input, if its name does not show it.", "--input-format"),
 ]
 OnError = Annotated[
-    Literal["stop", "skip"], typer.Option("--on-error", help="On unreadable rows: stop, or skip and list them.")
-]
-By = Annotated[
-    str | None, typer.Option("--by", metavar="COLUMN", help="Keep the promise in every group: a column of groups.")
+    Literal["stop", "skip"] | None, _option("On unreadable rows: stop, or skip and list them [default: stop].")
 ]
 # Promises: decimals as they are typed.
 MaxWrong = Annotated[
-    str | None,
-    typer.Option(metavar="SHARE", help="How often may it be wrong: share of filed texts [default: 0.05]."),
+    str | None, _option("How often may it be wrong: share of filed texts [default: 0.05].", metavar="SHARE")
 ]
 MaxMissed = Annotated[
-    str | None, typer.Option(metavar="SHARE", help="Share of true tags that lists may leave out [default: 0.1].")
+    str | None, _option("Share of true tags that lists may leave out [default: 0.1].", metavar="SHARE")
 ]
-MaxFalse = Annotated[
-    str | None, typer.Option(metavar="SHARE", help="Share of assigned tags that may be false [default: 0.05].")
-]
+MaxFalse = Annotated[str | None, _option("Share of assigned tags that may be false [default: 0.05].", metavar="SHARE")]
 Assurance = Annotated[
-    str | None, typer.Option(metavar="SHARE", help="Probability that no more filed texts are wrong [default: 0.95].")
+    str | None, _option("Probability that no more filed texts are wrong [default: 0.95].", metavar="SHARE")
 ]
-Significance = Annotated[
-    str | None, typer.Option("--significance", "-s", help="Also give prediction sets: share of texts they may miss.")
+NeverFile = Annotated[
+    list[str] | None, _option("A label that is never filed: people see its texts.", "--never-file", metavar="LABEL")
 ]
 # Addresses.
-Host = Annotated[str, typer.Option(help="Address to listen on; one that other machines can reach needs a token.")]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")]
-Token = Annotated[
-    str | None, typer.Option(envvar="SURELABEL_TOKEN", help="Token that clients must send.", show_envvar=True)
-]
+Host = Annotated[str, _option("Address to listen on; one that other machines can reach needs a token.")]
+Port = Annotated[int, _option("Port; 0 takes a free one.", min=0, max=65_535)]
+Token = Annotated[str | None, _option("Token that clients must send.", envvar="SURELABEL_TOKEN", show_envvar=True)]
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -117,59 +111,29 @@ def settings(typed: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def is_file(source: str) -> bool:
-    """Whether a source is a file or URL, not the name of a known corpus."""
-    return Path(source).is_file() or source not in surelabel.corpora.available()
-
-
-def columns(source: str, text: list[str] | None, labels: list[str] | None) -> dict[str, Any]:
-    """Return the text and label columns of a file; a known corpus has none."""
-    usual = {"text": text, "labels": labels}
-    if not is_file(source):
-        _refuse(source, given(**usual))
-        return {}
-    return {name: name if not typed else typed[0] if len(typed) == 1 else typed for name, typed in usual.items()}
-
-
-def reading(source: str, **typed: Any) -> dict[str, Any]:
-    """Return the options that differ from their defaults; a known corpus has none."""
-    if typed.get("separator") == r"\t":  # a shell makes it hard to type a tab
-        typed["separator"] = "\t"
-    changed = {name: value for name, value in given(**typed).items() if _DEFAULTS.get(name) != value}
-    if changed and not is_file(source):
-        _refuse(source, changed)
-    if changed.get("separator") == "none":
-        changed["separator"] = None
-    return changed
-
-
-_DEFAULTS = {"separator": "auto", "encoding": "utf-8", "on_error": "stop"}
-_NAMES = {"part": "split-column", "on_error": "on-error"}
-
-
-def _refuse(source: str, options: dict[str, Any]) -> None:
-    for name in options:
-        raise usage_error(f"{source} is no file: this option has no effect on it", f"--{_NAMES.get(name, name)}")
+def reading(**typed: Any) -> dict[str, Any]:
+    """Return how a file is read, as the options of `corpora.read_table`; none for what was not typed."""
+    asked = given(**typed)
+    for name in {"text", "labels"} & set(asked):
+        if len(asked[name]) == 1:
+            [asked[name]] = asked[name]
+    if "separator" in asked:  # a shell makes it hard to type a tab
+        asked["separator"] = {"none": None, r"\t": "\t"}.get(asked["separator"], asked["separator"])
+    return asked
 
 
 def load_labelled(source: str, bundle: Bundle | None = None, **asked: Any) -> Corpus:
-    """Load texts with labels, with the column of the model's groups; no parts are drawn."""
-    if not is_file(source):
-        return surelabel.corpora.load(source, seed=0 if bundle is None else bundle.info.seed)
-    group = None if bundle is None else bundle.info.group_column
-    corpus = surelabel.corpora.read_table(source, columns=(group,) if group else (), **asked)
-    print_notes(corpus)
+    """Load texts with labels, with the column of the model's groups; no parts are drawn. Log how they were read."""
+    if bundle is not None and bundle.info.group_column is not None:
+        asked["columns"] = (bundle.info.group_column,)
+    corpus = surelabel.corpora.load(source, parts="own", seed=0 if bundle is None else bundle.info.seed, **asked)
+    for note in corpus.notes:
+        _log.info("%s", note)
     return corpus
 
 
-def print_notes(corpus: Corpus) -> None:
-    """Log how a file was read."""
-    for note in corpus.notes:
-        _log.info("%s", note)
-
-
-def open_review(store: str, option: str = "STORE") -> ReviewStore:
+def open_review(store: str) -> ReviewStore:
     """Open a review that exists."""
     if "://" not in store and not Path(store).is_file():
-        raise usage_error(f"there is no review {store!r}; surelabel review makes one", option)
+        raise usage_error(f"there is no review {store!r}; surelabel review makes one", "STORE")
     return surelabel.review.ReviewStore(store)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import sys
 from pathlib import Path
@@ -13,15 +12,17 @@ import typer
 from surelabel._core.progress import step
 from surelabel.cli import options
 from surelabel.cli.app import app, console, say, usage_error
-from surelabel.cli.show import card, print_json, progress
+from surelabel.cli.show import card, progress
 from surelabel.exceptions import CorpusError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from surelabel.models import Bundle
     from surelabel.predicting import PredictSettings
+    from surelabel.tables.columns import TextRow
 
 _log = logging.getLogger("surelabel")
-_PRINTED = ("cards", "jsonl", "csv")
 
 
 @app.command()
@@ -39,7 +40,10 @@ def predict(
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="A .jsonl, .csv, .parquet or .xlsx file; a folder for many files.")
     ] = None,
-    significance: options.Significance = None,
+    significance: Annotated[
+        str | None,
+        typer.Option("--significance", "-s", help="Also give prediction sets that miss this share of texts."),
+    ] = None,
     assurance: Annotated[
         str | None,
         typer.Option(help="With --significance: probability that it holds for this very model, e.g. 0.95."),
@@ -50,16 +54,14 @@ def predict(
         typer.Option("--text", metavar="COLUMN", help="Text column [default: text]. Without FILE: the text itself."),
     ] = None,
     id_column: options.Id = None,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
-    ] = None,
+    by: options.By = None,
     group: Annotated[
         str | None, typer.Option("--group", help="Group of all texts, if the model is calibrated by groups.")
     ] = None,
     scores: options.Scores = None,
-    encoding: options.Encoding = "utf-8",
+    encoding: options.Encoding = None,
     input_format: options.InputFormat = None,
-    on_error: options.OnError = "stop",
+    on_error: options.OnError = None,
     with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the output.")] = False,
     output: Annotated[
         Literal["cards", "jsonl", "csv", "parquet", "xlsx"] | None,
@@ -83,62 +85,52 @@ def predict(
       zcat texts.jsonl.gz | surelabel predict models/tickets - --input-format jsonl
     """
     from surelabel import models, predicting
-    from surelabel.tables.columns import Columns
+    from surelabel.predicting.file import read_texts
+    from surelabel.tables.columns import Columns, TextRow
 
     source, is_text = _source(file, text)
     several = not is_text and _is_several(source)
     if by is not None and group is not None:
         raise usage_error("only one of --by and --group may be given", "--group")
-    if significance is None:
-        _refuse({"--assurance": assurance, "--top": top}, "it needs --significance")
     if is_text:
-        no_file: dict[str, Any] = {
-            "--id": id_column,
-            "--input-format": input_format,
-            "--out": out,
-            "--scores": scores,
-            "--by": by,
-        }
-        no_file |= {"--text": text if file else None, "--encoding": None if encoding == "utf-8" else encoding}
-        _refuse(no_file, "one text has no file")
+        unused = {"--id": id_column, "--input-format": input_format, "--out": out, "--scores": scores, "--by": by}
+        _refuse({**unused, "--encoding": encoding, "--text": text if file else None}, "one text has no file")
     if not several:
         _refuse({"--workers": workers, "--resume": resume or None}, "it is for a folder or pattern of files")
     if several and out is None:
         raise usage_error("many files need a folder for their answers", "--out")
-    kind = _format(output, out, is_text)
+    if out is not None and output == "cards":
+        raise usage_error("cards are for a terminal", "--format")
+    if out is None and output in {"parquet", "xlsx"}:
+        raise usage_error(f"{output} needs a file: name one with --out", "--format")
     bundle = models.load_bundle(model)
-    columns = Columns(
-        text=tuple(text or ("text",)) if not is_text else ("text",),
-        id=id_column,
-        group=by or (None if group is not None else bundle.info.group_column),
-        scores=scores,
-    )
+    group_column = by or (None if group is not None else bundle.info.group_column)
     settings = predicting.PredictSettings(
         **options.given(significance=significance, assurance=assurance, top=top, group=group),
-        columns=columns,
-        on_error=on_error,
-        format=None if kind == "cards" else kind,
-        kind=input_format,
-        encoding=encoding,
+        **options.given(encoding=encoding, on_error=on_error, kind=input_format),
+        columns=Columns(("text",) if is_text else tuple(text or ("text",)), id_column, group_column, scores),
+        format=None if output == "cards" else output,
         with_text=with_text,
     )
-    if is_text:
-        _print_one(bundle, source, settings, kind or "jsonl")
-    elif out is None:
-        _print(bundle, source, settings, kind or "jsonl")
-    else:
+    if out is not None:
         _write(bundle, source, out, settings, workers=workers, resume=resume, several=several)
+        return
+    rows = (
+        [TextRow(1, "1", source)] if is_text else read_texts(source, settings.columns, settings.kind, settings.encoding)
+    )
+    kind = output or ("cards" if console.is_terminal or is_text else "jsonl")
+    if not _print(bundle, rows, settings, kind, with_text=with_text or not is_text):
+        raise CorpusError(f"{source} has no text that can be answered.")
 
 
 def _source(file: str | None, text: list[str] | None) -> tuple[str, bool]:
     """Return the file to read, or the text itself, and whether it is that text."""
     from surelabel.tables.read import format_of
 
-    if not (file or "").strip():
+    if file is None or not file.strip():
         if file is not None or not text or len(text) > 1:
             raise usage_error("name a file, give one text in quotes, or --text TEXT", "FILE")
         return text[0], True
-    assert file is not None
     is_name = len(file) < 256 and (file == "-" or "://" in file.split()[0] or Path(file).exists())
     if is_name or _is_several(file) or format_of(file) is not None:
         return file, False
@@ -156,59 +148,28 @@ def _is_several(source: str) -> bool:
 
 def _refuse(given: dict[str, Any], why: str) -> None:
     """Refuse options that would have no effect."""
-    for option, value in given.items():
-        if value is not None:
-            raise usage_error(why, option)
+    for option in options.given(**given):
+        raise usage_error(why, option)
 
 
-def _format(output: str | None, out: str | None, is_text: bool) -> str | None:
-    """Return the output's format; None if the name of the output shows it."""
-    if out is not None:
-        if output == "cards":
-            raise usage_error("cards are for a terminal", "--format")
-        return output
-    if output is not None and output not in _PRINTED:
-        raise usage_error(f"{output} needs a file: name one with --out", "--format")
-    return output or ("cards" if console.is_terminal or is_text else "jsonl")
-
-
-def _print_one(bundle: Bundle, text: str, settings: PredictSettings, kind: str) -> None:
-    """Print the answer to one text: a card, or the record."""
+def _print(bundle: Bundle, rows: Iterable[TextRow], settings: PredictSettings, kind: str, *, with_text: bool) -> int:
+    """Print answers batch by batch, as cards or records; return their number."""
     from surelabel import predicting
-    from surelabel.tables.columns import TextRow
-
-    rows = [TextRow(1, "1", text)]
-    records = next(iter(predicting.answer_rows(bundle, rows, settings, [])))
-    if kind == "cards":
-        say(card(records[0], width=console.width))
-    else:
-        print_json(records[0])
-
-
-def _print(bundle: Bundle, source: str, settings: PredictSettings, kind: str) -> None:
-    """Print answers batch by batch: cards, or records."""
-    from surelabel import predicting
-    from surelabel.predicting import columns_of, flatten
-    from surelabel.predicting.file import read_texts
-    from surelabel.tables.write import open_writer
 
     skipped: list[dict[str, Any]] = []
-    texts = read_texts(source, settings.columns, settings.kind, settings.encoding)
-    shown = dataclasses.replace(settings, with_text=True) if kind == "cards" else settings
-    writer, n_records = None, 0
-    for records in predicting.answer_rows(bundle, texts, shown, skipped):
-        n_records += len(records)
+    writer, n_texts = None, 0
+    for answered in predicting.answer_rows(bundle, rows, settings, skipped):
+        n_texts += len(answered)
         if kind == "cards":
-            for record in records:
-                say(card(record, text=record["text"], width=console.width) + "\n")
-            continue
-        if writer is None:
-            writer = open_writer(sys.stdout, kind, columns_of(kind, settings))
-        writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
-    if n_records == 0:
-        raise CorpusError(f"{source} has no text that can be answered.")
+            for row, answer in answered:
+                shown = {"id": row.id, **answer.record()}
+                say(card(shown, text=row.text if with_text else None, width=console.width) + "\n" * with_text)
+        else:
+            writer = writer or predicting.AnswerWriter(sys.stdout, kind, settings)
+            writer.write(answered)
     if skipped:
         _log.warning("%s rows were skipped. The first: %s", f"{len(skipped):,}", skipped[0]["error"])
+    return n_texts
 
 
 def _write(

@@ -23,9 +23,7 @@ def reproduce(
     classifier: Annotated[list[str] | None, typer.Option(help="linear, blend, randinit, word2vec or bert.")] = None,
     measure: Annotated[list[str] | None, typer.Option(help="L2, L4, L8 or LogLoss [default: all].")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of runs: their seeds are 0, 1, 2, ...")] = 1,
-    setting: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the classifier, e.g. model=FOLDER.")
-    ] = None,
+    setting: options.Settings = None,
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of corpora [default: SURELABEL_DATA].")
     ] = None,
@@ -47,18 +45,17 @@ def reproduce(
     if data is not None:
         os.environ["SURELABEL_DATA"] = str(data)
     folders = experiments.Folders(runs, results / "runs")
-    plan = experiments.planned(
-        corpus or ["reuters20"], classifier or ["linear"], range(seeds), options.settings(setting)
-    )
-    for number, settings in enumerate(plan, start=1):
-        _log.info("run %d of %d: %s", number, len(plan), settings.name)
+    settings = options.settings(setting)
+    plan = experiments.planned(corpus or ["reuters20"], classifier or ["linear"], range(seeds), settings)
+    for number, one in enumerate(plan, start=1):
+        _log.info("run %d of %d: %s", number, len(plan), one.name)
         with progress():
-            experiments.run(settings, folders, measure or tuple(experiments.MEASURES))
+            experiments.run(one, folders, measure or tuple(experiments.MEASURES))
     finished = experiments.load_results(folders.results)
     tables = experiments.all_tables(finished)
     experiments.write_tables(tables, results / "tables")
+    experiments.write_figures(finished, results / "figures")
     if console.is_terminal:
         for table in tables:
             print_table(table.header, table.rows, title=table.title)
-    experiments.write_figures(finished, results / "figures")
     say(f"Tables: {results / 'tables'}   Figures: {results / 'figures'}")

@@ -11,8 +11,6 @@ from surelabel.cli import options
 from surelabel.cli.app import app, say, usage_error
 from surelabel.cli.show import print_json, print_table, progress
 
-Store = Annotated[str, typer.Argument(metavar="STORE", help="File of a review, or postgresql://user@host/database.")]
-
 reviews = typer.Typer(help="Decisions of a review: count them, export them.", no_args_is_help=True)
 app.add_typer(reviews, name="reviews")
 
@@ -31,75 +29,69 @@ def review(
     check: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of texts for the blind check [default: 0.05].")
     ] = None,
+    training: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Texts that MODEL was trained on: the page can then teach the next model."),
+    ] = None,
+    labels: options.Labels = None,
+    separator: options.Separator = None,
     text: options.Text = None,
     id_column: options.Id = None,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="COLUMN", help="Column of groups [default: that of calibration].")
-    ] = None,
+    by: options.By = None,
     scores: options.Scores = None,
-    encoding: options.Encoding = "utf-8",
+    encoding: options.Encoding = None,
     input_format: options.InputFormat = None,
-    on_error: options.OnError = "stop",
+    on_error: options.OnError = None,
     host: options.Host = "127.0.0.1",
     port: options.Port = 8000,
     token: options.Token = None,
 ) -> None:
     """Review texts in a browser, at /review. Every decision is saved at once.
 
-    Started again, the review continues; texts that are new in FILE are added.
+    Started again, the review continues; texts that are new in FILE are added. With --training, of which --labels and
+    --separator are, the page has a button that trains the next model with what was decided.
 
     \b
     Examples:
       surelabel review models/tickets june.csv --text subject --text body
+      surelabel review models/tickets june.csv --text body --check 0.1 --training tickets.csv --labels tags
       surelabel review models/tickets june.csv --store postgresql://reviews@db/tickets --host 0.0.0.0
     """
-    if file is None:
-        if store is None:
-            raise usage_error("name a file of texts, or the --store of a review", "FILE")
-        reading = {
-            "--text": text,
-            "--id": id_column,
-            "--by": by,
-            "--scores": scores,
-            "--input-format": input_format,
-            "--check": check,
-        }
-        for option in options.given(**reading):
-            raise usage_error("it has no effect without FILE", option)
+    columns = options.given(text=text, id=id_column, group=by, scores=scores)
+    settings = options.given(kind=input_format, encoding=encoding, on_error=on_error, check_share=check)
+    if file is None and store is None:
+        raise usage_error("name a file of texts, or the --store of a review", "FILE")
+    if training is None and (labels or separator):
+        raise usage_error("they have no effect without --training", "--labels and --separator")
+    if file is None and training is None and (columns or settings):
+        raise usage_error("options about texts have no effect without it", "FILE")
     from surelabel import models, service
     from surelabel import review as reviewing
     from surelabel.tables.columns import Columns
 
     store = store or f"{file}.reviews.sqlite"
     if file is not None:
-        with progress():
+        with progress(), reviewing.ReviewStore(store) as opened:
             bundle = models.load_bundle(model)
-            columns = Columns(
-                text=tuple(text or ("text",)), id=id_column, group=by or bundle.info.group_column, scores=scores
-            )
-            settings = reviewing.ReviewSettings(
-                columns=columns,
-                kind=input_format,
-                encoding=encoding,
-                on_error=on_error,
-                **options.given(check_share=check),
-            )
-            with reviewing.ReviewStore(store) as opened:
-                added = reviewing.add_texts(bundle, opened, file, settings)
+            asked = Columns(**{"group": bundle.info.group_column, **columns})
+            added = reviewing.add_texts(bundle, opened, file, reviewing.ReviewSettings(columns=asked, **settings))
         say(f"{added.n_new:,} new texts of {added.n_rows:,}; decisions are kept in {store}.")
+        if not added.files:
+            say("Nothing is filed: checked texts are unlike those that the model was calibrated on. Learn again.")
         for row, reason in added.skipped[:3]:
             say(f"Skipped row {row}: {reason}")
-    service.serve(model, service.ServiceSettings(host=host, port=port, token=token), store=store)
+    of_training = options.reading(text=text, labels=labels, separator=separator, encoding=encoding)
+    asked_to_serve = service.ServiceSettings(host=host, port=port, token=token)
+    service.serve(model, asked_to_serve, store=store, training=(training, of_training) if training else None)
 
 
 @reviews.command("summary")
-def summary(store: Store, *, as_json: options.Json = False) -> None:
+def summary(store: options.Store, *, as_json: options.Json = False) -> None:
     """Count decisions: texts per queue, time per text, agreement, most corrected labels."""
     from surelabel import review as reviewing
 
     with options.open_review(store) as opened:
-        figures = reviewing.figures(opened).to_dict()
-        counts = opened.counts()
+        figures, counts = reviewing.figures(opened).to_dict(), opened.counts()
     if as_json:
         print_json(figures)
         return
@@ -112,7 +104,7 @@ def summary(store: Store, *, as_json: options.Json = False) -> None:
 
 @reviews.command("export")
 def export(
-    store: Store,
+    store: options.Store,
     out: Annotated[Path, typer.Argument(help="File to write: .csv, .jsonl or .xlsx.")],
     *,
     separator: Annotated[str, typer.Option(help="Separator of labels in a cell.")] = ",",

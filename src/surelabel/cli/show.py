@@ -22,7 +22,6 @@ from surelabel.cli.app import console, errors, state
 
 _log = logging.getLogger("surelabel")
 _NUMBER = re.compile(r"[\d.,%e+ -]*")
-_EXCERPT = 100
 _MOST_TAGS = 12
 
 
@@ -43,10 +42,10 @@ def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
 
 
-def excerpt(text: str) -> str:
+def excerpt(text: str, width: int = 100) -> str:
     """Return the beginning of a text on one line."""
-    line = " ".join(plain(text[: 4 * _EXCERPT]).split())
-    return line if len(line) <= _EXCERPT else f"{line[: _EXCERPT - 1]}…"
+    line = " ".join(plain(text[: 4 * width]).split())
+    return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
 
 
 def card(record: Mapping[str, Any], *, text: str | None = None, width: int = 100) -> str:

@@ -14,7 +14,7 @@ from surelabel.cli.show import progress
 # Settings of a model or of its parts, beside those of its classifier.
 _OF_MODEL = ("min_labels", "max_labels", "max_tags", "significance", "recalibrate", "name", "constraints")
 _OF_PARTS = ("filing", "calibration", "test")
-_TAGGERS = {"annif": ("url", "project"), "http": ("url",)}
+_TAGGERS: dict[str | None, set[str]] = {None: set(), "annif": {"url", "project"}, "http": {"url"}}
 
 
 @app.command()
@@ -26,13 +26,16 @@ def train(
     max_missed: options.MaxMissed = None,
     max_false: options.MaxFalse = None,
     assurance: options.Assurance = None,
+    never_file: options.NeverFile = None,
     text: options.Text = None,
     labels: options.Labels = None,
-    separator: options.Separator = "auto",
+    separator: options.Separator = None,
     id_column: options.Id = None,
-    split_column: options.Part = None,
-    encoding: options.Encoding = "utf-8",
-    on_error: options.OnError = "stop",
+    split_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with the part: train, filing, calibration or test.")
+    ] = None,
+    encoding: options.Encoding = None,
+    on_error: options.OnError = None,
     classifier: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +70,9 @@ def train(
         Literal["exact", "f1", "macro-f1"] | None,
         typer.Option(help="Best guess: the most plausible answer, or thresholds for F1 [default: exact]."),
     ] = None,
-    by: options.By = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="COLUMN", help="Keep the promise in every group: a column of groups.")
+    ] = None,
     by_cardinality: Annotated[
         bool, typer.Option("--by-cardinality", help="Keep it for texts with one, two, and three or more labels.")
     ] = False,
@@ -89,68 +94,48 @@ def train(
     """
     from surelabel import models
     from surelabel.evaluation import summary
+    from surelabel.labels.constraints import LabelConstraints
 
-    kind, of_classifier = _classifier(classifier, tagger, scores, url, project)
+    if len(options.given(classifier=classifier, tagger=tagger, scores=scores)) > 1:
+        raise usage_error("only one of --classifier, --tagger and --scores may be given", "--classifier")
+    of_tagger = options.given(url=url, project=project)
+    if set(of_tagger) != _TAGGERS[tagger]:
+        raise usage_error("--tagger annif needs --url and --project, --tagger http needs --url", "--tagger")
     if language is not None and vocabulary is None:
         raise usage_error("it needs --vocabulary", "--language")
     settings = options.settings(setting)
     of_model = {name: settings.pop(name) for name in (*_OF_MODEL, *_OF_PARTS) if name in settings}
     if "constraints" in of_model:
-        of_model["constraints"] = _constraints(of_model["constraints"])
+        of_model["constraints"] = LabelConstraints.load(of_model["constraints"])
     asked = options.given(
         max_wrong=max_wrong,
         max_missed=max_missed,
         max_false=max_false,
         assurance=assurance,
-        classifier=kind,
+        never_file=never_file,
+        classifier=tagger or classifier,
         measure=measure,
         best_guess=best_guess,
         group=by,
+        cardinality=(1, 2, 3) if by_cardinality else None,
         vocabulary=vocabulary,
         language=language,
     )
-    if by_cardinality:
-        asked["cardinality"] = (1, 2, 3)
     reading = options.reading(
-        file, separator=separator, id=id_column, part=split_column, encoding=encoding, on_error=on_error, scores=scores
+        text=text,
+        labels=labels,
+        separator=separator,
+        id=id_column,
+        part=split_column,
+        encoding=encoding,
+        on_error=on_error,
+        scores=scores,
     )
+    own: dict[str, Any] = {"options": {**of_tagger, **settings}, "seed": seed, "examples": examples}
     with progress():
-        bundle = models.train(
-            file,
-            out,
-            **options.columns(file, text, labels),
-            **asked,
-            **reading,
-            **of_model,
-            options={**of_classifier, **settings},
-            seed=seed,
-            examples=examples,
-        )
+        bundle = models.train(file, out, **asked, **reading, **of_model, **own)
     for line in summary.training_lines(bundle):
         say(line)
     report = f"   Report: {out / 'report.html'}" if (out / "report.html").is_file() else ""
     say(f"Model: {out}{report}")
     say(f"Next:  surelabel predict {out} FILE")
-
-
-def _classifier(
-    classifier: str | None, tagger: str | None, scores: str | None, url: str | None, project: str | None
-) -> tuple[str | None, dict[str, Any]]:
-    """Return the kind of classifier and the settings that its own options give; each option must have an effect."""
-    if sum(option is not None for option in (classifier, tagger, scores)) > 1:
-        raise usage_error("only one of --classifier, --tagger and --scores may be given", "--classifier")
-    needed = _TAGGERS.get(tagger or "", ())
-    for name, value in (("url", url), ("project", project)):
-        if value is None and name in needed:
-            raise usage_error(f"--tagger {tagger} needs it", f"--{name}")
-        if value is not None and name not in needed:
-            raise usage_error(
-                f"it has no effect without --tagger {'annif' if name == 'project' else 'annif or http'}", f"--{name}"
-            )
-    return tagger or ("scores" if scores else classifier), options.given(url=url, project=project)
-
-
-def _constraints(path: str) -> Any:
-    from surelabel.labels.constraints import LabelConstraints
-
-    return LabelConstraints.load(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,6 @@ from surelabel.cli.show import print_json, progress
 
 if TYPE_CHECKING:
     from surelabel._core.validation import FloatArray
-    from surelabel.guarantees.watch import ExchangeabilityWatch
     from surelabel.models import Bundle
 
 
@@ -29,9 +29,9 @@ def watch(
     plot: Annotated[Path | None, typer.Option(metavar="SVG", help="Draw the evidence against texts.")] = None,
     text: options.Text = None,
     labels: options.Labels = None,
-    separator: options.Separator = "auto",
-    encoding: options.Encoding = "utf-8",
-    on_error: options.OnError = "stop",
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    on_error: options.OnError = None,
     scores: options.Scores = None,
     as_json: options.Json = False,
 ) -> None:
@@ -47,44 +47,40 @@ def watch(
     """
     from surelabel import models, plots
     from surelabel._core.files import atomic_file
+    from surelabel.guarantees.watch import ExchangeabilityWatch
 
-    reading = options.reading(file, separator=separator, encoding=encoding, on_error=on_error, scores=scores)
-    if unlabelled:
-        reading["require_labels"] = False
+    reading = options.reading(
+        text=text, labels=labels, separator=separator, encoding=encoding, on_error=on_error, scores=scores
+    )
     with progress():
         bundle = models.load_bundle(model)
-        corpus = options.load_labelled(file, bundle, **options.columns(file, text, labels), **reading)
+        corpus = options.load_labelled(file, bundle, **reading, **({"require_labels": False} if unlabelled else {}))
         new = corpus.rows(~bundle.seen.used(corpus.texts))
-        watching = _resumed(bundle, state, alpha, unlabelled)
+        if state is not None and state.is_file():
+            watching = ExchangeabilityWatch.load(state)
+        else:
+            known = bundle.calibration
+            calibration = _scores(bundle, known.probabilities, None if unlabelled else known.label_sets)
+            watching = ExchangeabilityWatch(calibration, alpha=alpha)
         probabilities = bundle.predict_proba(new.texts, scores=new.scores)
         seen = watching.update(_scores(bundle, probabilities, None if unlabelled else new.label_sets))
         if state is not None:
             watching.save(state)
     if plot is not None:
-        svg = plots.to_svg(
-            plots.watch_path({corpus.name: seen.path}, alpha=float(alpha)),
-            title="Exchangeability watch",
-            ink="black",
-        )
+        figure = plots.watch_path({corpus.name: seen.path}, alpha=float(alpha))
         with atomic_file(plot) as stream:
-            stream.write(svg)
+            stream.write(plots.to_svg(figure, title="Exchangeability watch", ink="black"))
     if as_json:
-        print_json(_record(seen))
+        print_json({**dataclasses.asdict(seen), "path": [round(float(value), 6) for value in seen.path]})
     else:
-        say(_sentence(seen))
+        evidence = f"evidence {count(10.0 ** min(seen.log10_martingale, 300.0))} to 1"
+        if seen.alarm:
+            say(f"Alarm at text {seen.alarm_at:,} of {seen.n_seen:,} ({evidence}): these texts are not like the")
+            say("calibration texts. Calibrate again with recent ones: surelabel calibrate.")
+        else:
+            say(f"No alarm after {seen.n_seen:,} texts ({evidence}). This does not prove that there is no drift.")
     if seen.alarm:
         raise typer.Exit(ALARM)
-
-
-def _resumed(bundle: Bundle, state: Path | None, alpha: str, unlabelled: bool) -> ExchangeabilityWatch:
-    """Return the watch in a file, or a new one that begins with the calibration texts."""
-    from surelabel.guarantees.watch import ExchangeabilityWatch
-
-    if state is not None and state.is_file():
-        return ExchangeabilityWatch.load(state)
-    known = bundle.calibration
-    scores = _scores(bundle, known.probabilities, None if unlabelled else known.label_sets) if known else ()
-    return ExchangeabilityWatch(scores, alpha=alpha)
 
 
 def _scores(bundle: Bundle, probabilities: Any, label_sets: Any) -> FloatArray:
@@ -94,23 +90,3 @@ def _scores(bundle: Bundle, probabilities: Any, label_sets: Any) -> FloatArray:
         label_sets = predictor.predict(probabilities).label_sets
     scores: FloatArray = predictor.scores(probabilities, label_sets)
     return scores
-
-
-def _record(seen: Any) -> dict[str, Any]:
-    return {
-        "n_seen": seen.n_seen,
-        "log10_martingale": seen.log10_martingale,
-        "alarm": seen.alarm,
-        "alarm_at": seen.alarm_at,
-        "path": [round(float(value), 6) for value in seen.path],
-    }
-
-
-def _sentence(seen: Any) -> str:
-    evidence = f"evidence {count(10.0 ** min(seen.log10_martingale, 300.0))} to 1"
-    if seen.alarm:
-        return (
-            f"Alarm at text {seen.alarm_at:,} of {seen.n_seen:,} ({evidence}): these texts are not like the "
-            "calibration texts. Calibrate again with recent ones: surelabel calibrate."
-        )
-    return f"No alarm after {seen.n_seen:,} texts ({evidence}). This does not prove that there is no drift."

@@ -5,17 +5,16 @@
 
 from surelabel.predicting.dataset import Summary, model_checksum, predict_dataset
 from surelabel.predicting.file import Counts, answer_file, answer_rows, output_kind
-from surelabel.predicting.records import columns_of, flatten, record
+from surelabel.predicting.records import AnswerWriter, record
 from surelabel.predicting.settings import PredictSettings
 
 __all__ = [
+    "AnswerWriter",
     "Counts",
     "PredictSettings",
     "Summary",
     "answer_file",
     "answer_rows",
-    "columns_of",
-    "flatten",
     "model_checksum",
     "output_kind",
     "predict_dataset",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import glob
 import hashlib
 import json
 import os
@@ -29,9 +30,10 @@ from surelabel.predicting.file import (
     output_kind,
 )
 from surelabel.predicting.settings import PredictSettings
+from surelabel.tables.read import SUFFIXES, format_of, open_binary
 
 SETTINGS_FILE = "surelabel.json"
-_INPUT_SUFFIXES = (".txt", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
+_WILDCARDS = frozenset("*?[")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,15 +107,16 @@ def predict_dataset(
     settings = settings or PredictSettings()
     if output_kind(out) is not None:
         raise InvalidInputError(f"Answers to files go into a folder. Got {os.fspath(out)!r}, a file's name.")
-    with bundle_folder(bundle) as folder:
+    with _folder_of(bundle) as folder:
         model = bundle if isinstance(bundle, Bundle) else load_bundle(folder)
-        tasks = plan(source, out, settings)
+        tasks = _plan(source, out, settings)
         for task in tasks:
+            check_output(task.source, task.out)
             settings.check_labels(model.label_names, output_kind(task.out) or "jsonl")
         check_output(tasks[0].source, f"{os.fspath(out)}/{SETTINGS_FILE}")
-        _begin(out, {"model": model_checksum(folder), "settings": settings.identity()}, resume=resume)
+        _begin(os.fspath(out).rstrip("/"), {"model": model_checksum(folder), **settings.identity()}, resume=resume)
         todo = [task for task in tasks if not (resume and exists(task.out))]
-        counts = list(_run(model, folder, todo, settings, workers, advance))
+        counts = list(_answered(model, folder, todo, settings, workers, advance))
     return Summary(
         out=os.fspath(out),
         n_files=len(tasks),
@@ -124,7 +127,7 @@ def predict_dataset(
     )
 
 
-def _run(
+def _answered(
     model: Bundle,
     folder: Path,
     tasks: list[Task],
@@ -132,7 +135,7 @@ def _run(
     workers: Any,
     advance: Callable[[int], object] | None,
 ) -> Iterator[Counts]:
-    """Do the tasks here, or on workers."""
+    """Answer files here, or on workers; yield the counts of each when it is done."""
     if workers is None:
         for task in tasks:
             yield answer_file(model, task.source, task.out, settings, advance)
@@ -148,7 +151,7 @@ def _run(
 
 
 @contextlib.contextmanager
-def bundle_folder(bundle: Bundle | Location) -> Iterator[Path]:
+def _folder_of(bundle: Bundle | Location) -> Iterator[Path]:
     """Yield the folder of a bundle, a temporary one if it is in memory."""
     if not isinstance(bundle, Bundle):
         yield Path(bundle)
@@ -162,101 +165,66 @@ def model_checksum(folder: Path) -> str:
     return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
 
 
-def list_files(source: Location) -> list[str]:
+def _files_of(source: Location) -> list[str]:
     """Return the files that a path, a folder, a pattern or a URL names, sorted."""
     name = os.fspath(source)
+    has_wildcard = bool(_WILDCARDS & set(name))
     if is_url(name):
         filesystem, place = filesystem_of(name)
-        if any(mark in place for mark in "*?["):
-            found = filesystem.glob(place)
-        else:
-            found = filesystem.find(place) if filesystem.isdir(place) else [place]
-        urls = [filesystem.unstrip_protocol(item) for item in found if _is_input(item) or len(found) == 1]
-        return _some(sorted(urls), name)
-    path = Path(name)
-    if path.is_dir():
-        found = [str(item) for item in path.rglob("*") if item.is_file() and _is_input(str(item.relative_to(path)))]
-    elif path.exists() or not any(mark in name for mark in "*?["):
-        found = [name]
+        found = filesystem.glob(place) if has_wildcard else filesystem.find(place)
+        found = [filesystem.unstrip_protocol(item) for item in found]
+    elif Path(name).is_dir():
+        found = [str(item) for item in Path(name).rglob("*") if item.is_file()]
+    elif has_wildcard and not Path(name).exists():
+        found = [item for item in glob.glob(name, recursive=True) if Path(item).is_file()]  # noqa: PTH207
     else:
-        anchor = Path(path.anchor) if path.anchor else Path()
-        matches = anchor.glob(str(path.relative_to(path.anchor)))
-        found = [str(item) for item in matches if item.is_file() and _is_input(item.name)]
-    return _some(sorted(found), name)
-
-
-def _some(files: list[str], name: str) -> list[str]:
+        found = [name]
+    files = sorted(item for item in found if item == name or _is_input(item.rpartition("/")[2]))
     if not files:
-        raise CorpusError(f"{name} has no files of texts ({', '.join(_INPUT_SUFFIXES)}).")
+        raise CorpusError(f"{name} has no files of texts ({', '.join(SUFFIXES)}).")
     return files
 
 
 def _is_input(name: str) -> bool:
     """Whether a file in a folder is one of texts: not hidden, not written by a run of predict."""
-    path = PurePosixPath(Path(name).as_posix())
-    is_hidden = any(part.startswith((".", "_")) for part in path.parts[-1:])
-    plain = path.with_suffix("") if path.suffix == ".gz" else path
-    return not is_hidden and not name.endswith(SKIPPED_SUFFIX) and plain.suffix.lower() in _INPUT_SUFFIXES
+    return not name.startswith((".", "_")) and not name.endswith(SKIPPED_SUFFIX) and format_of(name) is not None
 
 
-def plan(source: Location, out: Location, settings: PredictSettings) -> list[Task]:
+def _plan(source: Location, out: Location, settings: PredictSettings) -> list[Task]:
     """Return where the answers to each file go; an output has its input's name, and its kind unless `format` says."""
-    sources = list_files(source)
+    sources = _files_of(source)
     common = os.path.commonpath([str(PurePosixPath(Path(file).as_posix()).parent) for file in sources])
     tasks = []
     for file in sources:
         relative = PurePosixPath(os.path.relpath(Path(file).as_posix(), common))
-        relative = relative.with_suffix("") if relative.suffix == ".gz" else relative
+        relative = relative.with_suffix("") if relative.suffix in {".gz", ".xz"} else relative
         kind = settings.format or output_kind(relative) or "jsonl"
         target = f"{os.fspath(out).rstrip('/')}/{relative.with_suffix('.' + kind)}"
-        tasks.append(Task(_absolute(file), _absolute(target)))
+        # A path that means the same in the current folder of another process.
+        tasks.append(Task(*(place if is_url(place) else str(Path(place).absolute()) for place in (file, target))))
     outs = [task.out for task in tasks]
     twice = next((name for name in outs if outs.count(name) > 1), None)
     if twice is not None:
         raise InvalidInputError(f"Two files would both be answered in {twice}. Rename one, or answer them apart.")
-    for task in tasks:
-        check_output(task.source, task.out)
     return tasks
 
 
-def _absolute(location: str) -> str:
-    """Return a path that means the same in the current folder of another process."""
-    return location if is_url(location) else str(Path(location).absolute())
-
-
-def _begin(out: Location, identity: dict[str, Any], *, resume: bool) -> None:
+def _begin(out: str, identity: dict[str, Any], *, resume: bool) -> None:
     """Write the settings of a folder; raise if answers of another model, or with other settings, are there."""
-    name = os.fspath(out).rstrip("/")
-    settings = f"{name}/{SETTINGS_FILE}"
-    if exists(settings):
-        differing = _differences(_read_json(settings), identity) if resume else []
+    settings = f"{out}/{SETTINGS_FILE}"
+    if not exists(settings):
+        if not is_url(out) and Path(out).is_dir() and any(Path(out).iterdir()):
+            raise InvalidInputError(f"{out} holds something other than answers. Choose a new folder.")
+    elif resume:
+        with open_binary(settings) as stream:
+            try:
+                earlier = dict(json.load(stream))
+            except (ValueError, TypeError) as error:
+                raise InvalidInputError(f"{settings} is damaged ({error}). Choose a new folder.") from error
+        differing = sorted(name for name in {*identity, *earlier} if identity.get(name) != earlier.get(name))
         if differing:
             raise InvalidInputError(
-                f"{name} was begun with another {' and '.join(differing)}. Use the same, or leave out --resume."
+                f"{out} was begun with another {' and '.join(differing)}. Use the same, or leave out --resume."
             )
-    elif not is_url(name) and Path(name).is_dir() and any(Path(name).iterdir()):
-        raise InvalidInputError(f"{name} holds something other than answers. Choose a new folder.")
     with atomic_output(settings) as stream:
         stream.write((json.dumps(identity, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def _read_json(location: str) -> Any:
-    """Return the content of a JSON file."""
-    if is_url(location):
-        filesystem, path = filesystem_of(location)
-        content = filesystem.cat_file(path)
-    else:
-        content = Path(location).read_bytes()
-    try:
-        return json.loads(content)
-    except ValueError as error:
-        raise InvalidInputError(f"{location} is damaged ({error}). Choose a new folder.") from error
-
-
-def _differences(earlier: Any, identity: dict[str, Any]) -> list[str]:
-    """Return what differs: "model", or the names of settings."""
-    if not isinstance(earlier, dict) or not isinstance(earlier.get("settings"), dict):
-        return ["program"]
-    now, before = identity["settings"], earlier["settings"]
-    names = sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
-    return (["model"] if earlier.get("model") != identity["model"] else []) + names

@@ -13,19 +13,20 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from surelabel._core.extras import require
 from surelabel._core.files import MANIFEST, atomic_file
+from surelabel.answers import Answer
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
-from surelabel.predicting.records import columns_of, flatten, record
-from surelabel.predicting.settings import OUTPUT_KINDS, PredictSettings
+from surelabel.predicting.records import AnswerWriter
+from surelabel.predicting.settings import PredictSettings
 from surelabel.tables.columns import Columns, TextRow, text_rows
 from surelabel.tables.read import read_rows
-from surelabel.tables.write import open_writer
+from surelabel.tables.write import OUTPUT_FORMATS
 
 Location: TypeAlias = str | os.PathLike[str]
 """A path or a URL."""
 
 SKIPPED_SUFFIX = ".skipped.jsonl"
-_KINDS = {f".{kind}": kind for kind in OUTPUT_KINDS} | {".ndjson": "jsonl"}
+_KINDS = {f".{kind}": kind for kind in OUTPUT_FORMATS} | {".ndjson": "jsonl"}
 
 
 class Counts(NamedTuple):
@@ -48,33 +49,30 @@ def read_texts(source: Location, columns: Columns, kind: str | None, encoding: s
 
 def answer_rows(
     bundle: Bundle, rows: Iterable[TextRow], settings: PredictSettings, skipped: list[dict[str, Any]]
-) -> Iterator[list[dict[str, Any]]]:
-    """Yield records in batches; what cannot be used stops with an error, or is added to `skipped` with its reason."""
+) -> Iterator[list[tuple[TextRow, Answer]]]:
+    """Yield texts with answers in batches; unusable rows are an error, or are added to `skipped` with the reason."""
     iterator = iter(rows)
     while batch := list(itertools.islice(iterator, settings.batch_size)):
-        usable = []
         for row in batch:
-            if row.problem is None:
-                usable.append(row)
-            elif settings.on_error == "stop":
+            if row.problem is not None and settings.on_error == "stop":
                 raise CorpusError(f"{row.problem} Leave such rows out with --on-error skip.")
-            else:
+            if row.problem is not None:
                 skipped.append({"row": row.number, "id": row.id, "error": row.problem})
-        yield _records(bundle, usable, settings) if usable else []
-
-
-def _records(bundle: Bundle, rows: list[TextRow], settings: PredictSettings) -> list[dict[str, Any]]:
-    """Answer usable rows."""
-    answers = bundle.answers(
-        [row.text for row in rows],
-        significance=settings.significance,
-        confidence_level=settings.confidence_level,
-        groups=groups_of(bundle, rows, settings.group),
-        assurance=settings.assurance,
-        top=settings.top,
-        scores=None if settings.columns.scores is None else [row.scores for row in rows],
-    )
-    return [record(row, answer, settings) for row, answer in zip(rows, answers, strict=True)]
+        usable = [row for row in batch if row.problem is None]
+        answers = (
+            []
+            if not usable
+            else bundle.answers(
+                [row.text for row in usable],
+                significance=settings.significance,
+                confidence_level=settings.confidence_level,
+                groups=groups_of(bundle, usable, settings.group),
+                assurance=settings.assurance,
+                top=settings.top,
+                scores=None if settings.columns.scores is None else [row.scores for row in usable],
+            )
+        )
+        yield list(zip(usable, answers, strict=True))
 
 
 def groups_of(bundle: Bundle, rows: list[TextRow], group: str | None = None) -> list[str] | None:
@@ -83,15 +81,13 @@ def groups_of(bundle: Bundle, rows: list[TextRow], group: str | None = None) -> 
         if group is not None:
             raise InvalidInputError(f"The model is not calibrated by groups. Got the group {group!r}.")
         return None
-    if group is not None:
-        return [group] * len(rows)
-    groups = [row.group for row in rows if row.group is not None]
-    if len(groups) < len(rows):
+    groups = [group or row.group for row in rows]
+    if None in groups:
         raise InvalidInputError(
             "The model is calibrated by groups: name the column of the groups with --by, or one group for all texts "
             "with --group."
         )
-    return groups
+    return [name for name in groups if name is not None]
 
 
 def answer_file(
@@ -125,17 +121,16 @@ def answer_file(
         raise InvalidInputError(f"An output must end in one of {', '.join(_KINDS)}. Got {os.fspath(out)!r} instead.")
     check_output(source, out)
     settings.check_labels(bundle.label_names, kind)
-    columns = columns_of(kind, settings)
     skipped: list[dict[str, Any]] = []
     n_rows = 0
     with atomic_output(out) as stream:
-        with contextlib.closing(open_writer(stream, kind, columns)) as writer:
+        with contextlib.closing(AnswerWriter(stream, kind, settings)) as writer:
             rows = read_texts(source, settings.columns, settings.kind, settings.encoding)
-            for records in answer_rows(bundle, rows, settings, skipped):
-                writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
-                n_rows += len(records)
+            for answered in answer_rows(bundle, rows, settings, skipped):
+                writer.write(answered)
+                n_rows += len(answered)
                 if advance is not None:
-                    advance(len(records))
+                    advance(len(answered))
         if not n_rows:
             why = skipped[0]["error"] if skipped else "It is empty."
             raise CorpusError(f"{os.fspath(source)} has no text that can be answered. {why}")
@@ -147,12 +142,14 @@ def answer_file(
 def check_output(source: Location, out: Location) -> None:
     """Raise if writing would destroy the input or a model, before anything is written."""
     if is_url(source) or is_url(out):
-        if os.fspath(source) == os.fspath(out):
-            raise InvalidInputError(f"The output is the input, {os.fspath(out)}. Choose another name.")
+        is_input, target = os.fspath(source) == os.fspath(out), None
+    else:
+        target = Path(out)
+        is_input = target.exists() and Path(source).exists() and target.samefile(source)
+    if is_input:
+        raise InvalidInputError(f"The output is the input, {os.fspath(out)}. Choose another name.")
+    if target is None:
         return
-    target = Path(out)
-    if target.exists() and Path(source).exists() and target.samefile(source):
-        raise InvalidInputError(f"The output is the input, {out}. Choose another name.")
     if target.is_dir():
         raise InvalidInputError(f"The output {out} is a folder. Name a file.")
     folder = next((parent for parent in target.absolute().parents if (parent / MANIFEST).is_file()), None)
@@ -203,9 +200,9 @@ def _list_skipped(beside: str, skipped: list[dict[str, Any]]) -> str | None:
         with atomic_output(beside) as stream:
             stream.write("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in skipped).encode())
         return beside
-    if not is_url(beside):
-        Path(beside).unlink(missing_ok=True)
-    elif exists(beside):
+    if exists(beside) and is_url(beside):
         filesystem, path = filesystem_of(beside)
         filesystem.rm_file(path)
+    elif exists(beside):
+        Path(beside).unlink()
     return None

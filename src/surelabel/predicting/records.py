@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import IO, Any
 
 from surelabel.answers import Answer
 from surelabel.predicting.settings import PredictSettings
 from surelabel.tables.columns import TextRow
+from surelabel.tables.write import open_writer
 
 _ANSWER: dict[str, Any] = {
     "decision": str,
@@ -29,43 +30,52 @@ _SET: dict[str, Any] = {
 _TOP: dict[str, Any] = {"top": [{"labels": [str], "p_value": float}]}
 
 
+class AnswerWriter:
+    """Writes answers onto a stream, which stays open: as JSONL, or as a table with a row per text."""
+
+    def __init__(self, stream: IO[Any], kind: str, settings: PredictSettings) -> None:
+        self._kind, self._settings = kind, settings
+        self._writer = open_writer(stream, kind, _columns(kind, settings))
+
+    def write(self, answered: Iterable[tuple[TextRow, Answer]]) -> None:
+        """Write texts with their answers."""
+        records = [record(row, answer, self._settings) for row, answer in answered]
+        is_plain = self._kind == "jsonl"
+        self._writer.write(records if is_plain else [_flat(each, self._kind, self._settings) for each in records])
+
+    def close(self) -> None:
+        """Complete the file."""
+        self._writer.close()
+
+
 def record(row: TextRow, answer: Answer, settings: PredictSettings) -> dict[str, Any]:
     """Return what is written about one text: its row and id, perhaps the text, and the answer."""
     text = {"text": row.text} if settings.with_text else {}
     return {"row": row.number, "id": row.id, **text, **answer.record()}
 
 
-def columns_of(kind: str, settings: PredictSettings) -> dict[str, Any]:
-    """Return the columns of a table of records with their types, which follow from the settings alone."""
-    columns: dict[str, Any] = {"row": int, "id": str}
-    if settings.with_text:
-        columns["text"] = str
-    columns |= _ANSWER
+def _columns(kind: str, settings: PredictSettings) -> dict[str, Any]:
+    """Return the columns of a table with their types, which follow from the settings alone."""
+    columns: dict[str, Any] = {"row": int, "id": str, **({"text": str} if settings.with_text else {}), **_ANSWER}
     if settings.has_sets:
         columns |= _SET
-        columns |= _TOP if kind == "parquet" else _top_columns(settings.top)
-    if kind != "parquet":
-        columns = {name: str if isinstance(cell, list) else cell for name, cell in columns.items()}
+        columns |= _TOP if kind == "parquet" else dict.fromkeys(_top_names(settings.top))
     return columns
 
 
-def _top_columns(top: int) -> dict[str, Any]:
-    """Return two columns for each of the best label-sets."""
-    return {name: cell for k in range(1, top + 1) for name, cell in ((f"top_{k}", str), (f"top_{k}_p_value", float))}
+def _top_names(top: int) -> list[str]:
+    """Return the names of two columns for each of the best label-sets."""
+    return [name for k in range(1, top + 1) for name in (f"top_{k}", f"top_{k}_p_value")]
 
 
-def flatten(record: Mapping[str, Any], kind: str, settings: PredictSettings) -> dict[str, Any]:
+def _flat(record: Mapping[str, Any], kind: str, settings: PredictSettings) -> dict[str, Any]:
     """Return a record as a row: counts as digits, and in CSV, TSV and XLSX lists joined and a column per label-set."""
     row = {name: value for name, value in record.items() if name not in {"size_bounds", "top"}}
     if "size_bounds" in record:
-        lower, upper = record["size_bounds"]
-        row |= {"size_lower": _digits(lower), "size_upper": _digits(upper), "size": _digits(record["size"])}
+        sizes = zip(("size", "size_lower", "size_upper"), (record["size"], *record["size_bounds"]), strict=True)
+        row |= {name: None if size is None else str(size) for name, size in sizes}
     if kind == "parquet":
         return {**row, "top": record["top"]} if "top" in record else row
-    for k, best in enumerate(record.get("top", ()), 1):
-        row |= {f"top_{k}": best["labels"], f"top_{k}_p_value": best["p_value"]}
+    best = [cell for each in record.get("top", ()) for cell in (each["labels"], each["p_value"])]
+    row |= zip(_top_names(settings.top), best, strict=False)
     return {name: settings.separator.join(cell) if isinstance(cell, list) else cell for name, cell in row.items()}
-
-
-def _digits(count: int | str | None) -> str | None:
-    return None if count is None else str(count)

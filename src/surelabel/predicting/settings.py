@@ -8,8 +8,8 @@ from typing import Any
 from surelabel._core.validation import as_fraction, as_significance
 from surelabel.exceptions import InvalidInputError
 from surelabel.tables.columns import Columns
+from surelabel.tables.write import OUTPUT_FORMATS
 
-OUTPUT_KINDS = ("jsonl", "csv", "tsv", "xlsx", "parquet")
 _WHO = "PredictSettings"
 
 
@@ -64,10 +64,10 @@ class PredictSettings:
             as_fraction(self.assurance, "assurance", _WHO)
             if not self.has_sets:
                 raise InvalidInputError("An assurance needs a level: add significance (--significance).")
-        if self.on_error not in {"stop", "skip"}:
-            raise InvalidInputError(f"On a row that cannot be used, 'stop' or 'skip'. Got {self.on_error!r} instead.")
-        if self.format not in {None, *OUTPUT_KINDS}:
-            raise InvalidInputError(f"An output is one of {', '.join(OUTPUT_KINDS)}. Got {self.format!r} instead.")
+        for name, allowed in (("on_error", ("stop", "skip")), ("format", (None, *OUTPUT_FORMATS))):
+            if getattr(self, name) not in allowed:
+                names = ", ".join(filter(None, allowed))
+                raise InvalidInputError(f"The '{name}' must be one of {names}. Got {getattr(self, name)!r} instead.")
         for name, least in (("top", 0), ("batch_size", 1)):
             if getattr(self, name) < least:
                 raise InvalidInputError(f"The '{name}' must be {least} or more. Got {getattr(self, name)} instead.")
@@ -84,7 +84,7 @@ class PredictSettings:
         level = as_significance(self.significance, self.confidence_level, _WHO) if self.has_sets else None
         values["significance"] = None if level is None else str(level)
         values["assurance"] = None if self.assurance is None else str(as_fraction(self.assurance, "assurance", _WHO))
-        values["columns"] = {name: list(v) if isinstance(v, tuple) else v for name, v in values["columns"].items()}
+        values["columns"]["text"] = list(self.columns.text)
         return values
 
     def check_labels(self, label_names: tuple[str, ...], kind: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from surelabel.guarantees.watch import ExchangeabilityWatch
 from surelabel.models.calibrate import calibrate_bundle
-from surelabel.service.errors import busy, do_not_fit, unknown
+from surelabel.service.schemas import busy, do_not_fit, unknown
 
 if TYPE_CHECKING:
     from surelabel.answers import Answer
@@ -42,19 +42,19 @@ class Question(NamedTuple):
         """What questions must have in common to be computed together."""
         return (self.groups is None, *map(str, self[2:]))
 
-    def parts(self) -> list[Question]:
-        """Return the question in parts, so that long ones take turns with others."""
-        starts = range(0, len(self.texts), BATCH_TEXTS)
-        return [
-            self._replace(
-                texts=self.texts[start : start + BATCH_TEXTS],
-                groups=None if self.groups is None else self.groups[start : start + BATCH_TEXTS],
-            )
-            for start in starts
-        ]
 
+class _Waiting(NamedTuple):
+    question: Question
+    future: asyncio.Future[list[Answer]]
 
-_Waiting = tuple[Question, "asyncio.Future[list[Answer]]"]
+    def settle(self, outcome: list[Answer] | Exception) -> None:
+        """Hand over an outcome, unless nobody is waiting for it any more."""
+        if self.future.done():
+            return
+        if isinstance(outcome, Exception):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
 
 
 class Worker:
@@ -66,7 +66,7 @@ class Worker:
     def __init__(self, bundle: Bundle, metrics: ServiceMetrics, *, watches: bool = False) -> None:
         self.bundle = bundle
         self.metrics = metrics
-        self._watch = _watch_of(bundle) if watches else None
+        self._watch = ExchangeabilityWatch(_scores(bundle, bundle.calibration.probabilities)) if watches else None
         self._dialled: dict[str, Bundle] = {}
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(_QUEUED)
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="surelabel-worker")
@@ -83,19 +83,20 @@ class Worker:
             await asyncio.gather(self._task, return_exceptions=True)
         await asyncio.to_thread(self._thread.shutdown)
         while not self._queue.empty():
-            _, future = self._queue.get_nowait()
-            _settle(future, busy("The service is stopping.", 10))
+            self._queue.get_nowait().settle(busy("The service is stopping.", 10))
 
     async def ask(self, question: Question) -> list[Answer]:
-        """Return one answer per text; if the queue is full the question is refused."""
-        parts = question.parts()
+        """Return one answer per text; long questions take turns with others. If the queue is full it is refused."""
         if self._queue.full():
             raise busy("Too many texts are waiting already.")
         answers: list[Answer] = []
-        for part in parts:
-            future: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
-            await self._queue.put((part, future))
-            answers += await future
+        for start in range(0, len(question.texts), BATCH_TEXTS):
+            rows = slice(start, start + BATCH_TEXTS)
+            groups = None if question.groups is None else question.groups[rows]
+            part = question._replace(texts=question.texts[rows], groups=groups)
+            waiting = _Waiting(part, asyncio.get_running_loop().create_future())
+            await self._queue.put(waiting)
+            answers += await waiting.future
         self.metrics.saw_answers(answers)
         return answers
 
@@ -107,27 +108,26 @@ class Worker:
         """Compute batch after batch."""
         while True:
             batch = [await self._queue.get()]
-            n_texts = len(batch[0][0].texts)
+            n_texts = len(batch[0].question.texts)
             while n_texts < BATCH_TEXTS and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
-                n_texts += len(batch[-1][0].texts)
-            by_question = sorted(batch, key=lambda waiting: waiting[0].asked)
-            for _, alike in itertools.groupby(by_question, key=lambda waiting: waiting[0].asked):
+                n_texts += len(batch[-1].question.texts)
+            batch.sort(key=lambda waiting: waiting.question.asked)
+            for _, alike in itertools.groupby(batch, key=lambda waiting: waiting.question.asked):
                 await self._compute(list(alike))
 
     async def _compute(self, alike: list[_Waiting]) -> None:
         """Compute questions of one kind and settle their futures."""
-        questions = [question for question, _ in alike]
         start = time.perf_counter()
         try:
-            answers = await self.run(lambda: self._answer(questions))
+            answers = await self.run(lambda: self._answer([waiting.question for waiting in alike]))
         except asyncio.CancelledError:
-            for _, future in alike:
-                _settle(future, busy("The service is stopping.", 10))
+            for waiting in alike:
+                waiting.settle(busy("The service is stopping.", 10))
             raise
         except Exception as error:
             if len(alike) == 1:
-                _settle(alike[0][1], error)
+                alike[0].settle(error)
                 return
             _log.warning("A batch of %d requests failed and is computed one by one: %s", len(alike), error)
             for waiting in alike:
@@ -135,21 +135,20 @@ class Worker:
             return
         self.metrics.batch_texts.observe(len(answers))
         self.metrics.batch_seconds.observe(time.perf_counter() - start)
-        position = 0
-        for question, future in alike:
-            _settle(future, answers[position : position + len(question.texts)])
-            position += len(question.texts)
+        remaining = iter(answers)
+        for waiting in alike:
+            waiting.settle(list(itertools.islice(remaining, len(waiting.question.texts))))
 
     def _answer(self, questions: list[Question]) -> list[Answer]:
         """Answer questions that differ only in their texts and groups."""
-        texts = _joined(question.texts for question in questions)
-        groups, significance, confidence_level, assurance, top, dial = questions[0][1:]
+        texts = [text for question in questions for text in question.texts]
+        _, groups, significance, confidence_level, assurance, top, dial = questions[0]
         probabilities = self.bundle.predict_proba(texts)
         if self._watch is not None:
             self._follow(self._watch, probabilities)
         return self._at(dial).answers(
             texts,
-            groups=None if groups is None else _joined(question.groups or () for question in questions),
+            groups=None if groups is None else [group for question in questions for group in question.groups or ()],
             significance=significance,
             confidence_level=confidence_level,
             assurance=assurance,
@@ -160,65 +159,45 @@ class Worker:
     def _at(self, dial: str | None) -> Bundle:
         """Return the model with all its promises at another position of the dial, calibrated when it is first used."""
         levels = self.bundle.info.levels
-        if dial is None or self.bundle.filing is None or Fraction(dial) == Fraction(levels["max_wrong"]):
+        if dial is None or Fraction(dial) == Fraction(levels["max_wrong"]):
             return self.bundle
         if dial not in self._dialled:
             missed = Fraction(levels["max_missed"]) * Fraction(dial) / Fraction(levels["max_wrong"])
-            changes: dict[str, Any] = {
-                "max_wrong": dial,
-                "max_missed": f"{min(float(missed), 0.5):.6g}",
-                "significance": dial,
-            }
-            self._dialled[dial] = calibrate_bundle(self.bundle, **changes)
+            max_missed = f"{min(float(missed), 0.5):.6g}"
+            changed = calibrate_bundle(self.bundle, max_wrong=dial, max_missed=max_missed, significance=dial)
+            self._dialled[dial] = changed
         return self._dialled[dial]
 
     def _follow(self, watch: ExchangeabilityWatch, probabilities: Any) -> None:
         """Let the watch see texts, and log its alarm once."""
         before = watch.state.alarm
-        state = watch.update(self.bundle.policy.automation.scores(probabilities))
+        state = watch.update(_scores(self.bundle, probabilities))
         self.metrics.watch_capital.set(state.log10_martingale)
         self.metrics.watch_alarm.set(state.alarm)
         if state.alarm and not before:
             _log.warning("Texts have drifted: the watch raised its alarm. Calibrate with recent texts.")
 
 
-def _watch_of(bundle: Bundle) -> ExchangeabilityWatch:
-    """Return a watch that has seen the calibration texts, if the bundle has their figures."""
-    if bundle.calibration is None:
-        return ExchangeabilityWatch()
-    return ExchangeabilityWatch(bundle.policy.automation.scores(bundle.calibration.probabilities))
-
-
-def _joined(parts: Iterable[Sequence[str]]) -> list[str]:
-    """Return the values of several sequences in one list."""
-    return [value for part in parts for value in part]
-
-
-def _settle(future: asyncio.Future[list[Answer]], outcome: list[Answer] | Exception) -> None:
-    """Hand over an outcome, unless nobody is waiting for it any more."""
-    if future.done():
-        return
-    if isinstance(outcome, Exception):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
+def _scores(bundle: Bundle, probabilities: Any) -> Any:
+    """Return the scores of best guesses."""
+    return bundle.policy.automation.scores(probabilities)
 
 
 def check_groups(bundle: Bundle, groups: Sequence[str] | None) -> None:
     """Refuse groups that are missing, unexpected or unknown."""
-    if (groups is None) != (bundle.groups is None):
-        if groups is not None:
-            raise do_not_fit("groups", "The model is not calibrated by groups.", "Leave the groups out.")
-        raise do_not_fit(
-            "groups", f"Each text needs its {bundle.info.group_column}.", "GET /v1/model lists the groups."
-        )
+    if groups is not None and bundle.groups is None:
+        raise do_not_fit("groups", "The model is not calibrated by groups.", "Leave the groups out.")
+    if groups is None and bundle.groups is not None:
+        message = f"Each text needs its {bundle.info.group_column}."
+        raise do_not_fit("groups", message, "GET /v1/model lists the groups.")
     for number, group in enumerate(groups or ()):
         if group not in (bundle.groups or ()):
-            raise unknown(f"groups[{number}]", f"There is no group {group[:80]!r}.", "GET /v1/model lists the groups.")
+            raise unknown(f"groups[{number}]", "group", group)
 
 
-def check_labels(known: frozenset[str], labels: Iterable[str], field: str = "labels[{}]") -> None:
+def check_labels(bundle: Bundle, labels: Iterable[str], field: str = "labels[{}]") -> None:
     """Refuse labels that the model does not have."""
+    known = frozenset(bundle.label_names)
     for number, label in enumerate(labels):
         if label not in known:
-            raise unknown(field.format(number), f"There is no label {label[:80]!r}.", "GET /v1/model lists the labels.")
+            raise unknown(field.format(number), "label", label)

@@ -21,7 +21,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from surelabel._version import __version__
 from surelabel.service import schemas
 from surelabel.service.answering import Question, Worker, check_groups, check_labels
-from surelabel.service.errors import as_service_error, busy
 from surelabel.service.metrics import CountedRequests, ServiceMetrics
 from surelabel.service.pages import add_pages
 from surelabel.service.security import SecureRequests
@@ -31,12 +30,18 @@ from surelabel.service.tables import add_tables
 if TYPE_CHECKING:
     from surelabel.models import Bundle
     from surelabel.review import ReviewStore
+    from surelabel.review.background import Learner
 
 _log = logging.getLogger(__name__)
 PARENT_VARIABLE = "SURELABEL_SERVICE_PARENT"
 
 
-def create_app(bundle: Bundle, settings: ServiceSettings | None = None, store: ReviewStore | None = None) -> FastAPI:
+def create_app(
+    bundle: Bundle,
+    settings: ServiceSettings | None = None,
+    store: ReviewStore | None = None,
+    learner: Learner | None = None,
+) -> FastAPI:
     """Return the service of a bundle as an ASGI application.
 
     Parameters
@@ -45,6 +50,8 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, store: R
     settings : ServiceSettings, optional
     store : ReviewStore, optional
         A review to show at /review.
+    learner : Learner, optional
+        Learns from the review in the background.
     """
     settings = settings or ServiceSettings()
     metrics = ServiceMetrics()
@@ -72,16 +79,16 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, store: R
         lifespan=lifespan,
         exception_handlers={HTTPException: _refuse, RequestValidationError: _refuse},
     )
-    app.state.ready = False
+    app.state.ready = app.state.is_replaced = False
     app.state.metrics = metrics
     _add_api(app, worker, settings)
     _add_state(app, metrics)
     add_tables(app, worker)
-    add_pages(app, worker, settings, has_review=store is not None)
+    add_pages(app, worker, has_review=store is not None)
     if store is not None:
         from surelabel.service.review import add_review  # noqa: PLC0415 (SQLAlchemy, which may be missing)
 
-        add_review(app, bundle, store)
+        add_review(app, bundle, store, learner)
     app.add_middleware(SecureRequests, settings=settings)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts, www_redirect=False)
     app.add_middleware(CountedRequests, metrics=metrics)
@@ -91,41 +98,34 @@ def create_app(bundle: Bundle, settings: ServiceSettings | None = None, store: R
 def _add_api(app: FastAPI, worker: Worker, settings: ServiceSettings) -> None:
     """Add what programs call."""
     bundle = worker.bundle
-    labels = frozenset(bundle.label_names)
 
+    @app.post("/v1/predict", **schemas.posted({"model": schemas.PredictResponse}))
     async def predict(body: schemas.PredictRequest) -> Response:
         """Answer texts."""
-        body.check_lengths()
-        check_groups(bundle, body.all_groups)
+        texts, groups, ids = body.of_each_text()
+        check_groups(bundle, groups)
         asked = (body.significance, body.confidence_level, body.assurance, body.top)
-        answers = await worker.ask(Question(body.all_texts, body.all_groups, *asked))
-        records = [{"id": identity, **answer.record()} for identity, answer in zip(body.all_ids, answers, strict=True)]
+        answers = await worker.ask(Question(texts, groups, *asked))
+        records = [{"id": identity, **answer.record()} for identity, answer in zip(ids, answers, strict=True)]
         return JSONResponse({"answers": records})
 
+    @app.post("/v1/p-value", **schemas.posted())
     async def p_value(body: schemas.PValueRequest) -> Response:
         """Return the p-value of a label-set for a text."""
-        check_labels(labels, body.labels)
-        groups = None if body.group is None else [body.group]
-        check_groups(bundle, groups)
+        check_labels(bundle, body.labels)
+        check_groups(bundle, body.groups)
         chosen = sorted(set(body.labels))
-        found = await worker.run(lambda: bundle.predict_p([body.text], [frozenset(chosen)], groups=groups))
+        found = await worker.run(lambda: bundle.predict_p([body.text], [frozenset(chosen)], groups=body.groups))
         return JSONResponse({"labels": chosen, "p_value": float(found[0])})
 
+    @app.post("/v1/words", **schemas.posted())
     async def words(body: schemas.WordsRequest) -> Response:
         """Return the words of a text that speak for a label."""
-        check_labels(labels, [body.label], "label")
+        check_labels(bundle, [body.label], "label")
         explanation = await worker.run(lambda: bundle.explain(body.text, body.label))
         strongest = sorted(explanation.speaking_for(12), key=lambda word: word.start)
         found = [{"start": word.start, "end": word.end, "weight": word.weight} for word in strongest]
         return JSONResponse({"label": body.label, "words": found})
-
-    for path, endpoint, request, response in (
-        ("/v1/predict", predict, schemas.PredictRequest, {"model": schemas.PredictResponse}),
-        ("/v1/p-value", p_value, schemas.PValueRequest, None),
-        ("/v1/words", words, schemas.WordsRequest, None),
-    ):
-        endpoint.__annotations__["body"] = schemas.limited(request, settings)
-        app.post(path, **schemas.posted(response))(endpoint)
 
     @app.get("/v1/model", **schemas.described())
     def model() -> Response:
@@ -145,7 +145,7 @@ def _add_state(app: FastAPI, metrics: ServiceMetrics) -> None:
     async def readyz(request: Request) -> dict[str, str]:
         """Return 200 once texts are answered without delay."""
         if not request.app.state.ready:
-            raise busy("The service is starting or stopping.")
+            raise schemas.busy("The service is starting or stopping.")
         return {"status": "ready"}
 
     text = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
@@ -176,8 +176,8 @@ def describe_model(bundle: Bundle, settings: ServiceSettings) -> dict[str, Any]:
         "notes": list(info.notes),
         "limits": {
             "max_body_bytes": settings.max_body_bytes,
-            "max_texts": settings.max_texts,
-            "max_text_chars": settings.max_text_chars,
+            "max_texts": schemas.MAX_TEXTS,
+            "max_text_chars": schemas.MAX_TEXT_CHARS,
             "max_top": schemas.MAX_TOP,
         },
     }
@@ -185,7 +185,7 @@ def describe_model(bundle: Bundle, settings: ServiceSettings) -> dict[str, Any]:
 
 async def _refuse(_: Request, error: Exception) -> Response:
     """Return any error in the one shape of errors."""
-    return as_service_error(error).response()
+    return schemas.as_service_error(error).response()
 
 
 async def _warm_up(app: FastAPI, worker: Worker) -> None:

@@ -1,17 +1,18 @@
-"""Metrics in Prometheus' text format; with several workers, those of all of them."""
+"""Metrics in Prometheus' text format; with several workers, those of all of them. And temporary folders."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-
-from surelabel.service.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from surelabel.answers import Answer
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_SCRATCH = "surelabel-service-"
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _TENTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -28,29 +30,19 @@ class ServiceMetrics:
     """The metrics of one service."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.requests = Counter("surelabel_requests", "Requests.", ("endpoint", "status"), registry=registry)
+        self.registry = CollectorRegistry()
+        of: dict[str, Any] = {"registry": self.registry}
+        self.requests = Counter("surelabel_requests", "Requests.", ("endpoint", "status"), **of)
         self.seconds = Histogram(
-            "surelabel_request_seconds", "Time of requests.", ("endpoint",), buckets=_SECONDS, registry=registry
+            "surelabel_request_seconds", "Time of requests.", ("endpoint",), buckets=_SECONDS, **of
         )
-        self.texts = Counter("surelabel_texts", "Texts answered, by decision.", ("decision",), registry=registry)
-        self.credibility = Histogram(
-            "surelabel_credibility",
-            "Credibility of best guesses.",
-            buckets=_TENTHS,
-            registry=registry,
-        )
-        self.batch_texts = Histogram("surelabel_batch_texts", "Texts of batches.", buckets=_COUNTS, registry=registry)
-        self.batch_seconds = Histogram(
-            "surelabel_batch_seconds", "Time of batches.", buckets=_SECONDS, registry=registry
-        )
-        self.watch_alarm, self.watch_capital = (
-            Gauge(name, words, registry=registry, multiprocess_mode="max")
-            for name, words in (
-                ("surelabel_watch_alarm", "1 once texts have drifted."),
-                ("surelabel_watch_log10_capital", "Evidence of drift; 2 raises the alarm."),
-            )
-        )
+        self.texts = Counter("surelabel_texts", "Texts answered, by decision.", ("decision",), **of)
+        self.credibility = Histogram("surelabel_credibility", "Credibility of best guesses.", buckets=_TENTHS, **of)
+        self.batch_texts = Histogram("surelabel_batch_texts", "Texts of batches.", buckets=_COUNTS, **of)
+        self.batch_seconds = Histogram("surelabel_batch_seconds", "Time of batches.", buckets=_SECONDS, **of)
+        of["multiprocess_mode"] = "max"
+        self.watch_alarm = Gauge("surelabel_watch_alarm", "1 once texts have drifted.", **of)
+        self.watch_capital = Gauge("surelabel_watch_log10_capital", "Evidence of drift; 2 raises the alarm.", **of)
 
     def saw_answers(self, answers: Iterable[Answer]) -> None:
         """Count answers."""
@@ -104,3 +96,20 @@ def shared_by_workers() -> Iterator[None]:
             yield
         finally:
             del os.environ[_FOLDER]
+
+
+def scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a temporary folder whose name has the number of this process."""
+    return tempfile.TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-")
+
+
+def remove_left_behind() -> None:
+    """Remove the temporary folders of services that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        process = folder.name.removeprefix(_SCRATCH).partition("-")[0]
+        try:
+            os.kill(int(process), 0)  # raises unless the process exists
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except (OSError, ValueError):  # it belongs to somebody else
+            continue

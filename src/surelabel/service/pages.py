@@ -13,14 +13,12 @@ from fastapi.staticfiles import StaticFiles
 from surelabel._core import formatting
 from surelabel.service import schemas
 from surelabel.service.answering import Question, check_groups
-from surelabel.service.errors import ServiceError
 from surelabel.service.security import PAGE_POLICY, REPORT_POLICY
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from surelabel.service.answering import Worker
-    from surelabel.service.settings import ServiceSettings
 
 _HEADINGS = {"file": "File", "choose": "Choose", "read": "Read"}
 
@@ -86,7 +84,7 @@ def render_card(answer: Mapping[str, Any] | None, *, queue: str | None = None, l
     )
 
 
-def add_pages(app: FastAPI, worker: Worker, settings: ServiceSettings, *, has_review: bool) -> None:
+def add_pages(app: FastAPI, worker: Worker, *, has_review: bool) -> None:
     """Add the page, its card, the report and static files."""
     bundle = worker.bundle
     own_level = bundle.info.levels["max_wrong"]
@@ -104,20 +102,19 @@ def add_pages(app: FastAPI, worker: Worker, settings: ServiceSettings, *, has_re
             has_review=has_review,
         )
 
+    @app.post("/v1/card", **schemas.posted({"content": {"text/html": {}}}))
     async def card(body: schemas.CardRequest) -> HTMLResponse:
         """Answer a text as a card in HTML."""
-        groups = None if body.group is None else [body.group]
-        check_groups(bundle, groups)
-        [answer] = await worker.ask(Question([body.text], groups, body.level or own_level, dial=body.level))
+        check_groups(bundle, body.groups)
+        [answer] = await worker.ask(Question([body.text], body.groups, body.level or own_level, dial=body.level))
         return HTMLResponse(render_card(answer.record()))
-
-    card.__annotations__["body"] = schemas.limited(schemas.CardRequest, settings)
-    app.post("/v1/card", **schemas.posted({"content": {"text/html": {}}}))(card)
 
     @app.get("/report", include_in_schema=False)
     def report() -> Response:
         if bundle.report is None:
-            raise ServiceError(404, "no_report", "The model has no report.", "Make one with 'surelabel evaluate'.")
+            raise schemas.ServiceError(
+                404, "no_report", "The model has no report.", "Make one with 'surelabel evaluate'."
+            )
         headers = {"Content-Security-Policy": REPORT_POLICY}
         return Response(bundle.report, media_type="text/html; charset=utf-8", headers=headers)
 

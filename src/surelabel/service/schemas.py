@@ -1,11 +1,14 @@
-"""Requests and responses of the API."""
+"""Requests, responses and errors of the API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from pydantic import (
     BaseModel,
@@ -14,17 +17,91 @@ from pydantic import (
     FailFast,
     Field,
     ValidationInfo,
-    create_model,
     field_validator,
     model_validator,
 )
+from starlette.exceptions import HTTPException
 
-from surelabel.service.errors import ServiceError, do_not_fit
-from surelabel.service.settings import ServiceSettings
+from surelabel.exceptions import CorpusError, InvalidInputError, ReviewConflictError, SearchLimitError
 
-MAX_TOP = 100
-MAX_LABEL_SETS = 10_000
-MAX_LABELS = 1_000
+_log = logging.getLogger(__name__)
+_KNOWN = {
+    400: ("not_json", "The body is not JSON.", "Send JSON in UTF-8."),
+    404: ("not_found", "There is nothing at this address.", "GET /openapi.json lists the addresses."),
+    405: ("wrong_method", "This address has other methods.", "GET /openapi.json lists the methods of each address."),
+}
+MAX_TEXTS, MAX_TEXT_CHARS, MAX_TOP, MAX_LABEL_SETS, MAX_LABELS = 256, 200_000, 100, 10_000, 1_000
+
+
+class ServiceError(HTTPException):
+    """A request that is refused, with what to do about it."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        what_to_do: str,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message, headers)
+        self.content = {"code": code, "message": message, "what_to_do": what_to_do, "field": field}
+
+    def response(self) -> JSONResponse:
+        """Return the error as a client gets it."""
+        return JSONResponse({"error": self.content}, self.status_code, self.headers)
+
+
+def invalid(field: str | None, message: str, what_to_do: str = "Fix the request; see /openapi.json.") -> ServiceError:
+    """Build the error of a request with a wrong value."""
+    return ServiceError(422, "invalid_request", message, what_to_do, field)
+
+
+def unknown(field: str, kind: str, name: str) -> ServiceError:
+    """Build the error of a name that the model does not have."""
+    message, what_to_do = f"There is no {kind} {name[:80]!r}.", f"GET /v1/model lists the {kind}s."
+    return ServiceError(404, "unknown_name", message, what_to_do, field)
+
+
+def do_not_fit(field: str, message: str, what_to_do: str) -> ServiceError:
+    """Build the error of values that do not go together, or do not go with the model."""
+    return ServiceError(409, "do_not_fit", message, what_to_do, field)
+
+
+def busy(message: str, seconds: int = 1) -> ServiceError:
+    """Build the error that asks a client to come back."""
+    return ServiceError(503, "busy", message, f"Try again in {seconds} s.", headers={"Retry-After": str(seconds)})
+
+
+def as_service_error(error: Exception) -> ServiceError:
+    """Return any error as a client may see it; what only the log should have is logged."""
+    match error:
+        case ServiceError():
+            return error
+        case RequestValidationError():
+            return _of_first(error.errors())
+        case HTTPException(status_code=status):
+            default = ("refused", str(error.detail), "GET /openapi.json describes the service.")
+            return ServiceError(status, *_KNOWN.get(status, default), headers=error.headers)
+        case ReviewConflictError():
+            return ServiceError(409, "conflict", str(error), "Load the queue again.")
+        case InvalidInputError() | CorpusError() | SearchLimitError():
+            return invalid(None, str(error))
+    _log.error("A request failed.", exc_info=error)
+    return ServiceError(500, "internal", "The service failed to answer.", "Ask who runs it: the log has the reason.")
+
+
+def _of_first(problems: Sequence[Mapping[str, Any]]) -> ServiceError:
+    """Return the first of several problems of a body; its field is written like texts[1]."""
+    first = problems[0]
+    if first["type"] == "json_invalid":
+        return ServiceError(400, *_KNOWN[400])
+    # After the name of a field come its positions, and what pydantic adds for members of a union.
+    _, *path = first["loc"]
+    field = "".join([*map(str, path[:1]), *(f"[{part}]" for part in path[1:] if isinstance(part, int))])[:200] or None
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return invalid(field, f"{field}: {message}." if field else f"{message}.")
 
 
 def _as_whole(value: Any) -> Any:
@@ -38,6 +115,7 @@ Level = (
 )
 Dial = Literal["0.01", "0.02", "0.05", "0.1", "0.2", "0.3"]
 """How often an answer may be wrong."""
+OneText = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 Identity = Annotated[str, Field(min_length=1, max_length=200)]
 Group = Annotated[str, Field(max_length=200)]
 LabelName = Annotated[str, Field(max_length=1_000)]
@@ -47,9 +125,6 @@ WholeNumber = Annotated[int, BeforeValidator(_as_whole)]
 def _absent(description: str, **limits: Any) -> Any:
     """Return a field that may be left out, without a default in the schema."""
     return Field(default_factory=lambda: None, description=description, **limits)
-
-
-_OF_TEXT = _absent("Group of the text, if the model is calibrated by groups.")
 
 
 class StrictRequest(BaseModel):
@@ -71,16 +146,16 @@ class PredictRequest(StrictRequest):
         }
     )
 
-    text: str = _absent("One text; or give `texts`.")
-    texts: Annotated[list[str], FailFast()] = _absent("Several texts; or give `text`.", min_length=1)
+    text: OneText = _absent("One text; or give `texts`.")
+    texts: Annotated[list[OneText], FailFast()] = _absent(
+        "Several texts; or give `text`.", min_length=1, max_length=MAX_TEXTS
+    )
     significance: Level = _absent(
         "Share of texts whose true label-set the prediction set may miss, exactly as you write it. Without it, or "
         "`confidence_level`, answers have no prediction set."
     )
     confidence_level: Level = _absent("1 - significance; give one of the two.")
-    assurance: Level = _absent(
-        "Probability that the level holds for this calibration, not only on average over calibrations. Sets are larger."
-    )
+    assurance: Level = _absent("Probability that the level holds for this very calibration. Sets are larger.")
     top: WholeNumber = Field(5, ge=0, le=MAX_TOP, description="Members of the prediction set to list for each text.")
     group: Group = _absent("Group of all texts, if the model is calibrated by groups.")
     groups: Annotated[list[Group], FailFast()] = _absent("Group of each text; or give `group`.")
@@ -97,77 +172,54 @@ class PredictRequest(StrictRequest):
 
     @model_validator(mode="after")
     def _no_contradiction(self) -> Self:
-        if self.given("text") == self.given("texts"):
+        if not {"text", "texts"} & self.model_fields_set:
             raise ValueError("Give one of 'text' and 'texts'")
-        for one, other in _EITHER:
-            if self.given(one) and self.given(other):
+        for one, other in (("text", "texts"), *_EITHER):
+            if {one, other} <= self.model_fields_set:
                 raise ValueError(f"Give one of {one!r} and {other!r}, not both")
         return self
 
-    def given(self, name: str) -> bool:
-        """Return whether a field was given."""
-        return name in self.model_fields_set
+    def of_each_text(self) -> tuple[list[str], list[str] | None, list[str]]:
+        """Return the texts, their groups if there are any, and their ids; raise unless they are equally many."""
+        texts = [self.text] if self.texts is None else self.texts
+        groups = self.groups if self.group is None else [self.group] * len(texts)
+        ids = self.ids if self.id is None else [self.id]
+        for name, values in (("ids", ids), ("groups", groups)):
+            if values is not None and len(values) != len(texts):
+                message = f"{len(texts):,} texts need as many {name}. Got {len(values):,}."
+                raise do_not_fit(name, message, "Give one each.")
+        return texts, groups, ids or [str(number) for number in range(1, len(texts) + 1)]
+
+
+class OneTextRequest(StrictRequest):
+    """A text."""
+
+    text: OneText
+    group: Group = _absent("Group of the text, if the model is calibrated by groups.")
 
     @property
-    def all_texts(self) -> list[str]:
-        """The texts, however they were given."""
-        return self.texts if self.given("texts") else [self.text]
-
-    def check_lengths(self) -> None:
-        """Refuse ids or groups that are not as many as the texts."""
-        for name in ("ids", "groups"):
-            n_texts, values = len(self.all_texts), getattr(self, name)
-            if values is not None and len(values) != n_texts:
-                raise do_not_fit(name, f"{n_texts:,} texts need as many {name}. Got {len(values):,}.", "Give one each.")
-
-    @property
-    def all_groups(self) -> list[str] | None:
-        """The group of each text, None if there are no groups."""
-        return [self.group] * len(self.all_texts) if self.given("group") else self.groups
-
-    @property
-    def all_ids(self) -> list[str]:
-        """The id of each text."""
-        if self.given("id"):
-            return [self.id]
-        return self.ids or [str(number) for number in range(1, len(self.all_texts) + 1)]
+    def groups(self) -> list[str] | None:
+        """The group in a list, None without one."""
+        return None if self.group is None else [self.group]
 
 
-class CardRequest(StrictRequest):
+class CardRequest(OneTextRequest):
     """A text for the page."""
 
-    text: str
     level: Dial | None = Field(None, description="How often the answer may be wrong; else as the model promises.")
-    group: Group = _OF_TEXT
 
 
-class PValueRequest(StrictRequest):
+class PValueRequest(OneTextRequest):
     """A text and a label-set."""
 
-    text: str
     labels: Annotated[list[LabelName], FailFast()] = Field(max_length=MAX_LABELS, description="[] for the empty set.")
-    group: Group = _OF_TEXT
 
 
 class WordsRequest(StrictRequest):
     """A text and a label."""
 
-    text: str
+    text: OneText
     label: LabelName
-
-
-def limited(request: type[StrictRequest], settings: ServiceSettings) -> type[StrictRequest]:
-    """Return a request with the limits of a service in its schema."""
-    text = Annotated[str, Field(max_length=settings.max_text_chars)]
-    fields: dict[str, Any] = {"text": (text, Field())}
-    if issubclass(request, PredictRequest):
-        texts = Annotated[list[text], FailFast()]
-        most = settings.max_texts
-        fields = {
-            "text": (text, _absent("One text; or give `texts`.")),
-            "texts": (texts, _absent("Several texts; or give `text`.", min_length=1, max_length=most)),
-        }
-    return create_model(request.__name__, __base__=request, **fields)
 
 
 class AnswerResponse(BaseModel):
@@ -206,28 +258,26 @@ class ErrorResponse(BaseModel):
 
 def described(*statuses: int, **more: Any) -> dict[str, Any]:
     """Return how an address that needs the token is described in OpenAPI."""
-    codes = (401, 403, *statuses)
-    errors: dict[int | str, dict[str, Any]] = {code: {"model": ErrorResponse} for code in codes}
+    errors: dict[int | str, dict[str, Any]] = {code: {"model": ErrorResponse} for code in (401, 403, *statuses)}
     bearer = HTTPBearer(auto_error=False, description="The token of the service; SecureRequests compares it.")
     dependencies = [Depends(bearer), *more.pop("dependencies", ())]
     return {"responses": errors | more.pop("responses", {}), "dependencies": dependencies, **more}
 
 
-def body_type(expected: str) -> Callable[[Request], None]:
-    """Return what refuses bodies of other types, such as those that forms of other sites can send."""
+def posted(response: dict[str, Any] | None = None, media_type: str = "application/json") -> dict[str, Any]:
+    """Return how an address is described that takes a body of one type, not one that forms of other sites can send."""
+    responses = {} if response is None else {200: response}
+    dependencies = [Depends(_body_type(media_type))]
+    return described(400, 404, 409, 413, 415, 422, 503, responses=responses, dependencies=dependencies)
+
+
+def _body_type(expected: str) -> Callable[[Request], None]:
+    """Return what refuses bodies of other types."""
 
     def check_type(request: Request) -> None:
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type != expected:
-            got = media_type[:80] or "no type"
-            advice = f"Send the header 'Content-Type: {expected}'."
-            raise ServiceError(415, "wrong_type", f"The body must be {expected}. Got {got!r}.", advice)
+            message = f"The body must be {expected}. Got {media_type[:80] or 'no type'!r}."
+            raise ServiceError(415, "wrong_type", message, f"Send the header 'Content-Type: {expected}'.")
 
     return check_type
-
-
-def posted(response: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return how an address is described that takes a JSON body."""
-    responses = {} if response is None else {200: response}
-    is_json = [Depends(body_type("application/json"))]
-    return described(400, 404, 409, 413, 415, 422, 503, responses=responses, dependencies=is_json)

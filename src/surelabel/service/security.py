@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 
-from surelabel.service.errors import ServiceError, as_service_error
+from surelabel.service.schemas import ServiceError, as_service_error
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,7 @@ from uvicorn.supervisors import Multiprocess
 from surelabel.exceptions import CalibrationWarning, InvalidInputError
 from surelabel.models import load_bundle
 from surelabel.service.app import PARENT_VARIABLE, create_app
-from surelabel.service.metrics import shared_by_workers
-from surelabel.service.scratch import remove_left_behind
+from surelabel.service.metrics import remove_left_behind, shared_by_workers
 from surelabel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ def serve(
     settings: ServiceSettings | None = None,
     *,
     store: str | os.PathLike[str] | None = None,
+    training: tuple[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Serve a bundle until SIGINT, SIGTERM or SIGHUP; requests that are running then are finished first.
 
@@ -50,6 +50,9 @@ def serve(
     settings : ServiceSettings, optional
     store : path or URL, optional
         Review store to show at /review.
+    training : (str, mapping), optional
+        Texts that the model was trained on, and how `corpora.load` reads them: the review can then learn. After a
+        switch to another generation of the model the service loads it and goes on; connections wait meanwhile.
     """
     settings = settings or ServiceSettings()
     remove_left_behind()
@@ -85,9 +88,14 @@ def serve(
             )
             _Workers(config, [listening]).run()
             return
-        app = _load(path, settings, store, stack)
         _log.info("Serving on %s (Ctrl-C ends it).", address)
-        uvicorn.Server(uvicorn.Config(app, **common)).run([listening])
+        while True:
+            with contextlib.ExitStack() as opened:
+                app = _load(path, settings, store, opened, training)
+                app.state.server = uvicorn.Server(uvicorn.Config(app, **common))
+                app.state.server.run([listening.dup()])
+            if not app.state.is_replaced:
+                return
 
 
 def from_environment() -> FastAPI:
@@ -111,18 +119,22 @@ def _load(
     settings: ServiceSettings,
     store: str | os.PathLike[str] | None,
     stack: contextlib.ExitStack,
+    training: tuple[str, Mapping[str, Any]] | None = None,
 ) -> FastAPI:
     """Load a bundle, and open a review, for the rest of the life of this process."""
     # Requests choose their levels, and /v1/model has the smallest one that means something.
     warnings.filterwarnings("ignore", category=CalibrationWarning)
     bundle = load_bundle(Path(path))
-    opened = None
+    opened = learner = None
     if store is not None:
         from surelabel.review import ReviewStore  # noqa: PLC0415 (SQLAlchemy, which may be missing)
+        from surelabel.review.background import Learner  # noqa: PLC0415
 
         opened = stack.enter_context(ReviewStore(store))
-    app = create_app(bundle, settings, opened)
+        learner = Learner(path, store, *(training or ()))
+    app = create_app(bundle, settings, opened, learner)
     # What is loaded stays: to search it for garbage would stop all clients for 100 ms each time.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     return app

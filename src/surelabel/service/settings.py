@@ -7,22 +7,10 @@ import ipaddress
 
 from surelabel.exceptions import InvalidInputError
 
-_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host name or address."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
 
 @dataclasses.dataclass(frozen=True)
 class ServiceSettings:
-    """Where a service listens, who may use it, and how large a request may be.
+    """Where a service listens, and who may use it.
 
     Attributes
     ----------
@@ -33,8 +21,8 @@ class ServiceSettings:
     allowed_hosts : tuple of str, optional
         Host names that requests may be addressed to, ("*",) for any. None: this machine's names if the host is a
         loopback address, which keeps pages of other sites out, and any name otherwise.
-    max_body_bytes, max_texts, max_text_chars : int
-        Limits of one request: bytes of its body, texts, characters of a text.
+    max_body_bytes : int
+        Limit of the body of a request.
     workers : int
         Processes that serve the same address.
     watch : bool
@@ -46,40 +34,37 @@ class ServiceSettings:
     token: str | None = dataclasses.field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] | None = None
     max_body_bytes: int = 2 * 2**20
-    max_texts: int = 256
-    max_text_chars: int = 200_000
     workers: int = 1
     watch: bool = False
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("port", 0, 65_535),
-            ("max_body_bytes", 1_024, 2**40),
-            ("max_texts", 1, 10**6),
-            ("max_text_chars", 1, 2**40),
-            ("workers", 1, 1_000),
-        ):
+        limits = {"port": (0, 65_535), "max_body_bytes": (1_024, 2**40), "workers": (1, 1_000)}
+        for name, (least, most) in limits.items():
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:
-                raise InvalidInputError(
-                    f"The {name!r} setting of a service must be a whole number from {least:,} to {most:,}. "
-                    f"Got {value!r} instead."
-                )
+                message = f"The {name!r} setting of a service must be a whole number from {least:,} to {most:,}."
+                raise InvalidInputError(f"{message} Got {value!r} instead.")
         token = self.token
         if token is not None and not (token.isascii() and token.isprintable() and token == token.strip() != ""):
             raise InvalidInputError("The 'token' of a service must be printable ASCII without spaces around it.")
-        if token is None and not is_loopback(self.host):
+        if token is None and not self.is_local:
             raise InvalidInputError(
                 f"Other machines can reach {self.host}, so the service needs a token: set SURELABEL_TOKEN or --token, "
                 "or listen on 127.0.0.1."
             )
 
     @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the service."""
+        try:
+            return self.host.lower() == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
     def hosts(self) -> list[str]:
         """Host names that requests may be addressed to, ["*"] for any."""
         if self.allowed_hosts is not None:
             return [host.lower() for host in self.allowed_hosts]
-        if not is_loopback(self.host):
-            return ["*"]
         own = f"[{self.host}]" if ":" in self.host else self.host.lower()
-        return [*_LOOPBACK_NAMES, own]
+        return ["localhost", "127.0.0.1", "[::1]", own] if self.is_local else ["*"]

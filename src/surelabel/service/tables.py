@@ -9,20 +9,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import Depends, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import StreamingResponse
 
 from surelabel.exceptions import CorpusError
-from surelabel.predicting import PredictSettings
-from surelabel.predicting.file import answer_rows
-from surelabel.predicting.records import columns_of, flatten
+from surelabel.predicting import AnswerWriter, PredictSettings, answer_rows
+from surelabel.predicting.file import read_texts
 from surelabel.service.answering import Question, Worker, check_groups
-from surelabel.service.errors import invalid
-from surelabel.service.schemas import Dial, Group, Level, body_type, described
-from surelabel.service.scratch import scratch_folder
+from surelabel.service.metrics import scratch_folder
+from surelabel.service.schemas import Dial, Group, Level, invalid, posted
 from surelabel.service.security import TABLE_PATH
-from surelabel.tables.columns import Columns, text_rows
-from surelabel.tables.read import read_rows
+from surelabel.tables.columns import Columns
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -30,9 +27,6 @@ if TYPE_CHECKING:
 
     from surelabel.answers import Answer
     from surelabel.models import Bundle
-    from surelabel.tables.columns import TextRow
-
-from surelabel.tables.write import open_writer
 
 ColumnName = Annotated[str, Query(max_length=200)]
 _TYPES = {
@@ -41,6 +35,7 @@ _TYPES = {
     "parquet": "application/vnd.apache.parquet",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
+_BODY = "application/octet-stream"
 
 
 class _TurnTaking:
@@ -71,13 +66,10 @@ class _Download(StreamingResponse):
 
 def add_tables(app: FastAPI, worker: Worker) -> None:
     """Add the address that takes tables."""
-    body = {"requestBody": {"required": True, "content": {"application/octet-stream": {}}}}
-    files = {200: {"content": {name: {} for name in _TYPES.values()}, "description": "The answers."}}
+    body = {"requestBody": {"required": True, "content": {_BODY: {}}}}
+    files = {"content": {name: {} for name in _TYPES.values()}, "description": "The answers."}
 
-    is_file = [Depends(body_type("application/octet-stream"))]
-    statuses = (400, 404, 409, 413, 415, 422, 503)
-
-    @app.post(TABLE_PATH, openapi_extra=body, **described(*statuses, responses=files, dependencies=is_file))
+    @app.post(TABLE_PATH, openapi_extra=body, **posted(files, _BODY))
     async def table(
         request: Request,
         name: Annotated[str, Query(min_length=1, max_length=200, description="Name of the file; its suffix counts.")],
@@ -100,25 +92,19 @@ def add_tables(app: FastAPI, worker: Worker) -> None:
                 async for chunk in request.stream():
                     file.write(chunk)
             n_texts = await asyncio.to_thread(_check_rows, path, settings, worker.bundle)
-            answering = _TurnTaking(worker, level)
             return _Download(
-                _written(answering, _rows_of(path, settings), settings),
+                _written(_TurnTaking(worker, level), path, settings),
                 opened.pop_all(),
                 headers={"Surelabel-Texts": str(n_texts)},
                 media_type=_TYPES[format],
             )
 
 
-def _rows_of(path: Path, settings: PredictSettings) -> Iterator[TextRow]:
-    """Yield the texts of a file."""
-    return text_rows(read_rows(path, needed=settings.columns.needed), settings.columns)
-
-
 def _check_rows(path: Path, settings: PredictSettings, bundle: Bundle) -> int:
     """Return the number of texts; what cannot be answered is refused before the first answer is sent."""
     n_texts = 0
     groups = {settings.group}
-    for row in _rows_of(path, settings):
+    for row in read_texts(path, settings.columns, None, settings.encoding):
         if row.problem is not None:
             raise invalid(None, row.problem, "Mend the row, or remove it.")
         n_texts += 1
@@ -129,13 +115,13 @@ def _check_rows(path: Path, settings: PredictSettings, bundle: Bundle) -> int:
     return n_texts
 
 
-def _written(answering: Any, rows: Iterator[TextRow], settings: PredictSettings) -> Iterator[bytes]:
+def _written(bundle: Any, path: Path, settings: PredictSettings) -> Iterator[bytes]:
     """Yield the answers as a file, a batch at a time where its kind allows that."""
     kind = settings.format or "csv"
     buffer = io.BytesIO()
-    writer = open_writer(buffer, kind, columns_of(kind, settings))
-    for records in answer_rows(answering, rows, settings, []):
-        writer.write(records if kind == "jsonl" else [flatten(record, kind, settings) for record in records])
+    writer = AnswerWriter(buffer, kind, settings)
+    for answered in answer_rows(bundle, read_texts(path, settings.columns, None, settings.encoding), settings, []):
+        writer.write(answered)
         if kind in {"csv", "jsonl"}:
             yield buffer.getvalue()
             buffer.seek(0)
