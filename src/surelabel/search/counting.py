@@ -34,23 +34,29 @@ def count_by_table(
     common = int(np.gcd.reduce(flips)) if len(flips) else 0
     cell = common if common > 0 and largest // common < n_cells else max(1, -(-largest // (n_cells - 1)))
     n_lossy = _n_fitting(flips[flips % cell > 0], largest)
-    n_removed, n_added = _n_fitting(removals, largest), _n_fitting(additions, largest)
-    # Row r is for fewest + r labels; the cheapest assignment is in row n_removed.
-    fewest = int(np.count_nonzero(changes < 0)) - n_removed
-    n_rows = 1 + min(n_removed + n_added, max(n_removed, limits[1] - fewest))
-    table = np.zeros((n_rows, largest // cell + 1))
-    table[n_removed, 0] = 1.0
+    # By number of labels: the label-sets of each cell, and the first cell that has any.
+    width, start = largest // cell + 1, int(np.count_nonzero(changes < 0))
+    table, begins = {start: np.zeros(width)}, {start: 0}
+    table[start][0] = 1.0
     with np.errstate(over="ignore"):
-        # Row by row, from the far end, so that each flip is used once; rows that nothing has reached are left out.
-        for i, cost in enumerate((removals[::-1] // cell).tolist()):
-            for row in range(max(0, n_removed - i - 1), n_removed):
-                table[row, cost:] += table[row + 1, : table.shape[1] - cost]
-        for i, cost in enumerate((additions[::-1] // cell).tolist()):
-            for row in range(min(n_rows - 1, n_removed + i + 1), 0, -1):
-                table[row, cost:] += table[row - 1, : table.shape[1] - cost]
-        counts = np.cumsum(table[max(0, limits[0] - fewest) : max(0, limits[1] - fewest + 1)].sum(axis=0))
+        # From the far end, so that each flip is used once; the largest flips first, as they reach few cells.
+        for costs, step in ((removals, -1), (additions, 1)):
+            for cost in (costs[::-1] // cell).tolist():
+                for size in sorted(table, reverse=step > 0):
+                    begin, target = begins[size], size + step
+                    if begin + cost >= width or target > max(start, limits[1]):
+                        continue
+                    if target not in table:
+                        table[target], begins[target] = np.zeros(width), width
+                    table[target][begin + cost :] += table[size][begin : width - cost]
+                    begins[target] = min(begins[target], begin + cost)
+        counts = np.zeros(width)
+        for size in table:
+            if limits[0] <= size <= limits[1]:
+                counts[begins[size] :] += table[size][begins[size] :]
+        np.cumsum(counts, out=counts)
     # Sums of whole numbers are exact up to 2^53. Beyond, each addition may be off by half a unit in the last place.
-    error = 0.0 if counts[-1] < 2.0**53 else (len(flips) + len(counts) + n_rows) * 2.0**-52
+    error = 0.0 if counts[-1] < 2.0**53 else (len(flips) + len(counts) + len(table)) * 2.0**-52
     cells = room // cell
     upper = np.where(cells >= 0, counts[np.maximum(cells, 0)], 0.0)
     lower = np.where(cells >= n_lossy, counts[np.maximum(cells - n_lossy, 0)], 0.0)
