@@ -32,7 +32,7 @@ def evaluate(
 ) -> None:
     """Measure a model on texts that it has not seen: what it files, what people see, and with which errors.
 
-    Texts of training and calibration are left out; of the file of training these are its test texts.
+    Texts that the model was trained or calibrated on are left out. Of the training file, its test texts remain.
 
     \b
     Examples:

@@ -73,15 +73,13 @@ OnError = Annotated[
     Literal["stop", "skip"] | None, _option("On unreadable rows: stop, or skip and list them [default: stop].")
 ]
 # Promises: decimals as they are typed.
-MaxWrong = Annotated[
-    str | None, _option("How often may it be wrong: share of filed texts [default: 0.05].", metavar="SHARE")
-]
+MaxWrong = Annotated[str | None, _option("Share of filed texts that may be wrong [default: 0.05].", metavar="SHARE")]
 MaxMissed = Annotated[
     str | None, _option("Share of true tags that lists may leave out [default: 0.1].", metavar="SHARE")
 ]
 MaxFalse = Annotated[str | None, _option("Share of assigned tags that may be false [default: 0.05].", metavar="SHARE")]
 Assurance = Annotated[
-    str | None, _option("Probability that no more filed texts are wrong [default: 0.95].", metavar="SHARE")
+    str | None, _option("Probability that --max-wrong holds for this model [default: 0.95].", metavar="SHARE")
 ]
 NeverFile = Annotated[
     list[str] | None, _option("A label that is never filed: people see its texts.", "--never-file", metavar="LABEL")

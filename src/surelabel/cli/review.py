@@ -48,8 +48,8 @@ def review(
 ) -> None:
     """Review texts in a browser, at /review. Every decision is saved at once.
 
-    Started again, the review continues; texts that are new in FILE are added. With --training, of which --labels and
-    --separator are, the page has a button that trains the next model with what was decided.
+    Run it again to continue; texts that are new in FILE are added. With --training, and its --labels and --separator,
+    the page has a button that trains the next model with what was decided.
 
     \b
     Examples:

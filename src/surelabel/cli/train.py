@@ -71,10 +71,14 @@ def train(
         typer.Option(help="Best guess: the most plausible answer, or thresholds for F1 [default: exact]."),
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="COLUMN", help="Keep the promise in every group: a column of groups.")
+        str | None,
+        typer.Option(
+            "--by", metavar="COLUMN", help="Column of groups: prediction sets keep their level in each group."
+        ),
     ] = None,
     by_cardinality: Annotated[
-        bool, typer.Option("--by-cardinality", help="Keep it for texts with one, two, and three or more labels.")
+        bool,
+        typer.Option("--by-cardinality", help="The same for texts with one, with two, and with three or more labels."),
     ] = False,
     examples: Annotated[bool, typer.Option("--examples", help="Keep three test texts in the model.")] = False,
     seed: options.Seed = 0,
