@@ -103,7 +103,7 @@ def test_a_model_that_is_not_there(training, validation, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "settings"),
-    [("randinit", {"epochs": 0}), ("bert", {"pooling": "max"}), ("bert", {"precision": "int8"}),
+    [("randinit", {"epochs": 0}), ("bert", {"pooling": "max"}), ("bert", {"precision": "bfloat16"}),
      ("hybrid", {"vector_weight": 0}), ("blend", {"of": "linear"}), ("blend", {"of": "linear,blend"}),
      ("blend", {"members": {"bert": {}}}), ("word2vec", {"vectors_scale": -1})],
 )  # fmt: skip

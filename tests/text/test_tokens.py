@@ -25,21 +25,20 @@ def test_the_vocabulary_has_the_most_frequent_words():
 
 @pytest.mark.parametrize("text", ["word " * 5_000, "x" * 50_000, " " * 10_000 + "end", "a,b;" * 9_000])
 def test_long_texts_are_cut_as_if_they_were_read(text):
-    from surelabel.text.tokens import encode, encode_with_places, train_word_tokenizer
+    from surelabel.text.tokens import encode, train_word_tokenizer
 
     tokenizer = train_word_tokenizer(["word end a b x"], 10, max_words=4)
     expected = tokenizer.encode(text).ids
     assert encode(tokenizer, [text])[0].tolist() == expected
-    assert encode_with_places(tokenizer, text).ids == expected
 
 
 def test_batches_are_of_similar_length():
     from surelabel.text.tokens import padded_batches
 
     ids = [np.arange(n, dtype=np.int32) for n in (3, 0, 9, 4, 2)]
-    batches = [(rows.tolist(), batch["input_ids"].shape) for rows, batch in padded_batches(ids, 0, max_tokens=10)]
+    batches = [(rows.tolist(), batch["input_ids"].shape) for rows, batch in padded_batches(ids, max_tokens=10)]
     assert batches == [([2], (1, 9)), ([3, 0], (2, 4)), ([4, 1], (2, 2))]
-    assert [len(rows) for rows, _ in padded_batches(ids, 0, 10, batch_size=2)] == [2, 2, 1]
+    assert [len(rows) for rows, _ in padded_batches(ids, 10, batch_size=2)] == [2, 2, 1]
 
 
 def test_a_file_that_is_no_tokenizer(tmp_path):

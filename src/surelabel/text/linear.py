@@ -104,14 +104,14 @@ class LinearClassifier(TextClassifier):
         if not len(learnt):
             return []
         with progress.step(f"fitting {self.kind}") as advance:
-            search = _Search(features, labels[:, learnt], folds_of(training.texts, self.seed), self, advance)
-            best, (self._curve, self._refinement, logits) = search.best()
+            trials = _Trials(features, labels[:, learnt], folds_of(training.texts, self.seed), self, advance)
+            best, self._curve, self._refinement, logits = trials.best()
             self._scores = fit_scores(features, labels[:, learnt], best, self.seed, advance)
         all_logits = np.tile(self._fixed, (n_texts, 1))
         all_logits[:, learnt] = logits
         self.held_out_ = HeldOut(np.arange(n_texts), expit(all_logits))
-        _log.debug("%s has the lowest log-loss of %d trials", best, len(search.history))
-        return search.history
+        _log.debug("%s has the lowest log-loss of %d trials", best, len(trials.history))
+        return trials.history
 
     def _new_terms(self) -> Terms:
         return Terms(
@@ -131,8 +131,14 @@ class LinearClassifier(TextClassifier):
         """Return the features of texts, a float32 CSR array."""
         return self._terms.transform(texts)
 
-    @property
-    def _n_features(self) -> int:
+    def _write_features(self, folder: Path) -> dict[str, Any]:
+        """Write what `_features` needs; return the arrays that are stored with the others."""
+        return self._terms.write(folder)
+
+    def _read_features(self, folder: Path, arrays: dict[str, Any]) -> int:
+        """Restore what `_write_features` wrote; return the number of features."""
+        self._terms = self._new_terms()
+        self._terms.read(folder, arrays)
         return self._terms.n_features
 
     def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
@@ -162,10 +168,10 @@ class LinearClassifier(TextClassifier):
         )
         of_terms = features.indices < self._terms.n_features
         words = self._terms.word_weights(text, features.indices[of_terms], values[of_terms])
-        return Explanation(name, log_odds, words, rest=log_odds - sum(word.weight for word in words))
+        return Explanation.of_words(text, words, name, log_odds)
 
     def _write(self, folder: Path) -> None:
-        arrays = {"fixed": self._fixed, **self._terms.write(folder)}
+        arrays = {"fixed": self._fixed, **self._write_features(folder)}
         if np.isnan(self._fixed).any():
             arrays |= {"weights": self._scores.weights, "intercepts": self._scores.intercepts}
             arrays |= _curve_arrays(self._curve, "curve")
@@ -175,14 +181,13 @@ class LinearClassifier(TextClassifier):
 
     def _read(self, folder: Path) -> None:
         _, arrays = read_arrays(folder / _ARRAYS, _ARRAYS_KIND)
-        self._terms = self._new_terms()
-        self._terms.read(folder, arrays)
+        n_features = self._read_features(folder, arrays)
         self._fixed = arrays["fixed"]
         check_arrays((np.nan_to_num(self._fixed, posinf=np.inf, neginf=-np.inf), (self.n_labels_,)))
         n_learnt = int(np.isnan(self._fixed).sum())
         if n_learnt:
             self._scores = LinearScores(arrays["weights"], arrays["intercepts"])
-            check_arrays((self._scores.weights, (self._n_features, n_learnt)), (self._scores.intercepts, (n_learnt,)))
+            check_arrays((self._scores.weights, (n_features, n_learnt)), (self._scores.intercepts, (n_learnt,)))
             self._curve = _read_curve(arrays, "curve", n_learnt)
             self._refinement = None
             if "refined_table" in arrays:
@@ -191,15 +196,16 @@ class LinearClassifier(TextClassifier):
 
 
 class _Outcome(NamedTuple):
-    """Curve and refinement fitted on held-out scores, and the log-odds (n, d) that they make of these."""
+    """A curve fitted on held-out scores, the log-odds (n, d) that it makes of them, and their log-loss."""
 
+    log_loss: float
     curve: ScoreCurve
-    refinement: Refinement | None
+    is_refined: bool
     logits: FloatArray
 
 
-class _Search:
-    """Trials of loss and C on held-out folds, by the settings of a linear classifier."""
+class _Trials:
+    """Fits on held-out folds, by the settings of a linear classifier."""
 
     def __init__(
         self,
@@ -210,14 +216,14 @@ class _Search:
         advance: Callable[[int], None],
     ) -> None:
         self._features, self._labels, self._folds, self._settings = features, labels, folds, settings
-        self._advance = advance
-        self._trial_folds = folds if len(labels) <= _FEW_TEXTS else folds[:1]
-        self._tried: dict[Candidate, tuple[float, list[FloatArray]]] = {}
-        self.shares = labels.mean(axis=0)
+        self._advance, self._shares = advance, labels.mean(axis=0)
+        self._n_trial_folds = len(folds) if len(labels) <= _FEW_TEXTS else 1
+        self._parts: dict[Candidate, list[FloatArray]] = {}
+        self._losses: dict[Candidate, float] = {}
         self.history: History = []
 
-    def best(self) -> tuple[Candidate, _Outcome]:
-        """Return the candidate with the lowest log-loss on held-out folds, and its curve.
+    def best(self) -> tuple[Candidate, ScoreCurve, Refinement | None, FloatArray]:
+        """Return the candidate with the lowest log-loss, its curve and refinement, and log-odds of held-out texts.
 
         C is searched downhill or uphill from 1 by steps of about 3 with the squared hinge, then downhill from the C
         of a logistic regression that usually corresponds. The best of each loss are compared on all folds.
@@ -231,60 +237,50 @@ class _Search:
             self._climb(losses[0], _LOGISTIC_FACTOR if losses[0] == "logistic" else 1.0, (_SMALLER, _LARGER))
             if loss == "auto":
                 self._climb("logistic", _LOGISTIC_FACTOR * self._lowest("svm").c, (_SMALLER,))
-        finalists = [self._lowest(one) for one in losses]
-        outcomes = [_fit_curve(self._scores_of(one), self._labels, self.shares, _SLOPES[one.loss]) for one in finalists]
-        values = [log_loss(outcome.logits, self._labels) for outcome in outcomes]
-        place = int(np.argmin(values))
-        return finalists[place], outcomes[place]
-
-    def _scores_of(self, candidate: Candidate) -> FloatArray:
-        """Return the scores (n, d) of all texts, each by a fit that has not seen it."""
-        parts = self._tried[candidate][1]
-        parts = parts + self._fit_folds(candidate, self._folds[len(parts) :])
-        scores = np.empty(self._labels.shape)
-        for rows, part in zip(self._folds, parts, strict=True):
-            scores[rows] = part
-        return scores
+        judged = []
+        for candidate in map(self._lowest, losses):
+            scores, rows = self._held_out(candidate, len(self._folds))
+            scores = scores[np.argsort(rows)]
+            judged.append((_judge(scores, self._labels, self._shares, candidate.loss), candidate, scores))
+        outcome, candidate, scores = min(judged, key=lambda one: one[0].log_loss)
+        refinement = None
+        if outcome.is_refined:
+            refinement = Refinement.fit(scores, self._labels, self._shares, _SLOPES[candidate.loss])
+        return candidate, outcome.curve, refinement, outcome.logits
 
     def _lowest(self, loss: Loss) -> Candidate:
-        tried = [candidate for candidate in self._tried if candidate.loss == loss]
-        return min(tried, key=lambda candidate: self._tried[candidate][0])
+        return min((one for one in self._losses if one.loss == loss), key=self._losses.__getitem__)
 
     def _climb(self, loss: Loss, start: float, directions: tuple[tuple[float, ...], ...]) -> None:
         """Try C from the start in the first direction as long as the log-loss falls, otherwise in the next."""
-        lowest = self._try(loss, start)
+        lowest = first = self._try(loss, start)
         for steps in directions:
-            falls = False
             for step in steps:
                 following = self._try(loss, step * start)
                 if following >= lowest:
                     break
-                lowest, falls = following, True
-            if falls:
+                lowest = following
+            if lowest < first:
                 return
 
     def _try(self, loss: Loss, c: float) -> float:
         """Fit one candidate on the folds of trials; return its log-loss."""
         candidate = Candidate(loss, float(c), self._settings.rare_weight)
-        parts = self._fit_folds(candidate, self._trial_folds)
-        scores, own = np.concatenate(parts), self._labels[np.concatenate(self._trial_folds)]
-        value = log_loss(ScoreCurve.fit(scores, own, self.shares, _SLOPES[loss]).logits(scores), own)
-        if _can_refine(own) and own.size * own.shape[1] <= _MOST_TRIAL_WORK:
-            refined = _cross_refined(scores, own, self.shares, _SLOPES[loss])
-            value = min(value, log_loss(ScoreCurve.fit(refined, own, self.shares).logits(refined), own))
-        self._tried[candidate] = value, parts
+        scores, rows = self._held_out(candidate, self._n_trial_folds)
+        may_refine = scores.size * scores.shape[1] <= _MOST_TRIAL_WORK
+        value = _judge(scores, self._labels[rows], self._shares, loss, may_refine=may_refine).log_loss
+        self._losses[candidate] = value
         self.history.append({"is_logistic": float(loss == "logistic"), "C": candidate.c, "log_loss": value})
         return value
 
-    def _fit_folds(self, candidate: Candidate, folds: list[IntArray]) -> list[FloatArray]:
-        """Return the scores of each fold by a fit on all other folds."""
-        scores = []
-        for rows in folds:
+    def _held_out(self, candidate: Candidate, n_folds: int) -> tuple[FloatArray, IntArray]:
+        """Return the scores of the first folds, each by a fit on all other folds, and their rows."""
+        parts = self._parts.setdefault(candidate, [])
+        for rows in self._folds[len(parts) : n_folds]:
             kept = np.setdiff1d(np.arange(len(self._labels)), rows)
-            own = self._labels[kept]
-            fitted = fit_scores(self._features[kept], own, candidate, self._settings.seed, self._advance)
-            scores.append(fitted(self._features[rows]))
-        return scores
+            own = self._features[kept], self._labels[kept]
+            parts.append(fit_scores(*own, candidate, self._settings.seed, self._advance)(self._features[rows]))
+        return np.concatenate(parts), np.concatenate(self._folds[:n_folds])
 
 
 def folds_of(texts: list[str], seed: int) -> list[IntArray]:
@@ -298,30 +294,24 @@ def folds_of(texts: list[str], seed: int) -> list[IntArray]:
     return [np.flatnonzero(fold_of[group] == fold) for fold in range(n_folds)]
 
 
-def _can_refine(labels: BoolArray) -> bool:
-    return len(labels) >= LEAST_TEXTS and labels.shape[1] >= 2
+def _judge(
+    scores: FloatArray, labels: BoolArray, shares: FloatArray, loss: Loss, *, may_refine: bool = True
+) -> _Outcome:
+    """Fit a curve on held-out scores (n, d), refined if that lowers the log-loss.
 
-
-def _cross_refined(scores: FloatArray, labels: BoolArray, shares: FloatArray, slope: float) -> FloatArray:
-    """Return scores (n, d) refined by halves, each by a refinement that was fitted on the other half."""
+    Each half of the texts is refined by a refinement that was fitted on the other half.
+    """
+    curve = ScoreCurve.fit(scores, labels, shares, _SLOPES[loss])
+    logits = curve.logits(scores)
+    plain = _Outcome(log_loss(logits, labels), curve, False, logits)
+    if not may_refine or len(labels) < LEAST_TEXTS or labels.shape[1] < 2:
+        return plain
     refined, is_odd = np.empty(scores.shape), np.arange(len(scores)) % 2 == 1
     for half in (is_odd, ~is_odd):
-        refined[half] = Refinement.fit(scores[~half], labels[~half], shares, slope)(scores[half])
-    return refined
-
-
-def _fit_curve(scores: FloatArray, labels: BoolArray, shares: FloatArray, slope: float) -> _Outcome:
-    """Fit curve and refinement; the refinement stays if it lowers the log-loss."""
-    plain = ScoreCurve.fit(scores, labels, shares, slope)
-    logits = plain.logits(scores)
-    if not _can_refine(labels):
-        return _Outcome(plain, None, logits)
-    refined = _cross_refined(scores, labels, shares, slope)
+        refined[half] = Refinement.fit(scores[~half], labels[~half], shares, _SLOPES[loss])(scores[half])
     curve = ScoreCurve.fit(refined, labels, shares)
-    refined_logits = curve.logits(refined)
-    if log_loss(refined_logits, labels) >= log_loss(logits, labels):
-        return _Outcome(plain, None, logits)
-    return _Outcome(curve, Refinement.fit(scores, labels, shares, slope), refined_logits)
+    logits = curve.logits(refined)
+    return min(plain, _Outcome(log_loss(logits, labels), curve, True, logits), key=lambda outcome: outcome.log_loss)
 
 
 def _curve_arrays(curve: ScoreCurve, name: str) -> dict[str, FloatArray]:

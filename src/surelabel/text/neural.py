@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import abc
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import safetensors.torch
@@ -18,13 +17,11 @@ from surelabel._core.extras import require
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.exceptions import ArtifactError
 from surelabel.text.base import History, Labelled, TextClassifier
-from surelabel.text.explain import Explanation, WordWeight
-from surelabel.text.tokens import encode, encode_with_places, pad, padded_batches, read_tokenizer
+from surelabel.text.explain import Explanation
+from surelabel.text.tokens import encode, encodings, pad, padded_batches, read_tokenizer
 
-if TYPE_CHECKING:
-    from surelabel.text.training import Plan
-
-_WEIGHTS, _TOKENIZER = "weights.safetensors", "tokenizer.json"
+WEIGHTS = "weights.safetensors"
+_TOKENIZER = "tokenizer.json"
 
 
 def start_bias(layer: nn.Linear, bias: float | None, labels: BoolArray) -> None:
@@ -42,59 +39,58 @@ def with_loss(logits: torch.Tensor, labels: torch.Tensor | None) -> dict[str, to
     return {"loss": nn.functional.binary_cross_entropy_with_logits(logits.float(), labels), "logits": logits}
 
 
-def read_network(make: Callable[[], nn.Module], weights: Path) -> nn.Module:
-    """Make a network and read its weights; ArtifactError unless all are there and finite."""
+def write_network(folder: Path, network: nn.Module, tokenizer: Tokenizer) -> None:
+    """Write the weights of a network and its tokenizer."""
+    safetensors.torch.save_model(network, str(folder / WEIGHTS))
+    tokenizer.save(str(folder / _TOKENIZER))
+
+
+def read_network(folder: Path, make: Callable[[Tokenizer], Any]) -> tuple[Any, Tokenizer]:
+    """Make a network for the tokenizer that was written and read its weights, all of which must be there and finite."""
+    tokenizer, weights = read_tokenizer(folder / _TOKENIZER), folder / WEIGHTS
     with torch.device("meta"):  # nothing is allocated
-        claimed = sum(parameter.numel() * parameter.element_size() for parameter in make().parameters())
+        claimed = sum(parameter.numel() * parameter.element_size() for parameter in make(tokenizer).parameters())
     if claimed > weights.stat().st_size:
         raise ArtifactError(f"{weights} must hold {claimed:,} bytes of weights by its settings, more than there are.")
-    network = make()
+    network = make(tokenizer)
     safetensors.torch.load_model(network, str(weights))
     if not all(bool(torch.isfinite(parameter).all()) for parameter in network.parameters()):
         raise ArtifactError(f"{weights} must hold finite weights.")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return network.to(device).eval().requires_grad_(False)
+    return network.to(device).eval().requires_grad_(False), tokenizer
 
 
 class NeuralClassifier(TextClassifier):
-    """A tokenizer and a torch network. Subclasses make both."""
+    """A tokenizer and a torch network, which subclasses make.
+
+    The network's arguments are token ids, lengths, and labels for the loss. Instead of its layer `embedding`, the
+    argument `vectors` gives the vectors of tokens.
+    """
 
     needs_validation = True
-    seed: int
     _tokens_a_batch: ClassVar[int] = 16_384
-    _padding = 0
+    seed: int
     _tokenizer: Tokenizer
-    _network: nn.Module
+    _network: Any
 
     @abc.abstractmethod
-    def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, Plan]:
-        """Set `_tokenizer`, `_network` and `_padding` for training; return the optimizer and the plan."""
+    def _prepare(self, training: Labelled) -> tuple[torch.optim.Optimizer, dict[str, Any]]:
+        """Set `_tokenizer` and `_network`; return the optimizer and arguments for Trainer."""
 
     @abc.abstractmethod
-    def _rebuild(self, folder: Path) -> nn.Module:
+    def _rebuild(self, folder: Path, tokenizer: Tokenizer) -> nn.Module:
         """Return the network of a saved classifier, before its weights are read."""
-
-    @abc.abstractmethod
-    def _embedding(self) -> nn.Module:
-        """Return the layer that turns tokens into vectors."""
 
     def _fit(self, training: Labelled, validation: Labelled | None, work_folder: Path | None) -> History:
         assert validation is not None
         library = require("surelabel.text.training", "text", "Training a neural classifier")
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            optimizer, plan = self._prepare(training)
+            optimizer, arguments = self._prepare(training)
         parts = tuple((encode(self._tokenizer, part.texts), part.labels) for part in (training, validation))
-        self._network, history = library.train(self._network, optimizer, parts, plan, work_folder)
+        settings = {"kind": self.kind, **self.get_params(deep=False)}
+        self._network, history = library.train(self._network, optimizer, parts, settings, work_folder, **arguments)
         return list(history)
-
-    def _plan(self, **how: Any) -> Plan:
-        """Return how to train: by the settings, and `how`."""
-        settings = self.get_params(deep=False)
-        common = {name: settings[name] for name in ("batch_size", "epochs", "patience", "seed")}
-        library = require("surelabel.text.training", "text", "Training a neural classifier")
-        plan: Plan = library.Plan(settings={"kind": self.kind, **settings}, padding=self._padding, **common, **how)
-        return plan
 
     def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
         # In float32, whatever training was in: the probabilities of a text then depend on the other texts of its batch
@@ -105,48 +101,30 @@ class NeuralClassifier(TextClassifier):
         max_tokens = self._tokens_a_batch if device.type == "cpu" else 65_536
         self._network.eval()
         with torch.inference_mode():
-            for rows, inputs in padded_batches(ids, self._padding, max_tokens, batch_size, device=device):
+            for rows, inputs in padded_batches(ids, max_tokens, batch_size, device=device):
                 probabilities[rows] = torch.sigmoid(self._network(**inputs)["logits"].double()).cpu().numpy()
         return probabilities
 
     def _explain(self, text: str, number: int) -> Explanation:
         """Multiply each token's vector by the gradient of the label's log-odds; add up the tokens of a word."""
-        encoding = encode_with_places(self._tokenizer, text)
+        (encoding,) = encodings(self._tokenizer, [text])
         device = next(self._network.parameters()).device
-        inputs = {name: tensor.to(device) for name, tensor in pad([encoding.ids], self._padding).items()}
-        vectors: list[torch.Tensor] = []
-        thread = threading.get_ident()
-
-        def keep(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
-            if threading.get_ident() != thread:  # another thread predicts with the same network
-                return output
-            vectors.append(output.detach().requires_grad_(True))
-            return vectors[0]
-
+        inputs = {name: tensor.to(device) for name, tensor in pad([encoding.ids]).items()}
         self._network.eval()
-        hook = self._embedding().register_forward_hook(keep)
-        try:
-            with torch.enable_grad():
-                logit = self._network(**inputs)["logits"][0, number]
-                gradient = torch.autograd.grad(logit, vectors[0])[0]
-        finally:
-            hook.remove()
-        weights = (gradient * vectors[0].detach()).sum(dim=2)[0].double().cpu().tolist()[: len(encoding.ids)]
-        spans: dict[int, tuple[int, int]] = {}
-        totals: dict[int, float] = {}
-        for (start, end), word, weight in zip(encoding.offsets, encoding.word_ids, weights, strict=True):
-            if word is not None and end > start:
-                first, last = spans.get(word, (start, end))
-                spans[word] = (min(first, start), max(last, end))
-                totals[word] = totals.get(word, 0.0) + weight
-        words = tuple(WordWeight(*spans[word], text[slice(*spans[word])], totals[word]) for word in sorted(spans))
-        log_odds = float(logit.detach())
-        return Explanation(self.label_names_[number], log_odds, words, rest=log_odds - sum(totals.values()))
+        with torch.enable_grad():
+            vectors = self._network.embedding(inputs["input_ids"]).detach().requires_grad_(True)
+            logit = self._network(**inputs, vectors=vectors)["logits"][0, number]
+            gradient = torch.autograd.grad(logit, vectors)[0]
+        added = (gradient * vectors.detach()).sum(dim=2)[0].double().cpu().tolist()
+        weights: dict[tuple[int, int], float] = {}
+        for word, weight in zip(encoding.word_ids, added, strict=False):
+            if word is not None:
+                span = encoding.word_to_chars(word)
+                weights[span] = weights.get(span, 0.0) + weight
+        return Explanation.of_words(text, weights, self.label_names_[number], float(logit.detach()))
 
     def _write(self, folder: Path) -> None:
-        self._tokenizer.save(str(folder / _TOKENIZER))
-        safetensors.torch.save_model(self._network, str(folder / _WEIGHTS))
+        write_network(folder, self._network, self._tokenizer)
 
     def _read(self, folder: Path) -> None:
-        self._tokenizer = read_tokenizer(folder / _TOKENIZER)
-        self._network = read_network(lambda: self._rebuild(folder), folder / _WEIGHTS)
+        self._network, self._tokenizer = read_network(folder, lambda tokenizer: self._rebuild(folder, tokenizer))

@@ -16,12 +16,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from sklearn.feature_extraction.text import CountVectorizer
 
 from surelabel._core.extras import require
 from surelabel._core.files import read_arrays, write_arrays
 from surelabel._core.validation import FloatArray
 from surelabel.exceptions import ArtifactError, InvalidInputError
-from surelabel.text.explain import Occurrences, WordWeight, word_weights
+from surelabel.text.explain import WordWeights
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+")
 _VOCABULARY = "vocabulary.json"
@@ -32,7 +33,7 @@ _MOST_KNOWN = 500_000
 
 def words_of(text: str) -> list[str]:
     """Return the words and numbers of a text in lower case."""
-    return _WORD.findall(text.lower())
+    return list(map(str.lower, _WORD.findall(text)))
 
 
 def word_reducer(language: str | None, lemmas: str | None) -> Callable[[str], str] | None:
@@ -74,42 +75,37 @@ class Terms:
 
     def fit(self, texts: list[str]) -> Any:
         """Choose terms and weights; return the features of the texts, a float32 CSR array."""
-        from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 (predictions do without it)
-
         least = min(self._min_texts, len(texts))
-        vectorizer = CountVectorizer(
+        counter = CountVectorizer(
             analyzer=self._terms_of, min_df=least, max_features=self._max_features, dtype=np.float32
         )
         try:
-            counts = scipy.sparse.csr_array(vectorizer.fit_transform(texts))
-            self.vocabulary = list(vectorizer.get_feature_names_out())
+            counts = counter.fit_transform(texts)
+            terms = list(counter.get_feature_names_out())
         except ValueError:  # no term is frequent enough
-            counts, self.vocabulary = scipy.sparse.csr_array((len(texts), 0), dtype=np.float32), []
-        self._prepare()
-        in_texts = np.bincount(counts.indices, minlength=counts.shape[1])
-        self.idf = (np.log((1 + len(texts)) / (1 + in_texts)) + 1).astype(np.float32)
+            counts, terms = scipy.sparse.csr_array((len(texts), 0), dtype=np.float32), []
+        in_texts = np.bincount(counts.indices, minlength=len(terms))
+        self._keep(terms, (np.log((1 + len(texts)) / (1 + in_texts)) + 1).astype(np.float32))
         return self._weigh(counts)
 
     def transform(self, texts: list[str]) -> Any:
-        """Return the features of new texts. Each text is computed alone."""
-        columns: list[int] = []
-        values: list[int] = []
-        ends = [0]
-        for text in texts:
-            counts: Counter[Any] = Counter(map(self._columns.get, self._terms_of(text)))
-            del counts[None]  # words that are no terms
-            for column, count in sorted(counts.items()):
-                columns.append(column)
-                values.append(count)
-            ends.append(len(columns))
-        arrays = (np.array(values, dtype=np.float32), np.array(columns, dtype=np.int32), np.array(ends, dtype=np.int32))
-        return self._weigh(scipy.sparse.csr_array(arrays, shape=(len(texts), self.n_features)))
+        """Return the features of new texts, a float32 CSR array. Each text is computed alone."""
+        if not self.vocabulary:
+            return scipy.sparse.csr_array((len(texts), 0), dtype=np.float32)
+        return self._weigh(self._counter.transform(texts))
 
-    def word_weights(self, text: str, columns: Any, values: Any) -> tuple[WordWeight, ...]:
-        """Distribute the values (m,) of a text's columns (m,) over its words."""
-        occurrences = Occurrences(text, _WORD, self._reduce)
-        places = [occurrences.places[self.vocabulary[column]] for column in columns.tolist()]
-        return word_weights(text, occurrences.spans, zip(places, values.tolist(), strict=True))
+    def word_weights(self, text: str, columns: Any, values: Any) -> WordWeights:
+        """Distribute the values (m,) of a text's columns (m,) over its words; two words share what their pair adds."""
+        terms = self._terms_of(text)
+        occurrences = Counter(terms)
+        added = dict(zip([self.vocabulary[column] for column in columns], values.tolist(), strict=True))
+        each = [added.get(term, 0.0) / occurrences[term] for term in terms]
+        spans = [match.span() for match in _WORD.finditer(text)]
+        weights = dict(zip(spans, each, strict=False))
+        for (first, second), weight in zip(itertools.pairwise(spans), each[len(spans) :], strict=False):
+            weights[first] += weight / 2
+            weights[second] += weight / 2
+        return weights
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write the terms as JSON; return the arrays that the caller stores."""
@@ -121,12 +117,12 @@ class Terms:
         terms = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
         if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
             raise ValueError(f"{_VOCABULARY} is not a list of terms")
-        self.vocabulary, self.idf = terms, arrays["idf"]
-        if self.idf.shape != (len(terms),) or self.idf.dtype != np.float32 or len(set(terms)) < len(terms):
+        idf = arrays["idf"]
+        if idf.shape != (len(terms),) or idf.dtype != np.float32 or len(set(terms)) < len(terms):
             raise ValueError("terms and their weights do not fit together")
-        if not np.all((self.idf >= 1) & (self.idf < np.inf)):
+        if not np.all((idf >= 1) & (idf < np.inf)):
             raise ValueError("the weights of terms must be finite, and at least 1")
-        self._prepare()
+        self._keep(terms, idf)
 
     def _terms_of(self, text: str) -> list[str]:
         """Return the words of a text, then the pairs of neighbours if they count."""
@@ -135,10 +131,10 @@ class Terms:
             words = list(map(self._reduce, words))
         return words + list(map(" ".join, itertools.pairwise(words))) if self._pair_weight else words
 
-    def _prepare(self) -> None:
-        """Set the column of each term, and which columns are pairs."""
-        self._columns: dict[str, int] = {term: column for column, term in enumerate(self.vocabulary)}
-        self._is_pair = np.array([" " in term for term in self.vocabulary], dtype=bool)
+    def _keep(self, terms: list[str], idf: npt.NDArray[np.float32]) -> None:
+        self.vocabulary, self.idf = terms, idf
+        self._is_pair = np.array([" " in term for term in terms], dtype=bool)
+        self._counter = CountVectorizer(analyzer=self._terms_of, vocabulary=terms or None, dtype=np.float32)
 
     def _weigh(self, counts: Any) -> Any:
         """Turn counts into TF-IDF: words are scaled to length 1, pairs to length `pair_weight`."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import scipy.sparse
 
-from surelabel._core.validation import BoolArray, FloatArray
+from surelabel._core.validation import BoolArray, FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError
 from surelabel.labels.shortlists import Shortlists
 
@@ -62,40 +62,42 @@ class Thresholds:
         """
         if rule not in {"f1", "macro-f1"}:
             raise InvalidInputError(f"The 'rule' of Thresholds.fit must be 'f1' or 'macro-f1'. Got {rule!r} instead.")
-        if isinstance(probabilities, Shortlists):
-            if rule == "macro-f1":
-                raise InvalidInputError("A threshold per label needs the probabilities of all labels, not shortlists.")
-            return cls._fit_listed(probabilities, scipy.sparse.csr_array(labels))
-        values, truth = np.asarray(probabilities, dtype=np.float64), _dense(labels)
-        _check_shapes(truth.shape, values.shape)
-        one = _best_threshold(values.ravel(), truth.ravel(), int(truth.sum())) if truth.any() else 0.5
-        chosen = np.full(values.shape[1], one) if rule == "f1" else _per_label(values, truth)
-        return cls(chosen, bool(truth.any(axis=1).all()))
-
-    @classmethod
-    def _fit_listed(cls, shortlists: Shortlists, truth: Any) -> Self:
-        """Choose one threshold among listed probabilities; any threshold misses labels that are not listed."""
-        _check_shapes(truth.shape, (len(shortlists), shortlists.n_labels))
-        is_listed = shortlists.is_listed
-        hits = np.asarray(truth[np.nonzero(is_listed)[0], shortlists.labels[is_listed]]).ravel().astype(bool)
-        one = _best_threshold(shortlists.probabilities[is_listed], hits, int(truth.sum()))
-        return cls(np.full(shortlists.n_labels, one), bool((np.diff(truth.indptr) > 0).all()))
+        if rule == "macro-f1" and isinstance(probabilities, Shortlists):
+            raise InvalidInputError("A threshold per label needs the probabilities of all labels, not shortlists.")
+        columns, values, n_labels = _places(probabilities)
+        truth = scipy.sparse.csr_array(labels).astype(bool)
+        if truth.shape != (len(values), n_labels) or not len(values):
+            raise InvalidInputError(
+                "The labels given to Thresholds.fit must have the shape of the probabilities, "
+                f"{(len(values), n_labels)}, and at least one row. Got {truth.shape} instead."
+            )
+        counts = truth.sum(axis=1)
+        if rule == "macro-f1":
+            chosen = _per_label(values, truth.toarray())
+        else:  # any threshold misses the labels that are not listed
+            is_listed = columns < n_labels
+            hits = np.asarray(truth[np.nonzero(is_listed)[0], columns[is_listed]]).ravel()
+            chosen = np.full(n_labels, _best_threshold(values[is_listed], hits, int(counts.sum())))
+        return cls(chosen, bool((counts > 0).all()))
 
     def predict(self, probabilities: Any) -> Any:
         """Return the labels of each text: bool (n, d), for Shortlists a bool CSR array."""
-        if isinstance(probabilities, Shortlists):
-            return self._predict_listed(probabilities)
-        values = np.asarray(probabilities, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] != len(self.values):
+        columns, values, n_labels = _places(probabilities)
+        if n_labels != len(self.values):
             raise InvalidInputError(
                 f"The probabilities given to Thresholds.predict must be of {len(self.values)} labels. "
-                f"Got shape {values.shape} instead."
+                f"Got {n_labels} instead."
             )
-        predicted = values >= self.values
+        is_listed = columns < n_labels
+        chosen = values >= np.append(self.values, np.inf)[columns]
         if self.at_least_one:
-            empty = np.flatnonzero(~predicted.any(axis=1))
-            predicted[empty, values[empty].argmax(axis=1)] = True
-        return predicted
+            best = np.where(is_listed, values, -1.0).argmax(axis=1)
+            empty = np.flatnonzero(~chosen.any(axis=1) & is_listed.any(axis=1))
+            chosen[empty, best[empty]] = True
+        if not isinstance(probabilities, Shortlists):
+            return chosen
+        rows = np.nonzero(chosen)[0]
+        return scipy.sparse.csr_array((np.ones(len(rows), bool), (rows, columns[chosen])), shape=probabilities.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -109,38 +111,20 @@ class Thresholds:
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"Thresholds are described by 'values' and 'at_least_one': {error!r}.") from error
 
-    def _predict_listed(self, shortlists: Shortlists) -> Any:
-        if shortlists.n_labels != len(self.values):
-            raise InvalidInputError(
-                f"The shortlists given to Thresholds.predict must be of {len(self.values)} labels. "
-                f"Got {shortlists.n_labels} instead."
-            )
-        is_listed = shortlists.is_listed
-        chosen = is_listed & (shortlists.probabilities >= self.values[np.where(is_listed, shortlists.labels, 0)])
-        if self.at_least_one:
-            best = np.where(is_listed, shortlists.probabilities, -1.0).argmax(axis=1)
-            empty = np.flatnonzero(~chosen.any(axis=1) & is_listed.any(axis=1))
-            chosen[empty, best[empty]] = True
-        rows = np.nonzero(chosen)[0]
-        shape = (len(shortlists), shortlists.n_labels)
-        return scipy.sparse.csr_array((np.ones(len(rows), dtype=bool), (rows, shortlists.labels[chosen])), shape=shape)
 
-
-def _dense(labels: Any) -> BoolArray:
-    return np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels).astype(bool)
-
-
-def _check_shapes(labels: tuple[int, ...], probabilities: tuple[int, ...]) -> None:
-    if labels != probabilities or len(labels) != 2 or not labels[0]:
-        raise InvalidInputError(
-            f"The labels given to Thresholds.fit must have the shape of the probabilities, {probabilities}, and at "
-            f"least one row. Got {labels} instead."
-        )
+def _places(probabilities: Any) -> tuple[IntArray, FloatArray, int]:
+    """Return labels and probabilities (n, k) that texts list, and the number of labels, which stands for none."""
+    if isinstance(probabilities, Shortlists):
+        return probabilities.labels, probabilities.probabilities, probabilities.n_labels
+    values = np.asarray(probabilities, dtype=np.float64)
+    if values.ndim != 2:
+        raise InvalidInputError(f"Probabilities must have shape (n_texts, n_labels). Got {values.shape} instead.")
+    return np.broadcast_to(np.arange(values.shape[1]), values.shape), values, values.shape[1]
 
 
 def _best_threshold(probabilities: FloatArray, hits: BoolArray, n_positive: int) -> float:
     """Return the threshold with the highest F1: halfway to the next lower probability; of equal ones the highest."""
-    if not len(probabilities):
+    if not hits.any():
         return 0.5
     order = np.argsort(-probabilities, kind="stable")
     ordered = probabilities[order]

@@ -57,27 +57,20 @@ def words(texts: Sequence[str]) -> list[list[str]]:
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
     """Return the token ids of each text, cut at the tokenizer's truncation."""
+    return [np.asarray(encoding.ids, dtype=np.int32) for encoding in encodings(tokenizer, texts)]
+
+
+def encodings(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Any]:
+    """Return the tokens of each text with their places, cut at the tokenizer's truncation."""
     # Of a long text only as much is read as the limit needs: megabytes cost no more than a page.
-    limit = _limit(tokenizer)
+    limit = int((tokenizer.truncation or {})["max_length"])
     beginnings = [_beginning(text, limit) for text in texts]
-    ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(beginnings)]
+    encoded: list[Any] = tokenizer.encode_batch(beginnings)
     for index, text in enumerate(texts):
         # If the beginning did not fill the limit (long runs of spaces or signs), the rest is needed.
-        if len(beginnings[index]) < len(text) and len(ids[index]) < limit:
-            ids[index] = tokenizer.encode(text).ids
-    return [np.asarray(one, dtype=np.int32) for one in ids]
-
-
-def encode_with_places(tokenizer: Tokenizer, text: str) -> Any:
-    """Return the encoding of a text with the places of its tokens, cut as `encode` cuts it."""
-    beginning = _beginning(text, _limit(tokenizer))
-    encoding = tokenizer.encode(beginning)
-    is_filled = len(beginning) == len(text) or len(encoding.ids) >= _limit(tokenizer)
-    return encoding if is_filled else tokenizer.encode(text)
-
-
-def _limit(tokenizer: Tokenizer) -> int:
-    return int((tokenizer.truncation or {})["max_length"])
+        if len(beginnings[index]) < len(text) and len(encoded[index].ids) < limit:
+            encoded[index] = tokenizer.encode(text)
+    return encoded
 
 
 def _beginning(text: str, limit: int) -> str:
@@ -100,17 +93,17 @@ def read_tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def pad(ids: Ids, padding: int) -> dict[str, torch.Tensor]:
-    """Return input_ids (B, longest) and lengths (B,); an empty text is one token of padding."""
+def pad(ids: Ids) -> dict[str, torch.Tensor]:
+    """Return input_ids (B, longest), padded by zeros, and lengths (B,); an empty text is one token."""
     lengths = _lengths(ids)
-    padded = np.full((len(ids), int(lengths.max())), padding, dtype=np.int64)
+    padded = np.zeros((len(ids), int(lengths.max())), dtype=np.int64)
     for row, one in zip(padded, ids, strict=True):
         row[: len(one)] = one
     return {"input_ids": torch.from_numpy(padded), "lengths": torch.from_numpy(lengths)}
 
 
 def padded_batches(
-    ids: Ids, padding: int, max_tokens: int, batch_size: int | None = None, *, device: Any = "cpu"
+    ids: Ids, max_tokens: int, batch_size: int | None = None, *, device: Any = "cpu"
 ) -> Iterator[tuple[IntArray, dict[str, torch.Tensor]]]:
     """Yield rows and their `pad`, the longest first: at most `max_tokens`, or `batch_size` texts, at a time."""
     lengths = _lengths(ids)
@@ -118,8 +111,7 @@ def padded_batches(
     start = 0
     while start < len(order):
         rows = order[start : start + (batch_size or max(1, max_tokens // int(lengths[order[start]])))]
-        batch = pad([ids[row] for row in rows], padding)
-        yield rows, {name: tensor.to(device) for name, tensor in batch.items()}
+        yield rows, {name: tensor.to(device) for name, tensor in pad([ids[row] for row in rows]).items()}
         start += len(rows)
 
 
