@@ -268,6 +268,7 @@ def test_options_that_make_no_sense(tmp_path, options, word):
     ("record", "word"),
     [
         ('{"text": 3, "labels": ["a"]}', "text"),
+        ('{"labels": ["a"]}', "'text'"),
         ('{"text": "a", "labels": {"a": 1}}', "labels"),
         ('{"text": "a", "labels": [["a"]]}', "names"),
         ('{"text": "a", "labels": true}', "labels"),
@@ -302,7 +303,12 @@ def test_empty_files(tmp_path, content):
 
 
 def test_empty_texts_are_noted(tmp_path):
-    path = jsonl(tmp_path / "a.jsonl", {"text": None, "labels": ["x"]}, {"labels": ["y"]}, {"text": "c", "labels": []})
+    path = jsonl(
+        tmp_path / "a.jsonl",
+        {"text": None, "labels": ["x"]},
+        {"text": "", "labels": ["y"]},
+        {"text": "c", "labels": []},
+    )
     corpus = read_table(path)
     assert corpus.texts == ("", "", "c")
     assert "2 of 3 texts are empty" in " ".join(corpus.notes)
@@ -319,7 +325,7 @@ def test_scores_of_a_column_or_of_a_file(tmp_path):
     beside = table(tmp_path / "s.csv", "id,label,score\n2,y,0.5\n9,x,0.1\n")
     corpus = read_table(path, scores=str(beside))
     assert (corpus.scores[0], corpus.scores[1][0][:2]) == (None, ("y", 0.5))
-    assert "1 other ids" in " ".join(corpus.notes)
+    assert "1 of 2 texts" in " ".join(corpus.notes)
     with pytest.raises(CorpusError, match="ids"):
         read_table(path, scores=str(table(beside, "id,label,score\n9,x,0.1\n")))
     with pytest.raises(CorpusError, match="'marks'"):

@@ -6,7 +6,7 @@ import fnmatch
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from surelabel._core.formatting import count
@@ -114,12 +114,13 @@ def as_label_set(cell: Any, separator: str | None) -> frozenset[str] | None:
     return frozenset(filter(None, (clean_name(n if isinstance(n, str) else cell_text(n)) for n in names)))
 
 
-def as_indicators(cells: dict[str, Any]) -> frozenset[str] | None:
+def as_indicators(cells: Mapping[str, Any], columns: Iterable[str]) -> frozenset[str] | None:
     """Return the labels whose columns hold 1; None if all of them are null."""
-    if all(cell is None for cell in cells.values()):
+    found = {column: cells.get(column) for column in columns}
+    if all(cell is None for cell in found.values()):
         return None
     present = set()
-    for column, cell in cells.items():
+    for column, cell in found.items():
         value = _INDICATORS.get("" if is_missing(cell) else str(cell).strip().lower())
         if value is None:
             raise ValueError(f"must have 0 or 1 in the label column {column!r}. Got {cell!r:.40}.")

@@ -34,6 +34,7 @@ class _Named:
     licence: str | None = None
 
 
+_USUAL = {"test": 0.2, "validation": 0.1, "calibration": 0.15}
 _NAMED = {
     "reuters": _Named(
         "Reuters-21578 news, ModApte: 90 labels, 7,770 + 3,019 texts; fetched if it is not there",
@@ -85,7 +86,7 @@ _NAMED = {
     "synthetic": _Named(
         "made up from a seed: 24 labels, 2,000 texts or as many as asked for; needs no files",
         generate_synthetic,
-        paper={"test": 0.2, "validation": 0.1, "calibration": 0.15},
+        paper=_USUAL,
     ),
 }
 _REDUCED = {f"{name}20": name for name in ("reuters", "aapd", "ctdc", "arxiv", "debian-czech")}
@@ -143,22 +144,19 @@ def load(
     >>> corpora.load("synthetic", n_texts=1_000)
     Corpus 'synthetic': 1,000 texts, 24 labels (train 700, filing 100, calibration 100, test 100)
     """
-    if parts not in {"random", "paper", "own"}:
-        raise InvalidInputError(f"The parts must be 'random', 'paper' or 'own'. Got {parts!r}.")
     sizes = {"filing": filing, "calibration": calibration, "test": test}
-    if parts != "random" and any(size is not None for size in sizes.values()):
-        raise InvalidInputError(f"Sizes of parts go with parts='random'. Got parts={parts!r}.")
+    if parts not in {"random", "paper", "own"} or (parts != "random" and set(sizes.values()) != {None}):
+        raise InvalidInputError(f"The parts must be 'random', 'paper' or 'own', sizes for 'random'. Got {parts!r}.")
     asked = name_or_path if isinstance(name_or_path, str) and not Path(name_or_path).is_file() else ""
-    name = _REDUCED.get(asked, asked if asked in _NAMED else "")
-    if name:
-        corpus = _read_named(name, path, seed, options, download=download)
-    else:
-        corpus = _read_own(name_or_path, path, options)
-    paper = _NAMED[name].paper if name else {"test": 0.2, "validation": 0.1, "calibration": 0.15}
+    is_reduced, name = asked in _REDUCED, _REDUCED.get(asked, asked)
+    is_named = name in _NAMED
+    corpus = _named(name, path, seed, options, download=download) if is_named else _own(name_or_path, path, options)
+    wanted = _NAMED[name].paper if is_named else _USUAL
+    if is_reduced and parts == "paper" and "test" in wanted:
+        corpus = _paper_parts(corpus, {"test": wanted["test"]}, seed)
+    corpus = reduce_labels(corpus) if is_reduced else corpus
     if parts == "paper":
-        corpus = _paper_parts(corpus, {"test": paper.get("test", 0)}, seed) if asked in _REDUCED else corpus
-        return _paper_parts(reduce_labels(corpus) if asked in _REDUCED else corpus, paper, seed)
-    corpus = reduce_labels(corpus) if asked in _REDUCED else corpus
+        return _paper_parts(corpus, wanted, seed)
     return draw_parts(corpus, seed, **sizes) if parts == "random" else corpus
 
 
@@ -168,15 +166,14 @@ def _paper_parts(corpus: Corpus, sizes: Mapping[str, Size], seed: int) -> Corpus
     return stratified_parts(corpus, missing, seed) if "train" in corpus.part_sizes else corpus
 
 
-def _read_named(name: str, path: str | Path | None, seed: int, options: Mapping[str, Any], *, download: bool) -> Corpus:
+def _named(name: str, path: str | Path | None, seed: int, options: Mapping[str, Any], *, download: bool) -> Corpus:
     """Find and read a corpus that has a name."""
     named = _NAMED[name]
-    _check_options(name, named.read, options)
     settings = {**named.settings, **options}
     if name == "synthetic":
-        return named.read(**settings, seed=seed)
+        return _read(name, named.read, seed=seed, **settings)
     if name == "reuters":
-        return named.read(find_reuters(path, download=download), **settings)
+        return _read(name, named.read, find_reuters(path, download=download), **settings)
     found, tried = (as_path(path), []) if path is not None else locate(named.files)
     if found is None:
         listed = "\n".join(f"  - {place}" for place in tried)
@@ -184,30 +181,27 @@ def _read_named(name: str, path: str | Path | None, seed: int, options: Mapping[
             f"Corpus {name!r} could not be found. Tried:\n{listed}\nGive its path, or put {named.files[0]!r} into the "
             f"folder that {DATA_VARIABLE} names, or into {cache_folder()}."
         )
-    if named.read is not read_table:
-        return named.read(found, **settings)
-    corpus = named.read(found, **{"name": name, **settings})
-    return replace(corpus, provenance=replace(corpus.provenance, licence=named.licence or "not stated"))
+    corpus = replace(_read(name, named.read, found, **settings), name=name)
+    licence = named.licence or corpus.provenance.licence
+    return replace(corpus, provenance=replace(corpus.provenance, licence=licence))
 
 
-def _read_own(source: Any, path: str | Path | None, options: Mapping[str, Any]) -> Corpus:
+def _own(source: Any, path: str | Path | None, options: Mapping[str, Any]) -> Corpus:
     """Read a user's own file or files."""
-    if path is not None:
-        raise InvalidInputError(f"A path goes with the name of a corpus: {', '.join(available())}. Got {source!r}.")
-    if not isinstance(source, str | os.PathLike | Mapping):
-        raise InvalidInputError(f"A corpus must be a name, a file, or files by part. Got {type(source).__name__}.")
+    if path is not None or not isinstance(source, str | os.PathLike | Mapping):
+        raise InvalidInputError(f"A corpus must be a file, files by part, or a name, with a path. Got {source!r}.")
     if not isinstance(source, Mapping) and "://" not in os.fspath(source) and not Path(source).expanduser().exists():
         raise CorpusError(
             f"There is no file {os.fspath(source)}, and no corpus of that name. Files end in {', '.join(FORMATS)}; "
             f"corpora are {', '.join(available())}."
         )
-    _check_options("a file", read_table, options)
-    return read_table(source if isinstance(source, Mapping) else os.fspath(source), **options)
+    return _read("a file", read_table, source if isinstance(source, Mapping) else os.fspath(source), **options)
 
 
-def _check_options(name: str, read: Callable[..., Corpus], options: Mapping[str, Any]) -> None:
-    """Raise if the reader of a corpus has no such option."""
-    allowed = [option for option in inspect.signature(read).parameters if option not in {"path", "seed"}]
-    unknown = [option for option in options if option not in allowed]
-    if unknown:
-        raise InvalidInputError(f"The options of load for {name} must be among {allowed}. Got {unknown[0]!r}.")
+def _read(corpus: str, read: Callable[..., Corpus], /, *source: Any, **options: Any) -> Corpus:
+    """Call the reader of a corpus if it has these options."""
+    try:
+        inspect.signature(read).bind(*source, **options)
+    except TypeError as error:
+        raise InvalidInputError(f"The options of load for {corpus} must be those of its reader: {error}.") from None
+    return read(*source, **options)

@@ -4,72 +4,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from surelabel._core import progress
 from surelabel._core.files import sha256
 from surelabel._core.formatting import count
-from surelabel.corpora.corpus import PARTS, Corpus, Provenance, Scores
+from surelabel.corpora.corpus import PARTS, Corpus, Provenance
 from surelabel.corpora.download import read_text
 from surelabel.corpora.labels import (
     Separation,
     as_indicators,
     as_label_set,
     as_list,
-    clean_name,
     columns_of,
     separation,
     suspicious_names,
 )
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
-from surelabel.tables.columns import filled, is_file, join_texts
-from surelabel.tables.read import (
-    SUFFIXES,
-    Row,
-    cell_text,
-    check_encoding,
-    check_headings,
-    file_name,
-    format_of,
-    read_rows,
-)
-from surelabel.tables.scores import as_scores, read_scores
+from surelabel.tables.columns import Columns, TextRow, clean_name, filled, is_file, is_missing, text_rows
+from surelabel.tables.read import SUFFIXES, Row, check_encoding, check_headings, file_name, format_of, read_rows
 
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
 _ALIASES = {"dev": "validation", "val": "validation", "valid": "validation", "training": "train", "cal": "calibration"}
 _ANNIF_COLUMNS = ("subject_uris", "subjects")
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """Which columns hold what; `is_one` if labels are names in one column."""
-
-    text: tuple[str, ...]
-    labels: tuple[str, ...]
-    is_one: bool
-    id: str | None
-    part: str | None
-    more: tuple[str, ...]
-    scores: str | None
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """All columns but those of labels."""
-        return tuple(dict.fromkeys([*self.text, *filter(None, (self.id, self.part, self.scores)), *self.more]))
-
-
-class _Record(NamedTuple):
-    """A text of the corpus."""
-
-    id: str
-    text: str
-    labels: frozenset[str] | None
-    part: str
-    more: tuple[str, ...]
-    scores: Scores | None
 
 
 def read_table(
@@ -128,26 +87,31 @@ def read_table(
     >>> read_table(path, text="body", labels="tags").label_sets[0]
     frozenset({'oil'})
     """
-    sources: dict[str | None, str] = _sources(path)
-    beside = Path(scores or "").expanduser() if is_file(scores) else None
-    asked = _Asked(
-        (text,) if isinstance(text, str) else tuple(text),
-        (labels,) if isinstance(labels, str) else tuple(labels),
-        isinstance(labels, str),
-        id,
-        part,
-        tuple(dict.fromkeys(columns)),
-        None if beside else scores,
-    )
-    _check_options(asked, separator, on_error)
+    sources = _sources(path)
+    asked = (labels,) if isinstance(labels, str) else tuple(labels)
+    texts = Columns(text if isinstance(text, str) else tuple(text), id, scores=scores)
+    _check_options(texts.text, asked, separator, on_error)
     check_encoding(encoding)
-    rows, asked = _read(sources, asked, encoding, require_labels=require_labels)
-    split = _separation([row for _, row in rows], asked, separator)
-    records: list[_Record] = []
-    problems: list[str] = []
+    others = tuple(filter(None, (part, *columns)))
+    rows: list[tuple[str | None, TextRow]] = []
+    for own, source in sources.items():
+        found, names, headings = _read(source, own, texts, others, asked, encoding)
+        rows += found
+        if headings:
+            needed = (*texts.needed, *others, *(names if require_labels else ()))
+            check_headings(headings, needed, file_name(source))
+    is_one = isinstance(labels, str) and len(names) == 1
+    split = _separation([row for _, row in rows], names, separator, is_one=is_one)
+    records, problems = [], []
     for own, row in rows:
+        if row.problem is not None:
+            problems.append(row.problem)
+            continue
+        cells = row.cells
         try:
-            records.append(_record(row, own, asked, split, several=len(sources) > 1))
+            label_set = as_label_set(cells.get(names[0]), split.separator) if is_one else as_indicators(cells, names)
+            kept = {column: filled(cells.get(column), column) for column in columns}
+            records.append((row, label_set, kept, own or ("train" if part is None else _part(cells.get(part)))))
         except ValueError as error:
             problems.append(f"{row.place} {error}")
     files = ", ".join(map(file_name, sources.values()))
@@ -155,31 +119,32 @@ def read_table(
     if not records:
         raise CorpusError(f"{files!r} must have at least one text. Got none.")
     notes = [split.note]
-    given = [record.scores for record in records] if asked.scores else None
-    if beside is not None:
-        given, note = _scores_beside(beside, records, encoding)
-        notes.append(note)
+    if scores is not None and is_file(scores):
+        n_found = sum(row.scores is not None for row, *_ in records)
+        notes.append(f"Scores of {count(n_found)} of {count(len(records))} texts come from {file_name(scores)}.")
+        if n_found == 0:
+            raise CorpusError(f"The ids of {file_name(scores)!r} must be those of the texts. Got none of them.")
     first = Path(next(iter(sources.values()))).expanduser()
     corpus = Corpus.from_label_sets(
         name or files.partition(".")[0],
-        [record.text for record in records],
-        [record.labels for record in records],
-        [record.id for record in records],
-        {column: [record.more[k] for record in records] for k, column in enumerate(asked.more)},
-        label_names=None if asked.is_one else list(dict.fromkeys(map(clean_name, asked.labels))),
+        [row.text for row, *_ in records],
+        [label_set for _, label_set, *_ in records],
+        [row.id for row, *_ in records],
+        {column: [kept[column] for _, _, kept, _ in records] for column in columns},
+        label_names=None if is_one else list(dict.fromkeys(map(clean_name, names))),
         provenance=Provenance(
             files,
-            f"texts from {', '.join(asked.text)}; labels from {labels if isinstance(labels, str) else list(labels)}",
+            f"texts from {', '.join(texts.text)}; labels from {labels if isinstance(labels, str) else list(labels)}",
             checksum=sha256(first.resolve()) if len(sources) == 1 and first.is_file() else None,
             notes=tuple(notes),
         ),
-        scores=given,
+        scores=None if scores is None else [row.scores for row, *_ in records],
     )
     for message in (*filter(None, [split.warning]), *suspicious_names(corpus.label_names)):
         warnings.warn(message, DataWarning, stacklevel=2)
     if require_labels:
         _check_labels(corpus)
-    tagged = [(k, record.part) for k, record in enumerate(records) if record.labels is not None]
+    tagged = [(k, one) for k, (_, label_set, _, one) in enumerate(records) if label_set is not None]
     return corpus.with_parts({name: [k for k, one in tagged if one == name] for name in PARTS})
 
 
@@ -195,11 +160,11 @@ def _sources(path: str | Path | Mapping[str, str | Path]) -> dict[str | None, st
     return {None: str(path)}
 
 
-def _check_options(asked: _Asked, separator: Any, on_error: str) -> None:
+def _check_options(text: Sequence[str], labels: Sequence[str], separator: Any, on_error: str) -> None:
     """Raise if options make no sense, before anything is read."""
-    if not asked.text or not asked.labels:
-        raise InvalidInputError("At least one text column and one label column must be named. Got none.")
-    if both := sorted(set(asked.text) & set(asked.labels)):
+    if not labels:
+        raise InvalidInputError("At least one label column must be named. Got none.")
+    if both := sorted(set(text) & set(labels)):
         raise InvalidInputError(f"The text and the labels must be different columns. Got {both[0]!r} for both.")
     if separator is not None and (not isinstance(separator, str) or not separator):
         raise InvalidInputError(f"The separator must be text such as ';', or None. Got {separator!r}.")
@@ -208,35 +173,31 @@ def _check_options(asked: _Asked, separator: Any, on_error: str) -> None:
 
 
 def _read(
-    sources: Mapping[str | None, str], asked: _Asked, encoding: str, *, require_labels: bool
-) -> tuple[list[tuple[str | None, Row]], _Asked]:
-    """Return the rows with their part, without cells that nobody asked for, and label columns without patterns."""
-    rows: list[tuple[str | None, Row]] = []
-    for own, source in sources.items():
-        headings: dict[str, None] = {}
-        with progress.step("reading texts") as advance:
-            for row in _annif_rows(Path(source).expanduser()) or read_rows(
-                source, encoding=encoding, needed=asked.needed
-            ):
-                advance()
-                if row.problem is None and not headings:
-                    asked = _with_columns(asked, list(row.cells))
-                headings.update(dict.fromkeys(row.cells))
-                wanted = {*asked.needed, *asked.labels, "id"}
-                rows.append((own, row._replace(cells={key: row.cells[key] for key in row.cells if key in wanted})))
-        if headings:
-            needed = (*asked.needed, *(asked.labels if require_labels else ()))
-            check_headings(list(headings), needed, file_name(source))
-    return rows, asked
+    source: str, own: str | None, texts: Columns, others: Sequence[str], labels: tuple[str, ...], encoding: str
+) -> tuple[list[tuple[str | None, TextRow]], tuple[str, ...], list[str]]:
+    """Return the texts of a file with the cells that are needed, its label columns without patterns, and headings."""
+    needed, id_column = (*texts.needed, *others), texts.id or "id"
+    found = _annif_rows(Path(source).expanduser()) or read_rows(source, encoding=encoding, needed=needed)
+    rows: list[tuple[str | None, TextRow]] = []
+    headings: dict[str, None] = {}
+    with progress.step("reading texts") as advance:
+        for row in text_rows(found, texts):
+            advance()
+            if row.cells and not headings:
+                labels = _label_columns(labels, list(row.cells), {*needed, id_column})
+            headings.update(dict.fromkeys(row.cells))
+            name = f"{own}-{row.number}" if own and is_missing(row.cells.get(id_column)) else row.id
+            kept = {key: row.cells[key] for key in row.cells if key in labels or key in others}
+            rows.append((own, row._replace(id=name, cells=kept)))
+    return rows, labels, list(headings)
 
 
-def _with_columns(asked: _Asked, headings: list[str]) -> _Asked:
+def _label_columns(labels: tuple[str, ...], headings: list[str], taken: set[str]) -> tuple[str, ...]:
     """Resolve patterns of label columns; Annif's columns stand in for the default one."""
-    found = tuple(columns_of(asked.labels, headings, {*asked.needed, asked.id or "id"}))
+    found = tuple(columns_of(labels, headings, taken))
     if found == ("labels",) and "labels" not in headings:
-        found = next(((column,) for column in _ANNIF_COLUMNS if column in headings), found)
-    id_ = "document_id" if asked.id is None and "id" not in headings and "document_id" in headings else asked.id
-    return replace(asked, labels=found, is_one=asked.is_one and len(found) == 1, id=id_)
+        return next(((column,) for column in _ANNIF_COLUMNS if column in headings), found)
+    return found
 
 
 def _annif_rows(path: Path) -> Iterator[Row] | None:
@@ -267,39 +228,21 @@ def _folder_rows(folder: Path) -> Iterator[Row]:
         yield Row(number, {"id": file.stem, "text": read_text(file), "labels": subjects}, None, f"{file.name!r}")
 
 
-def _separation(rows: Sequence[Row], asked: _Asked, separator: str | None) -> Separation:
+def _separation(rows: Sequence[TextRow], names: Sequence[str], separator: str | None, *, is_one: bool) -> Separation:
     """Return how labels are written."""
-    column = asked.labels[0]
-    if asked.is_one:
-        given = " " if column == "subject_uris" and separator == "auto" else separator
-        return separation((row.cells.get(column) for row in rows), column, given)
-    shown = ", ".join(asked.labels[:4]) + (", ..." if len(asked.labels) > 4 else "")
-    return Separation(None, f"Labels are the {count(len(asked.labels))} columns {shown}.")
+    if is_one:
+        given = " " if names[0] == "subject_uris" and separator == "auto" else separator
+        return separation((row.cells.get(names[0]) for row in rows), names[0], given)
+    shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+    return Separation(None, f"Labels are the {count(len(names))} columns {shown}.")
 
 
-def _record(row: Row, own: str | None, asked: _Asked, split: Separation, *, several: bool) -> _Record:
-    """Return a row as a text of the corpus, or raise ValueError with its problem."""
-    if row.problem is not None:
-        raise ValueError(row.problem)
-    cells = row.cells
-    if asked.is_one:
-        labels = as_label_set(cells.get(asked.labels[0]), split.separator)
-    else:
-        labels = as_indicators({column: cells.get(column) for column in asked.labels})
-    part = own or "train"
-    if asked.part is not None:
-        part = str(cells.get(asked.part)).strip().lower()
-        part = _ALIASES.get(part, part)
-        if part not in PARTS:
-            raise ValueError(f"must have a part: {', '.join(PARTS)}. Got {part!r:.40}.")
-    return _Record(
-        cell_text(cells.get(asked.id or "id")) or (f"{own}-{row.number}" if several else str(row.number)),
-        join_texts([cells.get(column) for column in asked.text]),
-        labels,
-        part,
-        tuple(filled(cells.get(column), column) for column in asked.more),
-        as_scores(cells.get(asked.scores), row.place) if asked.scores else None,
-    )
+def _part(cell: Any) -> str:
+    """Return the part that a cell names."""
+    name = str(cell).strip().lower()
+    if (part := _ALIASES.get(name, name)) not in PARTS:
+        raise ValueError(f"must have a part: {', '.join(PARTS)}. Got {name!r:.40}.")
+    return part
 
 
 def _report(problems: Sequence[str], on_error: str, file: str) -> None:
@@ -310,18 +253,6 @@ def _report(problems: Sequence[str], on_error: str, file: str) -> None:
         more = f" And {count(len(problems) - 3)} more." if len(problems) > 3 else ""
         text = f"{count(len(problems))} rows of {file!r} are skipped. {' '.join(problems[:3])}{more}"
         warnings.warn(text, DataWarning, stacklevel=3)
-
-
-def _scores_beside(path: Path, records: Sequence[_Record], encoding: str) -> tuple[list[Scores | None], str]:
-    """Return the scores of a file beside the texts, and a note."""
-    scores = read_scores(path, encoding=encoding)
-    found: list[Scores | None] = [scores.get(record.id) for record in records]
-    n_found = sum(one is not None for one in found)
-    if n_found == 0:
-        raise CorpusError(f"The ids of {path.name!r} must be those of the texts. Got {next(iter(scores))!r:.40}.")
-    note = f"Scores of {count(n_found)} of {count(len(records))} texts come from {path.name}"
-    unused = len(set(scores) - {record.id for record in records})
-    return found, f"{note}; {count(unused)} other ids in it have no text." if unused else f"{note}."
 
 
 def _check_labels(corpus: Corpus) -> None:

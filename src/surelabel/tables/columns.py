@@ -54,6 +54,7 @@ class TextRow(NamedTuple):
     problem: str | None = None
     cells: Mapping[str, Any] = {}
     scores: Scores | None = None
+    place: str = ""
 
 
 def text_rows(rows: Iterable[Row], columns: Columns) -> Iterator[TextRow]:
@@ -64,9 +65,10 @@ def text_rows(rows: Iterable[Row], columns: Columns) -> Iterator[TextRow]:
         try:
             text, group, scores = _parts(row, columns)
         except ValueError as error:
-            yield TextRow(row.number, name, "", None, f"{row.place} {error}", row.cells)
+            yield TextRow(row.number, name, "", None, f"{row.place} {error}", row.cells, None, row.place)
         else:
-            yield TextRow(row.number, name, text, group, None, row.cells, beside.get(name) if beside else scores)
+            found = beside.get(name) if beside else scores
+            yield TextRow(row.number, name, text, group, None, row.cells, found, row.place)
 
 
 def _parts(row: Row, columns: Columns) -> tuple[str, str | None, Scores | None]:
