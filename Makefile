@@ -24,10 +24,10 @@ $(DEMO_VENV)/bin/.demo: pyproject.toml constraints.txt
 	$(DEMO_VENV)/bin/$(PIP_INSTALL) -e '.[app]'
 	@touch $@
 
-$(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt benchmarks/requirements.txt
+$(BENCH_VENV)/bin/.bench: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/$(PIP_INSTALL) torch==2.13.0
-	$(BENCH_VENV)/bin/$(PIP_INSTALL) -r benchmarks/requirements.txt -e '.[all,minilm]'
+	$(BENCH_VENV)/bin/$(PIP_INSTALL) -e '.[all,minilm]'
 	@touch $@
 
 demo: $(DEMO_VENV)/bin/.demo  ## train, file, choose: the whole job on one screen, without torch

@@ -1,12 +1,11 @@
 """Whether another checkout of this project gives the same answers on saved probabilities.
 
-    python benchmarks/same_answers.py --before PATH --probabilities FILE.npz ... [--texts 1000] [--out FILE.json]
+    python benchmarks/same_answers.py --before PATH FOLDER/reuters.npz ... [--out results/same_answers.json]
 
-Files have the arrays calibration (n, d), calibration_labels, test, test_labels and train_labels; without files, random
-rows are compared. Each version runs in a process of its own. Sizes, members of small sets, membership of true
-label-sets, best guesses, confidence and credibility are compared for LpNorm 2, 4, 8, LogLoss and Mixture. Costs are
-rounded to whole units here, so scores that are within 2^-40 of each other or of a threshold, *near ties*, may
-fall on either side: differences there are counted apart.
+Files are those of `probabilities.py`. Each version runs in a process of its own. Sizes, members of small sets,
+membership of true label-sets, best guesses, confidence and credibility are compared for LpNorm 2, 4, 8, LogLoss and
+Mixture. Costs are rounded to whole units here, so scores that are within 2^-40 of each other or of a threshold, *near
+ties*, may fall on either side: differences there are counted apart.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import random_rows
+from probabilities import load
 
 LEVELS, MAX_LABELS, NEAR, LISTED = ("0.01", "0.05", "0.1", "0.2"), 15, 2.0**-40, 64
 
@@ -114,24 +113,18 @@ def run(checkout, path, n_texts, folder, name):
         return {key: stored[key] for key in stored.files}
 
 
-def load(path):
-    """Return the arrays of a file."""
-    with np.load(path) as stored:
-        return {name: stored[name] for name in stored.files}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("probabilities", nargs="+", help="files of probabilities.py")
     parser.add_argument("--before", required=True, help="another checkout")
-    parser.add_argument("--probabilities", nargs="*", default=[], help="saved probabilities, .npz")
     parser.add_argument("--texts", type=int, default=1000, help="test texts that are compared")
     parser.add_argument("--out", help="JSON file")
     options = parser.parse_args()
-    here, results = Path(__file__).resolve().parents[1], {"settings": {"levels": LEVELS, "max_labels": MAX_LABELS}}
+    here, results = (
+        Path(__file__).resolve().parents[1],
+        {"settings": {"levels": LEVELS, "max_labels": MAX_LABELS, "texts": options.texts}},
+    )
     with tempfile.TemporaryDirectory() as folder:
-        if not options.probabilities:
-            np.savez(f"{folder}/random.npz", **random_rows(options.texts))
-            options.probabilities = [f"{folder}/random.npz"]
         for path in options.probabilities:
             rows = load(path)
             n_texts = min(options.texts, len(rows["test"]))
