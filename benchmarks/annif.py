@@ -71,7 +71,9 @@ def run(command: list[Any], folder: Path, *, may_fail: bool = False) -> tuple[st
     """Run a command; return its output, and its processor time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    done = subprocess.run(list(map(str, command)), cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        list(map(str, command)), check=False, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode and not may_fail:
         raise SystemExit(f"{command} ended with {done.returncode}")

@@ -312,7 +312,7 @@ class ScoresTagger(Tagger):
     def _check_scores(self, scores: Any) -> None:
         if scores is None:
             raise InvalidInputError(
-                "The 'scores' classifier needs the scores of each text: pass scores=..., one entry per text."
+                "The 'scores' classifier needs the scores of each text: give scores (--scores COLUMN or FILE)."
             )
 
     def predict_proba(
