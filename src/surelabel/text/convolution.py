@@ -13,8 +13,6 @@ it takes 30 times as long.
 
 from __future__ import annotations
 
-import functools
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,29 +30,12 @@ _LANES = 16
 
 
 @njit(inline="always")
-def _window(weight, block, k, t, i):  # type: ignore[no-untyped-def]
-    """Sum of weight[k, j] * block[t + j, i] over the 16 taps, in two chains of eight."""
-    first = (
-        weight[k, 0] * block[t, i]
-        + weight[k, 1] * block[t + 1, i]
-        + weight[k, 2] * block[t + 2, i]
-        + weight[k, 3] * block[t + 3, i]
-        + weight[k, 4] * block[t + 4, i]
-        + weight[k, 5] * block[t + 5, i]
-        + weight[k, 6] * block[t + 6, i]
-        + weight[k, 7] * block[t + 7, i]
-    )
-    second = (
-        weight[k, 8] * block[t + 8, i]
-        + weight[k, 9] * block[t + 9, i]
-        + weight[k, 10] * block[t + 10, i]
-        + weight[k, 11] * block[t + 11, i]
-        + weight[k, 12] * block[t + 12, i]
-        + weight[k, 13] * block[t + 13, i]
-        + weight[k, 14] * block[t + 14, i]
-        + weight[k, 15] * block[t + 15, i]
-    )
-    return first + second
+def _larger(best, position, weight, block, k, t, i):  # type: ignore[no-untyped-def]
+    """Return the best answer of kernel k so far and its position, or those of the window at t if that is larger."""
+    total = np.float32(0.0)
+    for j in range(TAPS):
+        total += weight[k, j] * block[t + j, i]
+    return (total, np.int32(t)) if total > best else (best, position)
 
 
 # "contract" lets the compiler fuse a product and a sum (one rounding instead of two); nothing is reordered.
@@ -86,24 +67,11 @@ def _forward_kernel(x, lengths, weight, pooled, position):  # type: ignore[no-un
             for t in range(0, n_words, 4):
                 for k in range(n_kernels):
                     for i in range(_LANES):
-                        s0 = _window(weight, block, k, t, i)
-                        s1 = _window(weight, block, k, t + 1, i)
-                        s2 = _window(weight, block, k, t + 2, i)
-                        s3 = _window(weight, block, k, t + 3, i)
-                        value = best[k, i]
-                        place = where[k, i]
-                        larger = s0 > value
-                        value = s0 if larger else value
-                        place = np.int32(t) if larger else place
-                        larger = s1 > value
-                        value = s1 if larger else value
-                        place = np.int32(t + 1) if larger else place
-                        larger = s2 > value
-                        value = s2 if larger else value
-                        place = np.int32(t + 2) if larger else place
-                        larger = s3 > value
-                        value = s3 if larger else value
-                        place = np.int32(t + 3) if larger else place
+                        value, place = best[k, i], where[k, i]
+                        value, place = _larger(value, place, weight, block, k, t, i)
+                        value, place = _larger(value, place, weight, block, k, t + 1, i)
+                        value, place = _larger(value, place, weight, block, k, t + 2, i)
+                        value, place = _larger(value, place, weight, block, k, t + 3, i)
                         best[k, i] = value
                         where[k, i] = place
             for i in range(width):
@@ -124,12 +92,12 @@ def _backward_kernel(  # type: ignore[no-untyped-def]
     n_kernels = weight.shape[0]
     words = np.empty(longest + TAPS, np.float32)
     change = np.empty(longest + TAPS, np.float32)
+    gradient_x[:] = 0.0
+    gradient_weight[:] = 0.0
     for text in range(n_texts):
         n_words = lengths[text]
-        gradient_weight[text] = 0.0
         for c in range(n_components):
-            for t in range(n_words):
-                words[t] = x[text, t, c]
+            words[:n_words] = x[text, :n_words, c]
             words[n_words : n_words + TAPS] = 0.0
             change[: n_words + TAPS] = 0.0
             for k in range(n_kernels):
@@ -141,17 +109,7 @@ def _backward_kernel(  # type: ignore[no-untyped-def]
                         change[first + np.uint64(j)] += g * weight[k, j]
                     for j in range(TAPS):
                         gradient_weight[text, k, j] += g * words[first + np.uint64(j)]
-            for t in range(n_words):
-                gradient_x[text, t, c] = change[t]
-        for t in range(n_words, longest):
-            for c in range(n_components):
-                gradient_x[text, t, c] = 0.0
-
-
-@functools.cache
-def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
-    """Threads for the kernels; a forked process makes its own (`process` is its id)."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="surelabel-convolution")
+            gradient_x[text, :n_words, c] = change[:n_words]
 
 
 def _run(kernel: Any, n_texts: int, per_text: list[np.ndarray[Any, Any]], weight: np.ndarray[Any, Any]) -> None:
@@ -164,10 +122,8 @@ def _run(kernel: Any, n_texts: int, per_text: list[np.ndarray[Any, Any]], weight
         x, lengths, *others = (array[edges[part] : edges[part + 1]] for array in per_text)
         kernel(x, lengths, weight, *others)
 
-    if n_threads == 1:
-        work(0)
-    else:
-        list(_pool(os.getpid(), n_threads).map(work, range(n_threads)))
+    with ThreadPoolExecutor(n_threads) as threads:
+        list(threads.map(work, range(n_threads)))
 
 
 class _FusedMaxConvolution(torch.autograd.Function):
