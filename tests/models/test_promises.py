@@ -19,12 +19,15 @@ _ERRORS = 3.2
 
 
 def long_tail(n_texts, seed=0):
-    """Return texts with one of 8 frequent labels, and in a seventh of them one of 300 rare ones, of a word each."""
+    """Return texts with 8 frequent labels, and in 4 % of them one of 200 rare ones, of a word each.
+
+    Most rare labels occur once in a division. Parts that keep such texts in training, as stratified ones do, break the
+    promise: nearly 4 % of new texts have a label that training does not know, and no calibration text has one.
+    """
     base, rng = mixed(n_texts, 8, seed), np.random.default_rng(seed)
     texts, label_sets = [], []
     for text, labels in zip(base.texts, base.label_sets, strict=True):
-        rare = int(rng.zipf(1.5)) % 300
-        has_rare = rng.random() < 0.15
+        rare, has_rare = int(rng.integers(200)), rng.random() < 0.04
         texts.append(f"{text} rareword{rare}" if has_rare else text)
         label_sets.append(labels | {f"rare {rare}"} if has_rare else labels)
     return Corpus.from_label_sets("long tail", texts, label_sets)
@@ -78,9 +81,9 @@ def test_promises_on_new_texts():
 
 
 def test_promises_with_labels_that_training_does_not_have():
-    found = _divisions("long tail", 8)
+    found = _divisions("long tail", 12)
     assert np.mean([one.n_unknown / one.n_texts for one in found]) > 0.01
-    _check("long tail", 8)
+    _check("long tail", 12)
 
 
 @pytest.mark.slow

@@ -103,8 +103,8 @@ class EvaluationResult:
     confidence, credibility, true_p_value : float
         Means over texts.
     curve : tuple of CurvePoint
-        Errors of all texts and sizes of the first 2,000 prediction sets (200 with more than 200 labels), at the levels
-        that the calibration is large enough for.
+        Errors of all texts, and sizes of the first 2,000 prediction sets (200 with more than 200 labels; all with
+        `criteria`), at the levels that the calibration is large enough for.
     errors : mapping of level to error rate
         Of all texts, at the levels of whole curves.
     labels, ranks
@@ -261,7 +261,7 @@ def evaluate(
     levels = large_enough(levels, n_calibration)
     main = next((level for level in large_enough([MAIN_LEVEL, "0.1", "0.2"], n_calibration)), "0.2")
     most = _MOST_SIZED if calibration.n_labels <= _MANY_LABELS else _MOST_SIZED_OF_MANY
-    sizes = size_curve(predictor, texts[slice(most)], levels)
+    sizes = size_curve(predictor, texts if criteria else texts[slice(most)], levels)
     single = ~missed_at(forced.credibility, main) & missed_at(1.0 - forced.confidence, main)
     n_wrong, shown = sure_but_wrong(forced_sets, forced.confidence, label_sets, single, info.ids)
     result = EvaluationResult(
