@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -73,17 +74,14 @@ class Corpus:
     scores: tuple[Scores | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        n_texts = len(self.texts)
-        lengths = {"ids": self.ids, "part_of": self.part_of, "is_labelled": self.is_labelled, **self.columns}
-        for what, values in (lengths | ({} if self.scores is None else {"scores": self.scores})).items():
-            if len(values) != n_texts:
-                raise CorpusError(f"The {what} of corpus {self.name!r} must be {n_texts:,}. Got {len(values):,}.")
-        if tuple(self.labels.shape) != (n_texts, len(self.label_names)):
-            expected = (n_texts, len(self.label_names))
-            raise CorpusError(f"The labels of corpus {self.name!r} must be {expected}. Got {self.labels.shape}.")
+        given = (self.texts, self.ids, self.part_of, self.is_labelled, *self.columns.values(), self.scores)
+        lengths = {len(values) for values in given if values is not None}
+        if lengths != {len(self.texts)} or tuple(self.labels.shape) != (len(self.texts), len(self.label_names)):
+            got = f"{sorted(lengths)}, and labels of shape {self.labels.shape}"
+            raise CorpusError(f"All columns of corpus {self.name!r} must have one length. Got lengths {got}.")
         for what, names in (("ids", self.ids), ("label names", self.label_names)):
             if len(set(names)) != len(names):
-                twice = next(name for name, group in itertools.groupby(sorted(names)) if len(list(group)) > 1)
+                twice = Counter(names).most_common(1)[0][0]
                 raise CorpusError(f"The {what} of corpus {self.name!r} must be unique. Got {twice!r:.60} twice.")
 
     @classmethod
@@ -103,10 +101,8 @@ class Corpus:
 
         By default ids are the texts' numbers from 0, label names are sorted, and labelled texts are in "train".
         """
-        if len(texts) != len(label_sets):
-            raise CorpusError(f"Corpus {name!r} must have {len(texts)} label-sets. Got {len(label_sets)}.")
-        if len(texts) == 0:
-            raise CorpusError(f"Corpus {name!r} must have at least one text. Got none.")
+        if not len(texts) == len(label_sets) > 0:
+            raise CorpusError(f"Corpus {name!r} must have texts with a label-set each. Got {len(texts)} texts.")
         used = {label for label_set in label_sets for label in label_set or ()}
         names = tuple(sorted(used) if label_names is None else label_names)
         if unknown := sorted(used - set(names)):
@@ -135,16 +131,17 @@ class Corpus:
         provenance: Provenance,
     ) -> Corpus:
         """Make a corpus from the texts of its parts: id, text and labels of each."""
-        texts = [(*record, part) for part, records in parts.items() for record in records]
+        records = [record for of_part in parts.values() for record in of_part]
         corpus = cls.from_label_sets(
             name,
-            [text for _, text, _, _ in texts],
-            [labels for _, _, labels, _ in texts],
-            [identity for identity, *_ in texts],
+            [text for _, text, _ in records],
+            [labels for _, _, labels in records],
+            [identity for identity, _, _ in records],
             label_names=label_names,
             provenance=provenance,
         )
-        return corpus.with_parts({part: [row for row, one in enumerate(texts) if one[3] == part] for part in parts})
+        places = np.repeat([PARTS.index(part) for part in parts], [len(of_part) for of_part in parts.values()])
+        return replace(corpus, part_of=places.astype(np.int8))
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -251,23 +248,17 @@ def _take(values: tuple[Any, ...], rows: npt.NDArray[np.int64]) -> tuple[Any, ..
 
 
 def _unusual(corpus: Corpus) -> list[str]:
-    """Return remarks about empty, untagged and unlabelled texts."""
-    is_empty = np.array([not text.strip() for text in corpus.texts])
-    no_label = corpus.is_labelled & (np.diff(corpus.labels.indptr) == 0)
+    """Return remarks about empty, untagged and unlabelled texts, with the ids of the first three."""
     found = {
-        "empty": (is_empty, "empty; they are kept, and a classifier can only guess"),
-        "untagged": (~corpus.is_labelled, "not tagged; they are in no part"),
-        "none": (no_label, "tagged with no label; min_labels=0 admits the empty answer"),
+        "empty; they are kept, and a classifier can only guess": [not text.strip() for text in corpus.texts],
+        "not tagged; they are in no part": ~corpus.is_labelled,
+        "tagged with no label; min_labels=0 admits the empty answer": corpus.is_labelled
+        & (np.diff(corpus.labels.indptr) == 0),
     }
-    return [
-        f"{count(int(rows.sum()))} of {count(len(corpus))} texts are {what} ({_some_ids(corpus, rows)})."
-        for rows, what in found.values()
-        if rows.any()
-    ]
-
-
-def _some_ids(corpus: Corpus, mask: npt.NDArray[np.bool_], most: int = 3) -> str:
-    """Name the first texts of a mask by their ids."""
-    rows = np.flatnonzero(mask)
-    named = ", ".join(f"{corpus.ids[row]!r:.40}" for row in rows[:most])
-    return f"id{'s' if len(rows) > 1 else ''} {named}{', ...' if len(rows) > most else ''}"
+    notes = []
+    for what, mask in found.items():
+        rows = np.flatnonzero(mask).tolist()
+        some = ", ".join(f"{corpus.ids[row]!r:.40}" for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+        if rows:
+            notes.append(f"{count(len(rows))} of {count(len(corpus))} texts are {what} (id {some}).")
+    return notes

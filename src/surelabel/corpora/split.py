@@ -20,8 +20,6 @@ CAPS = {"filing": 1_000, "calibration": 1_000, "test": 2_000}
 """Largest number of texts of each part that is drawn by default."""
 
 _STRATIFIED_ORDER = ("test", "validation", "calibration")
-# Of more labels than the first number nearly all are too rare to be balanced; the second is how many are.
-_MAX_STRATA, _STRATA_OF_MANY = 1_000, 100
 
 
 def draw_parts(
@@ -53,17 +51,13 @@ def draw_parts(
     Corpus 'synthetic': 2,000 texts, 24 labels (train 1,400, filing 200, calibration 200, test 200)
     """
     n_labelled = int(corpus.is_labelled.sum())
-    asked = {"test": test, "calibration": calibration, "filing": filing}
     sizes = {}
-    for name, size in asked.items():
-        if name in corpus.part_sizes:
-            if size is not None:
-                has = count(corpus.part_sizes[name])
-                raise InvalidInputError(f"Corpus {corpus.name!r} has its own {name!r} ({has} texts); do not draw it.")
-        elif size is None:
-            sizes[name] = min(max(n_labelled // 10, 1), CAPS[name])
-        else:
-            sizes[name] = _as_number(name, size, n_labelled)
+    for name, size in {"test": test, "calibration": calibration, "filing": filing}.items():
+        if name not in corpus.part_sizes:
+            usual = min(max(n_labelled // 10, 1), CAPS[name])
+            sizes[name] = usual if size is None else _as_number(name, size, n_labelled)
+        elif size is not None:
+            raise InvalidInputError(f"Corpus {corpus.name!r} has its own part {name!r}; do not draw it.")
     if not any(sizes.values()):
         return corpus
     if "train" not in corpus.part_sizes:
@@ -124,22 +118,13 @@ def stratified_parts(corpus: Corpus, sizes: Mapping[str, Size], seed: int = 0) -
     _check_rest(corpus, numbers, len(pool))
     state, part_of = np.random.RandomState(seed), corpus.part_of.copy()
     for name, size in numbers.items():
-        drawn = _stratified_draw(corpus.labels[pool], size, state)
+        strata, order = corpus.labels[pool], state.permutation(len(pool))
+        drawn = np.zeros(len(pool), dtype=np.bool_)
+        drawn[order] = _deal(strata[order], size, state)
+        _adjust(drawn, strata, size)
         part_of[pool[drawn]] = PARTS.index(name)
         pool = pool[~drawn]
     return replace(corpus, part_of=part_of)
-
-
-def _stratified_draw(labels: LabelMatrix, size: int, state: np.random.RandomState) -> npt.NDArray[np.bool_]:
-    """Return a mask of exactly `size` texts."""
-    strata = labels
-    if labels.shape[1] > _MAX_STRATA:
-        counts = np.bincount(labels.indices, minlength=labels.shape[1])
-        strata = labels[:, np.sort(np.argsort(-counts, kind="stable")[:_STRATA_OF_MANY])]
-    order = state.permutation(labels.shape[0])
-    drawn = np.zeros(len(order), dtype=np.bool_)
-    drawn[order] = _deal(strata[order], size, state)
-    return _adjust(drawn, strata, size)
 
 
 def _deal(strata: LabelMatrix, size: int, state: np.random.RandomState) -> npt.NDArray[np.bool_]:
@@ -178,11 +163,10 @@ def _deal(strata: LabelMatrix, size: int, state: np.random.RandomState) -> npt.N
     return drawn
 
 
-def _adjust(drawn: npt.NDArray[np.bool_], strata: LabelMatrix, size: int) -> npt.NDArray[np.bool_]:
-    """Move texts one by one until exactly `size` are drawn and every label keeps a text that is not."""
+def _adjust(drawn: npt.NDArray[np.bool_], strata: LabelMatrix, size: int) -> None:
+    """Move texts in place, one by one, until exactly `size` are drawn and every label keeps a text that is not."""
     # The text that moves brings the drawn labels nearest, in squares, to their share. All sums are of integers and
     # ties go to the first text: the result is the same on every machine.
-    drawn = drawn.copy()
     counts: Any = strata.astype(np.int64)
     totals, cardinality = counts.sum(axis=0), counts.sum(axis=1)
     by_label = strata.tocsc()
@@ -203,7 +187,6 @@ def _adjust(drawn: npt.NDArray[np.bool_], strata: LabelMatrix, size: int) -> npt
         candidates = np.flatnonzero(movable)
         text = candidates[np.argmax(gain[candidates])]
         drawn[text] = not drawn[text]
-    return drawn
 
 
 def reduce_labels(corpus: Corpus, n_labels: int = 20) -> Corpus:
