@@ -50,6 +50,12 @@ def _share_filed(entry: Document, levels: str = "levels") -> float:
     return float(np.mean(_draws(entry, "share", levels, "wrong of filed") or [0.0]))
 
 
+def _tags(figures: Document) -> str:
+    """Write the mean length of lists."""
+    n_tags = float(figures["n_tags"])
+    return f"{n_tags:.1f}" if n_tags < 100 else f"{n_tags:,.0f}"
+
+
 def _divisions(number: int) -> str:
     return "one random division" if number == 1 else f"{number} random divisions"
 
@@ -73,9 +79,9 @@ def _by_level(document: Document, promise: str, with_tags: bool) -> list[tuple[s
             cells = []
             for level in LEVELS:
                 figures = found.get(level)
-                tags = f"; {figures['n_tags']:.1f} tags" if with_tags and figures and "n_tags" in figures else ""
+                tags = f"; {_tags(figures)} tags" if with_tags and figures and "n_tags" in figures else ""
                 cells.append(_with_error(figures) + tags)
-            rows.append((f"{name} ({_n_labels(entry)} labels)", version, *cells))
+            rows.append((f"{name} ({_n_labels(entry):,} labels)", version, *cells))
     return rows
 
 
@@ -127,7 +133,7 @@ def brief(document: Document) -> str:
     for name, entry in _measured(document):
         missed = entry["summary"]["missed of seen"].get("0.1")
         wrong = entry["summary"].get("wrong of filed", {}).get("0.1")
-        tags = f"{missed['n_tags']:.1f} of {_n_labels(entry)}" if missed and "n_tags" in missed else "-"
+        tags = f"{_tags(missed)} of {_n_labels(entry):,}" if missed and "n_tags" in missed else "-"
         rows.append((name, _percent(_share_filed(entry)), _with_error(wrong), tags, _with_error(missed)))
     header = ("corpus", "filed", "wrong among them", "tags in a list", "true tags missed")
     n_draws = max((len(entry["draws"]) for _, entry in _measured(document)), default=0)
@@ -157,14 +163,14 @@ def in_short(document: Document) -> str:
         f"these lists miss {_percent(missed['mean'])} of the true tags (10 % allowed).*"
     )
     lines = [picture, "", words]
-    others = [
-        f"{name}: {'nothing' if _share_filed(entry) < 0.0005 else f'{100 * _share_filed(entry):.0f} %'} is filed, "
-        f"lists have {entry['summary']['missed of seen']['0.1']['n_tags']:.1f} of {_n_labels(entry)} tags"
-        for name, entry in found.items()
-        if entry["summary"].get("missed of seen", {}).get("0.1", {}).get("n_tags") is not None
-    ]
+    others = []
+    for name, entry in found.items():
+        lists = entry["summary"].get("missed of seen", {}).get("0.1", {})
+        if "n_tags" in lists:
+            filed = f"{100 * _share_filed(entry):.0f} %" if _share_filed(entry) >= 0.005 else "nothing"
+            others.append(f"{filed} of {name} (lists have {_tags(lists)} of {_n_labels(entry):,} tags)")
     if others:
-        lines.append(f"\nNot every corpus is that easy, at the same levels: {'; '.join(others)}.")
+        lines += ["", f"Not every corpus is that easy. Filed at the same levels: {', '.join(others)}."]
     return "\n".join(lines)
 
 
