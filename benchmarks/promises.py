@@ -16,6 +16,7 @@ it is more than 3.2 of them over its level, unless the model itself says that th
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -41,14 +42,21 @@ from surelabel.probabilities_file import Probabilities
 LEVELS = ("0.05", "0.1", "0.2")
 MAX_WRONG = "0.05"
 FLAGGED = 3.2
+JOINED = "arxiv-joined"
 # By name: the corpus, how many of its texts are drawn (None: all), and how many of these are new texts.
 CORPORA: dict[str, tuple[str, int | None, int]] = {
     "reuters": ("reuters", None, 3000),
     "arxiv": ("arxiv", 15_000, 3000),
     "ctdc": ("ctdc", None, 3000),
+    JOINED: ("arxiv", 4000, 2000),
     "eurlex": ("eurlex57k", 4000, 2000),
     "synthetic": ("synthetic", None, 400),
 }
+
+
+def joined(labels: frozenset[str]) -> frozenset[str]:
+    """Return labels, and each pair of them as one more label: a long tail of rare labels."""
+    return labels | {"+".join(pair) for pair in itertools.combinations(sorted(labels), 2)}
 
 
 def drawn(name: str, seed: int, data: Path | None) -> corpora.Corpus:
@@ -61,13 +69,27 @@ def drawn(name: str, seed: int, data: Path | None) -> corpora.Corpus:
     if n_texts is not None:
         rows = np.sort(np.random.RandomState(seed).permutation(rows)[:n_texts])
     chosen = whole.rows(rows)
-    pooled = corpora.Corpus.from_label_sets(name, list(chosen.texts), chosen.label_sets, ids=list(chosen.ids))
+    label_sets = [joined(labels) for labels in chosen.label_sets] if name == JOINED else chosen.label_sets
+    pooled = corpora.Corpus.from_label_sets(name, list(chosen.texts), label_sets, ids=list(chosen.ids))
     return corpora.draw_parts(pooled, seed, test=n_new)
 
 
 def loss_of_lists(truth: list[frozenset[str]], lists: list[set[str]]) -> np.ndarray:
     """Return the share of each text's true tags that its list leaves out, (n,)."""
     return np.array([len(true - listed) / max(len(true), 1) for true, listed in zip(truth, lists, strict=True)])
+
+
+def f1_micro(truth: list[frozenset[str]], names: tuple[str, ...], probabilities: Any) -> float:
+    """Return micro-F1 of the labels with a probability of at least 0.5; unknown labels count as missed."""
+    chosen = as_dense(probabilities) >= 0.5
+    guesses = [{names[k] for k in np.flatnonzero(row)} for row in chosen]
+    hits = sum(len(true & guess) for true, guess in zip(truth, guesses, strict=True))
+    return 2 * hits / max(1, sum(map(len, truth)) + sum(map(len, guesses)))
+
+
+def as_dense(probabilities: Any) -> np.ndarray:
+    """Return probabilities (n, n_labels) of a matrix or of shortlists."""
+    return probabilities.tocsr().toarray() if hasattr(probabilities, "tocsr") else np.asarray(probabilities)
 
 
 def cell(losses: np.ndarray, n_calibration: int, **more: Any) -> dict[str, Any]:
@@ -130,11 +152,13 @@ def measured(name: str, seed: int, data: Path | None, before: Path | None) -> di
         "known labels": len(known),
         "texts with unknown labels": float(np.mean([not labels <= known for labels in sample.label_sets])),
         "measure": bundle.info.measure,
+        "f1_micro": f1_micro(test.labels, bundle.label_names, test.probabilities),
         "seconds": round(seconds),
         "levels": levels,
     }
     if before is not None:
         result["before"] = measured_before(before, file, sample)
+        result["f1_micro_before"] = result["before"].pop("f1_micro", None)
     return result
 
 
@@ -190,6 +214,7 @@ for level in levels:
     lists = label_indices(made.tag_bounds.predict(probabilities).consider)
     pick = lambda rows: [[names[k] for k in row] for row in rows]
     result[level] = {"filed": filed.tolist(), "guesses": pick(guesses), "lists": pick(lists)}
+result["half"] = pick(label_indices(np.asarray(probabilities) >= 0.5))
 json.dump(result, open(folder + "/result.json", "w"))
 """
 
@@ -208,6 +233,9 @@ def measured_before(checkout: Path, file: corpora.Corpus, sample: corpora.Corpus
             return {"failed": done.stderr.strip().splitlines()[-1:]}
         results = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
     truth, levels = sample.label_sets, {}
+    half = [set(guess) for guess in results.pop("half")]
+    hits = sum(len(true & guess) for true, guess in zip(truth, half, strict=True))
+    levels["f1_micro"] = 2 * hits / max(1, sum(map(len, truth)) + sum(map(len, half)))
     for level, values in results.items():
         filed = np.array(values["filed"], dtype=bool)
         missed = loss_of_lists(truth, [set(listed) for listed in values["lists"]])
