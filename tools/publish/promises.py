@@ -13,9 +13,9 @@ Document: TypeAlias = dict[str, Any]
 LEVELS = ("0.05", "0.1", "0.2")
 _NAMES = {
     "reuters": "Reuters news",
-    "ctdc": "CTDC, Czech news",
+    "ctdc": "Czech news (CTDC)",
     "arxiv": "arXiv abstracts",
-    "eurlex": "EURLEX57K, EU laws",
+    "eurlex": "EU laws, sampled from EURLEX57K",
 }
 _VERSIONS = {"before": "summary before", "now": "summary"}
 
