@@ -168,9 +168,9 @@ def in_short(document: Document) -> str:
         lists = entry["summary"].get("missed of seen", {}).get("0.1", {})
         if "n_tags" in lists:
             filed = f"{100 * _share_filed(entry):.0f} %" if _share_filed(entry) >= 0.005 else "nothing"
-            others.append(f"{filed} of {name} (lists have {_tags(lists)} of {_n_labels(entry):,} tags)")
+            others.append(f"{filed} of {name}, with lists of {_tags(lists)} of {_n_labels(entry):,} tags")
     if others:
-        lines += ["", f"Not every corpus is that easy. Filed at the same levels: {', '.join(others)}."]
+        lines += ["", f"Not every corpus is that easy. Filed at the same levels: {'; '.join(others)}."]
     return "\n".join(lines)
 
 
