@@ -32,7 +32,6 @@ def test_batches_change_nothing(fitted_kind, new, kind):
     together = fitted_kind(kind).predict_proba(texts)
     alone = np.concatenate([fitted_kind(kind).predict_proba([one]) for one in texts])
     np.testing.assert_allclose(together, alone, atol=1e-5)
-    np.testing.assert_allclose(fitted_kind(kind).predict_proba(texts, batch_size=3), together, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -38,7 +38,6 @@ def test_batches_are_of_similar_length():
     ids = [np.arange(n, dtype=np.int32) for n in (3, 0, 9, 4, 2)]
     batches = [(rows.tolist(), batch["input_ids"].shape) for rows, batch in padded_batches(ids, max_tokens=10)]
     assert batches == [([2], (1, 9)), ([3, 0], (2, 4)), ([4, 1], (2, 2))]
-    assert [len(rows) for rows, _ in padded_batches(ids, 10, batch_size=2)] == [2, 2, 1]
 
 
 def test_a_file_that_is_no_tokenizer(tmp_path):

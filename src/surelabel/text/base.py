@@ -165,18 +165,14 @@ class TextClassifier(BaseEstimator, abc.ABC):
         self.history_ = self._fit(training, held, None if work_folder is None else Path(work_folder))
         return self
 
-    def predict_proba(
-        self, texts: Iterable[str], *, batch_size: int | None = None, scores: Any = None
-    ) -> FloatArray | Shortlists:
+    def predict_proba(self, texts: Iterable[str], *, scores: Any = None) -> FloatArray | Shortlists:
         """Return the probability of each label for each text, (n_texts, n_labels) or Shortlists.
 
-        `batch_size` limits how many texts a network computes at a time. `scores` are those of the `scores` kind.
+        `scores` are those of the `scores` kind.
         """
         checked = self._as_texts(texts)
-        if batch_size is not None and batch_size < 1:
-            raise InvalidInputError(f"The 'batch_size' argument must be at least 1. Got {batch_size} instead.")
         self._check_scores(scores)
-        return self._predict(checked, batch_size) if checked else np.empty((0, self.n_labels_))
+        return self._predict(checked) if checked else np.empty((0, self.n_labels_))
 
     def explain(self, text: str, label: str | int) -> Explanation:
         """Return how much each word of a text adds to the log-odds of a label, given by name or number."""
@@ -248,7 +244,7 @@ class TextClassifier(BaseEstimator, abc.ABC):
         """Learn; return the history."""
 
     @abc.abstractmethod
-    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray | Shortlists:
+    def _predict(self, texts: list[str]) -> FloatArray | Shortlists:
         """Return probabilities of at least one text."""
 
     @abc.abstractmethod

@@ -94,13 +94,13 @@ class BlendClassifier(TextClassifier):
                 held = (validation.texts, validation.labels)
                 member.fit(training.texts, training.labels, self.label_names_, validation=held, work_folder=folder)
         self.members_ = tuple(members)
-        odds = self._odds(validation.texts, None)
+        odds = self._odds(validation.texts)
         self._weights = fit_weights(odds, validation.labels, self.seed)
         return [{"log_loss": log_loss(one, validation.labels)} for one in (*odds, combine(odds, self._weights))]
 
-    def _odds(self, texts: list[str], batch_size: int | None) -> list[FloatArray]:
+    def _odds(self, texts: list[str]) -> list[FloatArray]:
         """Return the log-odds of each member, (n, d) each."""
-        probabilities: list[Any] = [member.predict_proba(texts, batch_size=batch_size) for member in self.members_]
+        probabilities: list[Any] = [member.predict_proba(texts) for member in self.members_]
         return [np.clip(logit(one), -_FAR, _FAR) for one in probabilities]
 
     def _explain(self, text: str, number: int) -> Explanation:
@@ -110,11 +110,11 @@ class BlendClassifier(TextClassifier):
             for word in part.words:
                 span = (word.start, word.end)
                 weights[span] = weights.get(span, 0.0) + factor * word.weight
-        log_odds = float(combine(self._odds([text], None), self._weights)[0, number])
+        log_odds = float(combine(self._odds([text]), self._weights)[0, number])
         return Explanation.of_words(text, weights, self.label_names_[number], log_odds)
 
-    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
-        return np.asarray(expit(combine(self._odds(texts, batch_size), self._weights)), dtype=np.float64)
+    def _predict(self, texts: list[str]) -> FloatArray:
+        return np.asarray(expit(combine(self._odds(texts), self._weights)), dtype=np.float64)
 
     def _write(self, folder: Path) -> None:
         write_arrays(folder / _WEIGHTS, {"kind": "blend"}, {"weights": self._weights})

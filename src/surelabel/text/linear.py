@@ -141,7 +141,7 @@ class LinearClassifier(TextClassifier):
         self._terms.read(folder, arrays)
         return self._terms.n_features
 
-    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
+    def _predict(self, texts: list[str]) -> FloatArray:
         learnt = np.flatnonzero(np.isnan(self._fixed))
         logits = np.tile(self._fixed, (len(texts), 1))
         if len(learnt):

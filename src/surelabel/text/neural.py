@@ -92,7 +92,7 @@ class NeuralClassifier(TextClassifier):
         self._network, history = library.train(self._network, optimizer, parts, settings, work_folder, **arguments)
         return list(history)
 
-    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray:
+    def _predict(self, texts: list[str]) -> FloatArray:
         # In float32, whatever training was in: the probabilities of a text then depend on the other texts of its batch
         # in the last digits alone.
         ids = encode(self._tokenizer, texts)
@@ -101,7 +101,7 @@ class NeuralClassifier(TextClassifier):
         max_tokens = self._tokens_a_batch if device.type == "cpu" else 65_536
         self._network.eval()
         with torch.inference_mode():
-            for rows, inputs in padded_batches(ids, max_tokens, batch_size, device=device):
+            for rows, inputs in padded_batches(ids, max_tokens, device=device):
                 probabilities[rows] = torch.sigmoid(self._network(**inputs)["logits"].double()).cpu().numpy()
         return probabilities
 

@@ -169,7 +169,7 @@ class OmikujiClassifier(TextClassifier):
         ranks[order] = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
         return np.column_stack([odds, np.log1p(ranks), np.log(self._shares[labels]), np.ones(len(rows))])
 
-    def _predict(self, texts: list[str], batch_size: int | None) -> Shortlists:
+    def _predict(self, texts: list[str]) -> Shortlists:
         rows, labels, scores = self._score(self._model, self._terms.transform(texts))
         probabilities = expit(self._inputs(rows, labels, scores) @ self._coefficients)
         return as_shortlists(rows, labels, probabilities, (len(texts), self.n_labels_), self.n_listed)

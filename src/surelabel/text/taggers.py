@@ -229,7 +229,7 @@ class Tagger(TextClassifier):
         }
         return [self.shares_]
 
-    def _predict(self, texts: list[str], batch_size: int | None) -> FloatArray | Shortlists:
+    def _predict(self, texts: list[str]) -> FloatArray | Shortlists:
         return self._probabilities(self.suggest(texts))
 
     def _probabilities(self, suggestions: Sequence[Scores]) -> FloatArray | Shortlists:
@@ -315,9 +315,7 @@ class ScoresTagger(Tagger):
                 "The 'scores' classifier needs the scores of each text: give scores (--scores COLUMN or FILE)."
             )
 
-    def predict_proba(
-        self, texts: Iterable[str], *, batch_size: int | None = None, scores: Any = None
-    ) -> FloatArray | Shortlists:
+    def predict_proba(self, texts: Iterable[str], *, scores: Any = None) -> FloatArray | Shortlists:
         """Return the probability of each label for each text, from `scores`, one entry per text."""
         checked = self._as_texts(texts)
         self._check_scores(scores)

@@ -62,24 +62,15 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[npt.NDArray[np.in
 
 def encodings(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Any]:
     """Return the tokens of each text with their places, cut at the tokenizer's truncation."""
-    # Of a long text only as much is read as the limit needs: megabytes cost no more than a page.
+    # Of a long text only as much is read as the limit needs: megabytes cost no more than a page. If that did not fill
+    # the limit (long runs of spaces or signs), the rest is needed.
     limit = int((tokenizer.truncation or {})["max_length"])
-    beginnings = [_beginning(text, limit) for text in texts]
-    encoded: list[Any] = tokenizer.encode_batch(beginnings)
-    for index, text in enumerate(texts):
-        # If the beginning did not fill the limit (long runs of spaces or signs), the rest is needed.
-        if len(beginnings[index]) < len(text) and len(encoded[index].ids) < limit:
-            encoded[index] = tokenizer.encode(text)
-    return encoded
-
-
-def _beginning(text: str, limit: int) -> str:
-    """Return the beginning of a text that most likely has `limit` tokens, cut where a word ends."""
-    beginning = text[: limit * _CHARACTERS_A_TOKEN]
-    if len(beginning) == len(text):
-        return text
-    space = max(beginning.rfind(" "), beginning.rfind("\n"))
-    return beginning[:space] if space > 0 else text
+    n_read = limit * _CHARACTERS_A_TOKEN
+    encoded = tokenizer.encode_batch([text[:n_read] for text in texts])
+    return [
+        tokenizer.encode(text) if len(text) > n_read and len(one.ids) < limit else one
+        for text, one in zip(texts, encoded, strict=True)
+    ]
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -103,14 +94,14 @@ def pad(ids: Ids) -> dict[str, torch.Tensor]:
 
 
 def padded_batches(
-    ids: Ids, max_tokens: int, batch_size: int | None = None, *, device: Any = "cpu"
+    ids: Ids, max_tokens: int, *, device: Any = "cpu"
 ) -> Iterator[tuple[IntArray, dict[str, torch.Tensor]]]:
-    """Yield rows and their `pad`, the longest first: at most `max_tokens`, or `batch_size` texts, at a time."""
+    """Yield rows and their `pad`, the longest first, at most `max_tokens` at a time."""
     lengths = _lengths(ids)
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        rows = order[start : start + (batch_size or max(1, max_tokens // int(lengths[order[start]])))]
+        rows = order[start : start + max(1, max_tokens // int(lengths[order[start]]))]
         yield rows, {name: tensor.to(device) for name, tensor in pad([ids[row] for row in rows]).items()}
         start += len(rows)
 
