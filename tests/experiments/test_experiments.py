@@ -113,7 +113,8 @@ def test_tables_of_a_run(folders, tmp_path):
 def test_figures_of_a_run(folders, tmp_path):
     results = experiments.load_results(folders.results)
     paths = experiments.write_figures(results, tmp_path)
-    assert [path.name for path in paths] == ["synthetic-linear-errors.svg", "synthetic-linear-sizes.svg"]
+    names = ["synthetic-linear-errors.svg", "synthetic-linear-sizes.svg", "search-load.svg"]
+    assert [path.name for path in paths] == names
     assert all(path.read_text().startswith("<svg") for path in paths)
 
 

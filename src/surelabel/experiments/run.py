@@ -89,19 +89,14 @@ class Settings:
         """Name of the run's files."""
         return f"{self.corpus}-{self.classifier}-{'conformal' if self.conformal else 'plain'}-seed{self.seed}"
 
-    @property
-    def is_ctdc(self) -> bool:
-        """Whether the corpus has Czech texts and five folds."""
-        return self.corpus.startswith("ctdc")
-
     def classifier_options(self) -> dict[str, Any]:
         """Return the classifier's settings: the defaults of experiments, then this run's own."""
-        czech = _CZECH_OPTIONS.get(self.classifier, {}) if self.is_ctdc else {}
+        czech = _CZECH_OPTIONS.get(self.classifier, {}) if self.corpus.startswith("ctdc") else {}
         return {**_DEFAULT_OPTIONS.get(self.classifier, {}), **czech, **dict(self.options), "seed": self.seed}
 
     def load(self) -> Corpus:
         """Load the corpus in the paper's parts."""
-        options: dict[str, Any] = {"fold": self.seed % 5} if self.is_ctdc else {}
+        options: dict[str, Any] = {"fold": self.seed % 5} if self.corpus.startswith("ctdc") else {}
         return corpora.load(self.corpus, seed=self.seed, parts="paper", **options)
 
 
@@ -132,55 +127,37 @@ def _train_and_predict(settings: Settings, folder: Path) -> Probabilities:
     """
     corpus = settings.load()
     classifier = text.make(settings.classifier, **settings.classifier_options())
-    uses_all = "validation" in corpus.part_sizes and not classifier.needs_validation
-    training = corpus.part(
-        "train", *(["validation"] if uses_all else []), *([] if settings.conformal else ["calibration"])
-    )
-    validation = None
-    if classifier.needs_validation:
-        own = corpus.part("validation")
-        validation = (own.texts, own.labels)
+    validation = corpus.part("validation") if classifier.needs_validation else None
+    learned = {"train", *([] if validation else ["validation"]), *([] if settings.conformal else ["calibration"])}
+    training = corpus.part(*(learned & set(corpus.part_sizes)))
     start = time.perf_counter()
     with progress.step(f"{settings.name}: training"):
         classifier.fit(
             training.texts,
             training.labels,
             corpus.label_names,
-            validation=validation,
+            validation=None if validation is None else (validation.texts, validation.labels),
             work_folder=folder / "checkpoints",
         )
-    fit_seconds = time.perf_counter() - start
-    names = ["test", *(["calibration"] if settings.conformal else []), *(["validation"] if validation else [])]
-    start = time.perf_counter()
+    fitted = time.perf_counter()
     parts = {}
-    for name in names:
-        part = corpus.part(name)
-        with progress.step(f"{settings.name}: predicting {name}"):
-            parts[name] = PartProbabilities.from_label_sets(
-                classifier.predict_proba(part.texts), part.label_sets, corpus.label_names, part.ids
-            )
+    for name in ("test", "calibration", "validation"):
+        if name in corpus.part_sizes and name not in learned:
+            with progress.step(f"{settings.name}: predicting {name}"):
+                part = corpus.part(name)
+                parts[name] = PartProbabilities.from_label_sets(
+                    classifier.predict_proba(part.texts), part.label_sets, corpus.label_names, part.ids
+                )
     described = {
         "run": dataclasses.asdict(settings),
-        "classifier": {name: _plain(value) for name, value in classifier.get_params().items()},
+        "classifier": json.loads(json.dumps(classifier.get_params(), default=str)),
         "history": classifier.history_,
         "corpus": {"name": corpus.name, "fingerprint": corpus.fingerprint(), "n_training": len(training)},
-        "fit_seconds": round(fit_seconds, 1),
-        "predict_seconds": round(time.perf_counter() - start, 1),
+        "fit_seconds": round(fitted - start, 1),
+        "predict_seconds": round(time.perf_counter() - fitted, 1),
     }
-    if classifier.held_out_ is not None:
-        rows, probabilities = classifier.held_out_
-        described["held_out"] = _metrics(training.labels[rows], probabilities)
     largest = int(np.asarray(corpus.part("train").labels.sum(axis=1)).max())
     return Probabilities(parts, tuple(corpus.label_names), largest, described)
-
-
-def _metrics(labels: Any, probabilities: Any) -> dict[str, float]:
-    """Return how good the classifier itself is: labels of at least 0.5."""
-    return dataclasses.asdict(classification_metrics(labels, probabilities >= 0.5))
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float, bool, type(None), list, tuple)) else str(value)
 
 
 def probabilities_of(settings: Settings, folders: Folders) -> Probabilities:
@@ -205,24 +182,22 @@ def _calibrated(measure: Any, part: PartProbabilities, max_labels: int) -> Confo
 
 def resplits(measure: Any, probabilities: Probabilities) -> dict[str, Any]:
     """Evaluate on random re-splits of calibration and test texts."""
-    errors: dict[str, list[float]] = {level: [] for level in STANDARD_LEVELS}
-    sized = []
+    errors, sized = [], []
     for seed in range(N_RESPLITS):
         calibration, test = probabilities.resplit(seed)
         predictor = _calibrated(measure, calibration, probabilities.max_labels)
-        rates = error_rates(predictor, test.probabilities, test.labels, STANDARD_LEVELS)
-        for level, error in zip(STANDARD_LEVELS, rates, strict=True):
-            errors[level].append(float(error))
+        texts = predictor.texts(test.probabilities)
+        errors.append(error_rates(predictor, texts, test.labels, STANDARD_LEVELS))
         if seed < _N_SIZED:
-            sizes = size_curve(predictor, test.probabilities, STANDARD_LEVELS)
+            sizes = dict(zip(STANDARD_LEVELS, size_curve(predictor, texts, STANDARD_LEVELS), strict=True))
             sized.append(
                 {
-                    "mean_size": {level: size.mean for level, size in zip(STANDARD_LEVELS, sizes, strict=True)},
-                    "median_size": {level: size.median for level, size in zip(STANDARD_LEVELS, sizes, strict=True)},
-                    "s_excess": list(s_criterion(predictor, test.probabilities).excess),
+                    "mean_size": {level: size.mean for level, size in sizes.items()},
+                    "median_size": {level: size.median for level, size in sizes.items()},
+                    "s_excess": list(s_criterion(predictor, texts).excess),
                 }
             )
-    return {"errors": errors, "sizes": sized}
+    return {"errors": dict(zip(STANDARD_LEVELS, np.transpose(errors).tolist(), strict=True)), "sizes": sized}
 
 
 def _evaluations(settings: Settings, probabilities: Probabilities, names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -287,13 +262,11 @@ def run(settings: Settings, folders: Folders, measures: Iterable[str] = tuple(ME
         "versions": versions(),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
         "underlying": {
-            name: _metrics(part.labels, part.probabilities)
+            name: dataclasses.asdict(classification_metrics(part.labels, part.probabilities >= 0.5))
             for name, part in probabilities.parts.items()
             if name != "calibration"
         },
     }
-    if "held_out" in probabilities.settings:  # texts of training, by fits that have not seen them
-        document["underlying"]["held_out"] = probabilities.settings["held_out"]
     for kind, values in _evaluations(settings, probabilities, missing).items() if settings.conformal else ():
         document[kind] = {**document.get(kind, {}), **values}
     target.parent.mkdir(parents=True, exist_ok=True)
