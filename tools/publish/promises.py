@@ -56,8 +56,11 @@ def _tags(figures: Document) -> str:
     return f"{n_tags:.1f}" if n_tags < 100 else f"{n_tags:,.0f}"
 
 
-def _divisions(number: int) -> str:
-    return "one random division" if number == 1 else f"{number} random divisions"
+def _divisions(*numbers: int) -> str:
+    least, most = min(numbers), max(numbers)
+    if most == 1:
+        return "one random division"
+    return f"{most} random divisions" if least == most else f"{least} to {most} random divisions"
 
 
 def _n_labels(entry: Document) -> int:
@@ -136,9 +139,9 @@ def brief(document: Document) -> str:
         tags = f"{_tags(missed)} of {_n_labels(entry):,}" if missed and "n_tags" in missed else "-"
         rows.append((name, _percent(_share_filed(entry)), _with_error(wrong), tags, _with_error(missed)))
     header = ("corpus", "filed", "wrong among them", "tags in a list", "true tags missed")
-    n_draws = max((len(entry["draws"]) for _, entry in _measured(document)), default=0)
+    n_draws = [len(entry["draws"]) for _, entry in _measured(document)]
     return (
-        f"{_table(header, rows)}\n\nAt the defaults (5 % wrong, 10 % missed), new texts of {_divisions(n_draws)}: "
+        f"{_table(header, rows)}\n\nAt the defaults (5 % wrong, 10 % missed), new texts of {_divisions(*n_draws)}: "
         "means ± standard errors."
     )
 
