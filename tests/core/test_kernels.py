@@ -12,6 +12,8 @@ import pytest
 
 from core.problems import draw_texts
 from surelabel import ConformalLabelSets, LogLoss
+from surelabel.answers import build_answers
+from surelabel.guarantees.decisions import Evidence, FilingPolicy
 
 HERE = Path(__file__).parents[1]
 ANSWERS = """
@@ -80,12 +82,15 @@ with mock.patch("numba.core.caching.FunctionCache.__init__", refuse):
     run(code, TMPDIR=str(tmp_path))
 
 
-def test_one_answer_takes_a_short_path():
-    probabilities, labels = draw_texts(99, 20)
-    probabilities = probabilities**3
-    names = [f"label {k}" for k in range(20)]
+@pytest.mark.parametrize(("asked", "most_frames"), [({}, 90), ({"significance": "0.3"}, 150)])
+def test_one_answer_takes_a_short_path(asked, most_frames):
+    probabilities, labels = draw_texts(999, 20)
+    probabilities, names = probabilities**3, [f"label {k}" for k in range(20)]
+    parts = [slice(0, 400), slice(400, 700), slice(700, 999)]
+    known = [Evidence(probabilities[part], labels[part]) for part in parts]
     with warnings.catch_warnings(action="ignore"):
-        predictor = ConformalLabelSets(LogLoss(), label_names=names, n_jobs=1).calibrate(probabilities, labels)
+        policy = FilingPolicy(label_names=names).calibrate(*known[:2])
+        predictor = ConformalLabelSets(LogLoss(), label_names=names, n_jobs=1).calibrate(*known[2][:2])
     calls = []
 
     def note(frame, event, argument):
@@ -93,10 +98,7 @@ def test_one_answer_takes_a_short_path():
             calls.append(frame.f_code.co_filename)
 
     def answer():
-        texts = predictor.texts(probabilities[:1])
-        guess = predictor.predict(texts)
-        sets = predictor.predict_set(texts, significance="0.3")
-        return guess.label_sets, sets.top(200), sets.size_bounds(), sets.status()
+        return build_answers(predictor, probabilities[:1], policy=policy, **asked)
 
     answer()
     sys.setprofile(note)
@@ -104,8 +106,9 @@ def test_one_answer_takes_a_short_path():
         answer()
     finally:
         sys.setprofile(None)
-    assert len(calls) <= 120
-    assert len(set(calls)) <= 12
+    # Checks, costs, the search, calibration, the policy and its lists, answers: from probabilities to decision.
+    assert len(calls) <= most_frames
+    assert len(set(calls)) <= 15
 
 
 def test_rows_of_any_width_and_limits():
