@@ -101,7 +101,7 @@ class DenseSearch:
 
     def first(self, limits: Limits, within: IntArray, number: Any) -> Found:
         """List the first members of each text, at most `number` of them (one for all texts, or one per text)."""
-        numbers = np.broadcast_to(np.asarray(number, dtype=np.int64), len(self))
+        numbers = np.full(len(self), number, dtype=np.int64)
         most, k = int(numbers.max(initial=0)), self.costs.changes.shape[1]
         n_words = -(-k // WORD)
 

@@ -131,7 +131,7 @@ class MixtureSearch(DenseSearch):
 
     def first(self, limits: Limits, within: IntArray, number: Any) -> Found:
         """List the first members of each text: of the plain search and of the seen label-sets, merged."""
-        numbers = np.broadcast_to(np.asarray(number, dtype=np.int64), len(self))
+        numbers = np.full(len(self), number, dtype=np.int64)
         seen = self.measure.fitted
 
         def block(rows: slice) -> Found:
