@@ -224,3 +224,11 @@ def test_bad_corpora_of_annif(tmp_path):
     for name in ("a.tsv", "b.csv", "c"):
         with pytest.raises(CorpusError):
             read_table(tmp_path / name)
+
+
+def test_names_that_mean_several_concepts_are_left_out(vocabulary):
+    others = vocabulary.other_names()
+    assert others["crude"] == others[C + "2"] == "oil"
+    assert others[C + "3"] == "bank (F1)"
+    assert "bank" not in others
+    assert "Bank" not in others

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from models.quick import quick_train
-from surelabel.corpora import Corpus
+from surelabel.corpora import Corpus, Vocabulary
+from surelabel.corpora.vocabulary import Concept
 from surelabel.exceptions import InvalidInputError
 from surelabel.models import calibrate_bundle, evaluate_bundle, load_bundle
 
@@ -102,3 +103,34 @@ def test_shortlists_of_thousands_of_labels(tmp_path):
     other = Corpus.from_label_sets("june", [f"june {row}" for row in range(90)], label_sets[:90], scores=scores[:90])
     grown = calibrate_bundle(loaded, other, add=True)
     assert grown.predictor.calibration_.n_texts == bundle.predictor.calibration_.n_texts + 90
+
+
+def test_a_vocabulary_and_its_broader_concepts():
+    names = Vocabulary(
+        (
+            Concept("u:1", "energy"),
+            Concept("u:2", "oil", ("crude",), broader=("u:1",)),
+            Concept("u:3", "gold"),
+            Concept("u:4", "tin", is_deprecated=True),
+        )
+    )
+    rng = np.random.default_rng(0)
+    label_sets, scores = [], []
+    for row in range(900):
+        given = {"energy", "oil"} if row % 3 == 0 else {"energy"} if row % 3 == 1 else {"gold"}
+        label_sets.append(given | {"tin"} if row % 50 == 2 else given)
+        found = {"u:1": "energy" in given, "CRUDE": "oil" in given, "gold": "gold" in given, "tin": False}
+        scores.append(
+            [(name, float(np.clip(0.9 * is_in + 0.05 + rng.normal(0, 0.05), 0, 1))) for name, is_in in found.items()]
+        )
+    corpus = Corpus.from_label_sets("concepts", [f"text {row}" for row in range(900)], label_sets, scores=scores)
+    bundle = quick_train(corpus, classifier="scores", options={}, vocabulary=names, constraints="broader")
+    assert dict(zip(bundle.label_names, bundle.uris, strict=True)) == {"energy": "u:1", "oil": "u:2", "gold": "u:3"}
+    assert bundle.predictor.constraints.implications == (("oil", "energy"),)
+    # "tin" is deprecated: never offered, and an error where it is true.
+    assert bundle.evaluation.n_unknown > 0
+    assert any("no known label" in note for note in bundle.info.notes)
+    (answer,) = bundle.answers(["x"], scores=[{"crude": 0.95, "energy": 0.05, "gold": 0.05}])
+    assert "energy" in answer.labels or "oil" not in answer.labels
+    with pytest.raises(InvalidInputError, match="vocabulary"):
+        quick_train(corpus, classifier="scores", options={}, constraints="broader")

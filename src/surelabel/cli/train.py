@@ -48,8 +48,8 @@ def train(
         typer.Option(
             metavar="NAME=VALUE",
             help="A setting of the classifier (epochs=3, model=minilm), or min_labels, max_labels, max_tags, "
-            "significance, recalibrate, name, constraints (a JSON file), or the size of a part: filing, calibration, "
-            "test.",
+            "significance, recalibrate, name, constraints (a JSON file, or broader: a tag needs those above it in the "
+            "vocabulary), or the size of a part: filing, calibration, test.",
         ),
     ] = None,
     scores: options.Scores = None,
@@ -109,7 +109,7 @@ def train(
         raise usage_error("it needs --vocabulary", "--language")
     settings = options.settings(setting)
     of_model = {name: settings.pop(name) for name in (*_OF_MODEL, *_OF_PARTS) if name in settings}
-    if "constraints" in of_model:
+    if of_model.get("constraints", "broader") != "broader":
         of_model["constraints"] = LabelConstraints.load(of_model["constraints"])
     asked = options.given(
         max_wrong=max_wrong,

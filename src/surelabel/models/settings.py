@@ -46,8 +46,8 @@ class TrainingSettings:
         Column with the group of each text: prediction sets keep their promise in every group.
     cardinality : sequence of int
         Numbers of labels at which the classes of label-sets begin, as in `ByCardinality`.
-    constraints : LabelConstraints, optional
-        What label-sets must obey to be candidates.
+    constraints : LabelConstraints or "broader", optional
+        What label-sets must obey to be candidates; "broader": a label requires the broader concepts of the vocabulary.
     best_guess : {"exact", "f1", "macro-f1"}
         The most plausible label-set (the paper's rule), or thresholds for micro-F1 or macro-F1.
     recalibrate : bool

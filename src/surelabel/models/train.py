@@ -21,6 +21,7 @@ from surelabel._core.progress import Report, reporting_to, step
 from surelabel._version import __version__
 from surelabel.corpora import Corpus, Vocabulary
 from surelabel.exceptions import CorpusError, InvalidInputError, MissingDependencyError
+from surelabel.labels.constraints import LabelConstraints
 from surelabel.models.bundle import Bundle, BundleInfo, load_bundle, with_names
 from surelabel.models.calibrate import held_out_texts, with_calibration
 from surelabel.models.evaluate import evaluate_bundle
@@ -123,7 +124,12 @@ def _train(
     corpus: Corpus, settings: TrainingSettings, vocabulary: Vocabulary | None, work_folder: Path | None
 ) -> Bundle:
     """Return the trained, calibrated and evaluated bundle."""
+    constraints = settings.constraints
+    if constraints == "broader" and vocabulary is None:
+        raise InvalidInputError("The constraints 'broader' need a vocabulary.")
     fitted = fit(corpus, settings, vocabulary, work_folder)
+    if constraints == "broader" and vocabulary is not None:
+        constraints = LabelConstraints(implications=vocabulary.implications(fitted.classifier.label_names_))
     notes = (*corpus.notes, *_notes(corpus, fitted.label_texts), *getattr(fitted.classifier, "notes", ()))
     for note in notes:
         _log.info("%s", note)
@@ -137,7 +143,7 @@ def _train(
         measure=fitted.measure,
         limits=fitted.limits,
         cardinality=settings.cardinality,
-        constraints=settings.constraints,
+        constraints=constraints,
         classifier=fitted.classifier,
         known_words=fitted.known_words,
         recalibration=fitted.recalibration,
