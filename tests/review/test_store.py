@@ -47,10 +47,10 @@ def test_what_is_saved_with_a_decision(store, clock):
     saved = store.decide("k1", text.number, "ann", ["oil", "gas", "oil"], seconds=2.5)
     [decision] = store.decisions()
     assert decision == saved
-    assert (decision.text_id, decision.text_hash) == ("1", text.hash)
+    assert (decision.number, text.id, text.model) == (text.number, "1", "model-1")
     assert decision.labels == ("gas", "oil")
     assert (decision.queue, decision.reviewer, decision.at) == ("choose", "ann", clock.now)
-    assert (decision.seconds, decision.model, decision.is_check) == (2.5, "model-1", False)
+    assert (decision.seconds, decision.is_check) == (2.5, False)
     assert decision.answer == text.answer
     assert decision.answer["size"] == 2**70
     assert store.text(text.number).decision == decision

@@ -63,15 +63,9 @@ class Needed:
 def audits_needed(max_missed: Any = "0.1", max_wrong: Any = "0.05", assurance: Any = "0.95") -> Needed:
     """Return how many audits a generation needs for its levels.
 
-    - Lists need 10 / max_missed - 1: the threshold is then the 10th of the sorted scores, not one extreme text. 99 for
-      10 %, 199 for 5 %. The promise would hold with fewer; the lists would only be long by chance.
-    - Filing needs as many as certify max_wrong with the assurance if 10 of them are wrong: 336 for 5 % and 95 %, 167
-      for 10 %.
-
-    Examples
-    --------
-    >>> audits_needed()
-    Needed(lists=99, filing=336)
+    Lists need 10 / max_missed - 1, so that the threshold is not one extreme text: 99 for 10 %, 199 for 5 %. The promise
+    would hold with fewer. Filing needs as many as certify max_wrong if 10 of them are wrong: 336 for 5 % with 95 %
+    assurance, 167 for 10 %.
     """
     missed, wrong, sure = (
         as_fraction(value, name, "audits_needed")
@@ -85,21 +79,10 @@ def audits_needed(max_missed: Any = "0.1", max_wrong: Any = "0.05", assurance: A
 
 @dataclasses.dataclass(frozen=True)
 class LearningStatus:
-    """How far a generation is.
+    """How far a generation is: "absent", "training", "waiting" for audits, or "ready" to be switched to.
 
-    Attributes
-    ----------
-    state : {"absent", "training", "waiting", "ready"}
-        "waiting" for audits; "ready" to be switched to.
-    needed : Needed
-    filing, lists : int
-        Audits that count already; `lists` begins when the filing rule is fixed, and is of texts that are not filed.
-    n_skipped : int
-        Of the audits those that were skipped and count as errors.
-    up_to : int
-        Number of the newest text in the store when training began.
-    n_decided : int
-        Decided texts that it was trained with.
+    `filing` and `lists` are audits that count already, of which `n_skipped` were skipped and count as errors; `lists`
+    begins when the filing rule is fixed. `n_decided` texts trained it, up to the number `up_to`.
     """
 
     state: str

@@ -69,7 +69,7 @@ class NewText:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """A saved decision.
+    """A saved decision about the text with this number.
 
     Attributes
     ----------
@@ -77,34 +77,25 @@ class Decision:
         Ascends in the order of decisions.
     key : str
         Made by the sender: a decision that is sent twice is saved once.
-    number, text_id, text_hash
-        The text: its number in the store, its id, and the SHA-256 of its content.
     labels : tuple of str or None
         None if the text was skipped, empty if no label fits.
-    reviewer : str
-    at, seconds : float
-        Seconds since 1970 (UTC); and how long the reviewer looked at the text, None if unknown.
-    queue, is_check, model : str, bool, str
-        As they are with the text.
-    answer : mapping or None
-        The answer of the model. None for a text of the blind check, except in `ReviewStore.decisions()`.
-    undone_at : float or None
+    at, seconds, undone_at : float
+        Seconds since 1970 (UTC); how long the reviewer looked at the text, None if unknown; None if it stands.
+    queue, is_check, answer
+        Those of the text. The answer is None for the blind check, except in `ReviewStore.decisions()`.
     """
 
     id: int
     key: str
     number: int
-    text_id: str
-    text_hash: str
     labels: tuple[str, ...] | None
     reviewer: str
     at: float
     seconds: float | None
+    undone_at: float | None
     queue: str
     is_check: bool
-    model: str
-    answer: Mapping[str, Any] | None = None
-    undone_at: float | None = None
+    answer: Mapping[str, Any] | None
 
     @property
     def action(self) -> str:
@@ -124,20 +115,9 @@ class Decision:
 
 @dataclasses.dataclass(frozen=True)
 class ReviewText:
-    """A text in a store.
+    """A text in a store, where its number names it; `decision` is the one that stands.
 
-    Attributes
-    ----------
-    number : int
-        Names the text in the store.
-    id, hash, text, columns
-    queue, is_check : str, bool
-    answer : mapping or None
-        The answer of the model; None for a text of the blind check, so that no page can show it.
-    model : str
-    n_skips : int
-    decision : Decision or None
-        The decision that stands.
+    The answer of the model is None for a text of the blind check, so that no page can show it.
     """
 
     number: int

@@ -113,18 +113,18 @@ class ReviewStore:
         with self._reads.connect() as connection:
             for start in range(0, len(keys), _PAGE):
                 ids = [text_id for text_id, _ in keys[start : start + _PAGE]]
-                query = sa.select(TEXTS.c.text_id, TEXTS.c.hash).where(TEXTS.c.text_id.in_(ids))
-                stored.update((row.text_id, row.hash) for row in connection.execute(query))
+                query = sa.select(TEXTS.c.id, TEXTS.c.hash).where(TEXTS.c.id.in_(ids))
+                stored.update((row.id, row.hash) for row in connection.execute(query))
         return [index for index, key in enumerate(keys) if key not in stored]
 
     def add(self, texts: Iterable[NewText]) -> int:
         """Add texts to their queues and return how many are new; a known text (same id and content) stays as it is."""
-        rows = {(row["text_id"], row["hash"]): row for row in map(self._row, texts)}
+        rows = {(row["id"], row["hash"]): row for row in map(self._row, texts)}
         if not rows:
             return 0
         with self._engine.begin() as connection:
             insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-            statement = insert(TEXTS).on_conflict_do_nothing(index_elements=["text_id", "hash"])
+            statement = insert(TEXTS).on_conflict_do_nothing(index_elements=["id", "hash"])
             return len(connection.execute(statement.returning(TEXTS.c.number), list(rows.values())).all())
 
     def _row(self, new: NewText) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class ReviewStore:
         text_id, text_hash = storable(new.id), hash_of(new.text)
         place = 0 if new.queue == CHECK else queues.keyed_hash(self._salt, "place", text_id, text_hash) >> 1
         return {
-            "text_id": text_id,
+            "id": text_id,
             "hash": text_hash,
             "text": storable(new.text),
             "columns": tables.storable_json(new.columns),
@@ -141,7 +141,7 @@ class ReviewStore:
             "answer": tables.storable_json(new.answer),
             "model": storable(new.model),
             "place": place,
-            "skips": 0,
+            "n_skips": 0,
         }
 
     def text(self, number: int) -> ReviewText:
@@ -200,7 +200,7 @@ class ReviewStore:
             sa.select(TEXTS.c.number)
             .where(TEXTS.c.queue == _as_queue(queue), TEXTS.c.decided.is_(None), sa.or_(mine, self._is_free(now)))
             # NULL = reviewer is NULL, which databases sort in different places.
-            .order_by(sa.case((mine, 0), else_=1), TEXTS.c.skips, TEXTS.c.place, TEXTS.c.number)
+            .order_by(sa.case((mine, 0), else_=1), TEXTS.c.n_skips, TEXTS.c.place, TEXTS.c.number)
             .limit(n)
             .with_for_update(skip_locked=True)
         )
@@ -261,12 +261,12 @@ class ReviewStore:
                 if earlier is not None:
                     return _same(as_decision(earlier), row)
                 if text.decided is not None:
-                    raise ReviewConflictError(f"Text {text.text_id!r:.60} is decided. Undo that decision first.")
+                    raise ReviewConflictError(f"Text {text.id!r:.60} is decided. Undo that decision first.")
                 if text.owner != reviewer:
-                    raise ReviewConflictError(f"Text {text.text_id!r:.60} is not leased to {reviewer}. Lease it first.")
+                    raise ReviewConflictError(f"Text {text.id!r:.60} is not leased to {reviewer}. Lease it first.")
                 decision = connection.execute(DECISIONS.insert().values(row).returning(DECISIONS.c.id)).scalar_one()
                 change: dict[str, Any] = {"owner": None, "until": None}
-                change |= {"skips": text.skips + 1} if labels is None else {"decided": decision}
+                change |= {"n_skips": text.n_skips + 1} if labels is None else {"decided": decision}
                 connection.execute(TEXTS.update().where(TEXTS.c.number == number).values(change))
                 saved = tables.select_decisions().where(DECISIONS.c.id == decision)
                 return as_decision(connection.execute(saved).one())
@@ -299,9 +299,9 @@ class ReviewStore:
         if decision.labels is not None:
             change["decided"] = None
         elif text.decided is not None or text.owner not in {None, decision.reviewer}:
-            raise ReviewConflictError(f"Text {text.text_id!r:.60} was skipped, and another reviewer has it now.")
+            raise ReviewConflictError(f"Text {text.id!r:.60} was skipped, and another reviewer has it now.")
         else:
-            change["skips"] = max(0, text.skips - 1)
+            change["n_skips"] = max(0, text.n_skips - 1)
         connection.execute(DECISIONS.update().where(DECISIONS.c.id == decision.id).values(undone_at=now))
         connection.execute(TEXTS.update().where(TEXTS.c.number == text.number).values(change))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -16,7 +17,7 @@ from surelabel._core.extras import require
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.review.queues import CHECK, Decision, ReviewText
 
-VERSION = 1
+VERSION = 2
 METADATA = sa.MetaData()
 LONGEST_NAME = 200
 LARGEST_NUMBER = 2**63 - 1
@@ -37,7 +38,7 @@ TEXTS = sa.Table(
     "surelabel_texts",
     METADATA,
     sa.Column("number", _NUMBER, primary_key=True, autoincrement=True),
-    sa.Column("text_id", sa.Text, nullable=False),
+    sa.Column("id", sa.Text, nullable=False),
     sa.Column("hash", sa.String(64), nullable=False),
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("columns", sa.JSON, nullable=False),
@@ -46,12 +47,12 @@ TEXTS = sa.Table(
     sa.Column("answer", sa.JSON, nullable=False),
     sa.Column("model", sa.Text, nullable=False),
     sa.Column("place", sa.BigInteger, nullable=False),
-    sa.Column("skips", sa.Integer, nullable=False, default=0),
+    sa.Column("n_skips", sa.Integer, nullable=False, default=0),
     sa.Column("decided", _NUMBER, nullable=True),
     sa.Column("owner", sa.String(LONGEST_NAME), nullable=True),
     sa.Column("until", sa.Double, nullable=True),
-    sa.UniqueConstraint("text_id", "hash"),
-    sa.Index("surelabel_pending", "queue", "decided", "skips", "place", "number"),
+    sa.UniqueConstraint("id", "hash"),
+    sa.Index("surelabel_pending", "queue", "decided", "n_skips", "place", "number"),
     sqlite_autoincrement=True,
 )
 """One row per text. `decided` is the id of the decision that stands, `place` the order in the queue."""
@@ -72,6 +73,8 @@ DECISIONS = sa.Table(
 """One row per decision and skip. Rows are added; only `undone_at` is ever set later."""
 
 _DECIDED = [column.label(f"decision_{column.name}") for column in DECISIONS.c]
+_OF_TEXT = [field.name for field in dataclasses.fields(ReviewText) if field.name != "decision"]
+_OF_DECISION = [field.name for field in dataclasses.fields(Decision)]
 
 
 def select_texts() -> sa.Select[Any]:
@@ -86,42 +89,21 @@ def select_decisions() -> sa.Select[Any]:
 
 def as_text(row: sa.Row[Any]) -> ReviewText:
     """Return a row of `select_texts` as a value, without the answer if the check is blind."""
-    values = row._mapping
-    return ReviewText(
-        number=values["number"],
-        id=values["text_id"],
-        hash=values["hash"],
-        text=values["text"],
-        columns=values["columns"],
-        queue=values["queue"],
-        is_check=values["is_check"],
-        answer=None if values["queue"] == CHECK else values["answer"],
-        model=values["model"],
-        n_skips=values["skips"],
-        decision=None if values["decision_id"] is None else as_decision(row),
-    )
+    values = {name: row._mapping[name] for name in _OF_TEXT}
+    if row.queue == CHECK:
+        values["answer"] = None
+    return ReviewText(**values, decision=None if row.decision_id is None else as_decision(row))
 
 
 def as_decision(row: sa.Row[Any], *, reveal: bool = False) -> Decision:
     """Return a row as a decision; `reveal` the answer even if the check is blind."""
-    values = row._mapping
-    labels = values["decision_labels"]
-    return Decision(
-        id=values["decision_id"],
-        key=values["decision_key"],
-        number=values["number"],
-        text_id=values["text_id"],
-        text_hash=values["hash"],
-        labels=None if labels is None else tuple(labels),
-        reviewer=values["decision_reviewer"],
-        at=values["decision_at"],
-        seconds=values["decision_seconds"],
-        queue=values["queue"],
-        is_check=values["is_check"],
-        model=values["model"],
-        answer=values["answer"] if reveal or values["queue"] != CHECK else None,
-        undone_at=values["decision_undone_at"],
-    )
+    found = row._mapping
+    values = {name: found[f"decision_{name}" if name in DECISIONS.c else name] for name in _OF_DECISION}
+    if values["labels"] is not None:
+        values["labels"] = tuple(values["labels"])
+    if row.queue == CHECK and not reveal:
+        values["answer"] = None
+    return Decision(**values)
 
 
 def storable(text: str) -> str:

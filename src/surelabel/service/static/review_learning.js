@@ -30,13 +30,15 @@ export function showLearning(attempt) {
     }
     byId("learning-bars").hidden = state.state === "absent";
     const can = {
-      learn: !state.is_running && state.can_start && state.state !== "ready",
+      learn: !state.is_running && state.can_start && (state.state === "waiting" ? state.filing === needed.filing : state.state !== "ready"),
       calibrate: !state.is_running && state.alarm && state.state === "absent",
       switch: !state.is_running && state.state === "ready",
       undo: !state.is_running && state.can_undo,
     };
+    const focused = document.activeElement;
     for (const [action, is] of Object.entries(can)) byId(`learning-${action}`).hidden = !is;
-    byId("learning-learn").textContent = state.state === "absent" ? "Learn" : "Continue";
+    if (focused.hidden) panel.querySelector("summary").focus();
+    byId("learning-learn").textContent = state.state === "absent" ? "Learn" : state.state === "waiting" ? "Calibrate with the checked texts" : "Continue";
     clearTimeout(timer);
     if (panel.open && state.is_running) timer = setTimeout(load, 1000);
   }
