@@ -38,10 +38,10 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(bundle, settings=None, store=None):
+def running(bundle, settings=None, store=None, learner=None):
     """A service behind real HTTP, on a free port."""
     listening = socket.create_server(("127.0.0.1", 0))
-    app = create_app(bundle, settings or ServiceSettings(), store)
+    app = create_app(bundle, settings or ServiceSettings(), store, learner)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -91,3 +91,35 @@ class FakeBundle:
         start = text.lower().find(label.lower())
         words = [] if start < 0 else [types.SimpleNamespace(start=start, end=start + len(label), weight=1.0)]
         return types.SimpleNamespace(speaking_for=lambda n: words[:n])
+
+
+class FakeLearner:
+    """A learner whose state is set by hand, and that keeps what was asked of it."""
+
+    def __init__(self, **state):
+        self.asked = []
+        self.now = {
+            "state": "absent",
+            "needed": {"filing": 336, "lists": 99},
+            "filing": 0,
+            "lists": 0,
+            "is_running": False,
+            "step": None,
+            "problem": None,
+            "can_start": True,
+            "can_undo": False,
+            "alarm": False,
+        } | state
+
+    def state(self, store):
+        return self.now
+
+    def start(self, *, retrain):
+        self.asked.append("learn" if retrain else "calibrate")
+        self.now |= {"is_running": True, "step": {"step": "training", "done": 1, "total": 4}}
+
+    def switch(self):
+        self.asked.append("switch")
+
+    def undo(self):
+        self.asked.append("undo")

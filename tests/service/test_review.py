@@ -5,7 +5,8 @@ import json
 import pytest
 
 from service.conftest import asking, refused
-from service.fakes import FakeBundle
+from service.fakes import FakeBundle, FakeLearner
+from surelabel.exceptions import InvalidInputError
 from surelabel.review import NewText, ReviewStore
 from surelabel.service import create_app
 
@@ -154,3 +155,27 @@ async def test_the_page_and_its_state(review):
     state = (await review.get("/v1/review")).json()
     assert state["queues"]["choose"]["waiting"] == 2
     assert "Review" in (await review.get("/")).text
+
+
+async def test_learning_is_started_followed_switched_and_undone(bundle, store):
+    learner = FakeLearner()
+    app = create_app(bundle, store=store, learner=learner)
+    async with asking(app) as client:
+        state = (await client.get("/v1/review/learning")).json()
+        assert (state["state"], state["needed"]) == ("absent", {"filing": 336, "lists": 99})
+        for action in ("learn", "calibrate"):
+            state = await post(client, "learning", action=action)
+            assert state["is_running"]
+        assert not app.state.is_replaced
+        for action in ("switch", "undo"):
+            await post(client, "learning", action=action)
+            assert app.state.is_replaced
+        assert learner.asked == ["learn", "calibrate", "switch", "undo"]
+        refused(await client.post("/v1/review/learning", json={"action": "forget"}), 422, "action")
+        learner.switch = lambda: (_ for _ in ()).throw(InvalidInputError("The next generation is not ready."))
+        refused(await client.post("/v1/review/learning", json={"action": "switch"}), 422)
+
+
+async def test_a_review_that_cannot_learn_has_no_learning(review):
+    assert (await review.get("/v1/review/learning")).status_code == 404
+    assert "learning" not in (await review.get("/review")).text

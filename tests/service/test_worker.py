@@ -7,8 +7,8 @@ import pytest
 
 from service.fakes import FakeBundle
 from surelabel.service.answering import BATCH_TEXTS, Question, Worker
-from surelabel.service.schemas import ServiceError
 from surelabel.service.metrics import ServiceMetrics
+from surelabel.service.schemas import ServiceError
 
 pytestmark = pytest.mark.anyio
 

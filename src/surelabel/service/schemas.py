@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import Depends, Request
+from fastapi import Depends
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
@@ -256,28 +256,13 @@ class ErrorResponse(BaseModel):
     error: ErrorDetails
 
 
-def described(*statuses: int, **more: Any) -> dict[str, Any]:
+def described(*statuses: int, responses: Mapping[int | str, Any] | None = None) -> dict[str, Any]:
     """Return how an address that needs the token is described in OpenAPI."""
-    errors: dict[int | str, dict[str, Any]] = {code: {"model": ErrorResponse} for code in (401, 403, *statuses)}
+    errors: dict[int | str, Any] = {code: {"model": ErrorResponse} for code in (401, 403, *statuses)}
     bearer = HTTPBearer(auto_error=False, description="The token of the service; SecureRequests compares it.")
-    dependencies = [Depends(bearer), *more.pop("dependencies", ())]
-    return {"responses": errors | more.pop("responses", {}), "dependencies": dependencies, **more}
+    return {"responses": errors | dict(responses or {}), "dependencies": [Depends(bearer)]}
 
 
-def posted(response: dict[str, Any] | None = None, media_type: str = "application/json") -> dict[str, Any]:
-    """Return how an address is described that takes a body of one type, not one that forms of other sites can send."""
-    responses = {} if response is None else {200: response}
-    dependencies = [Depends(_body_type(media_type))]
-    return described(400, 404, 409, 413, 415, 422, 503, responses=responses, dependencies=dependencies)
-
-
-def _body_type(expected: str) -> Callable[[Request], None]:
-    """Return what refuses bodies of other types."""
-
-    def check_type(request: Request) -> None:
-        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media_type != expected:
-            message = f"The body must be {expected}. Got {media_type[:80] or 'no type'!r}."
-            raise ServiceError(415, "wrong_type", message, f"Send the header 'Content-Type: {expected}'.")
-
-    return check_type
+def posted(response: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return how an address is described that takes a body."""
+    return described(400, 404, 409, 413, 422, 503, responses={} if response is None else {200: response})

@@ -35,7 +35,6 @@ _TYPES = {
     "parquet": "application/vnd.apache.parquet",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
-_BODY = "application/octet-stream"
 
 
 class _TurnTaking:
@@ -66,10 +65,10 @@ class _Download(StreamingResponse):
 
 def add_tables(app: FastAPI, worker: Worker) -> None:
     """Add the address that takes tables."""
-    body = {"requestBody": {"required": True, "content": {_BODY: {}}}}
+    body = {"requestBody": {"required": True, "content": {"application/octet-stream": {}}}}
     files = {"content": {name: {} for name in _TYPES.values()}, "description": "The answers."}
 
-    @app.post(TABLE_PATH, openapi_extra=body, **posted(files, _BODY))
+    @app.post(TABLE_PATH, openapi_extra=body, **posted(files))
     async def table(
         request: Request,
         name: Annotated[str, Query(min_length=1, max_length=200, description="Name of the file; its suffix counts.")],
