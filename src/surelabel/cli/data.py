@@ -37,6 +37,8 @@ def get_corpus(name: Annotated[str, typer.Argument(help="A name from surelabel d
     corpus = corpora.load(name)
     say(f"{name}: {len(corpus):,} texts, {len(corpus.label_names):,} labels.")
     say(f"Source: {corpus.provenance.source}. Licence: {corpus.provenance.licence}.")
+    for note in corpus.notes:
+        say(note)
 
 
 @data.command("stats")

@@ -102,7 +102,7 @@ def read_reuters(path: str | Path) -> Corpus:
     provenance = Provenance(
         source.name,
         f"ModApte; labels of both parts; texts with one at least; {form}",
-        "research use only; Reuters Ltd. and Carnegie Group, Inc.",
+        "research use only, Reuters Ltd. and Carnegie Group",
         hashlib.sha256(b"".join(files.values())).hexdigest(),
     )
     return Corpus.from_parts("reuters", parts, names, provenance)
