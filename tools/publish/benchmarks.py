@@ -65,6 +65,19 @@ def annif(document: Document) -> str:
     return f"{table}\n\nOf the test texts: {shares}."
 
 
+def taggers(document: Document) -> str:
+    """Tabulate what taggers that we did not train give: filed texts and lists, over random divisions."""
+    rows = []
+    for name, corpus in document.get("corpora", {}).items():
+        found = corpus.get("summary")
+        if found:
+            filed, seen = found["wrong_file"], found["missed_seen"]
+            shares = (filed["share_of_texts"], filed["mean"], seen["mean"])
+            rows.append((name, *(f"{100 * share:.1f} %" for share in shares), f"{found['mean_list']:.1f}"))
+    header = ("corpus", "filed", "wrong among them", "true tags missed in lists", "tags in a list")
+    return markdown_table(header, rows) if rows else ""
+
+
 def learn(document: Document) -> str:
     """Tabulate generations that learn from a review: errors of filing and lists, and micro-F1."""
     names = {

@@ -27,6 +27,7 @@ _FROM_FILES: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
     "mixture.json": {"mixture": benchmarks.mixture},
     "eurlex.json": {"eurlex": benchmarks.eurlex},
     "annif.json": {"annif": benchmarks.annif},
+    "taggers.json": {"taggers": benchmarks.taggers},
     "learn.json": {"learn": benchmarks.learn},
     "corpora.json": {"paper-corpora": paper.corpora_table},
 }
