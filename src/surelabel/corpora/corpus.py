@@ -54,12 +54,6 @@ class Corpus:
         False for a text that nobody has tagged, whose row of `labels` is empty.
     scores : tuple or None
         Scores of a tagger per text (None for a text without), or None if the corpus has none.
-
-    Examples
-    --------
-    >>> corpus = Corpus.from_label_sets("two", ["oil up", "gold and oil"], [{"oil"}, {"gold", "oil"}])
-    >>> corpus
-    Corpus 'two': 2 texts, 2 labels (train 2)
     """
 
     name: str

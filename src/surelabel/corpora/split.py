@@ -43,12 +43,6 @@ def draw_parts(
         The same seed gives the same parts on every machine.
     filing, calibration, test : int or float, optional
         A number of texts, or a share (below 1) of the tagged texts. 0 draws none.
-
-    Examples
-    --------
-    >>> from surelabel import corpora
-    >>> corpora.draw_parts(corpora.generate_synthetic(2_000))
-    Corpus 'synthetic': 2,000 texts, 24 labels (train 1,400, filing 200, calibration 200, test 200)
     """
     n_labelled = int(corpus.is_labelled.sum())
     sizes = {}
@@ -62,8 +56,13 @@ def draw_parts(
         return corpus
     if "train" not in corpus.part_sizes:
         return corpus.with_notes(f"No part is drawn: the corpus has {', '.join(corpus.part_sizes)} and no train.")
-    pool = np.flatnonzero(corpus.part_of == PARTS.index("train"))
-    _check_rest(corpus, sizes, len(pool))
+    _check_rest(corpus, sizes, corpus.part_sizes["train"])
+    return _draw(corpus, "train", sizes, seed)
+
+
+def _draw(corpus: Corpus, source: str, sizes: Mapping[str, int], seed: int) -> Corpus:
+    """Move simple random samples of one part to others."""
+    pool = np.flatnonzero(corpus.part_of == PARTS.index(source))
     order = pool[np.random.RandomState(seed).permutation(len(pool))]  # a stream that never changes
     part_of, start = corpus.part_of.copy(), 0
     for name, size in sizes.items():
@@ -77,14 +76,12 @@ def halve_validation(corpus: Corpus, seed: int = 0) -> Corpus:
 
     For classifiers that do not stop by validation texts: the texts that the corpus sets aside stay out of training.
     """
-    held = np.flatnonzero(corpus.part_of == PARTS.index("validation"))
-    if len(held) < 2 or {"filing", "calibration"} & set(corpus.part_sizes):
+    n_texts = corpus.part_sizes.get("validation", 0)
+    if n_texts < 2 or {"filing", "calibration"} & set(corpus.part_sizes):
         return corpus
-    order, part_of = held[np.random.RandomState(seed).permutation(len(held))], corpus.part_of.copy()
-    half = len(held) // 2
-    part_of[order[:half]], part_of[order[half:]] = PARTS.index("filing"), PARTS.index("calibration")
-    note = f"The {count(len(held))} validation texts are divided at random into filing and calibration."
-    return replace(corpus, part_of=part_of).with_notes(note)
+    note = f"The {count(n_texts)} validation texts are divided at random into filing and calibration."
+    halves = {"filing": n_texts // 2, "calibration": n_texts - n_texts // 2}
+    return _draw(corpus, "validation", halves, seed).with_notes(note)
 
 
 def _as_number(name: str, size: Size, n_texts: int) -> int:

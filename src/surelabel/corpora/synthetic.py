@@ -55,11 +55,6 @@ def generate_synthetic(n_texts: int = 2_000, n_labels: int = 24, seed: int = 0) 
 
     All texts are in the training part. The first 24 labels have English names and words, the others made-up ones. The
     same seed gives the same corpus on every machine.
-
-    Examples
-    --------
-    >>> generate_synthetic(n_texts=100, seed=7)
-    Corpus 'synthetic': 100 texts, 24 labels (train 100)
     """
     for name, value, least in (("n_texts", n_texts, 1), ("n_labels", n_labels, 2), ("seed", seed, 0)):
         if value < least:

@@ -78,14 +78,6 @@ def read_table(
         Whether there must be labels to learn from. False also reads files without labels.
     name : str, optional
         The corpus's name; default the file's.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "news.csv"
-    >>> _ = path.write_text("body,tags\nOil rose,oil\nGold and oil fell,gold;oil\n")
-    >>> read_table(path, text="body", labels="tags").label_sets[0]
-    frozenset({'oil'})
     """
     sources = _sources(path)
     asked = (labels,) if isinstance(labels, str) else tuple(labels)

@@ -46,7 +46,7 @@ class Writer:
 
 
 def open_writer(stream: IO[Any], kind: str, headings: Sequence[str] | Schema = ()) -> Writer:
-    r"""Return a writer onto a stream, which stays open: of bytes, or for jsonl, csv and tsv also of text.
+    """Return a writer onto a stream, which stays open: of bytes, or for jsonl, csv and tsv also of text.
 
     Parameters
     ----------
@@ -54,14 +54,6 @@ def open_writer(stream: IO[Any], kind: str, headings: Sequence[str] | Schema = (
         One of `OUTPUT_FORMATS`.
     headings : sequence of str, or mapping of name to type
         The columns; Parquet needs types (see `Schema`), JSONL needs none.
-
-    Examples
-    --------
-    >>> import io
-    >>> stream = io.StringIO()
-    >>> open_writer(stream, "csv", ("id", "labels")).write([{"id": "=1+1", "labels": "oil"}])
-    >>> stream.getvalue()
-    "id,labels\n'=1+1,oil\n"
     """
     if kind == "jsonl":
         return Writer(stream)
