@@ -33,7 +33,7 @@ _SCORED, _FEWEST_SCORED, _MOST_SCORES, _GUESSED, _SIZED, _WORK_LIMIT = 700, 150,
 _START = (1.5, math.log(0.7), 0.4, 0.2)
 BOUNDS = ((-3.0, 6.0), (math.log(0.1), math.log(1.5)), (0.0, 1.5), (0.0, 1.5))
 # Standard errors by which likelihood must be better, share by which sets must be smaller, and of best guesses to lose.
-_SURELY, _LEAST_GAIN, _MOST_LOST = 2.0, 0.05, 0.005
+_SURELY, _LEAST_GAIN, _MOST_LOST = 2.0, 0.05, 0.01
 
 
 def choose_mixture(
@@ -50,8 +50,9 @@ def choose_mixture(
 
     The settings are those under which the label-sets of the texts are likeliest. Texts are divided into three folds.
     Settings chosen on two of them must make the third likelier than `LogLoss` by two standard errors, its sets a
-    twentieth smaller at every significance (by exp(mean log(1 + N)) - 1), and its best guesses no worse. If not, or
-    with fewer than 60 texts, the result is `LogLoss()`. Calibration texts take no part, so the promise stays as it was.
+    twentieth smaller at every significance (by exp(mean log(1 + N)) - 1), and at most one more best guess in a hundred
+    wrong. If not, or with fewer than 60 texts, the result is `LogLoss()`. Calibration texts take no part, so the
+    promise stays as it was.
 
     Parameters
     ----------
