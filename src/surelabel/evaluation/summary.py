@@ -24,6 +24,20 @@ _SUBGROUPS = {
 }
 
 
+def promise_line(bundle: Any) -> str:
+    """Return in a few sentences what a model does and promises."""
+    info, calibration = bundle.info, bundle.predictor.calibration_
+    level = {name: f"{100 * float(value):g} %" for name, value in info.levels.items()}
+    return (
+        f"A {info.classifier} classifier for {count(len(bundle.label_names))} tags. Texts that it vouches for are "
+        f"filed: at most {level['max_wrong']} of those are wrong, with {level['assurance']} assurance. For all others "
+        f"a person chooses from a list that misses at most {level['max_missed']} of the true tags on average, or reads "
+        f"the text. Calibrated on {count(len(bundle.filing))} texts for filing and {count(calibration.n_texts)} for "
+        f"lists and prediction sets ({info.measure}; answers of {calibration.min_labels} to {calibration.max_labels} "
+        "tags)."
+    )
+
+
 def training_lines(bundle: Any) -> list[str]:
     """Return what `train` prints about a model: its texts, its errors, what happens to new texts, and its lists."""
     info = bundle.info

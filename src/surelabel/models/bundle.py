@@ -290,7 +290,7 @@ class Bundle:
         if len(probabilities) == 0:
             return []
         self._check_groups(groups)
-        return build_answers(
+        answers = build_answers(
             self.predictor,
             probabilities,
             policy=self.policy,
@@ -303,6 +303,12 @@ class Bundle:
             top=top,
             best_guesses=self.best_guesses(probabilities),
         )
+        if self.vocabulary is None:
+            return answers
+        uri_of = dict(zip(self.label_names, self.uris or (), strict=True))
+        return [
+            dataclasses.replace(one, uris=tuple(uri_of.get(label) or label for label in one.labels)) for one in answers
+        ]
 
     def best_guesses(self, probabilities: Any) -> BoolArray | None:
         """Return the labels of each text by thresholds, None if best guesses are the most plausible label-sets."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from surelabel._core.formatting import bounds, count, markdown_table
-from surelabel.evaluation.metrics import large_enough
+from surelabel.evaluation import summary
 
 if TYPE_CHECKING:
     from surelabel.models.bundle import Bundle
 
 # Labels in the card; the evaluation has all.
 _MOST_LABELS = 50
-_USE = """```
+_CARD = """# {name}
+
+{promise}
+
+## Use
+
+```
 surelabel predict FOLDER texts.csv
 surelabel serve FOLDER
 ```
@@ -23,89 +29,75 @@ import surelabel
 bundle = surelabel.load_bundle("FOLDER")
 for answer in bundle.answers(["a text"]):
     print(answer.decision, answer.labels, answer.consider)
-```"""
-_TRUST = """The promises hold for texts that could have been calibration texts: same source, same time, same way of
-tagging. They are about many texts, not about each one. A text with a low credibility is unlike those."""
+```
+
+{figures}## When not to trust it
+
+The promises hold for texts that could have been calibration texts: same source, same time, same way of
+tagging. They are about many texts, not about each one. A text with a low credibility is unlike those.
+
+## Where it comes from
+
+{origin}
+{notes}
+## Settings
+
+{settings}
+"""
 
 
 def model_card(bundle: Bundle) -> str:
     """Return the README.md of a bundle, in Markdown."""
     info = bundle.info
-    sections = [
-        f"# {_plain(info.name)}",
-        _summary(bundle),
-        f"## Use\n\n{_USE}",
-        *([f"## Measured\n\n{_list(info.verdict)}"] if info.verdict else []),
-        *_figures(bundle),
-        f"## When not to trust it\n\n{_TRUST}",
-        "## Where it comes from",
-        _table(("what", "value"), _origin(bundle)),
-        *([_list(info.notes)] if info.notes else []),
-        "## Settings",
-        _table(("setting", "value"), sorted(info.settings.items())),
-        _table(("package", "version"), sorted(info.versions.items())),
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-def _summary(bundle: Bundle) -> str:
-    """Return in a few sentences what the model does and promises."""
-    info, calibration = bundle.info, bundle.predictor.calibration_
-    asked = {name: f"{100 * float(level):g} %" for name, level in info.levels.items()}
-    return (
-        f"A {info.classifier} classifier for {count(len(bundle.label_names))} tags. Texts that it vouches for are "
-        f"filed: at most {asked['max_wrong']} of those are wrong, with {asked['assurance']} assurance. For all others "
-        f"a person chooses from a list that misses at most {asked['max_missed']} of the true tags on average, or reads "
-        f"the text. Calibrated on {count(len(bundle.filing or ()))} texts for filing and {count(calibration.n_texts)} "
-        f"for lists and prediction sets ({info.measure}; answers of {calibration.min_labels} to "
-        f"{calibration.max_labels} tags)."
+    origin = {
+        "created": info.created,
+        "corpus": info.corpus,
+        **{name: value for name, value in info.provenance.items() if value and name != "notes"},
+        **{f"{part} texts": size for part, size in info.part_sizes.items()},
+        "group column": info.group_column or "none",
+        "best guess": info.best_guess,
+        "seed": info.seed,
+    }
+    settings = {**dict(sorted(info.settings.items())), **{f"version of {name}": v for name, v in info.versions.items()}}
+    return _CARD.format(
+        name=_plain(info.name),
+        promise=_plain(summary.promise_line(bundle)),
+        figures=_figures(bundle),
+        origin=_table(("what", "value"), origin.items()),
+        notes="".join(f"\n- {_plain(note)}" for note in info.notes) + "\n" * bool(info.notes),
+        settings=_table(("setting", "value"), settings.items()),
     )
 
 
-def _origin(bundle: Bundle) -> list[tuple[str, Any]]:
-    """Return the rows of the table of origins."""
-    info = bundle.info
-    rows: list[tuple[str, Any]] = [("created", info.created), ("corpus", info.corpus), ("seed", info.seed)]
-    rows += [(name, value) for name, value in info.provenance.items() if value and name != "notes"]
-    rows += [(f"{name} texts", size) for name, size in info.part_sizes.items()]
-    rows += [("group column", info.group_column)] if info.group_column else []
-    return [*rows, ("best guess", info.best_guess)]
-
-
-def _figures(bundle: Bundle) -> list[str]:
+def _figures(bundle: Bundle) -> str:
     """Return the figures on test texts, if there are any."""
-    if bundle.evaluation is None:
-        return []
-    found, evaluation = bundle.evaluation, bundle.evaluation.result
-    best = evaluation.guesses or evaluation.forced
-    levels = large_enough(found.errors, evaluation.n_calibration)
-    rows = [
-        (
-            level,
-            *(_share((errors or {}).get(level)) for errors in (found.errors, found.errors_filed, found.errors_seen)),
-            bounds(evaluation.at(level).sizes.mean_lower, evaluation.at(level).sizes.mean),
-        )
-        for level in levels
-        if any(point.significance == level for point in evaluation.curve)
+    found = bundle.evaluation
+    if found is None:
+        return ""
+    lines = "\n".join(f"- {_plain(line)}" for line in bundle.info.verdict)
+    rates = (found.errors, found.errors_filed or {}, found.errors_seen or {})
+    levels = [
+        (one.significance, *(_share(errors.get(one.significance)) for errors in rates), _size(one.sizes))
+        for one in found.result.standard
     ]
-    shown = sorted(evaluation.labels, key=lambda label: (-label.support, label.name))[:_MOST_LABELS]
-    labels = [(one.name, one.support, *map(_share, (one.precision, one.recall, one.f1))) for one in shown]
-    return [
-        f"## Figures on {count(found.n_texts)} test texts",
+    shown = sorted(found.result.labels, key=lambda label: (-label.support, label.name))[:_MOST_LABELS]
+    labels = [(one.name, one.support, _share(one.precision), _share(one.recall), _share(one.f1)) for one in shown]
+    best = found.result.guesses or found.result.forced
+    return (
+        f"## Measured on {count(found.n_texts)} test texts\n\n{lines}\n\n"
         f"Best guess exactly right: {best.accuracy:.1%}; micro-F1 {best.f1_micro:.3f}, macro-F1 {best.f1_macro:.3f}. "
-        + ", ".join(f"{name} {value:.3f}" for name, value in evaluation.ranks.items())
-        + ".",
-        _table(("significance", "errors", "of filed texts", "of texts people see", "mean answers per set"), rows),
-        _table(("tag", "test texts", "precision", "recall", "F1"), labels),
-    ]
+        f"{', '.join(f'{name} {value:.3f}' for name, value in found.result.ranks.items())}.\n\n"
+        f"{_table(('significance', 'errors', 'of filed texts', 'of texts people see', 'mean answers per set'), levels)}"
+        f"\n\n{_table(('tag', 'test texts', 'precision', 'recall', 'F1'), labels)}\n\n"
+    )
+
+
+def _size(sizes: Any) -> str:
+    return bounds(sizes.mean_lower, sizes.mean)
 
 
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
-
-
-def _list(lines: Any) -> str:
-    return "\n".join(f"- {_plain(line)}" for line in lines)
 
 
 def _table(headings: tuple[str, ...], rows: Any) -> str:

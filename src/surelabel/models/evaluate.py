@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +16,7 @@ from surelabel.corpora import Corpus
 from surelabel.evaluation.conditional import TextInfo
 from surelabel.evaluation.evaluate import EvaluationResult, as_dataclass, as_label_sets, evaluate
 from surelabel.evaluation.metrics import STANDARD_LEVELS, missed_at
-from surelabel.exceptions import CalibrationWarning, InvalidInputError
+from surelabel.exceptions import InvalidInputError
 from surelabel.guarantees.decisions import CHOOSE, FILE, READ, Decision
 from surelabel.models.bundle import Bundle, with_names
 from surelabel.models.calibrate import held_out_texts
@@ -127,7 +126,7 @@ def evaluate_bundle(bundle: Bundle, corpus: Corpus, *, held_out: bool = False) -
         )
     with step("predicting test texts"):
         part = held_out_texts(bundle, labelled)
-    with step("measuring"), warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+    with step("measuring"):
         return _measured(bundle, part, labelled, {reason: n for reason, n in left_out.items() if n})
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
 from surelabel.evaluation import summary
-from surelabel.exceptions import CalibrationWarning
 from surelabel.guarantees.automation import Automation
 from surelabel.models.bundle import Bundle
 
@@ -42,8 +39,7 @@ def _weaker_filing(bundle: Bundle) -> str | None:
             bundle.label_names,
             constraints=predictor.constraints,
         )
-        with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
-            weaker.calibrate(bundle.filing.probabilities, bundle.filing.label_sets)
+        weaker.calibrate(bundle.filing.probabilities, bundle.filing.label_sets)
         share = float(weaker.decide(bundle.calibration.probabilities).mean())
         if share >= bundle.policy.share_ + _WORTH_IT:
             return f"With --max-wrong {level}, about {summary.share(share)} of texts could be filed."
