@@ -110,7 +110,8 @@ class RandinitClassifier(NeuralClassifier):
         self._tokenizer = train_word_tokenizer(training.texts, self.vocabulary_size, self.max_words)
         self._network = self._new_network(training)
         start_bias(self._network.output, self.output_bias, training.labels)
-        return torch.optim.Adam(self._network.parameters(), lr=self.learning_rate, fused=True), {}
+        optimizer = torch.optim.Adam(self._network.parameters(), lr=self.learning_rate, fused=True)
+        return optimizer, {"lr_scheduler_type": "constant", "max_grad_norm": 0.0}
 
     def _new_network(self, training: Labelled) -> ConvolutionalNetwork:
         """Return the network before training."""
@@ -154,11 +155,9 @@ class Word2vecClassifier(RandinitClassifier):
             vectors = train_vectors(words(training.texts), self.embedding_size, self.seed)
         else:
             vectors = read_vectors(Path(self.vectors), self.vectors_limit)
-        by_id = sorted(self._tokenizer.get_vocab().items(), key=lambda item: item[1])
-        vocabulary = [word for word, _ in by_id]
-        random = np.random.default_rng(self.seed)
-        embedding, n_found = initial_embedding(vocabulary, vectors, self.vectors_scale, random)
-        _log.info("%d of %d words have a vector", n_found, len(vocabulary))
+        ids = self._tokenizer.get_vocab()
+        vocabulary = sorted(ids, key=ids.__getitem__)
+        embedding = initial_embedding(vocabulary, vectors, self.vectors_scale, self.seed)
         size = max(self.embedding_size, embedding.shape[1])
         network = ConvolutionalNetwork(self, len(vocabulary), training.labels.shape[1], size)
         with torch.no_grad():
@@ -197,9 +196,9 @@ def train_vectors(sentences: Sequence[Sequence[str]], size: int, seed: int) -> A
 
 
 def initial_embedding(
-    vocabulary: Sequence[str], vectors: Any, scale: float | None, random: np.random.Generator
-) -> tuple[npt.NDArray[np.float32], int]:
-    """Return an embedding (n_words, size) started from gensim KeyedVectors, and how many words have a vector."""
+    vocabulary: Sequence[str], vectors: Any, scale: float | None, seed: int
+) -> npt.NDArray[np.float32]:
+    """Return an embedding (n_words, size) started from gensim KeyedVectors."""
     # A word is looked up as it is, capitalised, and in capitals. Words without a vector start at random with the
     # vectors' spread. All are then brought to a standard deviation of `scale`.
     names = [
@@ -214,8 +213,10 @@ def initial_embedding(
     if not np.isfinite(given).all():
         raise InvalidInputError("The 'vectors' must be finite numbers.")
     spread = float(np.std(given))
-    embedding = random.normal(0, spread, (len(vocabulary), vectors.vector_size)).astype(np.float32)
+    _log.info("%d of %d words have a vector", len(rows), len(vocabulary))
+    shape = (len(vocabulary), vectors.vector_size)
+    embedding = np.random.default_rng(seed).normal(0, spread, shape).astype(np.float32)
     embedding[rows] = given
     if scale is not None and spread > 0:
         embedding *= scale / spread
-    return embedding, len(rows)
+    return embedding

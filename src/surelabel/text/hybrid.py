@@ -12,7 +12,7 @@ import torch
 
 from surelabel._core import progress
 from surelabel.text.base import Within, check_arrays, settings
-from surelabel.text.encoders import pretrained, read_encoder
+from surelabel.text.bert import pretrained, read_encoder
 from surelabel.text.linear import LinearClassifier
 from surelabel.text.neural import read_network, write_network
 from surelabel.text.tokens import encode, padded_batches

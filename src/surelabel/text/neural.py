@@ -24,6 +24,11 @@ WEIGHTS = "weights.safetensors"
 _TOKENIZER = "tokenizer.json"
 
 
+def trainer() -> Any:
+    """Import `surelabel.text.training`, which predictions do without."""
+    return require("surelabel.text.training", "text", "Training a neural classifier")
+
+
 def start_bias(layer: nn.Linear, bias: float | None, labels: BoolArray) -> None:
     """Set an output layer's bias to a number, or to each label's log-odds in the training texts if None."""
     share = (labels.sum(axis=0) + 0.5) / (len(labels) + 1)
@@ -83,13 +88,12 @@ class NeuralClassifier(TextClassifier):
 
     def _fit(self, training: Labelled, validation: Labelled | None, work_folder: Path | None) -> History:
         assert validation is not None
-        library = require("surelabel.text.training", "text", "Training a neural classifier")
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
             optimizer, arguments = self._prepare(training)
         parts = tuple((encode(self._tokenizer, part.texts), part.labels) for part in (training, validation))
         settings = {"kind": self.kind, **self.get_params(deep=False)}
-        self._network, history = library.train(self._network, optimizer, parts, settings, work_folder, **arguments)
+        self._network, history = trainer().train(self._network, optimizer, parts, settings, work_folder, **arguments)
         return list(history)
 
     def _predict(self, texts: list[str]) -> FloatArray:

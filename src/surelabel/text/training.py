@@ -23,6 +23,7 @@ from typing import Any
 import joblib
 import numpy as np
 import torch
+import transformers
 from sklearn.metrics import f1_score
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
@@ -34,7 +35,6 @@ from surelabel._core import progress
 from surelabel._core.validation import BoolArray
 from surelabel.exceptions import TrainingError
 from surelabel.text.base import History
-from surelabel.text.encoders import quiet_library
 from surelabel.text.tokens import Ids, pad
 
 _log = logging.getLogger(__name__)
@@ -85,7 +85,6 @@ def train(
     with contextlib.ExitStack() as opened:
         if work_folder is None:
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="surelabel-")))
-            arguments |= {"save_only_model": True, "restore_callback_states_from_checkpoint": False}
         else:
             folder = work_folder / f"{settings['kind']}-{joblib.hash((settings, parts))[:16]}"
             folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +94,7 @@ def train(
         advance = opened.enter_context(progress.step("training a network", n_steps))
         trainer = Trainer(
             model=wrapped,
-            args=_arguments(settings, folder, **arguments),
+            args=_arguments(settings, folder, is_resumable=work_folder is not None, **arguments),
             train_dataset=training,
             eval_dataset=validation,
             data_collator=_collate,
@@ -132,13 +131,9 @@ class _Callback(TrainerCallback):
         self._advance(1)
 
 
-def _arguments(settings: dict[str, Any], folder: Path, *, bf16: bool = False, **arguments: Any) -> TrainingArguments:
-    own = {
-        "lr_scheduler_type": "constant",
-        "max_grad_norm": 0.0,
-        "restore_callback_states_from_checkpoint": True,
-        **arguments,
-    }
+def _arguments(
+    settings: dict[str, Any], folder: Path, *, is_resumable: bool, bf16: bool = False, **arguments: Any
+) -> TrainingArguments:
     return TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=settings["batch_size"],
@@ -152,6 +147,8 @@ def _arguments(settings: dict[str, Any], folder: Path, *, bf16: bool = False, **
         save_strategy="epoch",
         logging_strategy="epoch",
         save_total_limit=2,
+        save_only_model=not is_resumable,
+        restore_callback_states_from_checkpoint=is_resumable,
         load_best_model_at_end=True,
         metric_for_best_model="progress",
         greater_is_better=True,
@@ -160,7 +157,7 @@ def _arguments(settings: dict[str, Any], folder: Path, *, bf16: bool = False, **
         dataloader_pin_memory=False,
         disable_tqdm=True,
         report_to="none",
-        **own,
+        **arguments,
     )
 
 
@@ -216,6 +213,20 @@ def _own_random_numbers() -> Iterator[None]:
         finally:
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
+
+
+@contextlib.contextmanager
+def quiet_library() -> Iterator[None]:
+    """Keep the library's messages and progress bars off the terminal; errors stay."""
+    verbosity, bars = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(verbosity)
+        if bars:
+            transformers.logging.enable_progress_bar()
 
 
 # Small products of the kinds that an encoder needs, forward and backward, in float32 and in bfloat16.
