@@ -55,8 +55,9 @@ CORPORA: dict[str, tuple[str, int | None, int]] = {
 
 
 def joined(labels: frozenset[str]) -> frozenset[str]:
-    """Return labels, and each pair of them as one more label: a long tail of rare labels."""
-    return labels | {"+".join(pair) for pair in itertools.combinations(sorted(labels), 2)}
+    """Return labels, and each two and three of them as one more label: a long tail of rare labels."""
+    several = itertools.chain(*(itertools.combinations(sorted(labels), n) for n in (2, 3)))
+    return labels | {"+".join(own) for own in several}
 
 
 def drawn(name: str, seed: int, data: Path | None) -> corpora.Corpus:
