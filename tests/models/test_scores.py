@@ -132,5 +132,7 @@ def test_a_vocabulary_and_its_broader_concepts():
     assert any("no known label" in note for note in bundle.info.notes)
     (answer,) = bundle.answers(["x"], scores=[{"crude": 0.95, "energy": 0.05, "gold": 0.05}])
     assert "energy" in answer.labels or "oil" not in answer.labels
+    uri_of = {"energy": "u:1", "oil": "u:2", "gold": "u:3"}
+    assert answer.record()["uris"] == [uri_of[label] for label in answer.labels]
     with pytest.raises(InvalidInputError, match="vocabulary"):
         quick_train(corpus, classifier="scores", options={}, constraints="broader")

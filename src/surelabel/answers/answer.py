@@ -45,6 +45,8 @@ class Answer:
         The most plausible label-sets with their p-values, best first.
     description : str
         The prediction set in a sentence.
+    uris : tuple of str or None
+        The URI of each label of the best guess, for a model with a vocabulary; a label without one stands for itself.
     """
 
     decision: Verdict | None
@@ -62,6 +64,7 @@ class Answer:
     open: LabelNames | None = None
     top: list[tuple[LabelNames, float]] | None = None
     description: str | None = None
+    uris: LabelNames | None = None
 
     def record(self) -> dict[str, Any]:
         """Return plain values for JSON, in a fixed order; counts over 2^53 are strings of digits."""
@@ -74,6 +77,8 @@ class Answer:
             "confidence": self.confidence,
             "credibility": self.credibility,
         }
+        if self.uris is not None:
+            record["uris"] = list(self.uris)
         if self.significance is None:
             return record
         return record | {

@@ -70,7 +70,7 @@ def _top_names(top: int) -> list[str]:
 
 def _flat(record: Mapping[str, Any], kind: str, settings: PredictSettings) -> dict[str, Any]:
     """Return a record as a row: counts as digits, and in CSV, TSV and XLSX lists joined and a column per label-set."""
-    row = {name: value for name, value in record.items() if name not in {"size_bounds", "top"}}
+    row = {name: value for name, value in record.items() if name not in {"size_bounds", "top", "uris"}}
     if "size_bounds" in record:
         sizes = zip(("size", "size_lower", "size_upper"), (record["size"], *record["size_bounds"]), strict=True)
         row |= {name: None if size is None else str(size) for name, size in sizes}
