@@ -132,7 +132,7 @@ def test_p_values_at_an_edge_count_as_errors_of_that_level():
 
 def test_right_and_wrong_guesses_have_their_own_panels():
     right, wrong = plots.confidence_credibility([0.99, 0.9, 0.95], [0.8, 0.1, 0.5], correct=[True, False, True]).axes
-    assert right.collections[0].get_offsets().tolist() == [[0.8, 0.99], [0.5, 0.95]]
+    assert np.allclose(right.collections[0].get_offsets(), [[0.5, 0.95], [0.8, 0.99]])
     assert wrong.get_title(loc="left").endswith("(1)")
 
 

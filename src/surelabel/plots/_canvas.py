@@ -16,8 +16,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from surelabel._core.extras import require
 from surelabel._core.formatting import count, plain
+from surelabel._core.validation import FloatArray
 from surelabel.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -61,7 +64,6 @@ _STYLE: dict[str, Any] = {
 _FONTS = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LOCK = threading.RLock()
-_is_styled = False  # read and written under the lock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,21 +78,12 @@ def matplotlib(module: str) -> Any:
 @contextlib.contextmanager
 def drawing() -> Iterator[None]:
     """Hold the lock, with matplotlib's defaults and the style of the project; may be nested."""
-    global _is_styled  # noqa: PLW0603
     style = matplotlib("style")
-    with _LOCK:
-        if _is_styled:
-            yield
-            return
-        with style.context(["default", _STYLE]), warnings.catch_warnings():
-            # Text stays text in SVG: viewers have glyphs that the font of the layout lacks.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-            warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
-            _is_styled = True
-            try:
-                yield
-            finally:
-                _is_styled = False
+    with _LOCK, style.context(["default", _STYLE]), warnings.catch_warnings():
+        # Text stays text in SVG: viewers have glyphs that the font of the layout lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
+        yield
 
 
 def drawn(function: Callable[P, T]) -> Callable[P, T]:
@@ -104,7 +97,7 @@ def drawn(function: Callable[P, T]) -> Callable[P, T]:
     return within
 
 
-def new_figure(width: float = 5.2, height: float = 3.3) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure, in inches, that belongs to no window or backend."""
     figure: Figure = matplotlib("figure").Figure(figsize=(width, height), layout="constrained")
     return figure
@@ -124,6 +117,15 @@ def series(curves: Mapping[str, V], who: str) -> Iterator[tuple[str, V, dict[str
     return ((plain(name), curve, style) for (name, curve), style in zip(curves.items(), styles, strict=False))
 
 
+def as_vector(values: Any, parameter: str, who: str, n: int | None = None) -> FloatArray:
+    """Return values as (n,) finite numbers, at least one."""
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1 or len(vector) != (n or len(vector) or 1) or not np.isfinite(vector).all():
+        expected = f"a ({n or 'n'},) array of finite numbers, n >= 1"
+        raise InvalidInputError(f"The '{parameter}' parameter of {who} must be {expected}. Got shape {vector.shape}.")
+    return vector
+
+
 def power_text(exponent: int) -> str:
     """Return a power of ten, such as 10⁻²; 1 for the exponent 0."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS) if exponent else "1"
@@ -131,10 +133,10 @@ def power_text(exponent: int) -> str:
 
 def count_text(value: float) -> str:
     """Return a short count for a tick."""
-    if value == 0 or 1e-3 <= abs(value) < 1e5:
+    if abs(value) < 1e5:
         return f"{value:,.10g}"
-    exponent = len(str(round(value))) - 1 if value >= 1 else -6
-    if value >= 1 and round(value) == 10**exponent:
+    exponent = len(str(round(value))) - 1
+    if round(value) == 10**exponent:
         return power_text(exponent)
     return re.sub(r"10\^(-?\d+)", lambda match: power_text(int(match[1])), count(value)).replace(".0 ×", " ×")
 
@@ -172,18 +174,9 @@ def to_svg(
 ) -> str:
     """Return a figure as one SVG element: the same bytes for the same figure.
 
-    Text stays text. Nothing is drawn behind the figure, and text and axes take the colour of the surrounding text, so
-    the figure can stand on light and dark pages.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    name : str
-        Letters, digits and "-": the element's id and the prefix of all ids within, so that a page can hold several.
-    title, description : str
-        For screen readers: the short name, and what the figure shows.
-    ink : str
-        Colour of text and axes; "black" for a file on white.
+    Nothing is drawn behind the figure, and text and axes have the colour `ink`, by default that of the surrounding
+    text: the figure can stand on light and dark pages. `name`, of letters, digits and "-", is the prefix of all ids, so
+    that a page can hold several figures; `title` and `description` are for screen readers.
 
     Examples
     --------
@@ -197,15 +190,13 @@ def to_svg(
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(stream, format="svg", dpi=72, metadata=nothing, facecolor="none")
     svg = stream.getvalue()
-    svg = svg[svg.index("<svg") :].strip()
-    svg = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
-    svg = svg.replace("'DejaVu Sans'", _FONTS).replace(INK, ink)
+    svg = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", svg[svg.index("<svg") :].strip())
     # matplotlib's rule for "*" would hold for the whole page.
-    svg = svg.replace(">*{", f">#{name} *{{", 1)
-    attributes = f'<svg id="{name}" fill="{ink}" role="img" aria-labelledby="{name}-title {name}-desc" '
-    texts = (
-        f'<title id="{name}-title">{html.escape(plain(title))}</title>'
-        f'<desc id="{name}-desc">{html.escape(plain(description))}</desc>'
+    svg = svg.replace("'DejaVu Sans'", _FONTS).replace(INK, ink).replace(">*{", f">#{name} *{{", 1)
+    head, rest = svg.split(">", 1)
+    attributes = f'<svg id="{name}" fill="{ink}" role="img" aria-labelledby="{name}-title {name}-desc"'
+    title, description = (html.escape(plain(words)) for words in (title, description))
+    return (
+        f"{head.replace('<svg', attributes, 1)}>"
+        f'<title id="{name}-title">{title}</title><desc id="{name}-desc">{description}</desc>{rest}\n'
     )
-    head, rest = svg.replace("<svg ", attributes, 1).split(">", 1)
-    return f"{head}>{texts}{rest}\n"

@@ -12,54 +12,39 @@ from scipy import special
 from surelabel._core.formatting import plain
 from surelabel._core.validation import FloatArray, IntArray
 from surelabel.exceptions import InvalidInputError
-from surelabel.plots._canvas import INK, SERIES, count_text, drawn, format_shares, new_figure
+from surelabel.plots._canvas import INK, SERIES, as_vector, count_text, drawn, format_shares, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# More points are drawn as a grid of shares: a point per text would be an ink blot, and a large file.
-_MAX_POINTS = 400
+# Cells of the grid on each axis: a point per text would be an ink blot, and a large file.
 _CELLS = 20
 _MAX_COLUMNS = 20
 
 
-def _cloud(axes: Axes, confidence: FloatArray, credibility: FloatArray, least: float, in_cells: bool) -> None:
-    """Draw points, or a grid of squares whose area grows with the number of texts."""
-    colour = SERIES[0][0]
-    if not in_cells:
-        axes.scatter(credibility, confidence, s=14, color=colour, alpha=0.45, linewidths=0)
-        return
-    counts, across, up = np.histogram2d(credibility, confidence, bins=_CELLS, range=[[0, 1], [least, 1]])
-    i, j = np.nonzero(counts)
-    middle = (across[i] + across[i + 1]) / 2, (up[j] + up[j + 1]) / 2
-    axes.scatter(*middle, s=1.5 + 55.0 * counts[i, j] / counts.max(), color=colour, marker="s", linewidths=0)
-
-
 @drawn
 def confidence_credibility(confidence: Any, credibility: Any, correct: Any = None) -> Figure:
-    """Draw the confidence of forced predictions against their credibility.
+    """Draw the confidence of forced predictions against their credibility, as squares that grow with the texts there.
 
     All are (n,). With `correct`, whether the forced prediction is the true label-set, right and wrong ones have panels
     of their own.
     """
-    sure, credible = (np.asarray(values, dtype=np.float64) for values in (confidence, credibility))
-    right = None if correct is None else np.asarray(correct, dtype=np.bool_)
-    shapes = {array.shape for array in (sure, credible, right) if array is not None}
-    if sure.ndim != 1 or len(sure) == 0 or len(shapes) > 1:
-        raise InvalidInputError(
-            "The parameters of confidence_credibility must be (n,) arrays of one length, n >= 1. "
-            f"Got shapes {sure.shape} and {credible.shape} instead."
-        )
-    every = np.ones(len(sure), dtype=np.bool_)
-    panels = [("", every)] if right is None else [("best guess right", right), ("best guess wrong", ~right)]
+    who = "confidence_credibility"
+    credible = as_vector(credibility, "credibility", who)
+    points = np.column_stack([credible, as_vector(confidence, "confidence", who, len(credible))])
+    panels = {"": np.ones(len(points), dtype=np.bool_)}
+    if correct is not None:
+        right = as_vector(correct, "correct", who, len(points)).astype(np.bool_)
+        panels = {"best guess right": right, "best guess wrong": ~right}
     figure = new_figure(5.2, 3.1)
     columns = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-    least = min(0.9, float(np.floor(sure.min() * 10) / 10))
-    margin = 0.03 * (1 - least)
-    for axes, (name, mask) in zip(columns, panels, strict=True):
-        if mask.any():
-            _cloud(axes, sure[mask], credible[mask], least, len(sure) > _MAX_POINTS)
+    least = min(0.9, float(np.floor(points[:, 1].min() * 10) / 10))
+    margin, steps = 0.03 * (1 - least), np.array([1.0, 1.0 - least]) / _CELLS
+    for axes, (name, mask) in zip(columns, panels.items(), strict=True):
+        cells, counts = np.unique(np.round(points[mask] / steps), axis=0, return_counts=True)
+        sizes = 1.5 + 55.0 * counts / counts.max(initial=1)
+        axes.scatter(*(cells * steps).T, s=sizes, color=SERIES[0][0], marker="s", linewidths=0)
         if name:
             axes.set_title(f"{name} ({int(mask.sum()):,})", loc="left")
         axes.set(xlim=(-0.03, 1.03), ylim=(least - margin, 1 + margin), xlabel="credibility")

@@ -13,6 +13,7 @@ from surelabel.plots._canvas import (
     INK,
     SERIES,
     add_legend,
+    as_vector,
     drawn,
     format_shares,
     matplotlib,
@@ -70,12 +71,9 @@ def p_value_histogram(
 
     `p_values` is (n,); without `n_calibration` the band that chance explains is too narrow.
     """
-    values = np.asarray(p_values, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0 or not np.all((values >= 0) & (values <= 1)):
-        raise InvalidInputError(
-            "The 'p_values' parameter of p_value_histogram must be a (n,) array of numbers in [0, 1], n >= 1. "
-            f"Got shape {values.shape} instead."
-        )
+    values = as_vector(p_values, "p_values", "p_value_histogram")
+    if values.min() < 0 or values.max() > 1:
+        raise InvalidInputError("P-values must be in [0, 1]. Got others.")
     # Bins are open below and closed above, as "p <= significance" is an error.
     bins = np.clip(np.ceil(values * n_bins - 1e-9).astype(np.int64) - 1, 0, n_bins - 1)
     shares = np.bincount(bins, minlength=n_bins) / len(values)
@@ -104,12 +102,7 @@ def watch_path(paths: Mapping[str, Any], *, alpha: float = 0.01) -> Figure:
     lowest, highest = 0.0, -float(np.log10(alpha))
     axes.axhline(highest, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="alarm")
     for name, path, style in named:
-        values = np.asarray(path, dtype=np.float64)
-        if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
-            raise InvalidInputError(
-                "Each of the 'paths' of watch_path must be a (n,) array of finite numbers, n >= 1. "
-                f"Got shape {values.shape} for {name!r} instead."
-            )
+        values = as_vector(path, "paths", "watch_path")
         axes.plot(np.arange(len(values) + 1), [0.0, *values], label=name, **(style | {"marker": ""}))
         lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
     axes.set(xlabel="texts in the order of their arrival", ylabel="capital against exchangeability")
