@@ -1,6 +1,6 @@
 """Hooks of mkdocs: what the site shows of files that lie outside docs.
 
-A page links to such a file as it would on a code host (`../results/figures/load.svg`), so that its links work in both
+A page links to such a file as it would on a code host (`../results/figures/news.svg`), so that its links work in both
 places. On the site, pictures under results/figures are copied, CHANGELOG.md is a page, and other files are named
 without a link.
 """
