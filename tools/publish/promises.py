@@ -17,6 +17,7 @@ _NAMES = {
     "arxiv": "arXiv abstracts",
     "eurlex": "EU laws, sampled from EURLEX57K",
 }
+_SPACE = "\N{NO-BREAK SPACE}"
 _VERSIONS = {"before": "summary before", "now": "summary"}
 
 
@@ -27,14 +28,14 @@ def _measured(document: Document) -> list[tuple[str, Document]]:
 
 
 def _percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f} %"
+    return f"{100 * share:.{digits}f}{_SPACE}%"
 
 
 def _with_error(figures: Document | None) -> str:
     """Write a share in percent with its standard error, and what is remarkable about it."""
     if not figures:
         return "-"
-    text = f"{100 * figures['mean']:.1f} ± {100 * figures['standard_error']:.1f} %"
+    text = f"{100 * figures['mean']:.1f}{_SPACE}±{_SPACE}{_percent(figures['standard_error'])}"
     if not figures["promised"]:
         return f"{text} (not promised)"
     return f"**{text}**" if figures["flagged"] else text
@@ -82,16 +83,16 @@ def _by_level(document: Document, promise: str, with_tags: bool) -> list[tuple[s
             cells = []
             for level in LEVELS:
                 figures = found.get(level)
-                tags = f"; {_tags(figures)} tags" if with_tags and figures and "n_tags" in figures else ""
+                tags = f"; {_tags(figures)}{_SPACE}tags" if with_tags and figures and "n_tags" in figures else ""
                 cells.append(_with_error(figures) + tags)
-            rows.append((f"{name} ({_n_labels(entry):,} labels)", version, *cells))
+            rows.append((f"{name}, {_n_labels(entry):,} labels", version, *cells))
     return rows
 
 
 def lists(document: Document) -> str:
     """Tabulate the lists of texts that people see, before and now: tags missed and tags listed."""
     rows = _by_level(document, "missed of seen", with_tags=True)
-    return _table(("corpus", "version", *(f"--max-missed {level}" for level in LEVELS)), rows, 2)
+    return _table(("corpus", "version", *(f"at {level}" for level in LEVELS)), rows, 2)
 
 
 def filed(document: Document) -> str:
