@@ -7,7 +7,7 @@ import string
 import pytest
 
 from browser.conftest import running, too_wide, tripped_over
-from service.fakes import HOSTILE, FakeBundle
+from service.fakes import HOSTILE, FakeBundle, FakeLearner
 from surelabel.review import NewText, ReviewStore
 
 ALPHABET = [f"{letter}{word}" for letter, word in zip(string.ascii_lowercase, itertools.cycle(["xus", "sku", "wqn"]))]
@@ -48,9 +48,14 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def review(bundle, store, page):
+def learner():
+    return FakeLearner()
+
+
+@pytest.fixture
+def review(bundle, store, page, learner):
     """Open the review of a store, with its texts."""
-    with running(bundle, store=store) as service:
+    with running(bundle, store=store, learner=learner) as service:
 
         def opened(queue, texts, **options):
             add(store, bundle, texts, **options)
@@ -206,15 +211,19 @@ def test_a_lost_connection_loses_nothing(review, store):
     assert second != first
     page.keyboard.press("Alt+2")
     chosen = ticked(page)
-    page.keyboard.press("Enter")  # the outbox is full: the text and its tags stay
-    assert text_shown(page) == second
-    assert ticked(page) == chosen
+    page.keyboard.press("Enter")  # work goes on
+    third = text_shown(page)
+    assert third not in {first, second}
+    page.locator("#unsaved", has_text="2 decisions").wait_for()
+    page.reload()
+    assert store.decisions() == []
     page.unroute("**/v1/review/decisions")
     page.evaluate("window.dispatchEvent(new Event('online'))")
-    assert first in decided(page, store, 1)
+    found = decided(page, store, 2)
+    assert found[second] == tuple(sorted(chosen))
+    assert set(found) == {first, second}
     page.wait_for_selector("#unsaved", state="hidden")
-    page.keyboard.press("Enter")
-    assert decided(page, store, 2)[second] == tuple(sorted(chosen))
+    page.locator("#text-body", has_text=third).wait_for()
 
 
 def test_a_decision_that_is_refused_comes_back_with_its_tags(review, store):
@@ -225,12 +234,28 @@ def test_a_decision_that_is_refused_comes_back_with_its_tags(review, store):
     store.lease("Bob", "choose", 2)
     page.keyboard.press("Alt+3")
     chosen = ticked(page)
-    page.keyboard.press("Enter")
+    held = []
+    page.route("**/v1/review/decisions", lambda route: held.append(route))
+    with page.expect_request("**/v1/review/decisions"):
+        page.keyboard.press("Enter")
+    other = text_shown(page)
+    page.keyboard.press("Alt+2")
+    half = ticked(page)
+    held.pop().continue_()
+    page.unroute("**/v1/review/decisions")
     page.wait_for_selector("#problem:not([hidden])")
     assert ", ".join(chosen) in page.inner_text("#problem")
     assert text_shown(page) == text
     assert ticked(page) == chosen
     assert store.text(leased.number).decision is None
+    # What was ticked meanwhile is not lost either.
+    store.release("Bob")
+    page.click("#again")
+    page.wait_for_selector("#problem", state="hidden")
+    if text_shown(page) != other:
+        page.keyboard.press("Alt+s")
+        page.locator("#text-body", has_text=other).wait_for()
+    assert ticked(page) == half
 
 
 def test_a_long_hostile_text_with_strange_labels_on_a_phone(review, store):
@@ -252,3 +277,43 @@ def test_a_long_hostile_text_with_strange_labels_on_a_phone(review, store):
     page.click("#summary summary")
     page.wait_for_selector("#figures p")
     assert "Decided: 2" in page.inner_text("#figures")
+
+
+def tab_to(page, name):
+    """Go to a button by the keyboard alone."""
+    for _ in range(40):
+        if page.evaluate("document.activeElement.textContent") == name:
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{name} cannot be reached")
+
+
+def test_learning_by_keyboard_from_the_start_to_the_switch(review, learner):
+    page = review("read", ["zz"])
+    tab_to(page, "Learning")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#learning-learn")
+    tab_to(page, "Learn")
+    assert not page.is_visible("#learning-bars")
+    page.keyboard.press("Enter")
+    page.locator("#learning-words", has_text="training 25 %").wait_for()
+    assert (
+        page.evaluate("document.activeElement.textContent") == "Learning"
+    )  # its button is gone, the focus is not lost
+    learner.now |= {"is_running": False, "state": "waiting", "filing": 100}
+    page.locator("#learning-words", has_text="waits").wait_for()
+    assert page.inner_text("#learning-filing-words") == "100 of 336"
+    assert page.get_attribute("#learning-filing", "max") == "336"
+    assert page.locator("#learning button:visible").count() == 0  # nothing to do until they are in
+    assert tripped_over(page) == []
+    assert not too_wide(page)
+    for action, state in (("calibrate", {"alarm": True, "state": "absent"}), ("switch", {"state": "ready"})):
+        learner.now |= {"is_running": False, "alarm": False, "problem": None} | state
+        page.click("#learning summary")
+        page.click("#learning summary")
+        page.wait_for_selector(f"#learning-{action}")
+        assert ("stopped" in page.inner_text("#learning-problem")) == learner.now["alarm"]
+        with page.expect_response(lambda response: response.request.method == "POST"):
+            page.click(f"#learning-{action}")
+    page.locator("#learning-words", has_text="starts again").wait_for()
+    assert learner.asked == ["learn", "calibrate", "switch"]

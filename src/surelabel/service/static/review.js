@@ -10,7 +10,7 @@ const QUEUES = [...document.querySelectorAll("[data-queue]")].map((tab) => tab.d
 const n = (number) => number.toLocaleString("en");
 const post = async (path, body) => (await send(`v1/review/${path}`, body)).json();
 
-const state = { reviewer: "", queue: QUEUES[0], queues: {}, texts: [], started: 0, lastKey: null, sent: new Map(), isMarked: -1, isEmptyMeant: false, isShown: false, counted: 0, loads: 0 };
+const state = { reviewer: "", queue: QUEUES[0], queues: {}, texts: [], started: 0, lastKey: null, sent: new Map(), drafts: new Map(), isMarked: -1, isEmptyMeant: false, isShown: false, counted: 0, loads: 0 };
 const current = () => state.texts[0];
 const buttons = () => [...byId("card").querySelectorAll(".tag")];
 const chosen = () => buttons().filter((tag) => tag.getAttribute("aria-pressed") === "true").map((tag) => tag.dataset.label);
@@ -34,6 +34,7 @@ const outbox = new Outbox({
   saved(decision, answer) {
     state.lastKey = decision.key;
     byId("unsaved").hidden = true;
+    if (outbox.pending.length > 0) return;
     showCounts(answer.queues);
     if (!current()) load(state.queue);
   },
@@ -42,14 +43,16 @@ const outbox = new Outbox({
     const text = state.sent.get(decision.number)?.text;
     state.sent.delete(decision.number);
     if (text) {
+      if (current()) state.drafts.set(current().number, chosen());
       state.texts = [text, ...state.texts.filter((other) => other.number !== text.number)];
       show(decision.labels ?? []);
     }
     const labels = decision.labels === null ? "skip" : decision.labels.join(", ") || "no tag";
     showProblem(`Not saved (${labels}): ${problem.message}`, () => load(state.queue));
   },
-  waiting(decision, problem) {
-    byId("unsaved").textContent = `The last decision is not saved yet. ${problem.message} It is sent again by itself.`;
+  waiting(problem) {
+    const { length } = outbox.pending;
+    byId("unsaved").textContent = `${length} ${length === 1 ? "decision is" : "decisions are"} not saved yet. ${problem.message} Sent again by itself.`;
     byId("unsaved").hidden = false;
   },
 });
@@ -68,7 +71,8 @@ async function load(queue) {
     return;
   }
   state.queue = queue;
-  state.texts = answer.texts.filter((text) => text.number !== outbox.pending?.number);
+  const pending = new Set(outbox.pending.map((decision) => decision.number));
+  state.texts = answer.texts.filter((text) => !pending.has(text.number));
   showCounts(answer.queues);
   show();
 }
@@ -85,13 +89,14 @@ async function fetchAhead() {
   // What was decided meanwhile may have been leased before.
   const known = new Set([...state.texts.map((text) => text.number), ...state.sent.keys()]);
   state.texts.push(...answer.texts.filter((text) => !known.has(text.number)));
-  if (before === state.counted && !outbox.pending) showCounts(answer.queues);
+  if (before === state.counted && outbox.pending.length === 0) showCounts(answer.queues);
   if (!state.isShown && current()) show();
 }
 
 /** Show the first text; `labels` are ticked instead of those that the card ticks. */
-function show(labels = null) {
+function show(labels = state.drafts.get(current()?.number) ?? null) {
   const text = current();
+  state.drafts.delete(text?.number);
   byId("work").hidden = !text;
   byId("empty").hidden = Boolean(text);
   state.isShown = Boolean(text);
@@ -190,14 +195,9 @@ function decide(labels) {
   const text = current();
   if (!text || !state.isShown) return;
   const seconds = Math.round((performance.now() - state.started) / 100) / 10;
-  if (!outbox.put({ number: text.number, reviewer: state.reviewer, labels, seconds })) {
-    byId("unsaved").textContent = "The last decision is still being saved. Please try again in a moment.";
-    byId("unsaved").hidden = false;
-    outbox.send();
-    return;
-  }
   state.sent.set(text.number, { text, labels });
   state.texts.shift();
+  outbox.put({ number: text.number, reviewer: state.reviewer, labels, seconds });
   if (current()) {
     show();
     if (state.texts.length <= 2) fetchAhead();
@@ -220,7 +220,7 @@ function save() {
 }
 
 async function undo() {
-  if (outbox.pending) {
+  if (outbox.pending.length > 0) {
     announce("The last decision is still being saved.");
     return;
   }

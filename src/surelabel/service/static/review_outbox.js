@@ -1,9 +1,9 @@
-// The decision on its way to the server: one at a time. It stays in the browser until the server has it, so a lost
-// connection or a reload loses nothing; its key lets the server save it once however often it arrives.
+// Decisions on their way to the server, one after the other. They stay in the browser until the server has them, so a
+// lost connection or a reload loses nothing; their keys let the server save each once however often it arrives.
 
 import { Problem, send } from "./client.js";
 
-const KEY = "surelabel-decision";
+const KEY = "surelabel-decisions";
 const RETRY = 1500;
 const PASSING = [0, 401, 408, 429];
 
@@ -20,34 +20,40 @@ export class Outbox {
   }
 
   get pending() {
-    return JSON.parse(localStorage.getItem(KEY) ?? "null");
+    return JSON.parse(localStorage.getItem(KEY) ?? "[]");
   }
 
-  /** Take a decision, unless another one is still on its way. */
+  set pending(decisions) {
+    localStorage.setItem(KEY, JSON.stringify(decisions));
+  }
+
   put(decision) {
-    if (this.pending) return false;
-    localStorage.setItem(KEY, JSON.stringify({ ...decision, key: newKey() }));
+    this.pending = [...this.pending, { ...decision, key: newKey() }];
     this.send();
-    return true;
   }
 
   async send() {
-    const decision = this.pending;
-    if (!decision || this.isSending) return;
     clearTimeout(this.timer);
+    if (this.isSending) return;
     this.isSending = true;
     try {
-      const answer = await (await send("v1/review/decisions", decision)).json();
-      localStorage.removeItem(KEY);
-      this.saved(decision, answer);
-    } catch (problem) {
-      if (!(problem instanceof Problem)) throw problem;
-      if (PASSING.includes(problem.status) || problem.status >= 500) {
-        this.waiting(decision, problem);
-        this.timer = setTimeout(() => this.send(), RETRY);
-      } else {
-        localStorage.removeItem(KEY);
-        this.refused(decision, problem);
+      for (let [decision] = this.pending; decision; [decision] = this.pending) {
+        let answer;
+        let refusal = null;
+        try {
+          answer = await (await send("v1/review/decisions", decision)).json();
+        } catch (problem) {
+          if (!(problem instanceof Problem)) throw problem;
+          if (PASSING.includes(problem.status) || problem.status >= 500) {
+            this.timer = setTimeout(() => this.send(), RETRY);
+            this.waiting(problem);
+            return;
+          }
+          refusal = problem;
+        }
+        this.pending = this.pending.filter((other) => other.key !== decision.key);
+        if (refusal) this.refused(decision, refusal);
+        else this.saved(decision, answer);
       }
     } finally {
       this.isSending = false;
