@@ -108,15 +108,10 @@ def point_at(result: Result, measure: str, level: str) -> dict[str, Any]:
     return point
 
 
-def _paper_row(section: str, corpus: str, classifier: str) -> dict[str, float]:
-    row: dict[str, float] = paper_figures()[section].get(corpus, {}).get(classifier, {})
-    return row
-
-
-def _paper_rows(section: str, corpus: str, classifier: str, names: Iterable[str]) -> list[tuple[str, ...]]:
+def _paper_cells(section: str, corpus: str, classifier: str, names: Iterable[str]) -> list[list[str]]:
     """Return the paper's cells for a corpus and classifier: a dash for a missing figure, no row without figures."""
-    paper = _paper_row(section, corpus, classifier)
-    return [tuple(three(paper[name]) if name in paper else "-" for name in names)] if paper else []
+    paper = paper_figures()[section].get(corpus, {}).get(classifier, {})
+    return [[three(paper[name]) if name in paper else "-" for name in names]] if paper else []
 
 
 def without_icp(results: Iterable[Result]) -> Table:
@@ -125,7 +120,7 @@ def without_icp(results: Iterable[Result]) -> Table:
     for corpus, classifier, group in by_corpus(results, conformal=False):
         ours = [mean_and_std([r["underlying"]["test"][name] for r in group], three) for name in _METRICS]
         rows.append((corpus, classifier, "ours", str(len(group)), *ours))
-        paper = _paper_rows("underlying", corpus, classifier, _METRICS)
+        paper = _paper_cells("underlying", corpus, classifier, _METRICS)
         rows += [(corpus, classifier, "paper", "-", *cells) for cells in paper]
     header = ("corpus", "classifier", "source", "seeds", *_METRICS.values())
     return Table("without-icp", "Classification results without ICP", header, tuple(rows))
@@ -142,65 +137,55 @@ def forced(results: Iterable[Result]) -> Table:
         first = [r["evaluations"][names[0]]["forced"] for r in group]
         ours = [mean_and_std([values[name] for values in first], three) for name in _METRICS]
         for kind, name in kinds:
-            values = [r["evaluations"][name][kind] for r in group] if name in names else None
-            ours.append("-" if values is None else mean_and_std(values, three))
+            has = name in names
+            ours.append(mean_and_std([r["evaluations"][name][kind] for r in group], three) if has else "-")
         rows.append((corpus, classifier, "ours", *ours))
         columns = [*_METRICS, *(f"{kind}_{name}" for kind, name in kinds)]
-        rows += [(corpus, classifier, "paper", *cells) for cells in _paper_rows("forced", corpus, classifier, columns)]
+        rows += [(corpus, classifier, "paper", *cells) for cells in _paper_cells("forced", corpus, classifier, columns)]
     header = ("corpus", "classifier", "source", *_METRICS.values(), *(f"{kind[:4]}. {name}" for kind, name in kinds))
     return Table("forced", "Forced prediction with ICP", header, tuple(rows))
 
 
-def _paper_excess(corpus: str, total: float) -> float:
-    """Return a published sum of p-values above its floor."""
+def _paper_excess(corpus: str, classifier: str, measure: str) -> str:
+    """Return the published S above its floor, a dash if there is none."""
     figures = paper_figures()
+    total = figures["criteria"].get(corpus, {}).get(classifier, {}).get(f"S_{measure}")
+    if total is None:
+        return "-"
     n_labels, n_texts = (figures["corpora"][corpus][name] for name in ("labels", "calibration"))
-    most = figures["max_cardinality"][corpus]
-    return float(total - sum(math.comb(n_labels, size) for size in range(1, most + 1)) / (n_texts + 1))
+    sizes = range(1, figures["max_cardinality"][corpus] + 1)
+    return count(float(total - sum(math.comb(n_labels, size) for size in sizes) / (n_texts + 1)))
 
 
 def sums(results: Iterable[Result]) -> Table:
     """Tabulate S and OF above their floor, c / (n + 1), which does not depend on the classifier."""
     rows = []
     for corpus, classifier, group in by_corpus(results, conformal=True):
-        paper = _paper_row("criteria", corpus, classifier)
         for measure in measures_of(group):
             values = [r["evaluations"][measure] for r in group]
-            ours = [
-                bounds(*(float(np.mean([value[name][f"excess_{end}"] for value in values])) for end in _ENDS))
-                for name in ("s", "of")
-            ]
+            ours = []
+            for name in ("s", "of"):
+                ends = [[value[name][f"excess_{end}"] for value in values] for end in ("lower", "upper")]
+                ours.append(bounds(*np.mean(ends, axis=1).tolist()).removeprefix("about "))
             redrawn = [float(np.mean(one["s_excess"])) for r in group for one in r["resplits"][measure]["sizes"]]
-            theirs = f"S_{measure}"
-            rows.append(
-                (
-                    corpus,
-                    classifier,
-                    measure,
-                    count(values[0]["s"]["floor"]),
-                    *(cell.removeprefix("about ") for cell in ours),
-                    mean_and_std(redrawn, count),
-                    count(_paper_excess(corpus, paper[theirs])) if theirs in paper else "-",
-                )
-            )
+            floor, paper = count(values[0]["s"]["floor"]), _paper_excess(corpus, classifier, measure)
+            rows.append((corpus, classifier, measure, floor, *ours, mean_and_std(redrawn, count), paper))
     header = (
         "corpus", "classifier", "measure", "floor", "S excess", "OF excess", "S excess, re-splits", "paper's S excess",
     )  # fmt: skip
     note = (
         "Sums of p-values over all candidates, above the floor; certified bounds where they differ. Re-splits: mean "
-        "and standard deviation, over ten, of the middle of coarser bounds."
+        "and standard deviation, over ten, of the middle of the bounds."
     )
     return Table("s-and-of", "S and OF criteria", header, tuple(rows), note)
-
-
-_ENDS = ("lower", "upper")
 
 
 def demand(results: Iterable[Result]) -> Table:
     """Tabulate the label-sets that the searches consider at significance 0.05, and the share out of reach."""
     rows: list[tuple[str, ...]] = []
+    figures = paper_figures()
     for corpus, classifier, group in by_corpus(results, conformal=True):
-        paper = _paper_row("search_cost_at_5_percent", corpus, classifier)
+        paper = figures["search_cost_at_5_percent"].get(corpus, {}).get(classifier, {})
         for measure in measures_of(group):
             values = [r["evaluations"][measure].get("demand") for r in group]
             if None in values:
@@ -210,7 +195,7 @@ def demand(results: Iterable[Result]) -> Table:
             if f"mean_t_{measure}" in paper:
                 names = ("mean_t", "median_t", "label_sets", "prohibitive_percent")
                 radius, median, ball, percent = (paper[f"{name}_{measure}"] for name in names)
-                powerset = count(paper_figures()["powerset_cost"][corpus])
+                powerset = count(figures["powerset_cost"][corpus])
                 theirs = (f"{radius:.2f}", f"{median:.0f}", powerset, count(ball), f"{percent:.2f}", "-", "-")
                 rows.append((corpus, classifier, measure, "paper", *theirs))
     header = (
