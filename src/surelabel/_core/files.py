@@ -44,11 +44,9 @@ def is_unsafe_path(name: str) -> bool:
 def check_overwrite(folder: str | os.PathLike[str], what: str = "model") -> Path:
     """Return where a folder is written, links followed; raise unless it is absent, empty or has a manifest."""
     target = Path(folder).resolve()
-    if not target.exists():
-        return target
-    if not target.is_dir():
+    if target.exists() and not target.is_dir():
         raise InvalidInputError(f"A {what} is a folder, and {folder} is a file. Choose another name.")
-    if any(target.iterdir()) and not (target / MANIFEST).is_file():
+    if target.exists() and any(target.iterdir()) and not (target / MANIFEST).is_file():
         raise InvalidInputError(f"{folder} holds something other than a {what}. Choose a new folder.")
     if Path.cwd().is_relative_to(target):
         raise InvalidInputError(f"{target} is the current folder and cannot be replaced. Change to another folder.")
@@ -130,14 +128,11 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    if os.name != "posix":
-        return True
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
+        if os.name == "posix":
+            os.kill(pid, 0)
+    except (OSError, OverflowError) as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 
@@ -158,22 +153,21 @@ def _sync(path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file; links are not followed."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_manifest(folder: Path) -> None:
     """Write manifest.json: size and SHA-256 of every file in a folder and its subfolders."""
-    files = {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
-        for name in sorted(_names(folder))
-        if name != MANIFEST
-    }
+    files = {name: _described(folder / name) for name in sorted(_names(folder)) if name != MANIFEST}
     document: dict[str, Any] = {"written_by": f"surelabel {__version__}", "files": files}
     document["sha256"] = _own_checksum(document)
     (folder / MANIFEST).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _described(path: Path) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "sha256": sha256(path)}
 
 
 def check_manifest(folder: Path) -> list[str]:
@@ -186,16 +180,12 @@ def check_manifest(folder: Path) -> list[str]:
     for name, expected in files.items():
         if is_unsafe_path(name):
             raise ArtifactError(f"{folder} is refused: it lists a file outside itself, {name!r}.")
-        if name not in present:
-            raise ArtifactError(f"{folder} is damaged: {name} is missing. Get it again.")
         try:
-            found = {"bytes": (folder / name).stat().st_size}
-            if not isinstance(expected, dict) or expected.get("bytes") == found["bytes"]:
-                found["sha256"] = sha256(folder / name)  # type: ignore[assignment]
+            is_same = name in present and _described(folder / name) == expected
         except OSError as error:
             raise ArtifactError(f"{folder} is damaged: {name} cannot be read ({error.strerror}).") from error
-        if expected != found:
-            raise ArtifactError(f"{folder} is damaged: {name} is not as it was written. Get it again.")
+        if not is_same:
+            raise ArtifactError(f"{folder} is damaged: {name} is missing, or not as it was written. Get it again.")
     return sorted(files)
 
 
@@ -207,16 +197,15 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if path.is_symlink() or not path.is_file():
         raise ArtifactError(f"{folder} was not written by surelabel: it has no {MANIFEST}.")
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_MANIFEST + 1)
-        document = json.loads(content.decode("utf-8")) if len(content) <= _MAX_MANIFEST else None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"{folder} is damaged: {MANIFEST} cannot be read ({error}).") from error
-    if not isinstance(document, dict) or not isinstance(document.get("files"), dict):
-        raise ArtifactError(f"{folder} was not written by surelabel: its {MANIFEST} lists no files.")
-    if document.get("sha256") != _own_checksum(document):
+        if path.stat().st_size > _MAX_MANIFEST:
+            raise ValueError("it is too large")
+        document = json.loads(path.read_text(encoding="utf-8"))
+        files: dict[str, Any] = dict(document["files"])
+        is_whole = document["sha256"] == _own_checksum(document)
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise ArtifactError(f"{folder} is damaged: {MANIFEST} cannot be read ({error!r}).") from error
+    if not is_whole:
         raise ArtifactError(f"{folder} is damaged: {MANIFEST} is not as it was written. Get it again.")
-    files: dict[str, Any] = document["files"]
     return files
 
 
@@ -256,27 +245,18 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any]
     """Read a file of `write_arrays`; sizes are checked before memory is taken, and nothing is unpickled."""
     try:
         with zipfile.ZipFile(path) as archive:
-            arrays = {entry.filename.removesuffix(".npy"): _read_array(archive, entry) for entry in _entries(archive)}
-            header = json.loads(str(arrays.pop("header")))
+            entries = archive.infolist()
+            arrays = {entry.filename.removesuffix(".npy"): _read_array(archive, entry) for entry in entries}
+        header = json.loads(str(arrays.pop("header")))
+        if header.pop("arrays") != sorted(arrays) or len(arrays) + 1 != len(entries):
+            raise ValueError("it does not hold the arrays that its header lists")
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise ArtifactError(f"{path} cannot be read: {error.strerror}.") from error
     except Exception as error:  # decompressors and parsers of damaged bytes raise anything
         raise ArtifactError(f"{path} is not a file of surelabel, or it is damaged: {error}") from error
-    if not isinstance(header, dict) or header.get("kind") != kind:
-        found = header.get("kind") if isinstance(header, dict) else header
-        raise ArtifactError(f"{path} must be a file of kind {kind!r}. Got {found!r:.60}.")
-    if header.pop("arrays", None) != sorted(arrays):
-        raise ArtifactError(f"{path} is damaged: it does not hold the arrays that its header lists. Get it again.")
+    if header.get("kind") != kind:
+        raise ArtifactError(f"{path} must be a file of kind {kind!r}. Got {header.get('kind')!r:.60}.")
     return header, arrays
-
-
-def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return the members of an archive, each an array whose name occurs once."""
-    entries = archive.infolist()
-    names = {entry.filename for entry in entries}
-    if len(names) != len(entries) or not all(name.endswith(".npy") for name in names) or "header.npy" not in names:
-        raise ArtifactError(f"it holds {sorted(names)[:5]}.")
-    return entries
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
