@@ -6,7 +6,6 @@ row and column. Columns of data frames are matched by name, and rows by index wh
 
 from __future__ import annotations
 
-import functools
 import numbers
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -45,27 +44,16 @@ def as_fraction(value: Any, parameter: str, who: str) -> Fraction:
     """Return a number in (0, 1) as the decimal that was typed: 0.07 is 7/100, not the nearest double."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
         raise invalid(parameter, who, "a number in (0, 1)", repr(value))
-    return _read_fraction(value if isinstance(value, Fraction) else str(value), parameter, who)
-
-
-@functools.lru_cache(maxsize=256)
-def _read_fraction(value: Fraction | str, parameter: str, who: str) -> Fraction:
-    """Return a fraction, or a decimal as text, as a fraction in (0, 1)."""
-    if isinstance(value, Fraction):
-        exact = value
-    else:
-        try:
-            decimal = Decimal(value)
-        except InvalidOperation as error:
-            raise invalid(parameter, who, "a number in (0, 1)", repr(value)) from error
-        if not decimal.is_finite() or not 0 < decimal < 1:
-            raise invalid(parameter, who, "in (0, 1)", value)
-        if -int(decimal.as_tuple().exponent) > _MOST_DIGITS:
-            raise invalid(parameter, who, f"in (0, 1), with at most {_MOST_DIGITS} decimal places", value[:50])
-        exact = Fraction(decimal)
-    if not 0 < exact < 1:
+    try:
+        exact = value if isinstance(value, Fraction) else Decimal(str(value))
+    except InvalidOperation as error:
+        raise invalid(parameter, who, "a number in (0, 1)", repr(value)) from error
+    is_finite = isinstance(exact, Fraction) or exact.is_finite()
+    if not is_finite or not 0 < exact < 1:
         raise invalid(parameter, who, "in (0, 1)", str(value))
-    return exact
+    if isinstance(exact, Decimal) and -int(exact.as_tuple().exponent) > _MOST_DIGITS:
+        raise invalid(parameter, who, f"in (0, 1), with at most {_MOST_DIGITS} decimal places", str(value)[:50])
+    return Fraction(exact)
 
 
 def as_significance(significance: Any, confidence_level: Any, who: str) -> Fraction:
