@@ -15,7 +15,7 @@ TEXTS = [f"text about {name} number {number}" for number in range(20) for name i
 LABELS = np.array([[1, 0], [0, 1]] * 20)
 NAMES = ("http://v/gold", "http://v/oil")
 PROJECT = {"project_id": "p", "name": "P", "is_trained": True, "modification_time": "2026-01-01"}
-QUICK = {"retries": 2, "pause": 0.01, "timeout": 5.0}
+QUICK = {"retries": 2, "pause": 0.01, "timeout": 60.0}
 
 
 def results(document):
@@ -42,7 +42,11 @@ class Server:
             def handle_request(self):
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 outer.requests.append((self.command, self.path, dict(self.headers), json.loads(body or "null")))
-                answered = outer.answer(self.command, self.path, json.loads(body or "null"))
+                try:
+                    answered = outer.answer(self.command, self.path, json.loads(body or "null"))
+                except ConnectionAbortedError:
+                    self.close_connection = True
+                    return
                 status, content = answered[:2]
                 headers = {"content-type": "application/json", **(answered[2] if len(answered) > 2 else {})}
                 data = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -137,6 +141,7 @@ def test_any_endpoint(server):
         (200, [[3]] * 32),
         (200, [[{"label": "gold", "score": "high"}]] * 32),
         (200, b'[[{"label": "gold", "score": NaN}]]'),
+        (200, b'[[{"label": "gold", "score": 0.5, "score": 0.6}]]'),
         (301, b"", {"location": "http://elsewhere.example/"}),
         (307, b"", {"location": "/other"}),
         (404, {"title": "Not Found", "detail": "Project not found"}, {"content-type": "application/problem+json"}),
@@ -201,6 +206,49 @@ def test_a_run_that_was_interrupted_continues(server):
     server.requests = []
     annif(server).fit(TEXTS, LABELS, NAMES)
     assert posts(server) == []
+
+
+def test_a_server_that_is_killed_in_the_middle(server):
+    """The connection breaks within an answer; a new server at the same address continues."""
+    n_asked = 0
+
+    def dies(command, path, body):
+        nonlocal n_asked
+        n_asked += command == "POST"
+        if n_asked > 1:
+            raise ConnectionAbortedError  # closes the connection without an answer
+        return Server.annif(command, path, body)
+
+    server.answer = dies
+    with pytest.raises(TaggerError, match="out of reach"):
+        annif(server).fit(TEXTS, LABELS, NAMES)
+    server.answer, server.requests = server.annif, []
+    fitted = annif(server).fit(TEXTS, LABELS, NAMES)
+    assert [len(body["documents"]) for *_, body in posts(server)] == [8]
+    assert fitted.held_out_.probabilities.shape == (40, 2)
+
+
+def test_answers_that_cannot_be_used_are_not_kept(server):
+    tagger = plain(server)
+    server.answer = lambda command, path, body: (200, [[{"label": "gold", "score": 1.5}]] * len(body["texts"]))
+    with pytest.raises(InvalidInputError, match=r"1\.5"):
+        tagger.fit(TEXTS, LABELS, ("gold", "oil"))
+    server.answer = server.plain
+    assert plain(server).fit(TEXTS, LABELS, ("gold", "oil")).predict_proba(["gold"]).shape == (1, 2)
+
+
+def test_a_tagger_that_begins_to_use_other_labels(server):
+    tagger = plain(server).fit(TEXTS, LABELS, ("gold", "oil"))
+    server.answer = lambda command, path, body: (200, [[{"label": "or", "score": 0.5}]] * len(body["texts"]))
+    with pytest.raises(TaggerError, match="'or'"):
+        tagger.predict_proba([f"new text {number}" for number in range(60)])
+
+
+def test_a_tagger_that_lists_labels_without_scores(server):
+    tagger = plain(server, score_kind="rank")
+    server.answer = lambda command, path, body: (200, [["gold", "oil"]] * len(body["texts"]))
+    probabilities = tagger.fit(TEXTS, LABELS, ("gold", "oil")).predict_proba(["x"])[0]
+    np.testing.assert_allclose(probabilities, 20.5 / 41)
 
 
 def test_answers_of_another_state_of_the_project_do_not_count(server):

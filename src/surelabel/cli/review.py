@@ -108,10 +108,18 @@ def export(
     out: Annotated[Path, typer.Argument(help="File to write: .csv, .jsonl or .xlsx.")],
     *,
     separator: Annotated[str, typer.Option(help="Separator of labels in a cell.")] = ",",
+    model: Annotated[Path | None, typer.Option(help="Model with a vocabulary: adds the URIs of labels.")] = None,
 ) -> None:
     """Write decisions: the columns of the file with final_labels, decided_by, queue and changed."""
+    from surelabel import models
     from surelabel import review as reviewing
 
+    uris = None
+    if model is not None:
+        bundle = models.load_bundle(model)
+        if bundle.uris is None:
+            raise usage_error("this model has no vocabulary", "--model")
+        uris = dict(zip(bundle.label_names, bundle.uris, strict=True))
     with options.open_review(store) as opened:
-        n_texts = reviewing.export_decisions(opened, out, separator=separator)
+        n_texts = reviewing.export_decisions(opened, out, separator=separator, uris=uris)
     say(f"{n_texts:,} texts: {out}")
