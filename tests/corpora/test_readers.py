@@ -453,6 +453,20 @@ def test_the_numbers_of_aapd_and_goemotions(data):
     assert len(corpus.label_names) == 28
 
 
+def test_aapd_as_its_authors_ship_it_is_the_same(data, tmp_path):
+    for part in ("val", "test"):
+        records = json.loads((data("aapd-dev-test") / f"{part}.json").read_text())
+        for name, lines in (
+            ("text", [record["text"] for record in records]),
+            ("label", [" ".join(record["label"]) for record in records]),
+        ):
+            (tmp_path / f"{name}_{part}").write_text("".join(f"{line}\n" for line in lines))
+    own, listed = load("aapd", path=tmp_path, parts="own"), load("aapd", path=data("aapd-dev-test"), parts="own")
+    assert own.label_sets == listed.label_sets
+    assert (own.ids, own.part_sizes) == (listed.ids, listed.part_sizes)
+    assert [text.strip() for text in listed.texts] == list(own.texts)
+
+
 @pytest.mark.slow
 def test_the_numbers_of_arxiv_and_eurlex(data):
     corpus = load("eurlex57k", path=data("eurlex57k.jsonl.xz"), parts="own")

@@ -46,7 +46,7 @@ def read_table(
     require_labels: bool = True,
     name: str | None = None,
 ) -> Corpus:
-    r"""Read a corpus from JSONL, CSV, TSV, Parquet or XLSX (JSONL, CSV and TSV also as .gz or .xz), or from a URL.
+    """Read a corpus from JSONL, CSV, TSV, Parquet or XLSX (JSONL, CSV and TSV also as .gz or .xz), or from a URL.
 
     Annif's own forms are recognised: TSV of text and URIs, CSV with subject_uris, a folder of .txt files.
     Tagged texts are in the part "train" unless a part column says otherwise. `Corpus.notes` says how labels were read.
@@ -81,16 +81,15 @@ def read_table(
     """
     sources = _sources(path)
     asked = (labels,) if isinstance(labels, str) else tuple(labels)
-    texts = Columns(text if isinstance(text, str) else tuple(text), id, scores=scores)
+    texts = Columns(text if isinstance(text, str) else tuple(text), id, group=part, scores=scores)
     _check_options(texts.text, asked, separator, on_error)
     check_encoding(encoding)
-    others = tuple(filter(None, (part, *columns)))
     rows: list[tuple[str | None, TextRow]] = []
     for own, source in sources.items():
-        found, names, headings = _read(source, own, texts, others, asked, encoding)
+        found, names, headings = _read(source, own, texts, columns, asked, encoding)
         rows += found
         if headings:
-            needed = (*texts.needed, *others, *(names if require_labels else ()))
+            needed = (*texts.needed, *columns, *(names if require_labels else ()))
             check_headings(headings, needed, file_name(source))
     is_one = isinstance(labels, str) and len(names) == 1
     split = _separation([row for _, row in rows], names, separator, is_one=is_one)
@@ -103,7 +102,7 @@ def read_table(
         try:
             label_set = as_label_set(cells.get(names[0]), split.separator) if is_one else as_indicators(cells, names)
             kept = {column: filled(cells.get(column), column) for column in columns}
-            records.append((row, label_set, kept, own or ("train" if part is None else _part(cells.get(part)))))
+            records.append((row, label_set, kept, _part(own or row.group or "train")))
         except ValueError as error:
             problems.append(f"{row.place} {error}")
     files = ", ".join(map(file_name, sources.values()))
@@ -229,9 +228,9 @@ def _separation(rows: Sequence[TextRow], names: Sequence[str], separator: str | 
     return Separation(None, f"Labels are the {count(len(names))} columns {shown}.")
 
 
-def _part(cell: Any) -> str:
+def _part(cell: str) -> str:
     """Return the part that a cell names."""
-    name = str(cell).strip().lower()
+    name = cell.lower()
     if (part := _ALIASES.get(name, name)) not in PARTS:
         raise ValueError(f"must have a part: {', '.join(PARTS)}. Got {name!r:.40}.")
     return part
