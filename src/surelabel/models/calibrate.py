@@ -31,7 +31,6 @@ from surelabel.models.settings import LEVELS
 
 _LOCK = threading.Lock()
 _CHANGES = {*LEVELS, "measure", "max_tags", "never_file", "group", "cardinality"}
-_KEPT = ("classifier", "seen", "known_words", "recalibration", "thresholds", "vocabulary")
 _ABOUT_CALIBRATION = "Calibration: "
 _NOTHING_KNOWN = "\0nothing is known of this category"
 
@@ -48,17 +47,18 @@ def held_out_texts(model: Any, corpus: Corpus) -> HeldOutTexts:
 
 
 def with_calibration(
-    *,
+    model: Any,
     info: BundleInfo,
     filing: HeldOutTexts,
     calibration: HeldOutTexts,
+    *,
     measure: Any,
     limits: tuple[int, int],
-    cardinality: Sequence[int] = (),
-    constraints: Any = None,
+    cardinality: Sequence[int],
+    constraints: Any,
     **pieces: Any,
 ) -> Bundle:
-    """Return a bundle of `pieces`, its policy and predictor calibrated on two parts with no text in common."""
+    """Return a bundle of a `Fitted` model or another bundle, calibrated on two parts with no text in common."""
     if calibration.groups is not None and cardinality:
         raise InvalidInputError("Calibrate by groups or by number of labels (cardinality), not by both.")
     promises: dict[str, Any] = {name: level for name, level in info.levels.items() if name != "significance"}
@@ -66,7 +66,7 @@ def with_calibration(
         "measure": measure,
         "min_labels": limits[0],
         "max_labels": limits[1],
-        "label_names": tuple(pieces["classifier"].label_names_),
+        "label_names": tuple(model.classifier.label_names_),
         "constraints": constraints,
     }
     policy = FilingPolicy(**promises, max_tags=info.max_tags, never_file=info.never_file, **common)
@@ -97,6 +97,7 @@ def with_calibration(
         measure=measures.measure_name(measure),
         notes=tuple(notes),
     )
+    pieces |= {name: getattr(model, name) for name in ("classifier", "known_words", "recalibration", "thresholds")}
     return Bundle(predictor=predictor, policy=policy, info=info, filing=filing, calibration=calibration, **pieces)
 
 
@@ -192,14 +193,16 @@ def recalibrated(
     if isinstance(measure, str):
         measure = measures.measure_from_name(measure)
     return with_calibration(
-        info=bundle.info,
-        filing=filing,
-        calibration=calibration,
+        bundle,
+        bundle.info,
+        filing,
+        calibration,
         measure=predictor.measure if measure is None else measure,
         limits=(predictor.calibration_.min_labels, predictor.calibration_.max_labels),
         cardinality=getattr(predictor.taxonomy, "edges", ()) if cardinality is None else cardinality,
         constraints=predictor.constraints,
-        **{name: getattr(bundle, name) for name in _KEPT},
+        seen=bundle.seen,
+        vocabulary=bundle.vocabulary,
     )
 
 

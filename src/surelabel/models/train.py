@@ -133,21 +133,17 @@ def _train(
     notes = (*corpus.notes, *_notes(corpus, fitted.label_texts), *getattr(fitted.classifier, "notes", ()))
     for note in notes:
         _log.info("%s", note)
-    held_out = {}
-    for name in ("filing", "calibration"):
-        with step(f"predicting {name} texts"):
-            held_out[name] = held_out_texts(fitted, corpus.part(name))
+    with step("predicting held-out texts"):
+        filing, calibration = (held_out_texts(fitted, corpus.part(name)) for name in ("filing", "calibration"))
     bundle = with_calibration(
-        info=_described(corpus, settings, fitted, notes),
-        **held_out,
+        fitted,
+        _described(corpus, settings, fitted, notes),
+        filing,
+        calibration,
         measure=fitted.measure,
         limits=fitted.limits,
         cardinality=settings.cardinality,
         constraints=constraints,
-        classifier=fitted.classifier,
-        known_words=fitted.known_words,
-        recalibration=fitted.recalibration,
-        thresholds=fitted.thresholds,
         vocabulary=vocabulary,
         seen=SeenTexts.of(
             training=corpus.part(*(name for name in ("train", "validation") if name in corpus.part_sizes)).texts,
