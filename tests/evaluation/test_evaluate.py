@@ -90,8 +90,9 @@ def test_shortlists():
 def test_criteria_and_demand_only_if_asked_for():
     plain, full = evaluate(_predictor(LpNorm(2)), NEW, TRUE), evaluate(_predictor(LpNorm(2)), NEW, TRUE, criteria=True)
     assert plain.s is plain.of is plain.demand is None
-    assert full.s.mean[0] <= full.s.mean[1]
-    assert full.of.mean[0] < full.s.mean[0]
+    assert full.s.excess_lower <= full.s.excess_upper
+    assert full.of.excess_lower < full.s.excess_lower
+    assert full.of.floor < full.s.floor
     assert full.demand.powerset_label_sets == 64 * 201
     assert full.demand.prohibitive == 0.0
 

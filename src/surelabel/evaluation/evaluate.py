@@ -54,16 +54,11 @@ class CurvePoint:
 
 @dataclasses.dataclass(frozen=True)
 class SumCriterion:
-    """S or OF: certified (lower, upper) of the mean, its floor and its excess over it."""
+    """The mean of S or OF: its floor, and certified bounds of its excess over it."""
 
     floor: float
     excess_lower: float
     excess_upper: float
-
-    @property
-    def mean(self) -> tuple[float, float]:
-        """The criterion itself, as (lower, upper)."""
-        return self.floor + self.excess_lower, self.floor + self.excess_upper
 
 
 @dataclasses.dataclass(frozen=True)

@@ -140,7 +140,7 @@ def _train_and_predict(settings: Settings, folder: Path) -> Probabilities:
             work_folder=folder / "checkpoints",
         )
     fitted = time.perf_counter()
-    parts = {}
+    parts: dict[str, PartProbabilities] = {}
     for name in ("test", "calibration", "validation"):
         if name in corpus.part_sizes and name not in learned:
             with progress.step(f"{settings.name}: predicting {name}"):

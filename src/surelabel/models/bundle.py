@@ -43,23 +43,16 @@ class BundleInfo:
 
     Attributes
     ----------
-    name, classifier : str
-        Of the model, for people, and the kind of its classifier.
-    created : str
-        Date and time in UTC, ISO 8601.
-    versions, settings : mapping
-        Of packages, and of the classifier.
-    corpus : str
-    provenance : mapping
-        Where the corpus comes from.
-    part_sizes : mapping of part name to number of texts
-    n_train, seed : int
-    measure : str
-        Name of the nonconformity measure.
+    name, classifier, created, corpus, measure : str
+        Name of the model, kind of classifier, date and time in UTC, name of the corpus and of the measure.
+    versions, settings, provenance : mapping
+        Of packages, of the classifier, and of the corpus.
+    part_sizes, label_texts : mapping of part or label name to number of texts
+        Labels are counted in training texts.
+    n_train, seed, max_tags : int
+        A text with more tags to consider than max_tags is to be read.
     levels : mapping
         "significance", "max_wrong", "max_missed", "max_false" and "assurance", as they were typed.
-    max_tags : int
-        A text with more tags to consider is to be read.
     never_file : tuple of str
         Labels that are never filed alone.
     best_guess : str
@@ -68,11 +61,8 @@ class BundleInfo:
         Column with the group of each text, if prediction sets keep their promise in every group.
     categories : tuple of str
         Categories of texts that are calibrated apart; empty if all texts are one.
-    label_texts : mapping of label name to number of training texts
-    notes, verdict : tuple of str
-        What a user of the model should know, and what it is good for.
-    examples : tuple of str
-        Texts to try the model with, if they were asked for.
+    notes, verdict, examples : tuple of str
+        What a user of the model should know, what it is good for, and texts to try it with, if they were asked for.
     """
 
     name: str
