@@ -136,6 +136,7 @@ def test_files_without_labels_are_read_where_none_are_needed(tmp_path, write_tab
     path = write_table(tmp_path / f"a{form}", [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}])
     corpus = read_table(path, require_labels=False)
     assert (corpus.texts, corpus.label_names, corpus.is_labelled.any()) == (("a", "b"), (), False)
+    assert "no labels" in corpus.notes[0]
     with pytest.raises(CorpusError, match="'labels'"):
         read_table(path)
 

@@ -49,11 +49,12 @@ def columns_of(names: Sequence[str], headings: Sequence[str], taken: set[str]) -
 
 def separation(cells: Iterable[Any], column: str, given: str | None) -> Separation:
     """Return the separator of label names: the given one, or for "auto" the one that most cells have."""
-    strings = [cell for cell in cells if isinstance(cell, str) and cell and as_list(cell) is None]
+    filled = [cell for cell in cells if not is_missing(cell)]
+    strings = [cell for cell in filled if isinstance(cell, str) and as_list(cell) is None]
     if given is None:
         return Separation(None, f"Labels in {column!r}: each cell is one label, as asked for.")
     if not strings:
-        return Separation(",", f"Labels in {column!r} are lists.")
+        return Separation(",", f"Labels in {column!r} are lists." if filled else f"There are no labels in {column!r}.")
     with_mark = {mark: [cell for cell in strings if mark in cell] for mark in (*_SEPARATORS, given)}
     common = [mark for mark in _SEPARATORS if len(with_mark[mark]) > _COMMON_SHARE * len(strings)]
     common.sort(key=lambda mark: -len(with_mark[mark]))
