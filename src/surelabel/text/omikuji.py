@@ -99,23 +99,20 @@ class OmikujiClassifier(TextClassifier):
         labels = scipy.sparse.csr_array(training.labels)
         self._shares = (np.asarray(labels.sum(axis=0)).ravel() + 0.5) / (labels.shape[0] + 1)
         folds = folds_of(training.texts, self.seed)
-        rows, columns, scores = [], [], []
+        parts = []
         for fold in folds if len(training.texts) <= _FEW_TEXTS else folds[:1]:
             kept = np.setdiff1d(np.arange(labels.shape[0]), fold)
             own, listed, values = self._score(self._train(features[kept], labels[kept]), features[fold])
-            rows.append(fold[own])
-            columns.append(listed)
-            scores.append(values)
-        where, listed, values = np.concatenate(rows), np.concatenate(columns), np.concatenate(scores)
+            parts.append((fold[own], listed, values))
+        where, listed, values = map(np.concatenate, zip(*parts, strict=True))
         hits = np.asarray(labels[where, listed]).ravel().astype(np.float64)
         step = max(1, -(-len(hits) // _MOST_PAIRS))
         inputs = self._inputs(where, listed, values)
         start = np.eye(inputs.shape[1])[0]
         self._coefficients = fit_regression(inputs[::step], hits[::step], start, np.ones(inputs.shape[1]))
-        seen = np.unique(where)
-        place = np.searchsorted(seen, where)
-        probabilities = expit(inputs @ self._coefficients)
+        seen, place = np.unique(where, return_inverse=True)
         shape = (len(seen), labels.shape[1])
+        probabilities = expit(inputs @ self._coefficients)
         self.held_out_ = HeldOut(seen, as_shortlists(place, listed, probabilities, shape, self.n_listed))
         self._model = self._train(features, labels)
         return [{"share_listed": float(hits.sum() / max(1, labels[seen].sum()))}]
@@ -147,26 +144,21 @@ class OmikujiClassifier(TextClassifier):
 
     def _score(self, model: Any, features: Any) -> tuple[IntArray, IntArray, FloatArray]:
         """Return text, label and score of each listed pair."""
-        rows: list[int] = []
-        labels: list[int] = []
-        scores: list[float] = []
+        found: list[tuple[int, int, float]] = []
         with progress.step("listing labels", features.shape[0]) as advance:
             for row, (start, end) in enumerate(zip(features.indptr[:-1], features.indptr[1:], strict=True)):
                 pairs = list(zip(features.indices[start:end].tolist(), features.data[start:end].tolist(), strict=True))
-                for label, score in model.predict(pairs, self.beam_size, self.n_listed):
-                    rows.append(row)
-                    labels.append(label)
-                    scores.append(score)
+                found += [(row, *one) for one in model.predict(pairs, self.beam_size, self.n_listed)]
                 advance(1)
-        return np.array(rows, dtype=np.int64), np.array(labels, dtype=np.int64), np.array(scores, dtype=np.float64)
+        rows, labels, scores = np.array(found, dtype=np.float64).reshape(-1, 3).T
+        return rows.astype(np.int64), labels.astype(np.int64), scores
 
     def _inputs(self, rows: IntArray, labels: IntArray, scores: FloatArray) -> FloatArray:
         """Return what the curve uses of each pair: score, rank in the text, frequency of the label, 1."""
         odds = np.clip(logit(np.clip(scores, 0.0, 1.0)), -_FAR, _FAR)
         order = np.lexsort((labels, -scores, rows))
-        starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
         ranks = np.empty(len(rows))
-        ranks[order] = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+        ranks[order] = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
         return np.column_stack([odds, np.log1p(ranks), np.log(self._shares[labels]), np.ones(len(rows))])
 
     def _predict(self, texts: list[str]) -> Shortlists:
@@ -203,11 +195,11 @@ def _load_trees(folder: Path) -> Any:
 def _without_output() -> Iterator[None]:
     """Keep what omikuji writes to standard output out of the results of a command."""
     sys.stdout.flush()
-    with contextlib.ExitStack() as opened:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        opened.callback(os.close, nowhere)
-        kept = os.dup(1)
-        opened.callback(os.close, kept)
-        opened.callback(os.dup2, kept, 1)
-        os.dup2(nowhere, 1)
+    kept = os.dup(1)
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (no path of a user)
+        os.dup2(nowhere.fileno(), 1)
+    try:
         yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
