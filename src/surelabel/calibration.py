@@ -81,12 +81,12 @@ class Calibration:
         """Totals of all calibration texts, ascending, in the scale of the measure's costs."""
         return np.sort(np.concatenate([_NONE, *self.totals.values()])) / self.units
 
-    @property
+    @functools.cached_property
     def groups(self) -> list[str]:
         """Groups with calibration texts."""
         return sorted({group for group, _ in self.totals})
 
-    @property
+    @functools.cached_property
     def edges(self) -> tuple[int, ...]:
         """Numbers of labels at which classes begin, besides 0."""
         return () if self.taxonomy is None else self.taxonomy.edges

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from core.problems import draw_texts
-from surelabel import ConformalLabelSets, LogLoss
+from surelabel import ByGroup, ConformalLabelSets, LogLoss
 from surelabel.answers import build_answers
 from surelabel.guarantees.decisions import Evidence, FilingPolicy
 
@@ -82,15 +82,20 @@ with mock.patch("numba.core.caching.FunctionCache.__init__", refuse):
     run(code, TMPDIR=str(tmp_path))
 
 
-@pytest.mark.parametrize(("asked", "most_frames"), [({}, 90), ({"significance": "0.3"}, 150)])
-def test_one_answer_takes_a_short_path(asked, most_frames):
+@pytest.mark.parametrize(
+    ("asked", "by_decision", "most_frames"),
+    [({}, False, 90), ({"significance": "0.3"}, False, 150), ({"significance": "0.3"}, True, 150)],
+)
+def test_one_answer_takes_a_short_path(asked, by_decision, most_frames):
     probabilities, labels = draw_texts(999, 20)
     probabilities, names = probabilities**3, [f"label {k}" for k in range(20)]
     parts = [slice(0, 400), slice(400, 700), slice(700, 999)]
     known = [Evidence(probabilities[part], labels[part]) for part in parts]
     with warnings.catch_warnings(action="ignore"):
         policy = FilingPolicy(label_names=names).calibrate(*known[:2])
-        predictor = ConformalLabelSets(LogLoss(), label_names=names, n_jobs=1).calibrate(*known[2][:2])
+        groups = policy.categories(policy.file(known[2].probabilities)) if by_decision else None
+        options = {"label_names": names, "taxonomy": ByGroup() if by_decision else None, "n_jobs": 1}
+        predictor = ConformalLabelSets(LogLoss(), **options).calibrate(*known[2][:2], groups=groups)
     calls = []
 
     def note(frame, event, argument):
@@ -98,7 +103,7 @@ def test_one_answer_takes_a_short_path(asked, most_frames):
             calls.append(frame.f_code.co_filename)
 
     def answer():
-        return build_answers(predictor, probabilities[:1], policy=policy, **asked)
+        return build_answers(predictor, probabilities[:1], policy=policy, by_decision=by_decision, **asked)
 
     answer()
     sys.setprofile(note)
@@ -108,7 +113,7 @@ def test_one_answer_takes_a_short_path(asked, most_frames):
         sys.setprofile(None)
     # Checks, costs, the search, calibration, the policy and its lists, answers: from probabilities to decision.
     assert len(calls) <= most_frames
-    assert len(set(calls)) <= 15
+    assert len(set(calls)) <= 16
 
 
 def test_rows_of_any_width_and_limits():

@@ -79,9 +79,8 @@ def build_answers(
     has_level = significance is not None or confidence_level is not None
     level = as_significance(significance, confidence_level, "build_answers") if has_level else None
     assured = None if assurance is None else as_fraction(assurance, "assurance", "build_answers")
-    texts, decisions = _decide(predictor, probabilities, policy, known_words, groups, by_decision)
+    texts, decisions, is_same = _decide(predictor, probabilities, policy, known_words, groups, by_decision)
     forced = ForcedPredictions.from_texts(texts)
-    is_same = policy is not None and policy.guesses_as(predictor)
     if policy is not None and not by_decision:
         decisions = policy.decide(probabilities, known_words, guesses=forced if is_same else None)
     # Of the same measure and limits, the policy's best guesses are the forced predictions.
@@ -117,11 +116,14 @@ def _decide(
     known_words: Any,
     groups: Any,
     first: bool,
-) -> tuple[Texts, Sequence[Decision | None]]:
-    """Return the texts, costed and sorted, and decisions if they come first because groups follow from them."""
+) -> tuple[Texts, Sequence[Decision | None], bool]:
+    """Return the texts, costed and sorted, decisions if they come first, and whether both have the same best guesses.
+
+    Decisions come first if groups follow from them.
+    """
     if policy is None or not first:
         texts = predictor.texts(probabilities, groups, who="build_answers")
-        return texts, [None] * len(texts)
+        return texts, [None] * len(texts), policy is not None and policy.guesses_as(predictor)
     if groups is not None:
         groups = aligned_rows(groups, probabilities, "groups", "build_answers")
     own = policy.automation.texts(probabilities)
@@ -131,9 +133,9 @@ def _decide(
     categories = as_groups(known, len(filed), "build_answers")
     predictor.calibration_.check_groups(categories, "build_answers")
     if not policy.guesses_as(predictor):
-        return predictor.texts(probabilities, categories, who="build_answers"), decisions
+        return predictor.texts(probabilities, categories, who="build_answers"), decisions, False
     # The same measure and limits: the texts need no second search.
-    return replace(own, calibration=predictor.calibration_, groups=categories), decisions
+    return replace(own, calibration=predictor.calibration_, groups=categories), decisions, True
 
 
 class _Guess(NamedTuple):

@@ -20,6 +20,7 @@ read has all its tags to consider, however many they are.
 from __future__ import annotations
 
 import math
+import operator
 import os
 import warnings
 from collections.abc import Collection, Sequence
@@ -48,6 +49,8 @@ READ: Verdict = "read"
 
 _KIND, _POLICY, _AUTOMATION, _TAGS = "filing-policy", "policy.npz", "automation.npz", "tags.npz"
 _DEFAULT_MEASURE = LogLoss()
+# What best guesses depend on.
+_GUESS_BY = operator.attrgetter("n_labels", "min_labels", "max_labels", "constraints", "measure")
 
 
 class Evidence(NamedTuple):
@@ -238,10 +241,7 @@ class FilingPolicy:
     def guesses_as(self, predictor: Any) -> bool:
         """Return whether a predictor has the same best guesses as this policy."""
         own, other = self.automation.predictor_.calibration_, predictor.calibration_
-        return not other.edges and all(
-            getattr(own, name) is getattr(other, name) or getattr(own, name) == getattr(other, name)
-            for name in ("n_labels", "min_labels", "max_labels", "constraints", "measure")
-        )
+        return not other.edges and bool(_GUESS_BY(own) == _GUESS_BY(other))
 
     def decide(
         self, probabilities: Any, known_words: Any = None, *, guesses: ForcedPredictions | None = None

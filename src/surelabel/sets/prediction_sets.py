@@ -114,7 +114,7 @@ class PredictionSets(Sequence[PredictionSet]):
         self._listed: tuple[int, Found, FloatArray] | None = None
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.thresholds)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
