@@ -76,8 +76,11 @@ def publish(results: Path, pages: Iterable[Path]) -> list[Path]:
     """Write tables and figures into the folder of results, fill pages; return those that changed."""
     runs, measured = load_results(results / "runs"), _read(results / "promises.json")
     write_tables(all_tables(runs), results / "tables")
-    write_figures(paper.shown(runs), results / "figures")
+    drawn = write_figures(paper.shown(runs), results / "figures")
     if measured:
-        _write(results / "figures" / "news.svg", promises.figure(measured))
+        drawn.append(results / "figures" / "news.svg")
+        _write(drawn[-1], promises.figure(measured))
+    for path in set((results / "figures").glob("*.svg")) - set(drawn):
+        path.unlink()  # no page shows it any more
     parts = parts_of(results)
     return [page for page in pages if _write(page, filled(page.read_text(encoding="utf-8"), parts, page.name))]

@@ -290,6 +290,7 @@ def parts(runs: list[Result]) -> dict[str, str]:
         "paper-sets": sets(runs, (*REDUCED, *FULL)),
         "paper-demand": demand(runs, FULL),
         "paper-figures": _figures(runs),
+        "paper-load": "![Label-sets considered against t](../results/figures/search-load.svg)" if shown(runs) else "",
         "log-loss": log_loss(runs, (*FULL, *REDUCED)),
     }
     return {**made, "paper-verdicts": _verdicts(made)}
