@@ -173,7 +173,8 @@ class KnownWords:
         places = np.searchsorted(self._hashes, hashes)  # far faster than np.isin for a few words
         is_known = np.append(self._hashes, np.uint64(0))[places] == hashes
         known = dict(zip(distinct, is_known.tolist(), strict=True))
-        return np.array([np.mean([known[word] for word in words]) if words else np.nan for words in by_text])
+        shares = [sum(map(known.__getitem__, words)) / len(words) if words else np.nan for words in by_text]
+        return np.array(shares, dtype=np.float64)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hashes to a file."""
@@ -191,5 +192,9 @@ class KnownWords:
 
 def _hashes(words: Iterable[str]) -> npt.NDArray[np.uint64]:
     """Return a 64-bit hash of each word."""
-    digests = b"".join(hashlib.blake2b(word.encode(), digest_size=8).digest() for word in words)
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    return np.frombuffer(b"".join(map(_hash, words)), dtype="<u8").astype(np.uint64)
+
+
+@functools.lru_cache(2**16)
+def _hash(word: str) -> bytes:
+    return hashlib.blake2b(word.encode(), digest_size=8).digest()
