@@ -2,10 +2,11 @@
 
     python benchmarks/service_load.py --before PATH [--turns 7] [--seconds 4] [--out results/service.json]
 
-Each version trains a linear model of its own and serves it in a process of its own on the loopback address. Clients
+Each version trains a linear model of its own (`LogLoss`) and serves it in a process of its own on the loopback address. Clients
 with one connection each send one text per request at significance 0.05, the next when the answer is there. `ratio` is
 the median, over the turns, of this version's requests per second by the other's, so that other work on the machine
-changes it little. The client needs a processor too: figures are of a machine that does both.
+changes it little; `server_ms` is the processor time of the server per request. The client needs a processor too:
+figures are of a machine that does both.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from surelabel import corpora, models
 if hasattr(models, "train_bundle"):
     models.train_bundle(corpora.load(sys.argv[1]), models.TrainingSettings(compared={})).save(sys.argv[2])
 else:
-    models.train(corpora.load(sys.argv[1]), sys.argv[2])
+    models.train(corpora.load(sys.argv[1]), sys.argv[2], measure="log-loss")
 """
 SERVE = """
 import logging, sys
@@ -60,8 +61,8 @@ def run(tree: Path, code: str, *arguments: str, **options: object) -> subprocess
 
 
 @contextlib.contextmanager
-def served(tree: Path, model: Path) -> Iterator[int]:
-    """Serve a model of a checkout; yield the port once it is ready."""
+def served(tree: Path, model: Path) -> Iterator[tuple[int, int]]:
+    """Serve a model of a checkout; yield port and process once it is ready."""
     with tempfile.TemporaryFile("w+") as log:
         process = run(tree, SERVE, str(model), stderr=log)
         try:
@@ -73,7 +74,7 @@ def served(tree: Path, model: Path) -> Iterator[int]:
                 time.sleep(0.2)
                 log.seek(0)
                 found = re.search(r"http://127\.0\.0\.1:(\d+)", log.read())
-            yield int(found.group(1))
+            yield int(found.group(1)), process.pid
         finally:
             process.terminate()
             process.wait()
@@ -84,6 +85,12 @@ def is_ready(url: str) -> bool:
     with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/readyz", timeout=10):
         return True
     return False
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time of a process so far (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def request_of(text: str) -> bytes:
@@ -109,8 +116,9 @@ async def client(port: int, requests: list[bytes], start: int, until: float, sec
     writer.close()
 
 
-def load(port: int, requests: list[bytes], n_clients: int, duration: float) -> dict[str, float]:
+def load(service: tuple[int, int], requests: list[bytes], n_clients: int, duration: float) -> dict[str, float]:
     """Let clients send requests for a time; return the figures of this load."""
+    port, process = service
     seconds: list[float] = []
 
     async def all_clients() -> None:
@@ -118,10 +126,15 @@ def load(port: int, requests: list[bytes], n_clients: int, duration: float) -> d
         starts = range(0, len(requests), max(1, len(requests) // n_clients))
         await asyncio.gather(*(client(port, requests, starts[i], until, seconds) for i in range(n_clients)))
 
-    begun = time.perf_counter()
+    begun, spent = time.perf_counter(), processor_seconds(process)
     asyncio.run(all_clients())
     p50, p99 = np.percentile(seconds, [50, 99])
-    return {"a_second": len(seconds) / (time.perf_counter() - begun), "p50_ms": 1e3 * p50, "p99_ms": 1e3 * p99}
+    return {
+        "a_second": len(seconds) / (time.perf_counter() - begun),
+        "p50_ms": 1e3 * p50,
+        "p99_ms": 1e3 * p99,
+        "server_ms": 1e3 * (processor_seconds(process) - spent) / len(seconds),
+    }
 
 
 def main() -> None:
@@ -138,25 +151,27 @@ def main() -> None:
     requests, rows = [request_of(text) for text in texts], []
     with contextlib.ExitStack() as stack:
         folder = options.models or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        trees, ports = {"before": options.before.resolve(), "now": HERE}, {}
+        trees, services = {"before": options.before.resolve(), "now": HERE}, {}
         for name, tree in trees.items():
             model = folder / name
             if not model.exists() and run(tree, TRAIN, options.corpus, str(model)).wait():
                 raise SystemExit(f"{tree} made no model.")
-            ports[name] = stack.enter_context(served(tree, model))
+            services[name] = stack.enter_context(served(tree, model))
         for n_clients in CLIENTS:
-            for port in ports.values():
-                load(port, requests, n_clients, 1.0)
+            for service in services.values():
+                load(service, requests, n_clients, 1.0)
             turns = [
-                {name: load(port, requests, n_clients, options.seconds) for name, port in ports.items()}
+                {name: load(service, requests, n_clients, options.seconds) for name, service in services.items()}
                 for _ in range(options.turns)
             ]
             ratios = [turn["now"]["a_second"] / turn["before"]["a_second"] for turn in turns]
             figures = {
-                name: {key: median(turn[name][key] for turn in turns) for key in turns[0][name]} for name in ports
+                name: {key: median(turn[name][key] for turn in turns) for key in turns[0][name]} for name in services
             }
             rows.append({"clients": n_clients, "ratio": median(ratios), "ratios": ratios, **figures})
-            shown = ", ".join(f"{name} {one['a_second']:.0f} a second" for name, one in figures.items())
+            shown = ", ".join(
+                f"{name} {one['a_second']:.0f} a second ({one['server_ms']:.1f} ms)" for name, one in figures.items()
+            )
             print(f"{n_clients} clients: {shown}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     document = {
         "settings": {"corpus": options.corpus, "turns": options.turns, "seconds": options.seconds, **SETTINGS},

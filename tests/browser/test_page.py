@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+import surelabel
 from browser.conftest import running, too_wide, tripped_over
 from service.fakes import HOSTILE, FakeBundle
 from surelabel.service import ServiceSettings
@@ -59,6 +60,28 @@ def test_the_decision_comes_first_in_few_words(page, service, text, decision, mo
     assert "p-value" in page.inner_text(".answer")
     assert tripped_over(page) == []
     assert not too_wide(page)
+
+
+@pytest.mark.slow
+def test_few_words_with_a_model_of_reuters(page):
+    if not surelabel.corpora.is_available_locally("reuters"):
+        pytest.skip("Reuters is not on this machine: set SURELABEL_DATA")
+    corpus = surelabel.corpora.load("reuters")
+    bundle = surelabel.train(corpus, measure="log-loss", options={"C": 1, "loss": "svm"})
+    texts = [text for text in corpus.part("test").texts[:1_000] if text.strip()]
+    by_decision = {}
+    for text, answer in zip(texts, bundle.answers(texts), strict=True):
+        by_decision.setdefault(answer.decision, []).append(text)
+    counted = {}
+    with running(bundle) as service:
+        for decision, examples in by_decision.items():
+            for text in examples[:10]:
+                page.goto(service.url)
+                ask(page, text, decision)
+                counted.setdefault(decision, []).append(words_on(page))
+    assert set(counted) == {"file", "choose", "read"}
+    assert max(counted["file"]) <= 60
+    assert max(counted["choose"] + counted["read"]) <= 80
 
 
 def test_the_dial_asks_again_and_the_tags_explain_themselves(page, service, bundle):

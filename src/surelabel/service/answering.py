@@ -159,7 +159,7 @@ class Worker:
     def _at(self, dial: str | None) -> Bundle:
         """Return the model with all its promises at another position of the dial, calibrated when it is first used."""
         levels = self.bundle.info.levels
-        if dial is None or Fraction(dial) == Fraction(levels["max_wrong"]):
+        if dial is None or self.bundle.filing is None or Fraction(dial) == Fraction(levels["max_wrong"]):
             return self.bundle
         if dial not in self._dialled:
             missed = Fraction(levels["max_missed"]) * Fraction(dial) / Fraction(levels["max_wrong"])

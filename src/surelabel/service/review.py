@@ -131,7 +131,7 @@ def add_review(app: FastAPI, bundle: Bundle, store: ReviewStore, learner: Learne
     @app.get("/v1/review/export", **described(422))
     def export(format: Literal["csv", "jsonl", "xlsx"] = "csv") -> Response:  # noqa: A002
         """Return the decisions as a file."""
-        uris = dict(zip(bundle.label_names, bundle.uris, strict=True)) if bundle.vocabulary is not None else None
+        uris = dict(zip(bundle.label_names, bundle.uris, strict=True)) if bundle.uris is not None else None
         content = review.exported_bytes(store, format, label_names=bundle.label_names, uris=uris)
         headers = {"Content-Disposition": f'attachment; filename="decisions.{format}"'}
         return Response(content, media_type=_TYPES[format], headers=headers)

@@ -8,7 +8,7 @@ import hmac
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 
 from surelabel.service.schemas import ServiceError, as_service_error
 
@@ -27,16 +27,17 @@ PAGE_POLICY = (
     "require-trusted-types-for 'script'; trusted-types surelabel"
 )
 REPORT_POLICY = f"{_NOTHING}; style-src 'unsafe-inline'; img-src data:; sandbox allow-popups allow-top-navigation"
-_HEADERS = {
-    "content-security-policy": _NOTHING,
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
-    "cache-control": "no-store",
-}
+_HEADERS = [
+    (b"content-security-policy", _NOTHING.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"cache-control", b"no-store"),
+]
+_STATIC_HEADERS = [*_HEADERS[:-1], (b"cache-control", b"no-cache")]
 
 
 class SecureRequests:
@@ -58,11 +59,9 @@ class SecureRequests:
             nonlocal has_begun
             if message["type"] == "http.response.start":
                 has_begun = True
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-                if scope["path"].startswith("/static/"):
-                    headers["cache-control"] = "no-cache"
+                own = {name for name, _ in message["headers"]}
+                safe = _STATIC_HEADERS if scope["path"].startswith("/static/") else _HEADERS
+                message["headers"] += [header for header in safe if header[0] not in own]
             await send(message)
 
         headers = Headers(scope=scope)

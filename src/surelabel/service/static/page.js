@@ -64,6 +64,7 @@ function explainOnClick(result, text) {
 function start(text) {
   if (text.trim() === "") return;
   asked = text;
+  byId("text").scrollTop = 0;
   ask();
 }
 
