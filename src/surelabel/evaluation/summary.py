@@ -98,20 +98,6 @@ def share_line(evaluation: Any, levels: Mapping[str, str]) -> str:
     return f"Test texts: {filed}, choose {share(choose.share)}, read {share(read.share)}."
 
 
-def decision_sentences(evaluation: Any, levels: Mapping[str, str]) -> dict[str, str]:
-    """Return a short sentence on the texts that are filed, chosen and read."""
-    file, choose, read = (evaluation.decisions[name] for name in ("file", "choose", "read"))
-    sentences = {
-        "file": f"{share(file.wrong)} of these {count(file.n_texts)} texts are wrong ({asked(levels['max_wrong'])})",
-        "choose": f"one look at {choose.n_tags or 0:.1f} tags for these {count(choose.n_texts)} texts; "
-        f"{share(choose.missed)} are missed",
-        "read": f"{count(read.n_texts)} texts without a short list",
-    }
-    return {
-        kind: one if evaluation.decisions[kind].n_texts else "none of these texts" for kind, one in sentences.items()
-    }
-
-
 def list_line(evaluation: Any, levels: Mapping[str, str]) -> str:
     """Return how long the lists are that people see, and what they miss."""
     seen = evaluation.decisions["seen"]

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from surelabel.corpora import Corpus
 
 _MOST_SIZED = 2_000
-_HEADINGS = {"file": "Filed", "choose": "To choose", "read": "To read"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Decision:
-    """What happens to texts: a heading, their share, and what is wrong or missed among them."""
-
-    kind: str
-    heading: str
-    share: float
-    sentence: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,13 +53,18 @@ class Content:
     """Everything that a report tells, apart from its figures."""
 
     info: Any
+    evaluation: Any
     texts: str
     lines: list[str]
-    decisions: list[Decision]
     rows: list[LevelRow]
-    result: EvaluationResult
     settings: dict[str, Any]
     measured: Measured
+
+    @property
+    def result(self) -> EvaluationResult:
+        """Best guesses and prediction sets of all texts."""
+        result: EvaluationResult = self.evaluation.result
+        return result
 
     @property
     def broken(self) -> bool:
@@ -81,17 +75,12 @@ class Content:
 def build_content(bundle: Any, corpus: Corpus, evaluation: Any) -> Content:
     """Compute everything that a report on a bundle tells about the texts of a corpus that it was evaluated on."""
     info = bundle.info
-    sentences = summary.decision_sentences(evaluation, info.levels)
     return Content(
         info=info,
+        evaluation=evaluation,
         texts=f"{evaluation.n_texts:,} texts of {evaluation.corpus} that the model has not seen",
         lines=summary.evaluation_lines(evaluation, info.levels),
-        decisions=[
-            Decision(kind, heading, evaluation.decisions[kind].share, sentences[kind])
-            for kind, heading in _HEADINGS.items()
-        ],
         rows=list(_rows(evaluation)),
-        result=evaluation.result,
         settings={
             **{name.replace("_", " "): level for name, level in info.levels.items()},
             "classifier": info.classifier,
