@@ -255,25 +255,31 @@ def test_a_problem_of_learning_in_the_background_is_told(model, store, table, tm
     assert "decided" in learner.state(store)["problem"]
 
 
-def test_a_switch_that_is_killed_leaves_a_whole_model(model, tmp_path, monkeypatch):
-    """Each of its two replacements is one step; killed between them, the old model still serves."""
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_switch_that_is_killed_leaves_a_whole_model(model, tmp_path, step):
+    """Each of its two replacements is one step; killed after either, a model serves, and the switch can go on."""
     bundle = load_bundle(model)
     dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, name="newer")).save(tmp_path / "next" / "next")
     code = textwrap.dedent(f"""
         import os
         from surelabel.review import learn
-        replace = learn._replace
+        replace, done = learn._replace, []
         def once(*given):
             replace(*given)
-            os.kill(os.getpid(), 9)
+            done.append(given)
+            if len(done) == {step}:
+                os.kill(os.getpid(), 9)
         learn._replace = once
         learn.switch({str(model)!r}, {str(tmp_path / "next")!r})
     """)
     done = subprocess.run([sys.executable, "-c", code], check=False)
     assert done.returncode == -9
-    assert load_bundle(model).info.name == load_bundle(learn.previous_of(model)).info.name == bundle.info.name
+    assert load_bundle(model).info.name == (bundle.info.name if step == 1 else "newer")
+    assert load_bundle(learn.previous_of(model)).info.name == bundle.info.name
     assert learn.switch(model, tmp_path / "next").info.name == "newer"
+    assert not (tmp_path / "next").exists()
     assert learn.undo_switch(model).info.name == bundle.info.name
+    assert learn.undo_switch(model).info.name == "newer"
 
 
 def test_the_watch_stops_filing_when_audits_are_unlike_the_calibration_texts(model, store, arriving):

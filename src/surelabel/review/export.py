@@ -21,7 +21,7 @@ FORMATS = ("csv", "jsonl", "xlsx")
 
 
 def export_rows(
-    store: ReviewStore, *, label_names: Iterable[str] | None = None, uris: Mapping[str, str] | None = None
+    store: ReviewStore, *, label_names: Iterable[str] | None = None, uris: Mapping[str, str | None] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per text: its own columns, then those of `ADDED`.
 
@@ -45,7 +45,7 @@ def export_rows(
         is_blind = decision is not None and decision.answer is None
         row = {
             "final_labels": None if labels is None else list(labels),
-            "uris": None if labels is None or uris is None else [uris.get(label, "") for label in labels],
+            "uris": None if labels is None or uris is None else [uris.get(label) or "" for label in labels],
             "decided_by": None if labels is None else by,
             "queue": text.queue,
             "changed": None if labels is None or is_blind else decision is not None and decision.action != "accept",
@@ -65,7 +65,7 @@ def export_decisions(
     path: str | os.PathLike[str],
     *,
     label_names: Iterable[str] | None = None,
-    uris: Mapping[str, str] | None = None,
+    uris: Mapping[str, str | None] | None = None,
     separator: str = ",",
 ) -> int:
     """Write what was decided to a .csv, .jsonl or .xlsx file and return the number of texts.
@@ -91,7 +91,7 @@ def exported_bytes(
     kind: str,
     *,
     label_names: Iterable[str] | None = None,
-    uris: Mapping[str, str] | None = None,
+    uris: Mapping[str, str | None] | None = None,
     separator: str = ",",
 ) -> bytes:
     """Return an export of a kind of `FORMATS` as the content of a file; see `export_decisions`."""

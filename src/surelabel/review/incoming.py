@@ -105,7 +105,7 @@ def add_texts(
             n_rows += len(batch)
             n_new += _add(bundle, store, _usable(batch, settings, skipped), settings)
             advance(len(batch))
-    return AddedTexts(n_new, n_rows, tuple(skipped), settings.files)
+    return AddedTexts(n_new, n_rows, tuple(skipped), bool(settings.files))
 
 
 def _usable(rows: list[TextRow], settings: ReviewSettings, skipped: list[tuple[int, str]]) -> list[TextRow]:

@@ -34,7 +34,7 @@ import numpy as np
 from scipy import stats
 
 from surelabel._core import progress
-from surelabel._core.files import atomic_file, atomic_folder, check_overwrite
+from surelabel._core.files import MANIFEST, atomic_file, atomic_folder, check_overwrite
 from surelabel._core.validation import as_fraction
 from surelabel.corpora import Corpus
 from surelabel.exceptions import ArtifactError, InvalidInputError
@@ -292,18 +292,25 @@ def previous_of(folder: str | os.PathLike[str]) -> Path:
 def switch(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Bundle:
     """Let the next generation serve: its folder replaces that of the model, which is kept for `undo_switch`.
 
-    Each of the two replacements is one step. Killed between them, both folders hold the old model. The folder of the
-    generation is removed at the end, so that the one after it can begin there.
+    Each of the two replacements is one step. Killed between them, both folders hold the old model; called again, the
+    switch is completed. The folder of the generation is removed at the end, so that the one after it can begin there.
     """
     ready = Path(out) / _NEXT
     if not ready.is_dir():
         raise InvalidInputError(f"{out} has no finished generation. Learn until it is ready.")
     load_bundle(ready)
     check_overwrite(folder)
-    _replace(previous_of(folder), folder)
-    _replace(folder, ready)
-    shutil.rmtree(out, ignore_errors=True)
+    if not _is_same(ready, folder):  # else it was killed after the replacements, and the old model is kept already
+        _replace(previous_of(folder), folder)
+        _replace(folder, ready)
+    done = Path(out).rename(Path(out).with_name(f"{Path(out).name}.done"))
+    shutil.rmtree(done, ignore_errors=True)
     return load_bundle(folder)
+
+
+def _is_same(one: Path, other: str | os.PathLike[str]) -> bool:
+    """Return whether two folders hold the same model."""
+    return (one / MANIFEST).read_bytes() == (Path(other) / MANIFEST).read_bytes()
 
 
 def undo_switch(folder: str | os.PathLike[str]) -> Bundle:
