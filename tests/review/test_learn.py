@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import re
 import shutil
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -280,6 +282,40 @@ def test_a_switch_that_is_killed_leaves_a_whole_model(model, tmp_path, step):
     assert not (tmp_path / "next").exists()
     assert learn.undo_switch(model).info.name == bundle.info.name
     assert learn.undo_switch(model).info.name == "newer"
+
+
+def test_a_service_goes_on_with_the_other_model_after_a_switch(model, reviewed, tmp_path):
+    httpx = pytest.importorskip("httpx")
+    bundle = load_bundle(model)
+    out = tmp_path / "model.next"
+    dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, name="newer")).save(out / "next")
+    plan = {"retrain": True, "up_to": 40, "n_decided": 40, "needed": {"lists": 19, "filing": 33}}
+    (out / "generation.json").write_text(json.dumps(plan))
+    command = ["review", str(model), "--store", str(tmp_path / "reviews.sqlite"), "--port", "0"]
+    with subprocess.Popen([sys.executable, "-m", "surelabel", *command], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            line = next(line for line in process.stderr if "Serving on" in line)
+            url = re.search(r"http://[^/]*", line)[0]
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            with httpx.Client(base_url=url, timeout=120) as client:
+                for action, name in (("switch", "newer"), ("undo", bundle.info.name)):
+                    assert client.post("/v1/review/learning", json={"action": action}).status_code == 200
+                    # The service of before may still answer once.
+                    while _name(client) != name:
+                        assert process.poll() is None
+                        time.sleep(0.05)
+        finally:
+            process.terminate()
+
+
+def _name(client):
+    """The name of the model that serves, None while the service starts again."""
+    import httpx
+
+    try:
+        return client.get("/v1/model").json()["name"]
+    except httpx.TransportError:  # the connection belonged to the service before
+        return None
 
 
 def test_the_watch_stops_filing_when_audits_are_unlike_the_calibration_texts(model, store, arriving):
