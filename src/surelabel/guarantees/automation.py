@@ -198,7 +198,7 @@ class Automation:
             if certificate.dtype != np.float64 or certificate.shape != (3,):
                 raise ValueError("its certificate is not three numbers")
             threshold, share, bound = certificate.tolist()
-            # A share of nothing is filed has no bound.
+            # If nothing is filed, there is no bound.
             if math.isnan(threshold) or not 0.0 <= share <= 1.0 or not (0.0 <= bound <= 1.0 or share == 0.0):
                 raise ValueError("its certificate is not one of an automation")
             automation.summary_ = str(header["summary"])

@@ -1,1 +1,1 @@
-"""Labels: label-sets as users see them, sparse probabilities, constraints on valid label-sets."""
+"""Labels: label-sets as users see them, shortlists, constraints on valid label-sets."""
