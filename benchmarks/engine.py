@@ -11,6 +11,7 @@ exact search by the paper's t. `--worker` is how the script calls itself.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
 import os
@@ -110,6 +111,11 @@ def answer_cold():
     from surelabel import ConformalLabelSets, LogLoss
     from surelabel.measures.mixture import Mixture
 
+    with contextlib.suppress(ImportError):
+        # A version that runs small jobs without compiling is told to compile.
+        from surelabel._kernels.compiling import compile_at_once
+
+        compile_at_once()
     rng = np.random.default_rng(0)
     probabilities = rng.random((60, 12))
     labels = rng.random(probabilities.shape) < probabilities
