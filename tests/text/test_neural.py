@@ -1,5 +1,6 @@
 """`randinit`, `word2vec`, `bert`, `hybrid`, `blend`: each learns, is the same in any batch, explains, and is saved."""
 
+import json
 import logging
 
 import numpy as np
@@ -174,6 +175,33 @@ class TestBfloat16:
         assert not training.has_bfloat16()
         assert len(caplog.records) == 1
         assert "float32" in caplog.text
+
+    def test_an_encoder_is_then_trained_and_computed_in_float32(
+        self, monkeypatch, caplog, training, validation, tiny_encoder, tmp_path
+    ):
+        import shutil
+
+        import torch
+
+        from surelabel.text import training as library
+
+        shutil.copytree(tiny_encoder, tmp_path / "encoder")
+        config = tmp_path / "encoder" / "config.json"
+        config.write_text(json.dumps({**json.loads(config.read_text()), "dtype": "bfloat16"}))
+        monkeypatch.setattr(library, "_PRODUCTS", "import os; os.kill(os.getpid(), 9)")
+        fits = [
+            text.make("bert", model=str(tmp_path / "encoder"), epochs=1, precision=precision).fit(
+                *training, validation=validation
+            )
+            for precision in ("auto", "float32")
+        ]
+        assert caplog.text.count("float32") == 1
+        fits[0].save(tmp_path / "saved")
+        loaded = text.load(tmp_path / "saved")
+        assert {parameter.dtype for parameter in loaded._network.parameters()} == {torch.float32}
+        expected = fits[1].predict_proba(["gold and oil"])
+        np.testing.assert_array_equal(fits[0].predict_proba(["gold and oil"]), expected)
+        np.testing.assert_array_equal(loaded.predict_proba(["gold and oil"]), expected)
 
     def test_a_product_that_works(self, monkeypatch, caplog):
         from surelabel.text import training

@@ -58,7 +58,8 @@ def read_encoder(folder: Path) -> Encoder:
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if config.surelabel_pooling not in {"cls", "mean"}:
         raise ValueError("the pooling of an encoder must be 'cls' or 'mean'")
-    return Encoder(AutoModel.from_config(config, trust_remote_code=False), config.surelabel_pooling)
+    encoder = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
+    return Encoder(encoder, config.surelabel_pooling)
 
 
 def pretrained(model: str, max_tokens: int, pooling: str = "auto") -> tuple[Encoder, Tokenizer]:

@@ -6,7 +6,6 @@ divided into folds, equal texts in the same fold. The last fit uses all training
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -31,8 +30,6 @@ from surelabel.text.explain import Explanation
 from surelabel.text.refinement import LEAST_TEXTS, Refinement
 from surelabel.text.solver import Candidate, LinearScores, Loss, fit_scores
 from surelabel.text.terms import Terms
-
-_log = logging.getLogger(__name__)
 
 _ARRAYS, _ARRAYS_KIND = "linear.npz", "linear classifier"
 # Up to this many training texts have five folds, and every trial is fitted on all of them. More texts have three, and
@@ -110,7 +107,6 @@ class LinearClassifier(TextClassifier):
         all_logits = np.tile(self._fixed, (n_texts, 1))
         all_logits[:, learnt] = logits
         self.held_out_ = HeldOut(np.arange(n_texts), expit(all_logits))
-        _log.debug("%s has the lowest log-loss of %d trials", best, len(trials.history))
         return trials.history
 
     def _new_terms(self) -> Terms:

@@ -33,9 +33,6 @@ class Candidate:
     c: float
     rare_weight: float = 0.0
 
-    def __str__(self) -> str:
-        return f"{self.loss} with C = {self.c:g}"
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearScores:
