@@ -168,10 +168,12 @@ class KnownWords:
     def share(self, texts: Iterable[str]) -> FloatArray:
         """Return the share of each text's words that are known (n_texts,), NaN for a text without words."""
         by_text = [words_of(text[:_CHARACTERS_READ]) for text in texts]
-        distinct = sorted(set(itertools.chain.from_iterable(by_text)))
+        distinct = list(set(itertools.chain.from_iterable(by_text)))
         hashes = _hashes(distinct)
         places = np.searchsorted(self._hashes, hashes)  # far faster than np.isin for a few words
-        is_known = np.append(self._hashes, np.uint64(0))[places] == hashes
+        is_known = np.zeros(len(hashes), dtype=np.bool_)
+        if len(self._hashes):
+            is_known = self._hashes.take(places, mode="clip") == hashes
         known = dict(zip(distinct, is_known.tolist(), strict=True))
         shares = [sum(map(known.__getitem__, words)) / len(words) if words else np.nan for words in by_text]
         return np.array(shares, dtype=np.float64)
