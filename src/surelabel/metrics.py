@@ -7,7 +7,6 @@ from surelabel.evaluation.metrics import (
     SizeStatistics,
     classification_metrics,
     error_rates,
-    same_label_sets,
     size_curve,
     size_statistics,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "of_criterion",
     "rank_figures",
     "s_criterion",
-    "same_label_sets",
     "size_curve",
     "size_statistics",
 ]

@@ -65,10 +65,6 @@ def test_other_shapes_and_no_texts_are_refused():
         metrics.size_statistics([])
 
 
-def test_same_label_sets():
-    assert metrics.same_label_sets([[1, 0], [1, 1]], [[1, 0], [0, 1]]).tolist() == [True, False]
-
-
 def test_size_statistics_by_hand():
     found = metrics.size_statistics([0, 1, 1, 4, 14])
     assert (found.mean, found.mean_lower, found.median, found.largest) == (4.0, 4.0, 1.0, 14.0)

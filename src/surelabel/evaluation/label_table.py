@@ -89,20 +89,10 @@ def rank_figures(probabilities: Any, label_sets: Sequence[Any], label_names: Seq
     """
     most = max(*_PRECISION_AT, *_NDCG_AT, *_F1_AT)
     columns, values = ranked(probabilities, most)
-    known = {name: k for k, name in enumerate(label_names)}
-    suggested = values > 0
-    hits = np.array(
-        [
-            [is_in and column in wanted for column, is_in in zip(row, some, strict=True)]
-            for row, some, wanted in zip(
-                columns.tolist(),
-                suggested,
-                ({known.get(name, -1) for name in names} for names in label_sets),
-                strict=True,
-            )
-        ],
-        dtype=np.float64,
-    ).reshape(columns.shape)
+    known, suggested = {name: k for k, name in enumerate(label_names)}, values > 0
+    wanted = [{known.get(name, -1) for name in names} for names in label_sets]
+    is_wanted = [[column in some for column in row] for row, some in zip(columns.tolist(), wanted, strict=True)]
+    hits = np.array(is_wanted, dtype=np.float64).reshape(columns.shape) * suggested
     n_true = np.array([len(names) for names in label_sets], dtype=np.float64)
     found = {}
     for k in _F1_AT:

@@ -75,24 +75,6 @@ def _as_rows(labels: Any, parameter: str) -> sparse.csr_array:
     return rows
 
 
-def same_label_sets(one: Any, other: Any) -> BoolArray:
-    """Return which texts have the same label-set in both, (n,).
-
-    Examples
-    --------
-    >>> from surelabel import metrics
-    >>> metrics.same_label_sets([[1, 0], [1, 1]], [[1, 0], [0, 1]])
-    array([ True, False])
-    """
-    true, given = label_matrices(one, other)
-    return np.asarray(_n_wrong(true, given) == 0)
-
-
-def _n_wrong(true: Any, given: Any) -> Any:
-    """Return the number of labels that differ in each text, (n,)."""
-    return np.asarray(true.sum(axis=1) + given.sum(axis=1) - 2 * true.multiply(given).sum(axis=1)).reshape(-1)
-
-
 def classification_metrics(
     labels: Any, predicted: Any, *, label_names: Sequence[Any] | None = None
 ) -> ClassificationMetrics:
@@ -116,7 +98,7 @@ def classification_metrics(
     both = np.asarray(true.multiply(given).sum(axis=0)).reshape(-1)
     either = np.asarray(true.sum(axis=0) + given.sum(axis=0)).reshape(-1)
     by_label = np.divide(2.0 * both, either, out=np.zeros(n_labels), where=either > 0)
-    n_wrong = _n_wrong(true, given)
+    n_wrong = np.asarray(abs(true - given).sum(axis=1)).reshape(-1)
     return ClassificationMetrics(
         accuracy=float((n_wrong == 0).mean()),
         f1_micro=float(2.0 * both.sum() / max(1, either.sum())),

@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from surelabel._core.validation import BoolArray, FloatArray
 from surelabel.evaluation import summary
 from surelabel.evaluation.bands import Verdict
 from surelabel.evaluation.evaluate import EvaluationResult
-from surelabel.evaluation.metrics import SizeStatistics, same_label_sets
+from surelabel.evaluation.metrics import SizeStatistics
 from surelabel.exceptions import CalibrationWarning
 
 if TYPE_CHECKING:
@@ -122,6 +124,6 @@ def _measured(bundle: Any, corpus: Corpus) -> Measured:
         p_values=predictor.predict_p(texts, corpus.label_sets),
         confidence=forced.confidence,
         credibility=forced.credibility,
-        right=same_label_sets(corpus.label_sets, forced.label_sets),
+        right=np.array([one == true for one, true in zip(forced.label_sets, corpus.label_sets, strict=True)]),
         sizes=[math.ceil(size) for size in sets.size_bounds()[1]],
     )
