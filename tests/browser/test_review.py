@@ -157,6 +157,24 @@ def test_tags_are_found_by_any_part_and_by_other_names(review):
     assert tripped_over(page) == []
 
 
+def test_four_thousand_labels_are_found_by_any_part(store, page):
+    names = [f"concept {number:04} of agriculture" for number in range(4_000)]
+    bundle = FakeBundle(names)
+    bundle.classifier.alternatives = {f"other name {number:04}": name for number, name in enumerate(names)}
+    store.add([NewText("1", "zz", {"decision": "read", "labels": []})])
+    with running(bundle, store=store) as service:
+        page.goto(f"{service.url}/review")
+        page.fill("#name", "Ann")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#tag:focus")
+        for typed, name in (("t 3998 o", names[3998]), ("name 0007", names[7]), (names[4], names[4])):
+            page.keyboard.type(typed)
+            page.keyboard.press("Enter")
+            assert ticked(page)[-1] == name
+        page.keyboard.press("Enter")
+        assert decided(page, store, 1) == {"zz": tuple(sorted((names[3998], names[7], names[4])))}
+
+
 def test_a_text_to_read_has_nothing_ticked_and_saves_nothing_by_accident(review, store):
     page = review("read", ["zz"])
     assert ticked(page) == []
@@ -235,7 +253,7 @@ def test_a_decision_that_is_refused_comes_back_with_its_tags(review, store):
     page.keyboard.press("Alt+3")
     chosen = ticked(page)
     held = []
-    page.route("**/v1/review/decisions", lambda route: held.append(route))
+    page.route("**/v1/review/decisions", lambda route: held.append(route))  # noqa: PLW0108 (Playwright marks handlers)
     with page.expect_request("**/v1/review/decisions"):
         page.keyboard.press("Enter")
     other = text_shown(page)

@@ -44,7 +44,7 @@ class FakeBundle:
     def __init__(self, names=NAMES, groups=None, report=None, examples=()):
         self.label_names = tuple(names)
         self.groups = groups
-        self.report, self.vocabulary = report, None
+        self.report, self.vocabulary, self.uris = report, None, None
         self.batches = []
         self.classifier = types.SimpleNamespace(alternatives=None)
         self.filing = self.calibration = None

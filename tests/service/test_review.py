@@ -6,6 +6,7 @@ import pytest
 
 from service.conftest import asking, refused
 from service.fakes import FakeBundle, FakeLearner
+from surelabel.corpora.vocabulary import Concept, Vocabulary
 from surelabel.exceptions import InvalidInputError
 from surelabel.review import NewText, ReviewStore
 from surelabel.service import create_app
@@ -136,6 +137,20 @@ async def test_labels_come_with_their_alternative_names(review, bundle, store):
     async with asking(create_app(other, store=store)) as client:
         labels = (await client.get("/v1/review/labels")).json()["labels"]
     assert labels[0] == {"name": "corn", "alternatives": ["maize"]}
+
+
+async def test_labels_of_a_vocabulary_come_with_its_names_and_exports_with_uris(store):
+    other = FakeBundle()
+    concepts = [Concept(f"http://x/{name}", name, (f"other {name}",)) for name in other.label_names]
+    concepts[0] = concepts[0]._replace(broader=(concepts[1].uri,))
+    other.vocabulary = Vocabulary(tuple(concepts))
+    other.uris = other.vocabulary.uris
+    async with asking(create_app(other, store=store)) as client:
+        labels = (await client.get("/v1/review/labels")).json()["labels"]
+        assert labels[0] == {"name": "corn", "alternatives": ["other corn"], "broader": ["grain"]}
+        [text] = await lease(client, "read")
+        await post(client, "decisions", key="k", number=text["number"], reviewer="ann", labels=["oil"])
+        assert "http://x/oil" in (await client.get("/v1/review/export", params={"format": "jsonl"})).text
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "xlsx"])
