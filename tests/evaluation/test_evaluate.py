@@ -97,6 +97,19 @@ def test_criteria_and_demand_only_if_asked_for():
     assert full.demand.prohibitive == 0.0
 
 
+def test_the_papers_sizes_are_of_all_texts():
+    # Of many texts only the first are sized; their probabilities are all but certain here, those of the others are not.
+    many = np.concatenate([np.full((2_000, 6), 0.01), np.full((500, 6), 0.5)])
+    few, every = (
+        evaluate(_predictor(), many, np.zeros(many.shape), levels=["0.05"], criteria=criteria)
+        for criteria in (False, True)
+    )
+    sizes = _predictor().predict_set(many, significance="0.05").sizes()
+    assert few.at("0.05").sizes.mean == pytest.approx(np.mean(sizes[:2_000]))
+    assert every.at("0.05").sizes.mean == pytest.approx(np.mean(sizes))
+    assert np.mean(sizes) != pytest.approx(np.mean(sizes[:2_000]))
+
+
 def test_as_json_and_back():
     found = evaluate(_predictor(), NEW, TRUE, criteria=True)
     values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
