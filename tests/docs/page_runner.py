@@ -53,12 +53,21 @@ def write_example_files(folder):
                 writer.writerow((*row, ";".join(sorted(labels))) if seed == 1 else row)
 
 
+def write_programs(folder):
+    """Write the program `annif`, which is no requirement of the tests; return its folder."""
+    program = folder / ".bin/annif"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).with_name("annif.py")}" "$@"\n')
+    program.chmod(0o755)
+    return program.parent
+
+
 def run_page(page, folder, monkeypatch):
     """Run all blocks of a page in a folder."""
     write_example_files(folder)
     monkeypatch.chdir(folder)
     surroundings = {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([*map(str, (Path(sys.executable).parent, write_programs(folder))), os.environ["PATH"]]),
         "COLUMNS": "120",
         "NO_COLOR": "1",
         "MPLBACKEND": "Agg",
