@@ -95,10 +95,6 @@ def test_a_missing_matplotlib_is_named_with_its_extra(monkeypatch):
         plots.size_histogram([1])
 
 
-def test_png_is_written():
-    assert plots.to_png(plots.size_histogram([1, 2]), dpi=50).startswith(b"\x89PNG")
-
-
 def test_error_curve_draws_the_given_rates_with_diagonal_and_band():
     (axes,) = FIGURES["error"]().axes
     diagonal, curve = axes.lines

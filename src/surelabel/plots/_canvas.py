@@ -161,14 +161,6 @@ def add_legend(axes: Axes, **kwargs: Any) -> None:
         axes.legend(handles, names, **kwargs)
 
 
-def to_png(figure: Figure, *, dpi: int = 200) -> bytes:
-    """Return a figure as PNG on white."""
-    stream = io.BytesIO()
-    with drawing():
-        figure.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
-    return stream.getvalue()
-
-
 def to_svg(
     figure: Figure, *, name: str = "figure", title: str = "", description: str = "", ink: str = "currentColor"
 ) -> str:

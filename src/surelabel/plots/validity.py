@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from surelabel.evaluation.bands import BAND, count_band, error_band
+from surelabel.evaluation.bands import count_band, error_band
 from surelabel.exceptions import InvalidInputError
 from surelabel.plots._canvas import (
     INK,
@@ -36,18 +36,17 @@ def error_curve(
     n_texts: int | None = None,
     n_calibration: int | None = None,
     largest: float = 1.0,
-    inside: float = BAND,
 ) -> Figure:
     """Draw the error rate against the significance, with the diagonal and the band that chance explains.
 
-    `curves` maps names to (significance levels, error rates); the numbers of texts give the band, in which a share
-    `inside` of experiments with exchangeable texts stays at any one level; `largest` is the end of both axes.
+    `curves` maps names to (significance levels, error rates); the numbers of texts give the band, in which 99 % of
+    experiments with exchangeable texts stay at any one level; `largest` is the end of both axes.
     """
     named = series(curves, "error_curve")
     figure, axes = new_axes(5.2, 4.2)
     if n_texts is not None and n_calibration is not None:
         levels = np.minimum(np.concatenate([[largest / 1000], np.linspace(0, largest, 51)[1:]]), 0.999)
-        band = [error_band(round(float(level), 12), n_texts, n_calibration, inside=inside) for level in levels]
+        band = [error_band(round(float(level), 12), n_texts, n_calibration) for level in levels]
         axes.fill_between(levels, *np.array(band).T, color=INK, alpha=0.13, linewidth=0, label="by chance")
     axes.plot([0, largest], [0, largest], color=INK, linewidth=0.8, label="error = significance")
     for name, curve, style in named:
@@ -64,9 +63,7 @@ def error_curve(
 
 
 @drawn
-def p_value_histogram(
-    p_values: Any, *, n_calibration: int | None = None, n_bins: int = 20, inside: float = BAND
-) -> Figure:
+def p_value_histogram(p_values: Any, *, n_calibration: int | None = None, n_bins: int = 20) -> Figure:
     """Draw the distribution of p-values of true label-sets: even, if texts are exchangeable.
 
     `p_values` is (n,); without `n_calibration` the band that chance explains is too narrow.
@@ -78,7 +75,7 @@ def p_value_histogram(
     bins = np.clip(np.ceil(values * n_bins - 1e-9).astype(np.int64) - 1, 0, n_bins - 1)
     shares = np.bincount(bins, minlength=n_bins) / len(values)
     edges = np.linspace(0, 1, n_bins + 1)
-    lower, upper = count_band(1 / n_bins, len(values), n_calibration, inside)
+    lower, upper = count_band(1 / n_bins, len(values), n_calibration)
     figure, axes = new_axes(5.2, 3.0)
     axes.bar(edges[:-1], shares, width=1 / n_bins, align="edge", color=SERIES[0][0], alpha=0.4)
     axes.stairs(shares, edges, color=SERIES[0][0], linewidth=1.5, label="texts")
