@@ -67,7 +67,8 @@ def label_matrices(labels: Any, predicted: Any, label_names: Sequence[Any] | Non
 
 def _as_rows(labels: Any, parameter: str) -> sparse.csr_array:
     """Return 0/1 rows as a sparse matrix."""
-    rows = sparse.csr_array(labels if sparse.issparse(labels) else np.atleast_2d(np.asarray(labels)))
+    given: Any = labels if sparse.issparse(labels) else np.atleast_2d(np.asarray(labels))
+    rows = sparse.csr_array(given)
     if not np.isin(rows.data, (0, 1)).all():
         raise InvalidInputError(f"The '{parameter}' must be 0 or 1, or collections of label names. Got other values.")
     rows = rows.astype(np.int64)
