@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -85,6 +85,18 @@ class ConformalLabelSets:
     taxonomy: Taxonomy | None = None
     work_limit: int = WORK_LIMIT
     n_jobs: int | None = None
+
+    if TYPE_CHECKING:  # no field: `calibrate` sets it
+
+        @property
+        def calibration_(self) -> Calibration:
+            """The calibration, once there is one."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def calibration_(self) -> Calibration:
+            """The calibration, set by `calibrate`."""
 
     def __post_init__(self) -> None:
         who = type(self).__name__
