@@ -151,18 +151,15 @@ class Vocabulary:
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"language": self.language, "concepts": [list(concept) for concept in self.concepts]}
+        return {"language": self.language, "concepts": [concept._asdict() for concept in self.concepts]}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Vocabulary:
         """Return the vocabulary of `to_record`; raise ValueError if a value is not of its type."""
         try:
-            concepts = [
-                Concept(str(uri), str(name), tuple(map(str, more)), str(mark), tuple(map(str, above)), bool(old))
-                for uri, name, more, mark, above, old in record["concepts"]
-            ]
-            return cls(tuple(concepts), str(record["language"]))
-        except (KeyError, TypeError, ValueError) as error:
+            language = str(record["language"])
+            return cls(tuple(_concept(cells, "A concept", language) for cells in record["concepts"]), language)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"a vocabulary must have concepts and a language: {error}") from error
 
 
@@ -219,7 +216,7 @@ def _concept(cells: Mapping[str, Any], place: str, language: str) -> Concept:
     uri = str(first("uri")).strip().removeprefix("<").removesuffix(">")
     if not uri or not name:
         raise CorpusError(f"{place} must have a uri and a name. Got {uri!r:.60} and {name!r:.60}.")
-    is_deprecated = str(first("deprecated")).strip().lower() in {"1", "true", "yes"}
+    is_deprecated = str(first("deprecated", "is_deprecated")).strip().lower() in {"1", "true", "yes"}
     broader = tuple(one.strip("<>") for one in several("broader", "parents"))
     return Concept(uri, name, tuple(several(*_OTHER_NAMES)), str(first("notation")).strip(), broader, is_deprecated)
 
