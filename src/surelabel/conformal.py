@@ -86,12 +86,6 @@ class ConformalLabelSets:
     work_limit: int = WORK_LIMIT
     n_jobs: int | None = None
 
-    if TYPE_CHECKING:  # no field: `calibrate` sets it
-
-        @property
-        def calibration_(self) -> Calibration:
-            """The calibration, once there is one."""
-
     if TYPE_CHECKING:
 
         @property
