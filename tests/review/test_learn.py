@@ -13,9 +13,11 @@ import time
 import numpy as np
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
 import surelabel
 from surelabel import corpora
+from surelabel.cli import app
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.models import load_bundle
 from surelabel.review import NewText, ReviewSettings, ReviewStore, add_texts, audits, background, learn
@@ -349,6 +351,25 @@ def test_after_an_alarm_audits_from_now_on_calibrate_the_same_classifier(model, 
     assert again.seen.is_in("filing", arriving.texts[40:73]).all()
     learn.switch(model, out)
     assert audits.may_file(load_bundle(model), reviewed)
+
+
+def test_the_command_learns_switches_and_undoes(model, reviewed, arriving, tmp_path):
+    def run(*arguments):
+        done = CliRunner().invoke(app, ["learn", *map(str, (model, tmp_path / "reviews.sqlite", *arguments))])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    out = ("--out", tmp_path / "next")
+    assert json.loads(run(*out, "--calibrate", "--json"))["state"] == "waiting"
+    arrive(model, reviewed, arriving, range(40, 300), 1)
+    assert "0 of 33" in run(*out)
+    decide(reviewed, arriving)
+    assert "--switch" in run(*out)
+    before = (model / "manifest.json").read_bytes()
+    run(*out, "--switch")
+    assert (model / "manifest.json").read_bytes() != before
+    run(*out, "--undo")
+    assert (model / "manifest.json").read_bytes() == before
 
 
 def test_after_an_alarm_nothing_new_is_filed(model, store, arriving):
