@@ -84,6 +84,7 @@ with mock.patch("numba.core.caching.FunctionCache.__init__", refuse):
     run(code, TMPDIR=str(tmp_path))
 
 
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="kernels are Python functions then")
 @pytest.mark.parametrize(
     ("asked", "by_decision", "most_frames"),
     [({}, False, 90), ({"significance": "0.3"}, False, 150), ({"significance": "0.3"}, True, 150)],

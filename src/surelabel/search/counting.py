@@ -48,12 +48,13 @@ def count_by_table(
                         continue
                     if target not in table:
                         table[target], begins[target] = np.zeros(width), width
-                    table[target][begin + cost :] += table[size][begin : width - cost]
+                    reached = table[target][begin + cost :]
+                    reached += table[size][begin : width - cost]
                     begins[target] = min(begins[target], begin + cost)
         counts = np.zeros(width)
-        for size in table:
+        for size, cells in table.items():
             if limits[0] <= size <= limits[1]:
-                counts[begins[size] :] += table[size][begins[size] :]
+                counts += cells
         np.cumsum(counts, out=counts)
     # Sums of whole numbers are exact up to 2^53. Beyond, each addition may be off by half a unit in the last place.
     error = 0.0 if counts[-1] < 2.0**53 else (len(flips) + len(counts) + len(table)) * 2.0**-52
