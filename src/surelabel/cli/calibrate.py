@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from surelabel.cli import options
 from surelabel.cli.app import app, say, usage_error
 from surelabel.cli.show import progress
@@ -16,17 +14,16 @@ from surelabel.cli.show import progress
 def calibrate(
     model: options.Model,
     file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="Texts with labels [default: the calibration texts of now]."),
+        str | None, options.argument("Texts with labels [default: the calibration texts of now].", "FILE")
     ] = None,
     *,
-    add: Annotated[bool, typer.Option("--add", help="Add to the calibration texts instead of replacing them.")] = False,
+    add: Annotated[bool, options.option("Add to the calibration texts instead of replacing them.", "--add")] = False,
     max_wrong: options.MaxWrong = None,
     max_missed: options.MaxMissed = None,
     max_false: options.MaxFalse = None,
     assurance: options.Assurance = None,
     never_file: options.NeverFile = None,
-    measure: Annotated[str | None, typer.Option(help="Another measure: log-loss, l1, l2, l4 or l8.")] = None,
+    measure: Annotated[str | None, options.option("Another measure: log-loss, l1, l2, l4 or l8.")] = None,
     text: options.Text = None,
     labels: options.Labels = None,
     separator: options.Separator = None,
@@ -35,7 +32,7 @@ def calibrate(
     on_error: options.OnError = None,
     scores: options.Scores = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Another folder [default: MODEL itself].")
+        Path | None, options.option("Another folder [default: MODEL itself].", "--out", "-o", metavar="DIR")
     ] = None,
 ) -> None:
     """Calibrate a model with other texts, or for other promises, without training it again.

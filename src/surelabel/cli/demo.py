@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from surelabel.cli import options
 from surelabel.cli.app import app, console, say
 from surelabel.cli.show import card, excerpt, progress
 from surelabel.exceptions import SurelabelError
@@ -20,9 +19,9 @@ _log = logging.getLogger("surelabel")
 @app.command()
 def demo(
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the model.")] = Path("demo"),
+    out: Annotated[Path, options.option("Folder of the model.", "--out", "-o", metavar="DIR")] = Path("demo"),
     download: Annotated[
-        bool, typer.Option("--download/--no-download", help="Fetch Reuters news (6 MB); otherwise made-up texts.")
+        bool, options.option("Fetch Reuters news (6 MB); otherwise made-up texts.", "--download/--no-download")
     ] = True,
 ) -> None:
     """Train a model on news, let it decide on texts that it has not seen, and print what that saves.

@@ -24,9 +24,9 @@ def evaluate(
     encoding: options.Encoding = None,
     on_error: options.OnError = None,
     scores: options.Scores = None,
-    report: Annotated[Path | None, typer.Option(metavar="HTML", help="Write a report to this file.")] = None,
+    report: Annotated[Path | None, options.option("Write a report to this file.", metavar="HTML")] = None,
     fail_on_broken_promise: Annotated[
-        bool, typer.Option("--fail-on-broken-promise", help="End with code 6 if there are more errors than allowed.")
+        bool, options.option("End with code 6 if there are more errors than allowed.", "--fail-on-broken-promise")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from surelabel.cli import options
 from surelabel.cli.app import app, say, usage_error
 from surelabel.cli.show import print_json, progress
@@ -16,21 +14,19 @@ from surelabel.cli.show import print_json, progress
 def learn(
     model: options.Model,
     store: options.Store,
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Texts that MODEL was trained on; needed to begin.")
-    ] = None,
+    file: Annotated[str | None, options.argument("Texts that MODEL was trained on; needed to begin.", "FILE")] = None,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the next generation.")],
+    out: Annotated[Path, options.option("Folder of the next generation.", "--out", "-o", metavar="DIR")],
     text: options.Text = None,
     labels: options.Labels = None,
     separator: options.Separator = None,
     id_column: options.Id = None,
     encoding: options.Encoding = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Keep the classifier: only calibrate it again, as after an alarm.")
+        bool, options.option("Keep the classifier: only calibrate it again, as after an alarm.", "--calibrate")
     ] = False,
-    switch: Annotated[bool, typer.Option("--switch", help="Replace MODEL by a generation that is ready.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the last switch back.")] = False,
+    switch: Annotated[bool, options.option("Replace MODEL by a generation that is ready.", "--switch")] = False,
+    undo: Annotated[bool, options.option("Take the last switch back.", "--undo")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Train the next generation of a model with decided texts, and calibrate it with audits.

@@ -20,32 +20,37 @@ if TYPE_CHECKING:
 _log = logging.getLogger("surelabel")
 
 
-def _option(words: str, *names: str, **more: Any) -> Any:
+def option(words: str, *names: str, **more: Any) -> Any:
     """Return an option whose help is `words`."""
     return typer.Option(*names, help=words, **more)
 
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model, made by surelabel train.")]
+def argument(words: str, metavar: str | None = None, **more: Any) -> Any:
+    """Return an argument whose help is `words`."""
+    return typer.Argument(help=words, metavar=metavar, **more)
+
+
+Model = Annotated[Path, argument("Folder of a model, made by surelabel train.", "MODEL")]
 Labelled = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE",
-        help="Texts with labels: a .csv, .tsv, .jsonl, .parquet or .xlsx file (.gz as well), its URL, or a name from "
+    argument(
+        "Texts with labels: a .csv, .tsv, .jsonl, .parquet or .xlsx file (.gz as well), its URL, or a name from "
         "surelabel data list.",
+        "FILE",
         autocompletion=lambda: list(surelabel.corpora.available()),
     ),
 ]
-Store = Annotated[str, typer.Argument(metavar="STORE", help="File of a review, or postgresql://user@host/database.")]
-Json = Annotated[bool, _option("Print JSON.", "--json")]
-Seed = Annotated[int, _option("Seed of random draws: parts and training.", min=0)]
-Settings = Annotated[list[str] | None, _option("A setting of the classifier.", metavar="NAME=VALUE")]
+Store = Annotated[str, argument("File of a review, or postgresql://user@host/database.", "STORE")]
+Json = Annotated[bool, option("Print JSON.", "--json")]
+Seed = Annotated[int, option("Seed of random draws: parts and training.", min=0)]
+Settings = Annotated[list[str] | None, option("A setting of the classifier.", metavar="NAME=VALUE")]
 # How texts are read.
 Text = Annotated[
-    list[str] | None, _option("Text column [default: text]; several are joined.", "--text", metavar="COLUMN")
+    list[str] | None, option("Text column [default: text]; several are joined.", "--text", metavar="COLUMN")
 ]
 Labels = Annotated[
     list[str] | None,
-    _option(
+    option(
         "Label column [default: labels]; several times, FIRST..LAST or 'topic_*': columns of 0 and 1.",
         "--labels",
         metavar="COLUMN",
@@ -53,41 +58,40 @@ Labels = Annotated[
 ]
 Separator = Annotated[
     str | None,
-    _option(
+    option(
         "Separator of labels in a cell; auto takes , ; or | and says which; none: a cell is one label [default: auto].",
         "--separator",
     ),
 ]
-Id = Annotated[str | None, _option("Id column [default: id, if there is one].", "--id", metavar="COLUMN")]
-By = Annotated[str | None, _option("Column of groups [default: that of calibration].", "--by", metavar="COLUMN")]
+Id = Annotated[str | None, option("Id column [default: id, if there is one].", "--id", metavar="COLUMN")]
+By = Annotated[str | None, option("Column of groups [default: that of calibration].", "--by", metavar="COLUMN")]
 Scores = Annotated[
-    str | None,
-    _option("Scores of another tagger: a column, or a file of id, label and score.", metavar="COLUMN|FILE"),
+    str | None, option("Scores of another tagger: a column, or a file of id, label and score.", metavar="COLUMN|FILE")
 ]
-Encoding = Annotated[str | None, _option("Encoding of a text file [default: utf-8].", "--encoding")]
+Encoding = Annotated[str | None, option("Encoding of a text file [default: utf-8].", "--encoding")]
 InputFormat = Annotated[
     Literal["txt", "jsonl", "csv", "tsv", "parquet", "xlsx"] | None,
-    _option("Format of the input, if its name does not show it.", "--input-format"),
+    option("Format of the input, if its name does not show it.", "--input-format"),
 ]
 OnError = Annotated[
-    Literal["stop", "skip"] | None, _option("On unreadable rows: stop, or skip and list them [default: stop].")
+    Literal["stop", "skip"] | None, option("On unreadable rows: stop, or skip and list them [default: stop].")
 ]
 # Promises: decimals as they are typed.
-MaxWrong = Annotated[str | None, _option("Share of filed texts that may be wrong [default: 0.05].", metavar="SHARE")]
+MaxWrong = Annotated[str | None, option("Share of filed texts that may be wrong [default: 0.05].", metavar="SHARE")]
 MaxMissed = Annotated[
-    str | None, _option("Share of true tags that lists may leave out [default: 0.1].", metavar="SHARE")
+    str | None, option("Share of true tags that lists may leave out [default: 0.1].", metavar="SHARE")
 ]
-MaxFalse = Annotated[str | None, _option("Share of assigned tags that may be false [default: 0.05].", metavar="SHARE")]
+MaxFalse = Annotated[str | None, option("Share of assigned tags that may be false [default: 0.05].", metavar="SHARE")]
 Assurance = Annotated[
-    str | None, _option("Probability that --max-wrong holds for this model [default: 0.95].", metavar="SHARE")
+    str | None, option("Probability that --max-wrong holds for this model [default: 0.95].", metavar="SHARE")
 ]
 NeverFile = Annotated[
-    list[str] | None, _option("A label that is never filed: people see its texts.", "--never-file", metavar="LABEL")
+    list[str] | None, option("A label that is never filed: people see its texts.", "--never-file", metavar="LABEL")
 ]
 # Addresses.
-Host = Annotated[str, _option("Address to listen on; one that other machines can reach needs a token.")]
-Port = Annotated[int, _option("Port; 0 takes a free one.", min=0, max=65_535)]
-Token = Annotated[str | None, _option("Token that clients must send.", envvar="SURELABEL_TOKEN", show_envvar=True)]
+Host = Annotated[str, option("Address to listen on; one that other machines can reach needs a token.")]
+Port = Annotated[int, option("Port; 0 takes a free one.", min=0, max=65_535)]
+Token = Annotated[str | None, option("Token that clients must send.", envvar="SURELABEL_TOKEN", show_envvar=True)]
 
 
 def given(**options: Any) -> dict[str, Any]:

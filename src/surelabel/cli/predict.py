@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from surelabel._core.progress import step
 from surelabel.cli import options
 from surelabel.cli.app import app, console, say, usage_error
@@ -30,46 +28,44 @@ def predict(
     model: options.Model,
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FILE",
-            help="A .txt (a text per line), .jsonl, .csv, .tsv, .parquet or .xlsx file or its URL; - for standard "
+        options.argument(
+            "A .txt (a text per line), .jsonl, .csv, .tsv, .parquet or .xlsx file or its URL; - for standard "
             "input; a folder or pattern of files; or one text in quotes.",
+            "FILE",
         ),
     ] = None,
     *,
     out: Annotated[
-        str | None, typer.Option("--out", "-o", help="A .jsonl, .csv, .parquet or .xlsx file; a folder for many files.")
+        str | None, options.option("A .jsonl, .csv, .parquet or .xlsx file; a folder for many files.", "--out", "-o")
     ] = None,
     significance: Annotated[
-        str | None,
-        typer.Option("--significance", "-s", help="Also give prediction sets that miss this share of texts."),
+        str | None, options.option("Also give prediction sets that miss this share of texts.", "--significance", "-s")
     ] = None,
     assurance: Annotated[
-        str | None,
-        typer.Option(help="With --significance: probability that it holds for this very model, e.g. 0.95."),
+        str | None, options.option("With --significance: probability that it holds for this very model, e.g. 0.95.")
     ] = None,
-    top: Annotated[int | None, typer.Option(min=0, help="With --significance: answers to list [default: 5].")] = None,
+    top: Annotated[int | None, options.option("With --significance: answers to list [default: 5].", min=0)] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option("--text", metavar="COLUMN", help="Text column [default: text]. Without FILE: the text itself."),
+        options.option("Text column [default: text]. Without FILE: the text itself.", "--text", metavar="COLUMN"),
     ] = None,
     id_column: options.Id = None,
     by: options.By = None,
     group: Annotated[
-        str | None, typer.Option("--group", help="Group of all texts, if the model is calibrated by groups.")
+        str | None, options.option("Group of all texts, if the model is calibrated by groups.", "--group")
     ] = None,
     scores: options.Scores = None,
     encoding: options.Encoding = None,
     input_format: options.InputFormat = None,
     on_error: options.OnError = None,
-    with_text: Annotated[bool, typer.Option("--with-text", help="Repeat the text in the output.")] = False,
+    with_text: Annotated[bool, options.option("Repeat the text in the output.", "--with-text")] = False,
     output: Annotated[
         Literal["cards", "jsonl", "csv", "parquet", "xlsx"] | None,
-        typer.Option("--format", help="[default: by the suffix of --out; otherwise cards on a terminal, else jsonl]."),
+        options.option("[default: by the suffix of --out; otherwise cards on a terminal, else jsonl].", "--format"),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Skip files of a folder that are done.")] = False,
+    resume: Annotated[bool, options.option("Skip files of a folder that are done.", "--resume")] = False,
     workers: Annotated[
-        str | None, typer.Option(metavar="N|ADDRESS", help="Processes for many files, or a Dask scheduler.")
+        str | None, options.option("Processes for many files, or a Dask scheduler.", metavar="N|ADDRESS")
     ] = None,
 ) -> None:
     """Decide for each text: file it with its tags, choose from a short list, or read it.

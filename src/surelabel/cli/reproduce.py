@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from surelabel.cli import options
 from surelabel.cli.app import app, console, say, usage_error
 from surelabel.cli.show import print_table, progress
@@ -19,16 +17,14 @@ _log = logging.getLogger("surelabel")
 @app.command()
 def reproduce(
     *,
-    corpus: Annotated[list[str] | None, typer.Option(help="A corpus, several times for several.")] = None,
-    classifier: Annotated[list[str] | None, typer.Option(help="linear, blend, randinit, word2vec or bert.")] = None,
-    measure: Annotated[list[str] | None, typer.Option(help="L2, L4, L8 or LogLoss [default: all].")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of runs: their seeds are 0, 1, 2, ...")] = 1,
+    corpus: Annotated[list[str] | None, options.option("A corpus, several times for several.")] = None,
+    classifier: Annotated[list[str] | None, options.option("linear, blend, randinit, word2vec or bert.")] = None,
+    measure: Annotated[list[str] | None, options.option("L2, L4, L8 or LogLoss [default: all].")] = None,
+    seeds: Annotated[int, options.option("Number of runs: their seeds are 0, 1, 2, ...", min=1)] = 1,
     setting: options.Settings = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of corpora [default: SURELABEL_DATA].")
-    ] = None,
-    runs: Annotated[Path, typer.Option(help="Folder of checkpoints and probabilities.")] = Path("runs"),
-    results: Annotated[Path, typer.Option(help="Folder of result files and tables.")] = Path("results"),
+    data: Annotated[Path | None, options.option("Folder of corpora [default: SURELABEL_DATA].", metavar="DIR")] = None,
+    runs: Annotated[Path, options.option("Folder of checkpoints and probabilities.")] = Path("runs"),
+    results: Annotated[Path, options.option("Folder of result files and tables.")] = Path("results"),
 ) -> None:
     """Run the paper's experiments and tabulate them. Finished runs are skipped, interrupted ones resumed.
 

@@ -19,19 +19,19 @@ app.add_typer(reviews, name="reviews")
 def review(
     model: options.Model,
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Texts to review: .csv, .tsv, .jsonl, .parquet, .xlsx or .txt.")
+        str | None, options.argument("Texts to review: .csv, .tsv, .jsonl, .parquet, .xlsx or .txt.", "FILE")
     ] = None,
     *,
     store: Annotated[
         str | None,
-        typer.Option(help="Where decisions are kept: a file, or postgresql://... [default: FILE.reviews.sqlite]."),
+        options.option("Where decisions are kept: a file, or postgresql://... [default: FILE.reviews.sqlite]."),
     ] = None,
     check: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Share of texts for the blind check [default: 0.05].")
+        float | None, options.option("Share of texts for the blind check [default: 0.05].", min=0, max=1)
     ] = None,
     training: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Texts that MODEL was trained on: the page can then teach the next model."),
+        options.option("Texts that MODEL was trained on: the page can then teach the next model.", metavar="FILE"),
     ] = None,
     labels: options.Labels = None,
     separator: options.Separator = None,
@@ -105,10 +105,10 @@ def summary(store: options.Store, *, as_json: options.Json = False) -> None:
 @reviews.command("export")
 def export(
     store: options.Store,
-    out: Annotated[Path, typer.Argument(help="File to write: .csv, .jsonl or .xlsx.")],
+    out: Annotated[Path, options.argument("File to write: .csv, .jsonl or .xlsx.")],
     *,
-    separator: Annotated[str, typer.Option(help="Separator of labels in a cell.")] = ",",
-    model: Annotated[Path | None, typer.Option(help="Model with a vocabulary: adds the URIs of labels.")] = None,
+    separator: Annotated[str, options.option("Separator of labels in a cell.")] = ",",
+    model: Annotated[Path | None, options.option("Model with a vocabulary: adds the URIs of labels.")] = None,
 ) -> None:
     """Write decisions: the columns of the file with final_labels, decided_by, queue and changed."""
     from surelabel import models

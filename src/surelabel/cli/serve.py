@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from surelabel.cli import options
 from surelabel.cli.app import app
 
@@ -17,9 +15,9 @@ def serve(
     host: options.Host = "127.0.0.1",
     port: options.Port = 8000,
     token: options.Token = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that serve.")] = 1,
+    workers: Annotated[int, options.option("Processes that serve.", min=1)] = 1,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Watch whether texts resemble the calibration texts; see /metrics.")
+        bool, options.option("Watch whether texts resemble the calibration texts; see /metrics.", "--watch")
     ] = False,
 ) -> None:
     """Serve a model: a page for people at /, and the same for programs under /v1.

@@ -51,10 +51,11 @@ def excerpt(text: str, width: int = 100) -> str:
 def card(record: Mapping[str, Any], *, text: str | None = None, width: int = 100) -> str:
     """Return what to do with a text, its tags and one sentence why, in a few lines."""
     lines = [] if text is None else [_wrapped(record.get("id") or "", excerpt(text), width)]
-    if "error" in record:
-        return "\n".join([*lines, _wrapped("No answer", record["error"], width)])
     decision = record["decision"] or "read"
-    lines.append(_wrapped(decision.capitalize(), _tags(record, decision), width))
+    choices = [f"{name} (sure)" if name in set(record["assign"]) else name for name in record["consider"]]
+    # A text to read shows no guess as if it were sure.
+    tags = {"file": _names(record["labels"]), "choose": _names(choices), "read": "no short list"}
+    lines.append(_wrapped(decision.capitalize(), tags[decision], width))
     lines.append(_wrapped("", record["reason"], width))
     if record.get("size_bounds"):
         size = bounds(*map(int, record["size_bounds"]))
@@ -62,16 +63,6 @@ def card(record: Mapping[str, Any], *, text: str | None = None, width: int = 100
         members = "; ".join(f"{_names(member['labels'])} {member['p_value']:.3f}" for member in record["top"][:3])
         lines.append(_wrapped("", f"{answers}{': ' if members else ''}{members}", width))
     return "\n".join(lines)
-
-
-def _tags(record: Mapping[str, Any], decision: str) -> str:
-    """Return the tags of a card: those to file, or those to choose from; none for a text to read."""
-    if decision == "file":
-        return _names(record["labels"])
-    if decision == "read":
-        return "no short list"
-    certain = set(record["assign"])
-    return _names([f"{name} (sure)" if name in certain else name for name in record["consider"]])
 
 
 def _names(labels: Sequence[str]) -> str:

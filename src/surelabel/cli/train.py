@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from surelabel.cli import options
 from surelabel.cli.app import app, say, usage_error
 from surelabel.cli.show import progress
@@ -21,7 +19,7 @@ _TAGGERS: dict[str | None, set[str]] = {None: set(), "annif": {"url", "project"}
 def train(
     file: options.Labelled,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the model.")],
+    out: Annotated[Path, options.option("Folder of the model.", "--out", "-o", metavar="DIR")],
     max_wrong: options.MaxWrong = None,
     max_missed: options.MaxMissed = None,
     max_false: options.MaxFalse = None,
@@ -32,55 +30,52 @@ def train(
     separator: options.Separator = None,
     id_column: options.Id = None,
     split_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with the part: train, filing, calibration or test.")
+        str | None, options.option("Column with the part: train, filing, calibration or test.", metavar="COLUMN")
     ] = None,
     encoding: options.Encoding = None,
     on_error: options.OnError = None,
     classifier: Annotated[
         str | None,
-        typer.Option(
-            help="linear (a minute, no torch), hybrid, omikuji (thousands of labels), the paper's randinit, word2vec "
+        options.option(
+            "linear (a minute, no torch), hybrid, omikuji (thousands of labels), the paper's randinit, word2vec "
             "and bert, or blend [default: linear; omikuji above 1,000 labels]."
         ),
     ] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="A setting of the classifier (epochs=3, model=minilm), or min_labels, max_labels, max_tags, "
+        options.option(
+            "A setting of the classifier (epochs=3, model=minilm), or min_labels, max_labels, max_tags, "
             "significance, recalibrate, name, constraints (a JSON file, or broader: a tag needs those above it in the "
             "vocabulary), or the size of a part: filing, calibration, test.",
+            metavar="NAME=VALUE",
         ),
     ] = None,
     scores: options.Scores = None,
     tagger: Annotated[
-        Literal["annif", "http"] | None, typer.Option(help="Make another tagger safe instead of training one.")
+        Literal["annif", "http"] | None, options.option("Make another tagger safe instead of training one.")
     ] = None,
-    url: Annotated[str | None, typer.Option(help="Address of the tagger.")] = None,
-    project: Annotated[str | None, typer.Option(metavar="ID", help="Project of Annif.")] = None,
+    url: Annotated[str | None, options.option("Address of the tagger.")] = None,
+    project: Annotated[str | None, options.option("Project of Annif.", metavar="ID")] = None,
     vocabulary: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="SKOS vocabulary, or CSV of uri, name, alternative names, broader."),
+        Path | None, options.option("SKOS vocabulary, or CSV of uri, name, alternative names, broader.", metavar="FILE")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="Language of the vocabulary's names.")] = None,
+    language: Annotated[str | None, options.option("Language of the vocabulary's names.")] = None,
     measure: Annotated[
-        str | None, typer.Option(help="Nonconformity measure: auto, log-loss, l1, l2, l4 or l8 [default: auto].")
+        str | None, options.option("Nonconformity measure: auto, log-loss, l1, l2, l4 or l8 [default: auto].")
     ] = None,
     best_guess: Annotated[
         Literal["exact", "f1", "macro-f1"] | None,
-        typer.Option(help="Best guess: the most plausible answer, or thresholds for F1 [default: exact]."),
+        options.option("Best guess: the most plausible answer, or thresholds for F1 [default: exact]."),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by", metavar="COLUMN", help="Column of groups: prediction sets keep their level in each group."
-        ),
+        options.option("Column of groups: prediction sets keep their level in each group.", "--by", metavar="COLUMN"),
     ] = None,
     by_cardinality: Annotated[
         bool,
-        typer.Option("--by-cardinality", help="The same for texts with one, with two, and with three or more labels."),
+        options.option("The same for texts with one, with two, and with three or more labels.", "--by-cardinality"),
     ] = False,
-    examples: Annotated[bool, typer.Option("--examples", help="Keep three test texts in the model.")] = False,
+    examples: Annotated[bool, options.option("Keep three test texts in the model.", "--examples")] = False,
     seed: options.Seed = 0,
 ) -> None:
     """Train a classifier, calibrate it, measure it, and put all of it into a folder.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import glob
 import hashlib
 import json
@@ -36,22 +35,12 @@ SETTINGS_FILE = "surelabel.json"
 _WILDCARDS = frozenset("*?[")
 
 
-@dataclasses.dataclass(frozen=True)
-class Summary:
-    """What a run has written.
+class Summary(NamedTuple):
+    """Files of answers, those of them that an earlier run had finished, and the rows that this run answered or skipped.
 
-    Attributes
-    ----------
-    out : str
-    n_files, n_found : int
-        Files of answers, and those of them that an earlier run had finished.
-    n_rows, n_skipped : int
-        Rows that this run answered and skipped.
-    skipped : tuple of str
-        Lists of skipped rows that this run has written.
+    `skipped` names the lists of skipped rows that this run has written.
     """
 
-    out: str
     n_files: int
     n_found: int
     n_rows: int
@@ -118,7 +107,6 @@ def predict_dataset(
         todo = [task for task in tasks if not (resume and exists(task.out))]
         counts = list(_answered(model, folder, todo, settings, workers, advance))
     return Summary(
-        out=os.fspath(out),
         n_files=len(tasks),
         n_found=len(tasks) - len(todo),
         n_rows=sum(count.n_rows for count in counts),

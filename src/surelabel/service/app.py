@@ -148,7 +148,7 @@ def _add_state(app: FastAPI, metrics: ServiceMetrics) -> None:
             raise schemas.busy("The service is starting or stopping.")
         return {"status": "ready"}
 
-    text = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
+    text: dict[int | str, Any] = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
 
     @app.get("/metrics", response_class=Response, **schemas.described(responses=text))
     def exposition() -> Response:

@@ -122,16 +122,9 @@ def _limited(receive: Receive, headers: Headers, limit: int) -> Receive:
     A somewhat larger body is read to its end before it is refused: a client that is still sending would see a broken
     connection instead of the error.
     """
-    error = ServiceError(
-        413,
-        "body_too_large",
-        f"A body can have {limit:,} bytes.",
-        "Send fewer or shorter texts.",
-        headers={"Connection": "close"},
-    )
     claimed = headers.get("content-length", "")
     if claimed.isdigit() and int(claimed) > _READ_ON * limit:
-        raise error
+        raise _too_large(limit)
     n_bytes = 0
 
     async def receive_limited() -> Message:
@@ -142,6 +135,12 @@ def _limited(receive: Receive, headers: Headers, limit: int) -> Receive:
             if n_bytes <= limit:
                 return message
             if not message.get("more_body") or n_bytes > _READ_ON * limit:
-                raise error
+                raise _too_large(limit)
 
     return receive_limited
+
+
+def _too_large(limit: int) -> ServiceError:
+    """Build the error of a body past the limit."""
+    message = f"A body can have {limit:,} bytes."
+    return ServiceError(413, "body_too_large", message, "Send fewer or shorter texts.", headers={"Connection": "close"})

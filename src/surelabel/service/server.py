@@ -61,14 +61,13 @@ def serve(
     with _listen(settings) as listening, _hang_up_as_terminate(), contextlib.ExitStack() as stack:
         host, port = listening.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}/{'review' if store is not None else ''}"
-        limit = _connection_limit()
         common: dict[str, Any] = {
             "access_log": False,
             "log_config": None,
             "server_header": False,
             "proxy_headers": False,
             "ws": "none",
-            "limit_concurrency": limit,
+            "limit_concurrency": _connection_limit(),
             "timeout_keep_alive": 10,
             "timeout_graceful_shutdown": _SHUTDOWN_SECONDS,
         }
@@ -101,9 +100,7 @@ def serve(
 def from_environment() -> FastAPI:
     """Return the application of a worker process."""
     values = json.loads(os.environ[_VARIABLE])
-    hosts = values["settings"]["allowed_hosts"]
-    settings = values["settings"] | {"allowed_hosts": None if hosts is None else tuple(hosts)}
-    return _load(values["path"], ServiceSettings(**settings), None, contextlib.ExitStack())
+    return _load(values["path"], ServiceSettings(**values["settings"]), None, contextlib.ExitStack())
 
 
 class _Workers(Multiprocess):
