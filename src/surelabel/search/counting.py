@@ -52,9 +52,9 @@ def count_by_table(
                     reached += table[size][begin : width - cost]
                     begins[target] = min(begins[target], begin + cost)
         counts = np.zeros(width)
-        for size, cells in table.items():
+        for size, label_sets in table.items():
             if limits[0] <= size <= limits[1]:
-                counts += cells
+                counts += label_sets
         np.cumsum(counts, out=counts)
     # Sums of whole numbers are exact up to 2^53. Beyond, each addition may be off by half a unit in the last place.
     error = 0.0 if counts[-1] < 2.0**53 else (len(flips) + len(counts) + len(table)) * 2.0**-52
