@@ -72,8 +72,8 @@ __all__ = [
     "train",
 ]
 
-_MODULES = ("corpora", "experiments", "measures", "metrics", "models", "plots", "predicting", "report", "review")
-_MODULES += ("service", "text")
+_MODULES: tuple[str, ...] = ("corpora", "experiments", "measures", "metrics", "models", "plots", "predicting", "report")
+_MODULES += ("review", "service", "text")
 _NAMES = {
     "Automation": "guarantees.automation",
     "Bundle": "models",
