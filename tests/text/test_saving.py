@@ -89,8 +89,8 @@ def test_numbers_are_checked_where_they_are_read(saved, name, wrong, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"kind": "tree"}, {"kind": "os"}, {"settings": {"seed": -1}}, {"settings": {"depth": 1}}, {"n_labels": 3},
-     {"n_labels": True}, {"label_names": ["a", "a", "b", "c"]}, {"label_names": None}, {"history": 5},
+    [{"kind": "tree"}, {"kind": "os"}, {"settings": {"seed": -1}}, {"settings": {"depth": 1}},
+     {"label_names": list("abc")}, {"label_names": list("aabc")}, {"label_names": None}, {"history": 5},
      {"format": "another"}],
 )  # fmt: skip
 def test_descriptions_are_checked(saved, change, tmp_path):
@@ -98,11 +98,8 @@ def test_descriptions_are_checked(saved, change, tmp_path):
         if path.name == "classifier.json":
             path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
             write_manifest(copy)
-            if change == {"label_names": None}:
-                assert text.load(copy).label_names_ == ("0", "1", "2", "3")
-            else:
-                with pytest.raises(ArtifactError):
-                    text.load(copy)
+            with pytest.raises(ArtifactError):
+                text.load(copy)
 
 
 def test_what_cannot_be_saved_or_loaded(tmp_path):
@@ -121,6 +118,21 @@ def test_what_cannot_be_saved_or_loaded(tmp_path):
 def test_texts_and_labels_that_do_not_fit(texts, labels, names):
     with pytest.raises(InvalidInputError):
         text.make("linear").fit(texts, labels, names)
+
+
+def test_labels_are_matched_by_name():
+    import pandas as pd
+
+    texts, labels = ["corn", "yen", "corn yen"] * 10, np.array([[1, 0], [0, 1], [1, 1]] * 10)
+    frame = pd.DataFrame({"money": labels[:, 1], "grain": labels[:, 0]})
+    sets = [{name for name, has in zip(("grain", "money"), row, strict=True) if has} for row in labels]
+    expected = text.make("linear", C=1.0).fit(texts, labels, ["grain", "money"]).predict_proba(["corn"])
+    for own in (frame, sets):
+        fitted = text.make("linear", C=1.0).fit(texts, own, ["grain", "money"])
+        np.testing.assert_array_equal(fitted.predict_proba(["corn"]), expected)
+    assert text.make("linear", C=1.0).fit(texts, frame).label_names_ == ("money", "grain")
+    with pytest.raises(InvalidInputError, match="label names"):
+        text.make("linear").fit(texts, sets, ["grain"])
 
 
 def test_unknown_kinds_and_names():

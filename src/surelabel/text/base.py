@@ -30,7 +30,7 @@ from sklearn.base import BaseEstimator
 
 from surelabel._core.extras import require
 from surelabel._core.files import atomic_folder, check_manifest, write_manifest
-from surelabel._core.validation import FloatArray, IntArray
+from surelabel._core.validation import FloatArray, IntArray, Names, as_names, column_names, invalid, label_places
 from surelabel.exceptions import (
     ArtifactError,
     DataWarning,
@@ -127,13 +127,14 @@ class TextClassifier(BaseEstimator, abc.ABC):
         work_folder: str | os.PathLike[str] | None = None,
         scores: Any = None,
     ) -> Self:
-        """Learn from texts and their labels, a 0/1 array or scipy sparse array (n_texts, n_labels).
+        """Learn from texts and their labels.
 
         Parameters
         ----------
         texts : iterable of str
             Empty texts are allowed.
-        labels : (n_texts, n_labels) 0/1 or bool, dense or sparse
+        labels : (n_texts, n_labels) 0/1 or bool, dense or sparse, or one collection of label names per text
+            A data frame is matched by its columns.
         label_names : sequence of str, optional
         validation : (texts, labels), optional
             Neural kinds stop by their micro-F1, and a blend combines its members on them. Other kinds ignore them.
@@ -144,13 +145,13 @@ class TextClassifier(BaseEstimator, abc.ABC):
         """
         self._check_settings()
         self._check_scores(scores)
-        training = as_labelled(texts, labels)._replace(scores=scores)
-        if training.labels.shape[1] > MANY_LABELS and not self.many_labels:
+        names = _as_names(label_names, labels)
+        if len(names) > MANY_LABELS and not self.many_labels:
             raise InvalidInputError(
-                f"The {self.kind} classifier takes at most {MANY_LABELS:,} labels. Got {training.labels.shape[1]:,}: "
+                f"The {self.kind} classifier takes at most {MANY_LABELS:,} labels. Got {len(names):,}: "
                 "use the 'omikuji' classifier."
             )
-        names = _as_label_names(label_names, training.labels.shape[1])
+        training = as_labelled(texts, labels, names)._replace(scores=scores)
         held = None
         if self.needs_validation:
             if validation is None:
@@ -158,10 +159,10 @@ class TextClassifier(BaseEstimator, abc.ABC):
                     f"The {self.kind} classifier needs validation texts. Pass validation=(texts, labels) of texts "
                     "that are neither training nor calibration texts."
                 )
-            held = as_labelled(*validation, n_labels=training.labels.shape[1], name="validation")
+            held = as_labelled(*validation, names, "validation")
         if self.learns_labels:
             _warn_about_labels(training.labels)
-        self.n_labels_, self.label_names_ = training.labels.shape[1], names
+        self.n_labels_, self.label_names_ = len(names), names
         self.history_ = self._fit(training, held, None if work_folder is None else Path(work_folder))
         return self
 
@@ -197,7 +198,6 @@ class TextClassifier(BaseEstimator, abc.ABC):
         description = {
             "format": _FORMAT,
             "kind": self.kind,
-            "n_labels": self.n_labels_,
             "label_names": self.label_names_,
             "settings": self.get_params(deep=False),
             "history": self.history_,
@@ -289,11 +289,11 @@ def read_files(folder: Path) -> TextClassifier:
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise ValueError(f"{_DESCRIPTION} does not describe a text classifier")
         classifier = make(document["kind"], **document["settings"])
-        n_labels = document["n_labels"]
-        if isinstance(n_labels, bool) or not isinstance(n_labels, int) or n_labels < 1:
-            raise ValueError("'n_labels' must be a whole number of 1 or more")
-        classifier.n_labels_ = n_labels
-        classifier.label_names_ = _as_label_names(document["label_names"], n_labels)
+        names = document["label_names"]
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            raise ValueError("'label_names' must be a list of strings")
+        classifier.label_names_ = as_names(names, len(names), "a saved classifier") or ()
+        classifier.n_labels_ = len(names)
         classifier.history_ = [dict(entry) for entry in document["history"]]
         classifier._read(folder)
     except (ArtifactError, MemoryError, MissingDependencyError):
@@ -316,38 +316,31 @@ def as_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
     return [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in checked]
 
 
-def as_labelled(texts: Iterable[str], labels: Any, *, n_labels: int | None = None, name: str = "training") -> Labelled:
+def as_labelled(texts: Iterable[str], labels: Any, names: Names, name: str = "training") -> Labelled:
     """Return checked texts and labels; warn about empty texts."""
-    checked = as_texts(texts)
-    is_sparse = scipy.sparse.issparse(labels)
-    matrix: Any = labels if is_sparse else np.asarray(labels)
-    if matrix.ndim != 2 or matrix.shape[0] != len(checked) or matrix.shape[1] != (n_labels or matrix.shape[1]):
-        columns = "n_labels" if n_labels is None else str(n_labels)
-        raise InvalidInputError(
-            f"The {name} labels must have shape ({len(checked)}, {columns}), a row for each text. "
-            f"Got {matrix.shape} instead."
-        )
-    if not len(checked) or not matrix.shape[1]:
-        raise InvalidInputError(f"The {name} texts and labels must not be empty.")
-    values = matrix.data if is_sparse else matrix
-    if not np.isin(values, (0, 1)).all():
-        raise InvalidInputError(f"The {name} labels must be 0 or 1, or true or false.")
+    checked, who = as_texts(texts), f"the {name} part of fit"
+    rows, columns, is_unknown = label_places(labels, len(checked), len(names), names, who)
+    if not checked or is_unknown.any():
+        raise InvalidInputError(f"The labels of {who} must be among the label names, of at least one text.")
     n_empty = sum(not text or text.isspace() for text in checked)
     if n_empty:
         message = f"{n_empty} of {len(checked)} {name} texts are empty. They are kept as texts without words."
         warnings.warn(message, DataWarning, stacklevel=3)
-    if matrix.shape[1] > MANY_LABELS:
-        matrix = scipy.sparse.csr_array(matrix).astype(bool)
-        matrix.eliminate_zeros()
-        return Labelled(checked, matrix)
-    return Labelled(checked, np.asarray(matrix.toarray() if is_sparse else matrix).astype(bool))
+    shape = (len(checked), len(names))
+    if len(names) > MANY_LABELS:
+        return Labelled(checked, scipy.sparse.csr_array((np.ones(len(rows), bool), (rows, columns)), shape=shape))
+    matrix = np.zeros(shape, dtype=bool)
+    matrix[rows, columns] = True
+    return Labelled(checked, matrix)
 
 
-def _as_label_names(names: Iterable[Any] | None, n_labels: int) -> tuple[str, ...]:
-    checked = tuple(map(str, range(n_labels))) if names is None else tuple(names)
-    if len(checked) != n_labels or not all(isinstance(name, str) for name in checked) or len(set(checked)) < n_labels:
-        raise InvalidInputError(f"The 'label_names' argument must hold {n_labels:,} different strings, one per label.")
-    return checked
+def _as_names(names: Iterable[Any] | None, labels: Any) -> Names:
+    """Return label names: those given, else the columns of a data frame, else the numbers of the columns."""
+    shape = np.shape(labels)
+    if names is None and len(shape) != 2:
+        raise invalid("labels", "fit", "an array of shape (n_texts, n_labels), or label_names given", f"shape {shape}")
+    given = list(column_names(labels) or range(shape[1])) if names is None else list(names)
+    return as_names(given, len(given), "fit") or ()
 
 
 def _warn_about_labels(labels: Any) -> None:
