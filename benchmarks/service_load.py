@@ -2,11 +2,11 @@
 
     python benchmarks/service_load.py --before PATH [--turns 7] [--seconds 4] [--out results/service.json]
 
-Each version trains a linear model of its own (`LogLoss`) and serves it in a process of its own on the loopback address. Clients
-with one connection each send one text per request at significance 0.05, the next when the answer is there. `ratio` is
-the median, over the turns, of this version's requests per second by the other's, so that other work on the machine
-changes it little; `server_ms` is the processor time of the server per request. The client needs a processor too:
-figures are of a machine that does both.
+Each version trains a linear model of its own (`LogLoss`) and serves it in a process of its own on the loopback
+address. Clients with one connection each send one text per request at significance 0.05, the next when the answer is
+there. `ratio` is the median, over the turns, of this version's requests per second by the other's, so that other work
+on the machine changes it little; `server_ms` is the processor time of the server per request. The client needs a
+processor too: figures are of a machine that does both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ import numpy as np
 from surelabel import corpora
 
 HERE = Path(__file__).resolve().parents[1]
-CLIENTS = (1, 16, 64)
 SETTINGS = {"significance": 0.05, "top": 5}
 # The first form is of versions before `surelabel.train`.
 TRAIN = """
@@ -104,7 +103,8 @@ async def client(port: int, requests: list[bytes], start: int, until: float, sec
     """Send requests over one connection, one after the other, until a time; note how long each took."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     number = start
-    while time.perf_counter() < until:
+    begun = 0.0
+    while begun == 0.0 or time.perf_counter() < until:  # at least one, however busy the machine is
         begun = time.perf_counter()
         writer.write(requests[number % len(requests)])
         head = await reader.readuntil(b"\r\n\r\n")
@@ -142,6 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="another checkout")
     parser.add_argument("--corpus", default="reuters", help="a name of surelabel data list")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each load")
     parser.add_argument("--models", type=Path, help="folder to keep the models in")
@@ -157,7 +158,7 @@ def main() -> None:
             if not model.exists() and run(tree, TRAIN, options.corpus, str(model)).wait():
                 raise SystemExit(f"{tree} made no model.")
             services[name] = stack.enter_context(served(tree, model))
-        for n_clients in CLIENTS:
+        for n_clients in options.clients:
             for service in services.values():
                 load(service, requests, n_clients, 1.0)
             turns = [
@@ -175,7 +176,8 @@ def main() -> None:
             print(f"{n_clients} clients: {shown}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     document = {
         "settings": {"corpus": options.corpus, "turns": options.turns, "seconds": options.seconds, **SETTINGS},
-        "machine": {"processors": os.cpu_count(), "python": platform.python_version(), "system": platform.system()},
+        "machine": {"processors": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
+        | {"load_average": os.getloadavg()[0]},
         "rows": rows,
     }
     options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
