@@ -202,5 +202,6 @@ def test_every_option_is_in_a_test():
         "--watch",
         "--training",
         "--calibrate",
+        "--model",
     }  # in the tests of the service and of reviews
     assert {names[0] for names in missing if names[0][0] == "-"} <= elsewhere
