@@ -6,7 +6,9 @@ import types
 
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
+from surelabel.cli import app
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.review import (
     NewText,
@@ -197,6 +199,13 @@ def test_figures(decided):
     assert (found.missed.n_hits, found.missed.n_cases) == (1, 2)  # gas is not among the tags to consider
     assert 0 < found.missed.lower < 0.5 < found.missed.upper < 1
     assert json.loads(json.dumps(found.to_dict()))["missed"]["share"] == 0.5
+
+
+def test_the_summary_on_the_command_line_has_shares_with_bounds(decided, url):
+    done = CliRunner().invoke(app, ["reviews", "summary", str(url)])
+    assert done.exit_code == 0
+    assert "Decided: 3" in done.stdout
+    assert "Agreement: 1 of 2 (1 to 99 % with 95 % assurance)" in done.stdout
 
 
 def test_bounds_of_shares_are_those_of_clopper_and_pearson():

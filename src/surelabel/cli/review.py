@@ -87,7 +87,7 @@ def review(
 
 @reviews.command("summary")
 def summary(store: options.Store, *, as_json: options.Json = False) -> None:
-    """Count decisions: texts per queue, time per text, agreement, most corrected labels."""
+    """Count decisions: texts per queue, time per text, and what the blind check says about the model."""
     from surelabel import review as reviewing
 
     with options.open_review(store) as opened:
@@ -98,8 +98,12 @@ def summary(store: options.Store, *, as_json: options.Json = False) -> None:
     rows = [(name, f"{one.waiting:,}", f"{one.decided:,}") for name, one in counts.items()]
     print_table(("queue", "waiting", "decided"), rows)
     for name, value in figures.items():
+        words = name.removeprefix("n_").replace("_", " ").capitalize()
         if isinstance(value, int | float):
-            say(f"{name.replace('_', ' ').capitalize()}: {value:,.4g}")
+            say(f"{words}: {value:,.4g}")
+        elif value and value.get("n_cases"):
+            bounds = f"{100 * value['lower']:.0f} to {100 * value['upper']:.0f} %"
+            say(f"{words}: {value['n_hits']:,} of {value['n_cases']:,} ({bounds} with 95 % assurance)")
 
 
 @reviews.command("export")
