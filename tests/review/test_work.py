@@ -201,8 +201,8 @@ def test_figures(decided):
     assert json.loads(json.dumps(found.to_dict()))["missed"]["share"] == 0.5
 
 
-def test_the_summary_on_the_command_line_has_shares_with_bounds(decided, url):
-    done = CliRunner().invoke(app, ["reviews", "summary", str(url)])
+def test_the_summary_on_the_command_line_has_shares_with_bounds(decided, tmp_path):
+    done = CliRunner().invoke(app, ["reviews", "summary", str(tmp_path / "reviews.sqlite")])
     assert done.exit_code == 0
     assert "Decided: 3" in done.stdout
     assert "Agreement: 1 of 2 (1 to 99 % with 95 % assurance)" in done.stdout
