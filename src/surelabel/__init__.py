@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from surelabel.labels.shortlists import Shortlists
     from surelabel.measures import LogLoss, LpNorm, Mixture, SeparableMeasure
     from surelabel.measures.choose import choose_mixture
-    from surelabel.models import Bundle, load_bundle, train
+    from surelabel.models.bundle import Bundle, load_bundle
+    from surelabel.models.train import train
     from surelabel.predicting import predict_dataset
     from surelabel.recalibration import Recalibration
     from surelabel.sets.forced import ForcedPredictions
