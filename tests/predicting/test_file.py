@@ -1,16 +1,21 @@
 """Answers in a file: the same in every format, complete or absent."""
 
 import csv
+import dataclasses
+import gzip
 import json
 import subprocess
 import sys
 import textwrap
 
+import pyarrow.parquet
 import pytest
 
+from surelabel import corpora
+from surelabel.corpora.vocabulary import Concept, Vocabulary
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import load_bundle
-from surelabel.predicting import PredictSettings, answer_file
+from surelabel.predicting import PredictSettings, answer_file, predict_dataset
 from surelabel.tables.columns import Columns
 
 
@@ -52,6 +57,44 @@ def test_a_level_adds_the_prediction_set(bundle, source, texts, tmp_path):
     assert {name: record[name] for name in expected.record()} == json.loads(json.dumps(expected.record()))
     answer_file(bundle, source, tmp_path / "same.jsonl", PredictSettings(confidence_level="0.8", top=2, with_text=True))
     assert (tmp_path / "same.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("form", ["texts.tsv", "texts.tsv.gz", "tsv", "key", ""])
+def test_annifs_forms_are_read_as_in_training(bundle, texts, tmp_path, form):
+    source = tmp_path / (form if "." in form else "corpus")
+    plain = [" ".join(text.split()) for text in texts[:3]]
+    if "." in form:
+        opened = gzip.open if form.endswith("gz") else open
+        with opened(source, "wt", encoding="utf-8") as file:
+            file.writelines(f"{text}\t<http://x/a> <http://x/b>\n" for text in plain)
+    else:
+        source.mkdir()
+        for number, text in enumerate(plain):
+            (source / f"t{number}.txt").write_text(text, encoding="utf-8")
+            if form:
+                (source / f"t{number}.{form}").write_text("<http://x/a>\ta\n", encoding="utf-8")
+    answer_file(bundle, source, tmp_path / "out.jsonl", PredictSettings(with_text=True))
+    records = read_jsonl(tmp_path / "out.jsonl")
+    corpus = corpora.read_table(source, require_labels=False)
+    assert [record["text"] for record in records] == list(corpus.texts) == plain
+    assert [record["id"] for record in records] == list(corpus.ids)
+    if form in {"tsv", "key"}:  # not taken for a folder of files with a text per line
+        with pytest.raises(InvalidInputError, match="one file"):
+            predict_dataset(bundle, source, tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet"])
+def test_tables_have_the_uris_of_a_vocabulary(bundle, source, tmp_path, kind):
+    concepts = tuple(Concept(f"http://x/{name}", name) for name in bundle.label_names)
+    named = dataclasses.replace(bundle, vocabulary=Vocabulary(concepts))
+    for suffix in ("jsonl", kind):
+        answer_file(named, source, tmp_path / f"out.{suffix}")
+    uris = [record["uris"] for record in read_jsonl(tmp_path / "out.jsonl")]
+    assert any(uris)
+    if kind == "parquet":
+        assert pyarrow.parquet.read_table(tmp_path / "out.parquet").column("uris").to_pylist() == uris
+    else:
+        assert [row["uris"] for row in read_table(tmp_path / f"out.{kind}")] == [",".join(row) for row in uris]
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "xlsx"])

@@ -30,7 +30,8 @@ def predict(
         str | None,
         options.argument(
             "A .txt (a text per line), .jsonl, .csv, .tsv, .parquet or .xlsx file or its URL; - for standard "
-            "input; a folder or pattern of files; or one text in quotes.",
+            "input; a folder or pattern of files (with --out FILE: a folder with a text per .txt file); or one text "
+            "in quotes.",
             "FILE",
         ),
     ] = None,
@@ -82,10 +83,12 @@ def predict(
     """
     from surelabel import models, predicting
     from surelabel.predicting.file import read_texts
+    from surelabel.tables.annif import has_documents
     from surelabel.tables.columns import Columns, TextRow
 
     source, is_text = _source(file, text)
-    several = not is_text and _is_several(source)
+    is_one = out is not None and predicting.output_kind(out) is not None and has_documents(source)
+    several = not is_text and not is_one and _is_several(source)
     if by is not None and group is not None:
         raise usage_error("only one of --by and --group may be given", "--group")
     if is_text:
@@ -161,7 +164,7 @@ def _print(bundle: Bundle, rows: Iterable[TextRow], settings: PredictSettings, k
                 shown = {"id": row.id, **answer.record()}
                 say(card(shown, text=row.text if with_text else None, width=console.width) + "\n" * with_text)
         else:
-            writer = writer or predicting.AnswerWriter(sys.stdout, kind, settings)
+            writer = writer or predicting.AnswerWriter(sys.stdout, kind, settings, has_uris=bundle.uris is not None)
             writer.write(answered)
     if skipped:
         _log.warning("%s rows were skipped. The first: %s", f"{len(skipped):,}", skipped[0]["error"])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from surelabel._core.formatting import count
+from surelabel.tables.annif import URIS
 from surelabel.tables.columns import clean_name, is_missing, matching_key
 from surelabel.tables.read import cell_text
 
@@ -17,7 +18,6 @@ _INDICATORS = {"0": False, "1": True, "false": False, "true": True, "0.0": False
 # Usual separators, and the share of cells above which one of them counts as meant.
 _SEPARATORS, _COMMON_SHARE = (",", ";", "|"), 0.02
 _MISSING_WORDS = {"nan", "none", "null", "n/a", "na", "#n/a"}
-_URIS = re.compile(r"\s*(?:<[^<>\s]+>\s*)+")
 _LIST = re.compile(r"(?:\[.*\]|\{.*\}|\(['\"].*\)|set\(\))", re.DOTALL)
 _ITEM = re.compile(
     r"""\s*(?:(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\s*(?:,|(?=["'])|$)|([^,"'\s][^,]*?)\s*(?:,|$))"""
@@ -76,7 +76,7 @@ def separation(cells: Iterable[Any], column: str, given: str | None) -> Separati
 def as_list(cell: str) -> list[str] | None:
     """Return the items of a cell that is a list, in JSON, as Python or a database prints it, or URIs in <>."""
     text = cell.strip()
-    if _URIS.fullmatch(text):
+    if URIS.fullmatch(text):
         return [uri[1:-1] for uri in text.replace("><", "> <").split()]
     if not _LIST.fullmatch(text):
         return None

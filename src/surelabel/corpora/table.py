@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,18 @@ from surelabel._core import progress
 from surelabel._core.files import sha256
 from surelabel._core.formatting import count
 from surelabel.corpora.corpus import PARTS, Corpus, Provenance
-from surelabel.corpora.download import read_text
 from surelabel.corpora.labels import (
     Separation,
     as_indicators,
     as_label_set,
-    as_list,
     columns_of,
     separation,
     suspicious_names,
 )
 from surelabel.exceptions import CorpusError, DataWarning, InvalidInputError
+from surelabel.tables.annif import has_documents, open_rows
 from surelabel.tables.columns import Columns, TextRow, clean_name, filled, is_file, is_missing, text_rows
-from surelabel.tables.read import SUFFIXES, Row, check_encoding, check_headings, file_name, format_of, read_rows
+from surelabel.tables.read import SUFFIXES, check_encoding, check_headings, file_name, format_of
 
 FORMATS = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "txt")
 
@@ -146,7 +145,7 @@ def _sources(path: str | Path | Mapping[str, str | Path]) -> dict[str | None, st
         if unknown or not path:
             raise InvalidInputError(f"Files must be named by part: {', '.join(PARTS)}. Got {(*unknown, None)[0]!r}.")
         return {name: str(file) for name, file in path.items()}
-    if format_of(path) in {None, "txt"} and not any(Path(path).expanduser().glob("*.txt")):
+    if format_of(path) in {None, "txt"} and not has_documents(path):
         raise CorpusError(f"A corpus must be a file that ends in {', '.join(FORMATS)}. Got {file_name(path)!r}.")
     return {None: str(path)}
 
@@ -168,7 +167,7 @@ def _read(
 ) -> tuple[list[tuple[str | None, TextRow]], tuple[str, ...], list[str]]:
     """Return the texts of a file with the cells that are needed, its label columns without patterns, and headings."""
     needed, id_column = (*texts.needed, *others), texts.id or "id"
-    found = _annif_rows(Path(source).expanduser()) or read_rows(source, encoding=encoding, needed=needed)
+    found = open_rows(source, encoding=encoding, needed=needed)
     rows: list[tuple[str | None, TextRow]] = []
     headings: dict[str, None] = {}
     with progress.step("reading texts") as advance:
@@ -189,34 +188,6 @@ def _label_columns(labels: tuple[str, ...], headings: list[str], taken: set[str]
     if found == ("labels",) and "labels" not in headings:
         return next(((column,) for column in _ANNIF_COLUMNS if column in headings), found)
     return found
-
-
-def _annif_rows(path: Path) -> Iterator[Row] | None:
-    """Return the rows of a folder of Annif, or of its TSV, which has no headings; None for other files."""
-    if path.is_dir():
-        return _folder_rows(path)
-    if ".tsv" in path.suffixes and path.is_file():
-        first = next(read_rows(path, kind="txt"), Row(1, {})).cells.get("text", "").partition("\t")[2]
-        if first.startswith("<") and as_list(first) is not None:
-            return _tsv_rows(path)
-    return None
-
-
-def _tsv_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of Annif's TSV: a text, a tab, and URIs in <>."""
-    for row in read_rows(path, kind="txt"):
-        text, tab, subjects = row.cells["text"].partition("\t")
-        problem = row.problem or (None if tab else "must be a text, a tab and URIs in <>.")
-        yield row._replace(cells={"text": text, "labels": subjects}, problem=problem)
-
-
-def _folder_rows(folder: Path) -> Iterator[Row]:
-    """Yield the texts of a folder; subjects are in .tsv (URI, tab, name) or .key files, otherwise it is not tagged."""
-    for number, file in enumerate(sorted(folder.glob("*.txt")), 1):
-        keys = [key for suffix in (".tsv", ".key") if (key := file.with_suffix(suffix)).exists()]
-        lines = [line.split("\t")[0].strip() for key in keys[:1] for line in read_text(key).splitlines()]
-        subjects = [line.removeprefix("<").removesuffix(">") for line in lines] if keys else None
-        yield Row(number, {"id": file.stem, "text": read_text(file), "labels": subjects}, None, f"{file.name!r}")
 
 
 def _separation(rows: Sequence[TextRow], names: Sequence[str], separator: str | None, *, is_one: bool) -> Separation:

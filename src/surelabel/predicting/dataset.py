@@ -29,6 +29,7 @@ from surelabel.predicting.file import (
     output_kind,
 )
 from surelabel.predicting.settings import PredictSettings
+from surelabel.tables.annif import has_subjects
 from surelabel.tables.read import SUFFIXES, format_of, open_binary
 
 SETTINGS_FILE = "surelabel.json"
@@ -101,7 +102,7 @@ def predict_dataset(
         tasks = _plan(source, out, settings)
         for task in tasks:
             check_output(task.source, task.out)
-            settings.check_labels(model.label_names, output_kind(task.out) or "jsonl")
+            settings.check_labels(model, output_kind(task.out) or "jsonl")
         check_output(tasks[0].source, f"{os.fspath(out)}/{SETTINGS_FILE}")
         _begin(os.fspath(out).rstrip("/"), {"model": model_checksum(folder), **settings.identity()}, resume=resume)
         todo = [task for task in tasks if not (resume and exists(task.out))]
@@ -162,6 +163,11 @@ def _files_of(source: Location) -> list[str]:
         found = filesystem.glob(place) if has_wildcard else filesystem.find(place)
         found = [filesystem.unstrip_protocol(item) for item in found]
     elif Path(name).is_dir():
+        if has_subjects(name):
+            raise InvalidInputError(
+                f"In {name} each .txt file is a text, with its subjects beside it. Name one file for the answers, such "
+                "as answers.jsonl."
+            )
         found = [str(item) for item in Path(name).rglob("*") if item.is_file()]
     elif has_wildcard and not Path(name).exists():
         found = [item for item in glob.glob(name, recursive=True) if Path(item).is_file()]  # noqa: PTH207

@@ -18,8 +18,8 @@ from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
 from surelabel.predicting.records import AnswerWriter
 from surelabel.predicting.settings import PredictSettings
+from surelabel.tables.annif import open_rows
 from surelabel.tables.columns import Columns, TextRow, text_rows
-from surelabel.tables.read import read_rows
 from surelabel.tables.write import OUTPUT_FORMATS
 
 Location: TypeAlias = str | os.PathLike[str]
@@ -43,8 +43,8 @@ def output_kind(out: Location) -> str | None:
 
 
 def read_texts(source: Location, columns: Columns, kind: str | None, encoding: str) -> Iterator[TextRow]:
-    """Yield the texts of a file; a table without the columns is an error at once."""
-    return text_rows(read_rows(source, kind=kind, encoding=encoding, needed=columns.needed), columns)
+    """Yield the texts of a file, or of a folder as Annif has it; a table without the columns is an error at once."""
+    return text_rows(open_rows(source, kind=kind, encoding=encoding, needed=columns.needed), columns)
 
 
 def answer_rows(
@@ -99,6 +99,8 @@ def answer_file(
 ) -> Counts:
     """Answer all texts of a file in another file: .jsonl, .csv, .tsv, .xlsx or .parquet, by path or URL.
 
+    Of a folder, each .txt file is a text, as Annif has it.
+
     The file appears when all texts are answered; until then an older one stays. Rows that are skipped are listed in
     OUT.skipped.jsonl.
 
@@ -120,11 +122,11 @@ def answer_file(
     if kind is None:
         raise InvalidInputError(f"An output must end in one of {', '.join(_KINDS)}. Got {os.fspath(out)!r} instead.")
     check_output(source, out)
-    settings.check_labels(bundle.label_names, kind)
+    settings.check_labels(bundle, kind)
     skipped: list[dict[str, Any]] = []
     n_rows = 0
     with atomic_output(out) as stream:
-        with contextlib.closing(AnswerWriter(stream, kind, settings)) as writer:
+        with contextlib.closing(AnswerWriter(stream, kind, settings, has_uris=bundle.uris is not None)) as writer:
             rows = read_texts(source, settings.columns, settings.kind, settings.encoding)
             for answered in answer_rows(bundle, rows, settings, skipped):
                 writer.write(answered)

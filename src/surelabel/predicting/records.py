@@ -31,11 +31,14 @@ _TOP: dict[str, Any] = {"top": [{"labels": [str], "p_value": float}]}
 
 
 class AnswerWriter:
-    """Writes answers onto a stream, which stays open: as JSONL, or as a table with a row per text."""
+    """Writes answers onto a stream, which stays open: as JSONL, or as a table with a row per text.
 
-    def __init__(self, stream: IO[Any], kind: str, settings: PredictSettings) -> None:
+    `has_uris`: a table has a column of URIs, for a model with a vocabulary.
+    """
+
+    def __init__(self, stream: IO[Any], kind: str, settings: PredictSettings, *, has_uris: bool = False) -> None:
         self._kind, self._settings = kind, settings
-        self._writer = open_writer(stream, kind, _columns(kind, settings))
+        self._writer = open_writer(stream, kind, _columns(kind, settings, has_uris=has_uris))
 
     def write(self, answered: Iterable[tuple[TextRow, Answer]]) -> None:
         """Write texts with their answers."""
@@ -54,9 +57,11 @@ def record(row: TextRow, answer: Answer, settings: PredictSettings) -> dict[str,
     return {"row": row.number, "id": row.id, **text, **answer.record()}
 
 
-def _columns(kind: str, settings: PredictSettings) -> dict[str, Any]:
-    """Return the columns of a table with their types, which follow from the settings alone."""
+def _columns(kind: str, settings: PredictSettings, *, has_uris: bool) -> dict[str, Any]:
+    """Return the columns of a table with their types, which follow from the settings and from the model alone."""
     columns: dict[str, Any] = {"row": int, "id": str, **({"text": str} if settings.with_text else {}), **_ANSWER}
+    if has_uris:
+        columns |= {"uris": [str]}
     if settings.has_sets:
         columns |= _SET
         columns |= _TOP if kind == "parquet" else dict.fromkeys(_top_names(settings.top))
@@ -70,7 +75,7 @@ def _top_names(top: int) -> list[str]:
 
 def _flat(record: Mapping[str, Any], kind: str, settings: PredictSettings) -> dict[str, Any]:
     """Return a record as a row: counts as digits, and in CSV, TSV and XLSX lists joined and a column per label-set."""
-    row = {name: value for name, value in record.items() if name not in {"size_bounds", "top", "uris"}}
+    row = {name: value for name, value in record.items() if name not in {"size_bounds", "top"}}
     if "size_bounds" in record:
         sizes = zip(("size", "size_lower", "size_upper"), (record["size"], *record["size_bounds"]), strict=True)
         row |= {name: None if size is None else str(size) for name, size in sizes}

@@ -87,13 +87,14 @@ class PredictSettings:
         values["columns"]["text"] = list(self.columns.text)
         return values
 
-    def check_labels(self, label_names: tuple[str, ...], kind: str) -> None:
-        """Raise unless labels in a cell of this kind of file can be told apart."""
+    def check_labels(self, bundle: Any, kind: str) -> None:
+        """Raise unless a model's labels, and their URIs, can be told apart in a cell of this kind of file."""
         if kind in {"jsonl", "parquet"}:
             return
         if not self.separator:
             raise InvalidInputError("The separator between labels must not be empty.")
-        clash = next((name for name in label_names if self.separator in name), None)
+        names = (*bundle.label_names, *filter(None, bundle.uris or ()))
+        clash = next((name for name in names if self.separator in name), None)
         if clash is not None:
             raise InvalidInputError(
                 f"The label {clash!r} contains the separator {self.separator!r}. Choose another one with --separator, "

@@ -41,7 +41,7 @@ class _TurnTaking:
     """A bundle whose texts take turns with those of other requests; for use in another thread than the event loop's."""
 
     def __init__(self, worker: Worker, dial: str | None) -> None:
-        self.info = worker.bundle.info
+        self.info, self.uris = worker.bundle.info, worker.bundle.uris
         self._worker, self._dial = worker, dial
         self._loop = asyncio.get_running_loop()
 
@@ -84,7 +84,7 @@ def add_tables(app: FastAPI, worker: Worker) -> None:
         settings = PredictSettings(
             significance=significance, columns=Columns(tuple(text), id, by), group=group, format=format, batch_size=32
         )
-        settings.check_labels(worker.bundle.label_names, format)
+        settings.check_labels(worker.bundle, format)
         with contextlib.ExitStack() as opened:
             path = Path(opened.enter_context(scratch_folder()), Path(name).name or "table")
             with path.open("wb") as file:
@@ -118,7 +118,7 @@ def _written(bundle: Any, path: Path, settings: PredictSettings) -> Iterator[byt
     """Yield the answers as a file, a batch at a time where its kind allows that."""
     kind = settings.format or "csv"
     buffer = io.BytesIO()
-    writer = AnswerWriter(buffer, kind, settings)
+    writer = AnswerWriter(buffer, kind, settings, has_uris=bundle.uris is not None)
     for answered in answer_rows(bundle, read_texts(path, settings.columns, None, settings.encoding), settings, []):
         writer.write(answered)
         if kind in {"csv", "jsonl"}:
