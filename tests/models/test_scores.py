@@ -130,6 +130,10 @@ def test_a_vocabulary_and_its_broader_concepts():
     # "tin" is deprecated: never offered, and an error where it is true.
     assert bundle.evaluation.n_unknown > 0
     assert any("no known label" in note for note in bundle.info.notes)
+    # Only what the tagger can never give counts as an error, whether or not a training text has it.
+    [note] = [note for note in bundle.info.notes if "'tin'" in note]
+    assert "tagger" in note
+    assert note.startswith("1 ")
     (answer,) = bundle.answers(["x"], scores=[{"crude": 0.95, "energy": 0.05, "gold": 0.05}])
     assert "energy" in answer.labels or "oil" not in answer.labels
     uri_of = {"energy": "u:1", "oil": "u:2", "gold": "u:3"}

@@ -60,6 +60,9 @@ def evaluate(
     else:
         for line in summary.evaluation_lines(evaluation, bundle.info.levels):
             say(line)
+        ranks = evaluation.result.ranks
+        shown = ", ".join(f"{name} {ranks[name]:.3f}" for name in ("Precision@5", "NDCG@10", "F1@5"))
+        say(f"As Annif's eval measures: {shown}.")
         if report is not None:
             say(f"Report: {report}")
     if fail_on_broken_promise and evaluation.result.broken:

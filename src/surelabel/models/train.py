@@ -10,7 +10,6 @@ import logging
 import os
 import platform
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from surelabel.models.fit import TAGGERS, Fitted, fit, make_classifier
 from surelabel.models.seen import SeenTexts, n_repeated
 from surelabel.models.settings import TrainingSettings
 from surelabel.models.verdict import verdict
+from surelabel.text import TextClassifier
 
 _log = logging.getLogger(__name__)
 _SETTINGS = {field.name for field in dataclasses.fields(TrainingSettings)}
@@ -130,7 +130,7 @@ def _train(
     fitted = fit(corpus, settings, vocabulary, work_folder)
     if constraints == "broader" and vocabulary is not None:
         constraints = LabelConstraints(implications=vocabulary.implications(fitted.classifier.label_names_))
-    notes = (*corpus.notes, *_notes(corpus, fitted.label_texts), *getattr(fitted.classifier, "notes", ()))
+    notes = (*corpus.notes, *_notes(corpus, fitted.classifier), *getattr(fitted.classifier, "notes", ()))
     for note in notes:
         _log.info("%s", note)
     with step("predicting held-out texts"):
@@ -198,8 +198,8 @@ def _with_report(bundle: Bundle, corpus: Corpus) -> Bundle:
     return dataclasses.replace(bundle, report=page.encode())
 
 
-def _notes(corpus: Corpus, names: Iterable[str]) -> list[str]:
-    """Return remarks on repeated texts and on labels that training texts do not have."""
+def _notes(corpus: Corpus, classifier: TextClassifier) -> list[str]:
+    """Return remarks on repeated texts and on labels that the classifier does not know."""
     notes = []
     held_out = [corpus.part(name) for name in _PARTS if name in corpus.part_sizes]
     n_again = n_repeated(part.texts for part in (corpus.part("train"), *held_out))
@@ -208,13 +208,14 @@ def _notes(corpus: Corpus, names: Iterable[str]) -> list[str]:
             f"{count(n_again)} held-out texts also occur in an earlier part, as they would among new texts; they are "
             "kept."
         )
-    known = set(names)
+    known = set(classifier.label_names_)
     unknown = [name for name in corpus.label_names if name not in known]
     if unknown:
         label_sets = [row for part in held_out for row in part.label_sets]
         n_texts = sum(not row <= known for row in label_sets)
+        what = "occur in no training text" if classifier.learns_labels else "are none that the tagger can give"
         notes.append(
-            f"{count(len(unknown))} labels occur in no training text, such as {unknown[0]!r}: {count(n_texts)} of "
+            f"{count(len(unknown))} labels {what}, such as {unknown[0]!r}: {count(n_texts)} of "
             f"{count(len(label_sets))} held-out texts have one and count as errors."
         )
     return notes
