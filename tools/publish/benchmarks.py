@@ -73,7 +73,8 @@ def taggers(document: Document) -> str:
         if found:
             filed, seen = found["wrong_file"], found["missed_seen"]
             shares = (filed["share_of_texts"], filed["mean"], seen["mean"])
-            rows.append((name, *(f"{100 * share:.1f} %" for share in shares), f"{found['mean_list']:.1f}"))
+            cells = ["-" if share is None else f"{100 * share:.1f} %" for share in shares]
+            rows.append((name, *cells, f"{found['mean_list']:.1f}"))
     header = ("corpus", "filed", "wrong among them", "true tags missed in lists", "tags in a list")
     return markdown_table(header, rows) if rows else ""
 
